@@ -1,0 +1,128 @@
+"""Shapes of the LlamaGen models: GPT, image tokenizer, text encoder; the published sizes by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Mapping
+
+
+def official_ffn_dim(dim: int) -> int:
+    """Feed-forward width of the official models: two thirds of 4*dim, rounded up to 256."""
+    return (int(2 * (4 * dim) / 3) + 255) // 256 * 256
+
+
+@dataclass
+class GPTConfig:
+    """Dimensions of one GPT; zero values of n_kv_head and ffn_dim mean the official default."""
+
+    dim: int
+    n_layer: int
+    n_head: int
+    n_kv_head: int = 0
+    ffn_dim: int = 0
+    vocab_size: int = 16384
+    grid: int = 16
+    cls_token_num: int = 120
+    caption_dim: int = 2048
+    num_classes: int = 1000
+    model_type: str = "t2i"
+    rope_base: float = 10000.0
+    norm_eps: float = 1e-5
+    prefix_rotation: str = "zero"
+
+    def __post_init__(self) -> None:
+        self.n_kv_head = self.n_kv_head or self.n_head
+        self.ffn_dim = self.ffn_dim or official_ffn_dim(self.dim)
+        if self.model_type not in ("t2i", "c2i"):
+            raise ValueError(f"model_type: got {self.model_type!r}, expected t2i or c2i")
+        if self.prefix_rotation not in ("zero", "identity"):
+            raise ValueError(
+                f"prefix_rotation: got {self.prefix_rotation!r}, expected zero or identity"
+            )
+        if self.dim % self.n_head or self.n_head % self.n_kv_head or self.head_dim % 4:
+            raise ValueError(
+                f"n_head {self.n_head}, n_kv_head {self.n_kv_head} do not fit dim {self.dim}: "
+                "dim must be a multiple of 4 * n_head, n_head a multiple of n_kv_head"
+            )
+
+    @property
+    def head_dim(self) -> int:
+        return self.dim // self.n_head
+
+    @property
+    def tokens(self) -> int:
+        """Number of image tokens."""
+        return self.grid * self.grid
+
+    @property
+    def max_length(self) -> int:
+        return self.cls_token_num + self.tokens
+
+
+@dataclass
+class VQConfig:
+    """Dimensions of one image tokenizer; channel multipliers run from the highest resolution."""
+
+    ch: int = 128
+    encoder_ch_mult: tuple[int, ...] = (1, 1, 2, 2, 4)
+    decoder_ch_mult: tuple[int, ...] = (1, 1, 2, 2, 4)
+    num_res_blocks: int = 2
+    z_channels: int = 256
+    codebook_size: int = 16384
+    codebook_embed_dim: int = 8
+
+    def __post_init__(self) -> None:
+        self.encoder_ch_mult = tuple(self.encoder_ch_mult)
+        self.decoder_ch_mult = tuple(self.decoder_ch_mult)
+
+    @property
+    def downsample(self) -> int:
+        return 2 ** (len(self.decoder_ch_mult) - 1)
+
+
+@dataclass
+class T5Config:
+    """Dimensions of one T5 encoder (gated GELU feed-forward), named as in a T5 config.json."""
+
+    d_model: int = 2048
+    d_kv: int = 64
+    num_heads: int = 32
+    d_ff: int = 5120
+    num_layers: int = 24
+    vocab_size: int = 32128
+    relative_attention_num_buckets: int = 32
+    relative_attention_max_distance: int = 128
+    layer_norm_epsilon: float = 1e-6
+
+
+GPT_SIZES: dict[str, dict[str, int]] = {
+    "B": {"n_layer": 12, "n_head": 12, "dim": 768},
+    "L": {"n_layer": 24, "n_head": 16, "dim": 1024},
+    "XL": {"n_layer": 36, "n_head": 20, "dim": 1280},
+    "XXL": {"n_layer": 48, "n_head": 24, "dim": 1536},
+    "XXXL": {"n_layer": 48, "n_head": 40, "dim": 2560},
+    "1B": {"n_layer": 22, "n_head": 32, "dim": 2048},
+    "3B": {"n_layer": 24, "n_head": 32, "dim": 3200},
+    "7B": {"n_layer": 32, "n_head": 32, "dim": 4096},
+}
+
+VQ_SIZES: dict[str, VQConfig] = {
+    "VQ-16": VQConfig(),
+    "VQ-8": VQConfig(encoder_ch_mult=(1, 2, 2, 4), decoder_ch_mult=(1, 2, 2, 4)),
+}
+
+
+def gpt_config(size: str, image_size: int, downsample: int = 16, **overrides: Any) -> GPTConfig:
+    """Configuration of a published size; stage I of text-to-image is 256 px, stage II 512 px."""
+    return GPTConfig(**{**GPT_SIZES[size], "grid": image_size // downsample, **overrides})
+
+
+def known_fields(config_type: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of `values` that name fields of the dataclass `config_type`."""
+    names = {field.name for field in fields(config_type)}
+    return {name: value for name, value in values.items() if name in names}
+
+
+def as_json(config: GPTConfig | VQConfig | T5Config) -> dict[str, Any]:
+    """Plain values for a JSON file."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()}
