@@ -1,0 +1,22 @@
+#include <torch/library.h>
+
+#include "kernels/anchor.h"
+
+// Shapes and meanings: kernels/<operator>.h.
+TORCH_LIBRARY(lamplighter, m) {
+  m.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
+  m.def("add_rms_norm(Tensor(a!) residual, Tensor x, Tensor weight, float eps) -> Tensor");
+  m.def("silu_mul(Tensor gate_up) -> Tensor");
+  m.def("pack_linear(Tensor weight) -> Tensor");
+  m.def("linear(Tensor x, Tensor weight, int out_features) -> Tensor");
+  m.def(
+      "attend(Tensor qkv, Tensor(a!) cache, int layer, Tensor positions, Tensor lengths, Tensor tree_mask, "
+      "Tensor rotary, int heads, int kv_heads, float scale) -> Tensor");
+  m.def("uniforms(Tensor seeds, Tensor steps, int purpose, int count) -> Tensor");
+  m.def(
+      "guide_and_filter(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "
+      "str order) -> Tensor");
+  m.def("draw(Tensor probabilities, Tensor uniforms, Tensor temperature) -> Tensor");
+}
+
+extern "C" int lamplighter_ops_anchor() { return 1; }

@@ -1,0 +1,19 @@
+include(Torch)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+
+find_path(STB_INCLUDE_DIR stb_image_write.h PATH_SUFFIXES stb REQUIRED)
+add_library(stb INTERFACE IMPORTED)
+target_include_directories(stb SYSTEM INTERFACE "${STB_INCLUDE_DIR}")
+
+# Static and hidden: a distribution's shared SentencePiece exports flags that overwrite LibTorch's memory.
+add_library(sentencepiece STATIC IMPORTED)
+set_target_properties(sentencepiece PROPERTIES
+  IMPORTED_LOCATION "${LAMPLIGHTER_SENTENCEPIECE}/libsentencepiece.a")
+target_include_directories(sentencepiece SYSTEM INTERFACE "${LAMPLIGHTER_SENTENCEPIECE}/include")
+target_link_options(sentencepiece INTERFACE -Wl,--exclude-libs,libsentencepiece.a)
+if(NOT EXISTS "${LAMPLIGHTER_SENTENCEPIECE}/libsentencepiece.a")
+  message(FATAL_ERROR "SentencePiece not found in ${LAMPLIGHTER_SENTENCEPIECE}; run scripts/setup.sh")
+endif()
