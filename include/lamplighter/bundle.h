@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lamplighter/api.h"
+#include "lamplighter/options.h"
+
+namespace lamplighter {
+
+// manifest.json of a bundle, field by field (schema: src/bundle/manifest.schema.json). A bundle is a folder that
+// describes one model: the engine reads all that differs between model families from here.
+struct FileEntry {
+  std::uint64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits
+};
+
+struct ModuleEntry {
+  std::string file;   // TorchScript archive
+  std::string dtype;  // storage: float32, bfloat16, float16
+};
+
+struct TokenizerEntry {
+  std::string kind;  // t5
+  std::string file;
+  std::int64_t max_length = 0;  // ids of a prompt, end token included
+  std::int64_t pad = 0, eos = 1, unk = 2;
+  std::int64_t extra_ids = 0;  // sentinels after the pieces: <extra_id_k> = pieces + extra_ids - 1 - k
+  std::string cleaning;        // llamagen, lower, none
+};
+
+// One recorded call of a module method; names are tensors of the golden file.
+struct GoldenRecord {
+  std::string module, method;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> mutated;  // expected content of the last input after the call
+  double tolerance = 0;              // largest |difference| in fp32
+};
+
+struct PromptEntry {
+  std::string kind;              // text_features, class, tokens
+  std::int64_t length = 0;       // rows reserved for the prompt
+  std::string align;             // end: prompt row j of n has position length - n + j; start: position j
+  std::int64_t features = 0;     // width of the text encoder's features (text_features)
+  std::int64_t classes = 0;      // number of classes (class)
+};
+
+struct Grid {
+  int width = 0, height = 0;  // pixels
+  int rows = 0, columns = 0;  // tokens
+  std::vector<std::int64_t> before, row_end, after;  // forced token ids
+
+  std::int64_t tokens() const { return static_cast<std::int64_t>(rows) * columns; }
+};
+
+struct Manifest {
+  std::string directory;  // where it was read from
+  std::string name, family, licence, source;
+  std::string exporter_version, exporter_torch;
+  std::map<std::string, FileEntry> files;
+  std::map<std::string, ModuleEntry> modules;   // target, text_encoder, image_decoder
+  std::map<std::string, ModuleEntry> drafters;  // by name
+  std::optional<TokenizerEntry> tokenizer;
+  std::optional<std::string> neighbours;  // file
+  std::optional<std::string> golden;      // file
+  std::vector<GoldenRecord> golden_records;
+  std::optional<PromptEntry> prompt;
+  struct {
+    std::int64_t vocabulary = 0, first_image_id = 0, codebook_size = 0;
+  } tokens;
+  std::vector<Grid> grids;
+  SamplingOptions sampling;
+  std::string sampling_order = "ar";  // ar: temperature, top-k, top-p; eagle: temperature, top-p, top-k
+  struct {
+    std::int64_t hidden = 0, features = 0, head = 0;
+  } target;
+  struct {
+    std::int64_t layers = 0, kv_heads = 0, head_dim = 0, max_length = 0;
+  } cache;
+  struct {
+    std::int64_t codebook_size = 0, downsample = 0;
+  } decoder;
+
+  bool has(const std::string& module) const { return modules.count(module) != 0; }
+};
+
+// Reads and checks DIRECTORY/manifest.json: schema version, unknown keys, types, and the agreement of vocabulary,
+// codebook, head and grids. Touches no other file. Throws Error(ExitCode::bundle).
+LAMPLIGHTER_API Manifest read_manifest(const std::string& directory);
+
+// Compares presence and size of every file the manifest names, and with `checksums` their SHA-256.
+// Throws Error(ExitCode::bundle) for the first that differs.
+LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
+
+// What `generate` would still need, as names of manifest entries; empty when pictures can be drawn.
+LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);
+
+// The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids there are.
+LAMPLIGHTER_API const Grid& find_grid(const Manifest& manifest, int width, int height);
+
+}  // namespace lamplighter

@@ -1,0 +1,8 @@
+#pragma once
+
+#include "lamplighter/bundle.h"
+#include "lamplighter/error.h"
+#include "lamplighter/image.h"
+#include "lamplighter/options.h"
+#include "lamplighter/pipeline.h"
+#include "lamplighter/version.h"

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lamplighter/api.h"
+#include "lamplighter/bundle.h"
+#include "lamplighter/image.h"
+#include "lamplighter/options.h"
+
+namespace lamplighter {
+
+// What one picture cost. Times are wall-clock milliseconds of the batch the picture was drawn in.
+struct Statistics {
+  std::int64_t tokens = 0;         // image tokens committed
+  std::int64_t target_passes = 0;  // prefill included
+  int batch = 1;                   // pictures decoded together
+  double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
+};
+
+// A picture's tokens as codebook indices in raster order.
+struct Codes {
+  int rows = 0, columns = 0;
+  std::vector<std::int32_t> ids;
+};
+
+struct Result {
+  Image image;
+  Codes codes;
+  SamplingOptions sampling;  // as used: request over bundle defaults
+  std::uint64_t seed = 0;
+  Statistics statistics;
+};
+
+// Tokens committed so far in the running batch; return false to stop (then Error(ExitCode::interrupted) is thrown).
+struct Progress {
+  std::size_t first_request = 0, batch = 0;  // the batch covers requests first_request .. first_request + batch - 1
+  std::int64_t tokens_done = 0, tokens_total = 0;
+};
+using ProgressCallback = std::function<bool(const Progress&)>;
+using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
+
+// Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not on the
+// other requests, the batch size or the number of threads (on the CPU, bit for bit).
+class LAMPLIGHTER_API TextToImage {
+ public:
+  // Checks and loads the bundle. Throws Error (bundle, device, memory).
+  explicit TextToImage(const std::string& bundle_directory, const RuntimeOptions& options = {});
+  ~TextToImage();
+  TextToImage(TextToImage&&) noexcept;
+  TextToImage& operator=(TextToImage&&) noexcept;
+
+  const Manifest& manifest() const;
+  std::string device() const;  // cpu, cuda:0, ...
+  std::string dtype() const;   // fp32, bf16, fp16
+
+  // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no weights.
+  static void check(const Manifest& manifest, const Request& request);
+
+  // Draws all requests, `batch_size` at a time, and hands over each result as soon as it is ready, in request order.
+  void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
+                const ProgressCallback& on_progress = {});
+  Result generate(const Request& request);
+
+  // Pictures from codebook indices. Throws Error(ExitCode::input) when they do not fit the decoder.
+  Image decode(const Codes& codes);
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace lamplighter
