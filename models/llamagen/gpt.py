@@ -1,0 +1,353 @@
+"""LlamaGen GPT in plain PyTorch: training forward and an eager generator with its own cache."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import GPTConfig
+
+
+def rotary_table(config: GPTConfig) -> Tensor:
+    """Rotations [prefix + grid^2, head_dim / 2, 2] as (cos, sin) in fp32.
+
+    Row angles fill the first half of a cell's vector, column angles the second. Prefix rows are
+    zero, which wipes out queries and keys there, or the identity.
+    """
+    half = config.head_dim // 2
+    theta = config.rope_base ** -(torch.arange(0, half, 2).float() / half)
+    angles = torch.outer(torch.arange(config.grid).float(), theta)
+    shape = (config.grid, config.grid, half // 2)
+    cells = torch.cat([angles[:, None].expand(shape), angles[None].expand(shape)], -1)
+    image = torch.stack([cells.cos(), cells.sin()], -1).view(config.tokens, half, 2)
+    prefix = torch.zeros(config.cls_token_num, half, 2)
+    if config.prefix_rotation == "identity":
+        prefix[..., 0] = 1.0
+    return torch.cat([prefix, image])
+
+
+def pad_left(features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Moves the valid rows of right-padded features [B,T,C] to the end; padding becomes zero."""
+    length = mask.shape[1]
+    valid = mask.sum(1, keepdim=True)
+    index = (torch.arange(length, device=mask.device)[None] + valid) % length
+    moved = features.gather(1, index[..., None].expand_as(features))
+    left = mask.flip(1)
+    return moved * left[..., None].to(moved.dtype), left
+
+
+def filter_logits(logits: Tensor, temperature: float, top_k: int, top_p: float) -> Tensor:
+    """Probabilities after temperature, top-k (ties survive) and top-p, in the official order."""
+    logits = logits / max(temperature, 1e-5)
+    if top_k > 0:
+        kth = torch.topk(logits, min(top_k, logits.shape[-1])).values[..., -1:]
+        logits = logits.masked_fill(logits < kth, -torch.inf)
+    if top_p < 1.0:
+        ordered, order = logits.sort(descending=True)
+        probabilities = ordered.softmax(-1)
+        drop = probabilities.cumsum(-1) - probabilities > top_p
+        logits = logits.masked_fill(drop.scatter(-1, order, drop), -torch.inf)
+    return logits.softmax(-1)
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), None, self.eps) * self.weight
+
+
+class Attention(nn.Module):
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.heads, self.kv_heads = config.n_head, config.n_kv_head
+        self.head_dim = config.head_dim
+        width = (self.heads + 2 * self.kv_heads) * self.head_dim
+        self.wqkv = nn.Linear(config.dim, width, bias=False)
+        self.wo = nn.Linear(config.dim, config.dim, bias=False)
+
+    def project(self, x: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotated q [B,heads,L,D] and k, and v [B,kv_heads,L,D]; rotation complex [L,1,D/2]."""
+        batch, length, _ = x.shape
+        rotated = self.heads + self.kv_heads
+        qkv = self.wqkv(x).view(batch, length, rotated + self.kv_heads, self.head_dim)
+        pairs = qkv[:, :, :rotated].float().unflatten(-1, (-1, 2))
+        qk = torch.view_as_real(torch.view_as_complex(pairs) * rotation).flatten(-2)
+        qk = qk.to(qkv.dtype).transpose(1, 2)
+        return qk[:, : self.heads], qk[:, self.heads :], qkv[:, :, rotated:].transpose(1, 2)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+        """Attention of q over k and v; additive bias [B or 1, 1, L, K]."""
+        batch, heads, length, head_dim = q.shape
+        if self.kv_heads != heads:
+            k = k.repeat_interleave(heads // self.kv_heads, 1)
+            v = v.repeat_interleave(heads // self.kv_heads, 1)
+        scores = torch.matmul(q * head_dim**-0.5, k.transpose(-1, -2))
+        if bias is not None:
+            scores = scores + bias.to(scores.dtype)
+        out = torch.matmul(scores.softmax(-1), v)
+        return self.wo(out.transpose(1, 2).reshape(batch, length, heads * head_dim))
+
+    def forward(self, x: Tensor, rotation: Tensor, bias: Tensor) -> Tensor:
+        q, k, v = self.project(x, rotation)
+        return self.attend(q, k, v, bias)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.w1 = nn.Linear(config.dim, config.ffn_dim, bias=False)
+        self.w3 = nn.Linear(config.dim, config.ffn_dim, bias=False)
+        self.w2 = nn.Linear(config.ffn_dim, config.dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+
+class Block(nn.Module):
+    def __init__(self, config: GPTConfig, resid_dropout: float, ffn_dropout: float) -> None:
+        super().__init__()
+        self.attention = Attention(config)
+        self.feed_forward = FeedForward(config)
+        self.attention_norm = RMSNorm(config.dim, config.norm_eps)
+        self.ffn_norm = RMSNorm(config.dim, config.norm_eps)
+        self.resid_dropout = nn.Dropout(resid_dropout)
+        self.ffn_dropout = nn.Dropout(ffn_dropout)
+
+    def forward(self, x: Tensor, rotation: Tensor, bias: Tensor) -> Tensor:
+        x = x + self.resid_dropout(self.attention(self.attention_norm(x), rotation, bias))
+        return x + self.ffn_dropout(self.feed_forward(self.ffn_norm(x)))
+
+    def step(self, x: Tensor, rotation: Tensor, keys: Tensor, values: Tensor, start: int,
+             bias: Tensor | None) -> Tensor:  # fmt: skip
+        """One cached pass: stores k and v from `start` on and attends over what is stored."""
+        end = start + x.shape[1]
+        q, k, v = self.attention.project(self.attention_norm(x), rotation)
+        keys[:, :, start:end] = k
+        values[:, :, start:end] = v
+        x = x + self.attention.attend(q, keys[:, :, :end], values[:, :, :end], bias)
+        return x + self.feed_forward(self.ffn_norm(x))
+
+
+class ClassEmbedder(nn.Module):
+    """Class table; its last row is the null class."""
+
+    def __init__(self, num_classes: int, dim: int) -> None:
+        super().__init__()
+        self.embedding_table = nn.Embedding(num_classes + 1, dim)
+
+    def forward(self, classes: Tensor) -> Tensor:
+        return self.embedding_table(classes)[:, None]
+
+
+class CaptionProjection(nn.Module):
+    def __init__(self, caption_dim: int, dim: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(caption_dim, dim, bias=False)
+        self.fc2 = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x), approximate="tanh"))
+
+
+class CaptionEmbedder(nn.Module):
+    """Projection of text features; the null caption is a fixed random table of features."""
+
+    def __init__(self, caption_dim: int, dim: int, length: int) -> None:
+        super().__init__()
+        self.cap_proj = CaptionProjection(caption_dim, dim)
+        null = torch.randn(length, caption_dim) / caption_dim**0.5
+        self.register_buffer("uncond_embedding", null)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.cap_proj(features)
+
+
+class GPT(nn.Module):
+    """Decoder-only transformer over a condition prefix and image tokens in raster order."""
+
+    def __init__(
+        self,
+        config: GPTConfig,
+        token_dropout: float = 0.0,
+        resid_dropout: float = 0.0,
+        ffn_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        if config.model_type == "c2i":
+            self.cls_embedding = ClassEmbedder(config.num_classes, config.dim)
+        else:
+            self.cls_embedding = CaptionEmbedder(
+                config.caption_dim, config.dim, config.cls_token_num
+            )
+        self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
+        self.token_dropout = nn.Dropout(token_dropout)
+        self.layers = nn.ModuleList(
+            Block(config, resid_dropout, ffn_dropout) for _ in range(config.n_layer)
+        )
+        self.norm = RMSNorm(config.dim, config.norm_eps)
+        self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
+        table = torch.view_as_complex(rotary_table(config))[:, None]
+        self.register_buffer("rotation", table, persistent=False)
+        self.apply(self._initialise)
+        nn.init.zeros_(self.output.weight)
+
+    @staticmethod
+    def _initialise(module: nn.Module) -> None:
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=0.02)
+
+    def _apply(self, fn, recurse: bool = True):  # noqa: ANN001, ANN202
+        """Keeps the rotations in complex64 when the weights change their dtype."""
+        rotation = self._buffers.pop("rotation")
+        super()._apply(fn, recurse)
+        self.register_buffer(
+            "rotation", rotation.to(self.output.weight.device), persistent=False
+        )
+        return self
+
+    def unconditional(self, cond: Tensor) -> Tensor:
+        """The null condition in the shape of `cond`."""
+        if self.config.model_type == "c2i":
+            return torch.full_like(cond, self.config.num_classes)
+        return self.cls_embedding.uncond_embedding.to(cond.dtype).expand_as(cond)
+
+    def embed_condition(self, cond: Tensor, drop: Tensor | None = None) -> Tensor:
+        """Prefix embeddings [B,T,dim] of left-padded features [B,T,C] or of class ids [B].
+
+        Rows of the bool tensor drop [B] get the null condition.
+        """
+        if drop is not None:
+            drop = drop.view(-1, *[1] * (cond.dim() - 1))
+            cond = torch.where(drop, self.unconditional(cond), cond)
+        return self.cls_embedding(cond)
+
+    def attention_bias(self, mask: Tensor | None, length: int) -> Tensor:
+        """Additive bias [B or 1,1,L,L]: causal, padded prefix columns hidden, diagonal seen."""
+        device = self.output.weight.device
+        seen = torch.ones(length, length, dtype=torch.bool, device=device).tril()[None]
+        if mask is not None:
+            columns = F.pad(mask.bool(), (0, length - mask.shape[1]), value=True)
+            seen = seen & columns[:, None]
+            seen = seen | torch.eye(length, dtype=torch.bool, device=device)
+        bias = torch.zeros(seen.shape, device=device).masked_fill_(~seen, -torch.inf)
+        return bias[:, None]
+
+    def trunk(
+        self, x: Tensor, mask: Tensor | None, return_layers: Sequence[int] = ()
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Final-norm features [B,L,dim] of embeddings x [B,L,dim] that start with the prefix.
+
+        return_layers: n adds the residual stream after n layers to the list.
+        """
+        bias = self.attention_bias(mask, x.shape[1])
+        rotation = self.rotation[: x.shape[1]]
+        taken: dict[int, Tensor] = {}
+        for count, layer in enumerate(self.layers, 1):
+            x = layer(x, rotation, bias)
+            if count in return_layers:
+                taken[count] = x
+        return self.norm(x), [taken[count] for count in return_layers]
+
+    def forward(
+        self,
+        idx: Tensor,
+        cond: Tensor,
+        mask: Tensor | None = None,
+        drop: Tensor | None = None,
+        return_layers: Sequence[int] = (),
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
+        """Logits [B, n+1, vocab] of image tokens 0..n given the first n, idx [B,n].
+
+        cond: left-padded text features [B,T,C] with mask [B,T], or class ids [B]. With
+        return_layers also the residual streams [B, T+n, dim] after those layers.
+        """
+        prefix = self.embed_condition(cond, drop)
+        x = self.token_dropout(torch.cat([prefix, self.tok_embeddings(idx)], 1))
+        features, taken = self.trunk(x, mask, return_layers)
+        logits = self.output(features[:, self.config.cls_token_num - 1 :])
+        return (logits, taken) if return_layers else logits
+
+    @torch.inference_mode()
+    def generate(
+        self,
+        cond: Tensor,
+        mask: Tensor | None = None,
+        cfg_scale: float = 1.0,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        tokens: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Samples image tokens int64 [B, tokens] with key/value caching (default: all tokens).
+
+        cond and mask as in forward. cfg_scale > 1 adds the null condition of every image as
+        rows of the same batch. Prefix columns that are padding in every row are not computed.
+        """
+        images = cond.shape[0]
+        count = self.config.tokens if tokens is None else tokens
+        guided = cfg_scale > 1.0
+        if guided:
+            cond = torch.cat([cond, self.unconditional(cond)])
+            mask = None if mask is None else torch.cat([mask, mask])
+        prefix = self.embed_condition(cond)
+        skipped = 0 if mask is None else int(mask.bool().any(0).int().argmax())
+        prefix, width = prefix[:, skipped:], prefix.shape[1] - skipped
+        bias = None if mask is None else mask[:, skipped:]
+        cache = EagerCache(self, prefix.shape[0], width + count, bias)
+        logits = self._cached(prefix, skipped, cache)
+        drawn: list[Tensor] = []
+        for step in range(count):
+            if guided:
+                c, u = logits[:images], logits[images:]
+                logits = u + (c - u) * cfg_scale
+            probabilities = filter_logits(logits, temperature, top_k, top_p)
+            drawn.append(torch.multinomial(probabilities, 1, generator=generator))
+            if step + 1 < count:
+                ids = torch.cat([drawn[-1], drawn[-1]]) if guided else drawn[-1]
+                position = self.config.cls_token_num + step
+                logits = self._cached(self.tok_embeddings(ids), position, cache)
+        return torch.cat(drawn, 1)
+
+    def _cached(self, x: Tensor, position: int, cache: EagerCache) -> Tensor:
+        """fp32 logits [S,vocab] of the last row of x, which starts at `position`."""
+        length = x.shape[1]
+        rotation = self.rotation[position : position + length]
+        bias = cache.bias(length)
+        for layer, keys, values in zip(self.layers, cache.keys, cache.values):
+            x = layer.step(x, rotation, keys, values, cache.length, bias)
+        cache.length += length
+        return self.output(self.norm(x[:, -1])).float()
+
+
+class EagerCache:
+    """Keys and values of every layer, allocated once; hides padded prefix columns."""
+
+    def __init__(self, model: GPT, rows: int, length: int, mask: Tensor | None) -> None:
+        config = model.config
+        weight = model.output.weight
+        shape = (config.n_layer, rows, config.n_kv_head, length, config.head_dim)
+        self.keys = weight.new_zeros(shape)
+        self.values = weight.new_zeros(shape)
+        self.length = 0
+        self.hidden: Tensor | None = None
+        self.prefill = model.attention_bias(mask, model.config.cls_token_num if mask is None
+                                            else mask.shape[1])  # fmt: skip
+        if mask is not None and not bool(mask.all()):
+            columns = F.pad(mask.bool(), (0, length - mask.shape[1]), value=True)
+            hidden = torch.zeros(columns.shape, device=mask.device)
+            self.hidden = hidden.masked_fill_(~columns, -torch.inf)[:, None, None]
+
+    def bias(self, rows: int) -> Tensor | None:
+        """Additive bias for the next `rows` rows: the prefix at first, then single tokens."""
+        if self.length == 0:
+            return self.prefill
+        return None if self.hidden is None else self.hidden[..., : self.length + rows]
