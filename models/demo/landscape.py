@@ -36,15 +36,15 @@ LIGHTS: dict[str, Light] = {
         (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.78, 0.85, 0.94), (1.0, 0.97, 0.75), 0.0,
     ),
     "dusk": Light(
-        (0.23, 0.13, 0.42), (0.78, 0.25, 0.38), (1.0, 0.58, 0.18), (0.80, 0.62, 0.62),
+        (0.23, 0.13, 0.42), (0.78, 0.25, 0.38), (1.0, 0.58, 0.18), (0.84, 0.67, 0.70),
         (0.95, 0.86, 0.84), (0.98, 0.52, 0.36), (0.50, 0.20, 0.42), (1.0, 0.80, 0.36), 0.7,
     ),
     "night": Light(
-        (0.015, 0.03, 0.12), (0.04, 0.08, 0.25), (0.10, 0.17, 0.40), (0.34, 0.38, 0.54),
+        (0.015, 0.03, 0.12), (0.04, 0.08, 0.25), (0.10, 0.17, 0.40), (0.46, 0.47, 0.60),
         (0.80, 0.81, 0.88), (0.16, 0.21, 0.40), (0.07, 0.10, 0.24), (0.98, 0.97, 0.86), 1.0,
     ),
     "storm": Light(
-        (0.17, 0.19, 0.24), (0.33, 0.37, 0.42), (0.66, 0.70, 0.68), (0.62, 0.66, 0.68),
+        (0.17, 0.19, 0.24), (0.33, 0.37, 0.42), (0.66, 0.70, 0.68), (0.74, 0.76, 0.78),
         (0.90, 0.91, 0.93), (0.46, 0.49, 0.54), (0.14, 0.16, 0.21), (0.92, 0.92, 1.0), 0.8,
     ),
 }  # fmt: skip
@@ -145,23 +145,25 @@ def _ridge(canvas: Canvas, heights: np.ndarray, horizon: float) -> tuple[np.ndar
 
 
 def mountains(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator) -> None:
-    """Rugged peaks with snow, lit from one side, in two layers."""
-    for distance, scale in ((1, 40.0), (0, 28.0)):
-        rough = profile(rng, "soil") - 0.5
-        smooth = profile(rng) - 0.2
-        x = np.arange(SIDE)
-        peaks = np.abs(((x / SIDE * rng.uniform(2.2, 3.4) + rng.random()) % 1) * 2 - 1)
-        heights = np.clip(scale * (0.22 + 0.45 * peaks + 0.45 * smooth) + rough * 7, 3, 52)
+    """Peaks with snow, lit from one side, in two layers."""
+    x = np.arange(SIDE, dtype=np.float32) / SCALE
+    lit_from = 1 if rng.random() < 0.5 else -1
+    for haze, tall, count in ((0.42, 44.0, 4), (0.14, 30.0, 5)):
+        centres = (np.arange(count) + rng.uniform(0.1, 0.9, count)) * SIZE / count
+        tops = tall * rng.uniform(0.6, 1.0, count)
+        cones = tops[:, None] - np.abs(x[None] - centres[:, None]) * rng.uniform(0.8, 1.2, (count, 1))
+        owner = cones.argmax(0)
+        heights = np.maximum(cones.max(0), 4) + (profile(rng) - 0.5) * 14
+        heights = np.maximum(heights, 2)
         alpha, depth, top = _ridge(canvas, heights, horizon)
-        grain = patch("soil", rng, *alpha.shape)
-        slope = np.gradient(heights)[None] * 1.2
-        facing = np.clip(0.55 + np.sin(depth * 0.09 + grain * 9) * 0.18 + slope, 0.15, 1)[..., None]
-        rock = mix((0.46, 0.42, 0.46), (0.55, 0.42, 0.36), 0.7 * rng.random()) * rgb(light.ground)
-        colour = rock * (0.55 + 0.6 * facing)
-        snow_line = (heights.max() - heights)[None] * SCALE * 0.5
-        snowy = np.clip((26 - depth - snow_line + (grain - 0.5) * 40) * 0.2, 0, 1)[..., None]
-        colour = colour + (rgb((0.95, 0.97, 1.0)) * rgb(light.ground) * (0.62 + 0.4 * facing) - colour) * snowy
-        haze = 0.45 if distance else 0.16
+        grain = patch("cloud", rng, *alpha.shape)
+        offset = (x - centres[owner])[None] + (grain - 0.5) * (8 + 0.5 * np.maximum(depth, 0))
+        facing = (0.72 + 0.28 * lit_from * np.clip(offset * 0.5, -1, 1) + 0.25 * (grain - 0.5))[..., None]
+        rock = rgb((0.50, 0.45, 0.47)) * rgb(light.ground)
+        snow_depth = (tops[owner] * 0.42)[None] * SCALE - (tops[owner] - heights)[None] * SCALE
+        snowy = np.clip((snow_depth - depth + (grain - 0.5) * 45) * 0.25, 0, 1)[..., None]
+        white = rgb((0.97, 0.98, 1.0)) * (rgb(light.ground) * 0.9 + 0.1)
+        colour = rock * facing + (white * (0.35 + 0.65 * facing) - rock * facing) * snowy
         colour = colour + (mix(light.horizon, light.middle, 0.4) - colour) * np.float32(haze)
         canvas.blend(alpha, colour, top, 0)
 
@@ -271,7 +273,7 @@ def desert(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generato
 def snow(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator) -> None:
     field, near = _perspective("cloud", horizon, rng, 1.2)
     sparkle = patch("grain", rng, len(field), SIDE)
-    shade = 0.93 + 0.30 * (field - 0.5) + 0.05 * (sparkle - 0.5) + 0.03 * near
+    shade = 1.0 + 0.32 * (field - 0.5) + 0.05 * (sparkle - 0.5) + 0.03 * near
     colour = rgb((0.90, 0.95, 1.0)) * shade[..., None]
     colour[..., 0] -= 0.16 * np.clip(0.5 - field, 0, 1)
     _lay(canvas, colour, light, 0.16 * (1 - near) ** 3)
