@@ -1,5 +1,4 @@
 include(Torch)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
