@@ -1,0 +1,18 @@
+#pragma once
+
+namespace lamplighter {
+
+// Instruction sets of the CPU kernels, in rising order.
+//   kAvx2:   AVX2, FMA, F16C
+//   kAvx512: AVX-512 F, BW, VL, DQ and BF16; CPUs with AVX-512 but without its BF16 part run kAvx2
+enum class Isa { kPortable, kAvx2, kAvx512 };
+
+// The set that kernels use: the best one of this CPU, at most what the environment variable LAMPLIGHTER_ISA
+// (portable, avx2 or avx512; read once) or limit_isa() allows. Throws c10::Error for other values of the variable.
+__attribute__((visibility("default"))) Isa active_isa();
+
+// Lowers active_isa() for the whole process to `limit` where the CPU has more; for tests and benchmarks.
+// Returns what is active now, which is less than `limit` on a lesser CPU.
+__attribute__((visibility("default"))) Isa limit_isa(Isa limit);
+
+}  // namespace lamplighter
