@@ -1,0 +1,182 @@
+"""TorchScript form of the LlamaGen image decoder: codes to pixels."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .vq import AttnBlock, ResBlock, Upsample, VQModel
+
+
+class Conv(nn.Module):
+    """Convolution with stride 1 and zero padding that keeps the size (odd kernels)."""
+
+    def __init__(self, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self.padding: int = conv.kernel_size[0] // 2
+        self.register_buffer("weight", conv.weight.detach())
+        self.register_buffer("bias", conv.bias.detach())
+
+    def prepare(self, like: Tensor) -> None:
+        self.weight = self.weight.to(like)
+        self.bias = self.bias.to(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(x, self.weight, self.bias, 1, self.padding)
+
+
+class Norm(nn.Module):
+    """GroupNorm."""
+
+    def __init__(self, norm: nn.GroupNorm) -> None:
+        super().__init__()
+        self.groups: int = norm.num_groups
+        self.eps: float = norm.eps
+        self.register_buffer("weight", norm.weight.detach())
+        self.register_buffer("bias", norm.bias.detach())
+
+    def prepare(self, like: Tensor) -> None:
+        self.weight = self.weight.to(like)
+        self.bias = self.bias.to(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.group_norm(x, self.groups, self.weight, self.bias, self.eps)
+
+
+class ActiveConv(nn.Module):
+    """GroupNorm, SiLU, convolution."""
+
+    def __init__(self, norm: nn.GroupNorm, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self.norm = Norm(norm)
+        self.conv = Conv(conv)
+
+    def prepare(self, like: Tensor) -> None:
+        self.norm.prepare(like)
+        self.conv.prepare(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(F.silu(self.norm(x), inplace=True))
+
+
+class Residual(nn.Module):
+    def __init__(self, block: ResBlock) -> None:
+        super().__init__()
+        self.first = ActiveConv(block.norm1, block.conv1)
+        self.second = ActiveConv(block.norm2, block.conv2)
+        self.shortcut = None if block.nin_shortcut is None else Conv(block.nin_shortcut)
+
+    def prepare(self, like: Tensor) -> None:
+        self.first.prepare(like)
+        self.second.prepare(like)
+        if self.shortcut is not None:
+            self.shortcut.prepare(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.second(self.first(x))
+        if self.shortcut is not None:
+            x = self.shortcut(x)
+        return h.add_(x)
+
+
+class PixelAttention(nn.Module):
+    """Single-head self-attention over all pixels, q, k and v as one product."""
+
+    def __init__(self, block: AttnBlock) -> None:
+        super().__init__()
+        parts = (block.q, block.k, block.v)
+        self.norm = Norm(block.norm)
+        self.out = Conv(block.proj_out)
+        self.scale: float = block.q.out_channels**-0.5
+        self.register_buffer("weight", torch.cat([p.weight for p in parts]).detach())
+        self.register_buffer("bias", torch.cat([p.bias for p in parts]).detach())
+
+    def prepare(self, like: Tensor) -> None:
+        self.norm.prepare(like)
+        self.out.prepare(like)
+        self.weight = self.weight.to(like)
+        self.bias = self.bias.to(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        qkv = F.conv2d(self.norm(x), self.weight, self.bias).flatten(2)
+        q, k, v = qkv.chunk(3, 1)
+        weights = torch.bmm(q.transpose(1, 2), k).mul_(self.scale).softmax(-1)
+        h = torch.bmm(v, weights.transpose(1, 2)).view(x.shape)
+        return self.out(h).add_(x)
+
+
+class DoublingConv(nn.Module):
+    """Nearest-neighbour doubling followed by a 3x3 convolution, without the doubled picture.
+
+    Each of the four pixels that come from one source pixel sees only 2x2 source pixels, so its 3x3
+    kernel folds into a 2x2 kernel: 16 instead of 36 products per source pixel. The four kernels are
+    the output channels of one convolution over the zero-padded source; pixel (a, b) of a group
+    is found at offset (a, b) of its result.
+    """
+
+    def __init__(self, block: Upsample) -> None:
+        super().__init__()
+        self.channels: int = block.conv.out_channels
+        self.register_buffer("weight", block.conv.weight.detach())
+        self.register_buffer("bias", block.conv.bias.detach())
+
+    def prepare(self, like: Tensor) -> None:
+        if self.weight.size(3) == 3:
+            self.weight = self.folded(self.weight.to(like))
+            self.bias = self.bias.to(like).repeat(4)
+
+    def folded(self, weight: Tensor) -> Tensor:
+        """[O,I,3,3] -> [4*O,I,2,2], pixel (a,b) at rows (2a+b)*O."""
+        upper = torch.stack([weight[:, :, 0], weight[:, :, 1] + weight[:, :, 2]], 2)
+        lower = torch.stack([weight[:, :, 0] + weight[:, :, 1], weight[:, :, 2]], 2)
+        rows = torch.cat([upper, lower])
+        left = torch.stack([rows[..., 0], rows[..., 1] + rows[..., 2]], -1)
+        right = torch.stack([rows[..., 0] + rows[..., 1], rows[..., 2]], -1)
+        half = weight.size(0)
+        return torch.cat([left[:half], right[:half], left[half:], right[half:]]).contiguous()
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.size(2), x.size(3)
+        parts = F.conv2d(x, self.weight, self.bias, 1, 1).chunk(4, 1)
+        out = torch.empty(
+            [x.size(0), self.channels, 2 * height, 2 * width], dtype=x.dtype, device=x.device
+        )
+        out[:, :, 0::2, 0::2] = parts[0][:, :, :height, :width]
+        out[:, :, 0::2, 1::2] = parts[1][:, :, :height, 1:]
+        out[:, :, 1::2, 0::2] = parts[2][:, :, 1:, :width]
+        out[:, :, 1::2, 1::2] = parts[3][:, :, 1:, 1:]
+        return out
+
+
+class ImageDecoderModule(nn.Module):
+    """The blocks of the official decoder in the order they run."""
+
+    def __init__(self, model: VQModel) -> None:
+        super().__init__()
+        decoder = model.decoder
+        first, attention, last = decoder.mid
+        blocks = [Conv(model.post_quant_conv), Conv(decoder.conv_in)]
+        blocks += [Residual(first), PixelAttention(attention), Residual(last)]
+        for level in decoder.conv_blocks:
+            for i, block in enumerate(level.res):
+                blocks.append(Residual(block))
+                if len(level.attn):
+                    blocks.append(PixelAttention(level.attn[i]))
+            if level.upsample is not None:
+                blocks.append(DoublingConv(level.upsample))
+        blocks.append(ActiveConv(decoder.norm_out, decoder.conv_out))
+        self.blocks = nn.ModuleList(blocks)
+        self.register_buffer("table", model.quantize.table().detach())
+
+    @torch.jit.export
+    def prepare(self, like: Tensor) -> None:
+        for block in self.blocks:
+            block.prepare(like)
+        self.table = self.table.to(like)
+
+    @torch.jit.export
+    def decode(self, codes: Tensor) -> Tensor:
+        """codes int64 [B,rows,cols] -> rgb fp32 [B,3,h,w], nominally [-1,1], not clamped."""
+        x = F.embedding(codes, self.table).permute(0, 3, 1, 2).contiguous()
+        for block in self.blocks:
+            x = block(x)
+        return x.float()
