@@ -1,0 +1,115 @@
+#include <zlib.h>
+
+#include <array>
+#include <optional>
+
+#include "base/files.h"
+#include "base/utf8.h"
+#include "image/png_chunks.h"
+#include "lamplighter/error.h"
+#include "lamplighter/image.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr std::size_t kMaxText = std::size_t{16} << 20;  // bytes of one text after decompression
+
+std::uint32_t big_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (const char byte : bytes.substr(0, 4)) value = value << 8U | static_cast<unsigned char>(byte);
+  return value;
+}
+
+// Up to the next zero byte, which is dropped; nothing when there is none.
+std::optional<std::string_view> take_field(std::string_view& data) {
+  const std::size_t end = data.find('\0');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view field = data.substr(0, end);
+  data.remove_prefix(end + 1);
+  return field;
+}
+
+std::optional<std::string> inflate_text(std::string_view data) {
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) return std::nullopt;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));  // zlib reads only
+  stream.avail_in = static_cast<uInt>(data.size());
+  std::string text;
+  std::array<char, 16384> piece{};
+  int state = Z_OK;
+  while (state == Z_OK && text.size() <= kMaxText) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    text.append(piece.data(), piece.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (state != Z_STREAM_END || text.size() > kMaxText) return std::nullopt;
+  return text;
+}
+
+std::string latin1_to_utf8(std::string_view text) {
+  std::string result;
+  for (const char byte : text) append_utf8(result, static_cast<unsigned char>(byte));
+  return result;
+}
+
+std::optional<std::string> read_itxt(std::string_view data) {
+  if (data.size() < 2) return std::nullopt;
+  const bool compressed = data[0] != 0;
+  const bool known_method = data[1] == 0;
+  data.remove_prefix(2);
+  if (!take_field(data) || !take_field(data)) return std::nullopt;  // language, translated keyword
+  if (!compressed) return std::string(data);
+  return known_method ? inflate_text(data) : std::nullopt;
+}
+
+std::optional<std::string> read_ztxt(std::string_view data) {
+  if (data.empty() || data[0] != 0) return std::nullopt;
+  const std::optional<std::string> text = inflate_text(data.substr(1));
+  return text ? std::optional(latin1_to_utf8(*text)) : std::nullopt;
+}
+
+// Adds the text of a chunk; false when the chunk is malformed.
+bool add_text(std::string_view type, std::string_view data, PngText& texts) {
+  const auto keyword = take_field(data);
+  if (!keyword) return false;
+  std::optional<std::string> text;
+  if (type == "tEXt") text = latin1_to_utf8(data);
+  if (type == "zTXt") text = read_ztxt(data);
+  if (type == "iTXt") text = read_itxt(data);
+  if (!text || find_invalid_utf8(*text) != std::string::npos) return false;
+  texts.emplace_back(latin1_to_utf8(*keyword), std::move(*text));
+  return true;
+}
+
+}  // namespace
+
+PngText read_png_text(const std::string& path) {
+  const std::string bytes = read_file(path, ExitCode::input);
+  const auto damaged = [&](const std::string& what) {
+    return Error(ExitCode::input, path + ": damaged PNG file: " + what);
+  };
+  std::string_view rest = bytes;
+  if (rest.substr(0, kPngSignature.size()) != kPngSignature) {
+    throw Error(ExitCode::input, path + ": not a PNG file");
+  }
+  rest.remove_prefix(kPngSignature.size());
+  PngText texts;
+  for (;;) {
+    if (rest.size() < 12) throw damaged("it ends before its last chunk");
+    const std::size_t length = big_endian(rest);
+    const std::string_view type = rest.substr(4, 4);
+    if (length > rest.size() - 12) throw damaged("a chunk reaches beyond its end");
+    if (type == "IEND") return texts;
+    if (type == "tEXt" || type == "zTXt" || type == "iTXt") {
+      const std::string_view body = rest.substr(4, 4 + length);
+      const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
+      if (crc != big_endian(rest.substr(8 + length))) throw damaged("checksum of a text chunk");
+      if (!add_text(type, body.substr(4), texts)) throw damaged("malformed text chunk");
+    }
+    rest.remove_prefix(12 + length);
+  }
+}
+
+}  // namespace lamplighter
