@@ -14,10 +14,11 @@ trap 'rm -rf "$work"' EXIT
 echo "$sha256  $work/sentencepiece-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/sentencepiece-$version.tar.gz" -C "$work"
 source=$work/sentencepiece-$version/sentencepiece
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DSPM_ENABLE_SHARED=OFF -DSPM_ENABLE_TCMALLOC=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
-  -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON \
-  $(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON "${launcher[@]}"
 cmake --build "$work/build" --target sentencepiece-static ${LAMPLIGHTER_JOBS:+--parallel "$LAMPLIGHTER_JOBS"}
 mkdir -p "$target/include"
 cp "$source/src/sentencepiece_processor.h" "$target/include/"

@@ -1,0 +1,16 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: keeps every cache inside the repository's folder and bounds the compile jobs.
+# Expects `root`, the absolute path of the repository.
+export CCACHE_DIR=${CCACHE_DIR:-$root/.cache/ccache}
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 # equal objects for build/ and build-cpu/
+export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$root/.cache/pip}
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+if [ -z "${LAMPLIGHTER_JOBS:-}" ]; then
+  # A translation unit with Torch headers takes up to 1.4 GB.
+  memory_jobs=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
+  LAMPLIGHTER_JOBS=$(nproc)
+  [ "$memory_jobs" -ge "$LAMPLIGHTER_JOBS" ] || LAMPLIGHTER_JOBS=$memory_jobs
+  [ "$LAMPLIGHTER_JOBS" -ge 1 ] || LAMPLIGHTER_JOBS=1
+fi
+export LAMPLIGHTER_JOBS

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Makes everything that a fresh clone lacks, then builds: distribution packages, the Python environment (.venv),
+# SentencePiece (.cache/sentencepiece), the programs (build/). Whatever is already there is left alone.
+#   scripts/setup.sh [PRESET...]      presets of CMakePresets.json to build; default: release
+# Environment: LAMPLIGHTER_JOBS = compile jobs at a time; default: as many as cores and memory allow.
+# All words go to stderr. Nothing is written outside this folder, the distribution's packages apart.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+exec 1>&2
+source scripts/environment.sh
+
+say() { echo "setup: $*"; }
+fail() {
+  echo "setup: error: $*"
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif [ -t 0 ]; then
+    sudo "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null || return 0 # not Debian or Ubuntu: configuring names what is missing
+  local wanted=(g++ cmake ninja-build ccache zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev
+    libgtest-dev libgmock-dev libbenchmark-dev)
+  command -v python3 >/dev/null || wanted+=(python3)
+  # Debian and Ubuntu ship Python without ensurepip; other interpreters bring their own.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
+  local have missing=() name
+  have=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' 2>/dev/null)
+  for name in "${wanted[@]}"; do
+    grep -qx "$name installed" <<<"$have" || missing+=("$name")
+  done
+  [ ${#missing[@]} = 0 ] && return 0
+  say "installing packages: ${missing[*]}"
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}")
+  { as_root apt-get update -qq && as_root "${install[@]}"; } >.cache/apt.log 2>&1 </dev/null ||
+    fail "packages are missing and could not be installed (.cache/apt.log); as root: apt-get install ${missing[*]}"
+}
+
+make_venv() {
+  local stamp=.venv/.lamplighter
+  local want
+  want=$(sha256sum requirements.txt)
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .venv/bin/python ] && return 0
+  python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' ||
+    fail "$(python3 --version) found; Python 3.11 to 3.14 is needed"
+  say "installing Python packages into .venv (Torch is large: some minutes)"
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip install --quiet --no-warn-script-location -r requirements.txt </dev/null
+  echo "$want" >"$stamp"
+}
+
+make_sentencepiece() {
+  local stamp=.cache/sentencepiece/stamp
+  local want
+  want=$(sha256sum scripts/sentencepiece.sh)
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
+  say "building SentencePiece"
+  scripts/sentencepiece.sh .cache/sentencepiece >.cache/sentencepiece.log 2>&1 ||
+    { tail -n 20 .cache/sentencepiece.log; fail "SentencePiece could not be built (.cache/sentencepiece.log)"; }
+  echo "$want" >"$stamp"
+}
+
+# Configures when that was never done (later Ninja does it by itself) and builds; silent when all is up to date.
+build() {
+  local preset=$1 folder=build
+  [ "$preset" = release ] || folder=build-$preset
+  if [ ! -f "$folder/build.ninja" ]; then
+    say "configuring ($preset)"
+    cmake --preset "$preset" >".cache/configure-$preset.log" 2>&1 </dev/null ||
+      { cat ".cache/configure-$preset.log"; fail "configuring failed (.cache/configure-$preset.log)"; }
+  fi
+  ninja -C "$folder" -n 2>&1 </dev/null | grep -q 'no work to do' && return 0
+  say "building ($preset, $LAMPLIGHTER_JOBS jobs at a time)"
+  if [ -t 2 ]; then
+    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" </dev/null || fail "building failed"
+  else
+    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" >".cache/build-$preset.log" 2>&1 </dev/null ||
+      { grep -v '^\[' ".cache/build-$preset.log" | tail -n 60; fail "building failed (.cache/build-$preset.log)"; }
+  fi
+}
+
+mkdir -p .cache
+exec 9>.cache/lock
+flock -n 9 || { say "waiting for another set-up in this folder"; flock 9; }
+install_packages
+make_venv
+make_sentencepiece
+for preset in "${@:-release}"; do
+  build "$preset" 9>&-
+done

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Sets up whatever is missing, then runs the tests.
+#   scripts/test.sh               all of them
+#   scripts/test.sh golden        recorded results of the reference programs only; LAMPLIGHTER_GOLDEN = their folder
+#   scripts/test.sh SELECTION...  names of C++ tests (a ctest pattern), Python test files or folders
+# Where nvcc is found, the build without CUDA kernels is made as well and its operators are tested.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+source scripts/environment.sh
+export OMP_NUM_THREADS=1
+
+status=0
+run() { "$@" || status=1; }
+run_ctest() {
+  local folder=$1
+  shift
+  run ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$LAMPLIGHTER_JOBS" "$@"
+}
+run_pytest() { run .venv/bin/python -m pytest "$@"; }
+
+if [ $# = 0 ]; then
+  presets=(release)
+  command -v "${CUDACXX:-nvcc}" >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] && presets+=(cpu)
+  scripts/setup.sh "${presets[@]}"
+  run_ctest build
+  [ ${#presets[@]} = 1 ] || run_ctest build-cpu -L kernels
+  run_pytest tests
+else
+  scripts/setup.sh
+  for selection; do
+    if [ "$selection" = golden ]; then
+      run_pytest tests/golden
+    elif [ -e "${selection%%::*}" ]; then
+      run_pytest "$selection"
+    else
+      run_ctest build -R "$selection"
+    fi
+  done
+fi
+exit "$status"
