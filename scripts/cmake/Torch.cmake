@@ -25,4 +25,6 @@ message(STATUS "Torch ${TORCH_VERSION}: ${TORCH_ROOT}")
 add_library(torch INTERFACE IMPORTED)
 target_include_directories(torch SYSTEM INTERFACE
   "${TORCH_ROOT}/include" "${TORCH_ROOT}/include/torch/csrc/api/include")
+# Thin headers: Torch headers then name the operators they use instead of including all of them.
+target_compile_definitions(torch INTERFACE AT_PER_OPERATOR_HEADERS)
 target_link_libraries(torch INTERFACE "${TORCH_ROOT}/lib/libtorch_cpu.so" "${TORCH_ROOT}/lib/libc10.so")

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+
+namespace lamplighter {
+
+// Wall-clock time between laps, in milliseconds.
+class Stopwatch {
+ public:
+  double lap() {
+    const auto now = Clock::now();
+    const double ms = std::chrono::duration<double, std::milli>(now - last_).count();
+    last_ = now;
+    return ms;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+};
+
+}  // namespace lamplighter

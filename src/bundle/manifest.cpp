@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "lamplighter/bundle.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+// A name that stays inside the bundle: archives execute, so nothing outside is ever loaded.
+std::string file_name(JsonReader& reader, const std::string& key, const Manifest& manifest) {
+  const std::string name = reader.text(key);
+  const bool plain = !name.empty() && name[0] != '/' && name.find("..") == std::string::npos;
+  if (!plain) reader.reject(key, "the name of a file inside the bundle");
+  if (manifest.files.count(name) == 0) reader.reject(key, "a file that \"files\" lists");
+  return name;
+}
+
+ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
+  ModuleEntry entry;
+  entry.file = file_name(reader, "file", manifest);
+  entry.dtype = reader.choice("dtype", {"float32", "bfloat16", "float16"});
+  reader.finish();
+  return entry;
+}
+
+TokenizerEntry read_tokenizer(JsonReader reader, const Manifest& manifest) {
+  TokenizerEntry entry;
+  entry.kind = reader.choice("kind", {"t5"});
+  entry.file = file_name(reader, "file", manifest);
+  entry.max_length = reader.integer("max_length", 1);
+  entry.pad = reader.integer("pad", 0);
+  entry.eos = reader.integer("eos", 0);
+  entry.unk = reader.integer("unk", 0);
+  entry.extra_ids = reader.integer("extra_ids", 0);
+  entry.cleaning = reader.choice("cleaning", {"llamagen", "lower", "none"});
+  reader.finish();
+  return entry;
+}
+
+void read_golden(JsonReader reader, Manifest& manifest) {
+  manifest.golden = file_name(reader, "file", manifest);
+  for (JsonReader& item : reader.objects("records")) {
+    GoldenRecord record;
+    record.module = item.text("module");
+    record.method = item.text("method");
+    record.inputs = item.texts("inputs");
+    record.outputs = item.texts("outputs");
+    if (item.has("mutated")) record.mutated = item.texts("mutated");
+    record.tolerance = item.number("tolerance");
+    if (record.tolerance <= 0) item.reject("tolerance", "a number above 0");
+    item.finish();
+    manifest.golden_records.push_back(std::move(record));
+  }
+  reader.finish();
+}
+
+PromptEntry read_prompt(JsonReader reader) {
+  PromptEntry prompt;
+  prompt.kind = reader.choice("kind", {"text_features", "class", "tokens"});
+  prompt.length = reader.integer("length", 1);
+  prompt.align = reader.choice("align", {"start", "end"});
+  if (prompt.kind == "text_features") prompt.features = reader.integer("features", 1);
+  if (prompt.kind == "class") prompt.classes = reader.integer("classes", 1);
+  reader.finish();
+  return prompt;
+}
+
+Grid read_grid(JsonReader& reader) {
+  Grid grid;
+  const std::int64_t most = 1 << 16;
+  grid.width = static_cast<int>(reader.integer("width", 1, most));
+  grid.height = static_cast<int>(reader.integer("height", 1, most));
+  grid.rows = static_cast<int>(reader.integer("rows", 1, most));
+  grid.columns = static_cast<int>(reader.integer("columns", 1, most));
+  if (reader.has("before")) grid.before = reader.integers("before");
+  if (reader.has("row_end")) grid.row_end = reader.integers("row_end");
+  if (reader.has("after")) grid.after = reader.integers("after");
+  reader.finish();
+  return grid;
+}
+
+void read_sampling(JsonReader reader, Manifest& manifest) {
+  SamplingOptions& sampling = manifest.sampling;
+  if (reader.has("cfg_scale")) sampling.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  if (reader.has("temperature")) sampling.temperature = static_cast<float>(reader.number("temperature"));
+  if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
+  if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
+  if (reader.has("order")) manifest.sampling_order = reader.choice("order", {"ar", "eagle"});
+  if (sampling.temperature < 0) reader.reject("temperature", "0 or more");
+  if (sampling.top_p <= 0 || sampling.top_p > 1) reader.reject("top_p", "a number in (0, 1]");
+  reader.finish();
+}
+
+void read_shapes(JsonReader& reader, Manifest& manifest) {
+  if (reader.has("tokens")) {
+    JsonReader tokens = reader.object("tokens");
+    manifest.tokens.vocabulary = tokens.integer("vocabulary", 1);
+    manifest.tokens.first_image_id = tokens.integer("first_image_id", 0);
+    manifest.tokens.codebook_size = tokens.integer("codebook_size", 1);
+    tokens.finish();
+  }
+  if (reader.has("target")) {
+    JsonReader target = reader.object("target");
+    manifest.target.hidden = target.integer("hidden", 1);
+    manifest.target.features = target.integer("features", 1);
+    manifest.target.head = target.integer("head", 1);
+    target.finish();
+  }
+  if (reader.has("cache")) {
+    JsonReader cache = reader.object("cache");
+    manifest.cache.layers = cache.integer("layers", 1);
+    manifest.cache.kv_heads = cache.integer("kv_heads", 1);
+    manifest.cache.head_dim = cache.integer("head_dim", 2);
+    manifest.cache.max_length = cache.integer("max_length", 1);
+    cache.finish();
+  }
+  if (reader.has("decoder")) {
+    JsonReader decoder = reader.object("decoder");
+    manifest.decoder.codebook_size = decoder.integer("codebook_size", 1);
+    manifest.decoder.downsample = decoder.integer("downsample", 1);
+    decoder.finish();
+  }
+}
+
+void require(JsonReader& reader, const char* key, const char* module) {
+  if (!reader.has(key)) reader.fail(std::string(key) + " is missing; a bundle with " + module + " needs it");
+}
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+// Parts made by different exports of different models do not fit together; say which two numbers disagree.
+void check_agreement(JsonReader& reader, const Manifest& manifest) {
+  if (manifest.has("target")) {
+    for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"}) require(reader, key, "a target");
+    const auto& tokens = manifest.tokens;
+    if (manifest.target.head != tokens.codebook_size) {
+      reader.fail("target.head " + number(manifest.target.head) + " disagrees with tokens.codebook_size " +
+                  number(tokens.codebook_size));
+    }
+    if (tokens.first_image_id + tokens.codebook_size > tokens.vocabulary) {
+      reader.fail("image ids up to " + number(tokens.first_image_id + tokens.codebook_size - 1) +
+                  " disagree with tokens.vocabulary " + number(tokens.vocabulary));
+    }
+    if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
+    for (const Grid& grid : manifest.grids) {
+      const std::int64_t needed = manifest.prompt->length + grid.tokens();
+      if (needed > manifest.cache.max_length) {
+        reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) + " needs " + number(needed) +
+                    " positions, cache.max_length is " + number(manifest.cache.max_length));
+      }
+    }
+  }
+  if (!manifest.has("image_decoder")) return;
+  require(reader, "decoder", "an image decoder");
+  if (manifest.has("target") && manifest.decoder.codebook_size != manifest.tokens.codebook_size) {
+    reader.fail("decoder.codebook_size " + number(manifest.decoder.codebook_size) +
+                " disagrees with tokens.codebook_size " + number(manifest.tokens.codebook_size));
+  }
+  for (const Grid& grid : manifest.grids) {
+    const std::int64_t factor = manifest.decoder.downsample;
+    if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
+      reader.fail("grid of " + number(grid.rows) + " x " + number(grid.columns) + " tokens disagrees with " +
+                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " + number(factor));
+    }
+  }
+}
+
+}  // namespace
+
+Manifest read_manifest(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    throw Error(ExitCode::bundle, "bundle " + directory + ": no such folder; see python -m models.export --help");
+  }
+  if (!fs::is_directory(directory, ignored)) {
+    throw Error(ExitCode::bundle, "bundle " + directory + ": got a file, expected a folder with manifest.json");
+  }
+  const std::string path = join_path(directory, "manifest.json");
+  const Json json = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  JsonReader reader(json, path, ExitCode::bundle);
+  const std::int64_t version = reader.integer("schema_version");
+  if (version != kSchemaVersion) {
+    reader.reject("schema_version", number(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
+  }
+
+  Manifest manifest;
+  manifest.directory = directory;
+  manifest.name = reader.text("name");
+  manifest.family = reader.text("family");
+  manifest.licence = reader.text("licence");
+  manifest.source = reader.text("source");
+  JsonReader exporter = reader.object("exporter");
+  manifest.exporter_version = exporter.text("version");
+  manifest.exporter_torch = exporter.text("torch");
+  exporter.finish();
+  for (auto& [name, file] : reader.members("files")) {
+    FileEntry& entry = manifest.files[name];
+    entry.bytes = file.unsigned_integer("bytes");
+    entry.sha256 = file.text("sha256");
+    if (entry.sha256.size() != 64) file.reject("sha256", "64 hexadecimal digits");
+    file.finish();
+  }
+  for (auto& [role, module] : reader.members("modules")) {
+    if (role != "target" && role != "text_encoder" && role != "image_decoder") {
+      reader.fail("modules: unknown module \"" + role + "\", expected target, text_encoder or image_decoder");
+    }
+    manifest.modules[role] = read_module(module, manifest);
+  }
+  if (reader.has("drafters")) {
+    for (auto& [name, module] : reader.members("drafters")) manifest.drafters[name] = read_module(module, manifest);
+  }
+  if (reader.has("tokenizer")) manifest.tokenizer = read_tokenizer(reader.object("tokenizer"), manifest);
+  if (reader.has("neighbours")) {
+    JsonReader neighbours = reader.object("neighbours");
+    manifest.neighbours = file_name(neighbours, "file", manifest);
+    neighbours.finish();
+  }
+  if (reader.has("golden")) read_golden(reader.object("golden"), manifest);
+  if (reader.has("prompt")) manifest.prompt = read_prompt(reader.object("prompt"));
+  if (reader.has("grids")) {
+    for (JsonReader& grid : reader.objects("grids")) manifest.grids.push_back(read_grid(grid));
+  }
+  if (reader.has("sampling")) read_sampling(reader.object("sampling"), manifest);
+  read_shapes(reader, manifest);
+  reader.finish();
+  check_agreement(reader, manifest);
+  return manifest;
+}
+
+void verify_files(const Manifest& manifest, bool checksums) {
+  namespace fs = std::filesystem;
+  for (const auto& [name, entry] : manifest.files) {
+    const std::string path = join_path(manifest.directory, name);
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
+    if (size != entry.bytes) {
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) + " bytes, expected " +
+                                        std::to_string(entry.bytes) + "; copy or export the bundle again");
+    }
+    if (!checksums) continue;
+    const std::string sum = sha256_file(path, ExitCode::bundle);
+    if (sum != entry.sha256) {
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) + "..., expected " +
+                                        entry.sha256.substr(0, 16) + "...; the file was changed or damaged");
+    }
+  }
+}
+
+std::vector<std::string> missing_for_generation(const Manifest& manifest) {
+  std::vector<std::string> missing;
+  if (!manifest.has("target")) missing.emplace_back("modules.target");
+  if (!manifest.has("image_decoder")) missing.emplace_back("modules.image_decoder");
+  if (manifest.prompt && manifest.prompt->kind == "text_features") {
+    if (!manifest.has("text_encoder")) missing.emplace_back("modules.text_encoder");
+    if (!manifest.tokenizer) missing.emplace_back("tokenizer");
+  }
+  return missing;
+}
+
+const Grid& find_grid(const Manifest& manifest, int width, int height) {
+  if (manifest.grids.empty()) throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no grids");
+  std::string known;
+  for (const Grid& grid : manifest.grids) {
+    // A single given side is enough when only one grid has it.
+    if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
+    known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
+  }
+  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" + std::to_string(height) +
+                                   ", this bundle draws " + known);
+}
+
+}  // namespace lamplighter

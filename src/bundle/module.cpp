@@ -1,0 +1,122 @@
+#include "bundle/module.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <array>
+#include <fstream>
+#include <unordered_map>
+
+#include "kernels/ops.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ExitCode::bundle, message); }
+
+// The first line of what Torch says: the rest is a stack trace.
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+// TorchScript reports the call stack first and the reason last.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+// Tells in plain words what a file is that is no TorchScript archive.
+void check_archive(const std::string& path, const std::string& role) {
+  std::array<char, 16> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  const std::string start(head.data(), head.size());
+  const std::string where = role + " in " + path + ": ";
+  if (start.rfind("PK", 0) != 0) {
+    const bool markup = start.find('<') != std::string::npos && start.find('<') < 4;
+    fail(where + (markup ? "got an HTML page" : "not a zip archive") +
+         ", expected a TorchScript archive; was the download complete?");
+  }
+  try {
+    caffe2::serialize::PyTorchStreamReader reader(path);
+    if (!reader.hasRecord("constants.pkl")) {
+      fail(where + "got a checkpoint (state dict), expected a TorchScript archive; run python -m models.export");
+    }
+  } catch (const c10::Error& error) {
+    fail(where + "damaged archive: " + first_line(error));
+  }
+}
+
+}  // namespace
+
+struct Module::Archive {
+  torch::jit::Module module;
+  std::unordered_map<std::string, torch::jit::Method> methods;
+};
+
+Module::Module(const std::string& path, const std::string& role, const std::vector<std::string>& methods,
+               const Placement& placement)
+    : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
+  const std::string missing = ops::missing_operators();
+  if (!missing.empty()) throw Error(ExitCode::device, "operator library lacks " + missing + "; rebuild it");
+  check_archive(path, role);
+  // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
+  torch::jit::getProfilingMode() = false;
+  const c10::InferenceMode inference;
+  try {
+    torch::jit::ExtraFilesMap no_extra_files;
+    archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(ExitCode::memory, role + " in " + path + ": " + first_line(error));
+  } catch (const c10::Error& error) {
+    fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
+  }
+  archive_->module.eval();
+  for (const std::string& name : methods) {
+    const auto method = archive_->module.find_method(name);
+    if (!method) fail(role + " in " + path + ": method " + name + " is missing; export the bundle again");
+    archive_->methods.emplace(name, *method);
+  }
+  if (const auto prepare = archive_->module.find_method("prepare")) {
+    archive_->methods.emplace("prepare", *prepare);
+    call("prepare", {at::empty({0}, at::dtype(placement.dtype).device(placement.device))});
+  }
+}
+
+std::vector<at::Tensor> Module::call(const std::string& method, const std::vector<at::Tensor>& arguments) const {
+  const auto found = archive_->methods.find(method);
+  if (found == archive_->methods.end()) fail(role_ + ": method " + method + " is missing");
+  const c10::InferenceMode inference;
+  torch::jit::Stack stack(arguments.begin(), arguments.end());
+  try {
+    found->second.run(stack);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(ExitCode::memory, role_ + "." + method + ": out of memory: " + first_line(error));
+  } catch (const std::exception& error) {
+    fail(role_ + "." + method + ": " + last_line(error.what()));
+  }
+  const c10::IValue result = std::move(stack.back());
+  if (result.isTensor()) return {result.toTensor()};
+  std::vector<at::Tensor> tensors;
+  if (result.isTuple()) {
+    for (const c10::IValue& element : result.toTupleRef().elements()) tensors.push_back(element.toTensor());
+  }
+  return tensors;
+}
+
+at::Tensor Module::operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const {
+  std::vector<at::Tensor> results = call(method, arguments);
+  if (results.size() != 1) {
+    fail(role_ + "." + method + ": got " + std::to_string(results.size()) + " results, expected one tensor");
+  }
+  return std::move(results.front());
+}
+
+}  // namespace lamplighter

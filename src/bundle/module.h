@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lamplighter/bundle.h"
+
+namespace lamplighter {
+
+// Where and in which precision modules run.
+struct Placement {
+  c10::Device device{c10::kCPU};
+  c10::ScalarType dtype = c10::kFloat;
+};
+
+// Resolves "auto", checks that the device exists. Throws Error (usage, device).
+Placement resolve_placement(const RuntimeOptions& options);
+
+std::string dtype_name(c10::ScalarType dtype);  // fp32, bf16, fp16
+
+// A TorchScript archive of a bundle, loaded to its device and prepared (weights cast and packed).
+// The one place that knows TorchScript: arguments and results are flat lists of tensors, so that another
+// kind of compiled module can take its place. Copies share the module. Calls are safe from one thread at a time.
+class Module {
+ public:
+  // `role` names the module in messages. Throws Error(ExitCode::bundle) when the file is no TorchScript archive or lacks
+  // one of `methods`.
+  Module(const std::string& path, const std::string& role, const std::vector<std::string>& methods,
+         const Placement& placement);
+
+  // Calls a method; a tuple of tensors comes back as several.
+  std::vector<at::Tensor> call(const std::string& method, const std::vector<at::Tensor>& arguments) const;
+  // The same for methods with one result.
+  at::Tensor operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const;
+
+  const Placement& placement() const { return placement_; }
+
+ private:
+  struct Archive;
+  std::shared_ptr<Archive> archive_;
+  std::string role_;
+  Placement placement_;
+};
+
+}  // namespace lamplighter

@@ -1,0 +1,62 @@
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include "bundle/module.h"
+#include "kernels/isa.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+c10::Device resolve_device(const std::string& name) {
+  if (name == "cpu") return c10::kCPU;
+  const bool has_cuda = at::hasCUDA();
+  if (name == "auto") return has_cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  c10::Device device = c10::kCPU;
+  try {
+    device = c10::Device(name);
+  } catch (const c10::Error&) {
+    throw Error(ExitCode::usage, "--device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+  }
+  if (!device.is_cuda()) {
+    throw Error(ExitCode::usage, "--device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+  }
+  const int count = has_cuda ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+  const int index = device.has_index() ? device.index() : 0;
+  if (index >= count) {
+    throw Error(ExitCode::device, "device " + name + " is not there: " + std::to_string(count) +
+                                      " CUDA device(s) found; try --device cpu");
+  }
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+}  // namespace
+
+Placement resolve_placement(const RuntimeOptions& options) {
+  if (options.threads < 0) {
+    throw Error(ExitCode::usage, "--threads: got " + std::to_string(options.threads) + ", expected 0 or more");
+  }
+  Placement placement;
+  placement.device = resolve_device(options.device);
+  const bool cuda = placement.device.is_cuda();
+  if (options.dtype == "auto") {
+    placement.dtype = cuda || active_isa() == Isa::kAvx512 ? c10::kBFloat16 : c10::kFloat;
+  } else if (options.dtype == "fp32") {
+    placement.dtype = c10::kFloat;
+  } else if (options.dtype == "bf16") {
+    placement.dtype = c10::kBFloat16;
+  } else if (options.dtype == "fp16" && cuda) {
+    placement.dtype = c10::kHalf;
+  } else {
+    throw Error(ExitCode::usage, "--dtype: got '" + options.dtype + "' on " + placement.device.str() +
+                                     ", expected auto, fp32, bf16" + (cuda ? " or fp16" : " (fp16 needs CUDA)"));
+  }
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  return placement;
+}
+
+std::string dtype_name(c10::ScalarType dtype) {
+  return dtype == c10::kFloat ? "fp32" : dtype == c10::kBFloat16 ? "bf16" : "fp16";
+}
+
+}  // namespace lamplighter

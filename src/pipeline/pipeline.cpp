@@ -1,0 +1,200 @@
+#include "lamplighter/pipeline.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/stopwatch.h"
+#include "decode/decode.h"
+#include "lamplighter/error.h"
+#include "pipeline/prompts.h"
+
+namespace lamplighter {
+namespace {
+
+SamplingOptions resolve(const Manifest& manifest, const Request& request) {
+  SamplingOptions sampling = manifest.sampling;
+  sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
+  sampling.temperature = request.temperature.value_or(sampling.temperature);
+  sampling.top_k = request.top_k.value_or(sampling.top_k);
+  sampling.top_p = request.top_p.value_or(sampling.top_p);
+  sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
+  return sampling;
+}
+
+// fp32 [3, h, w] in [-1, 1] to bytes: trunc(clamp(127.5 x + 128, 0, 255)), as the published sampling scripts save it.
+Image to_image(const at::Tensor& rgb) {
+  const at::Tensor bytes = (rgb * 127.5 + 128.0).clamp(0, 255).to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
+  Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)), {}};
+  const std::uint8_t* data = bytes.const_data_ptr<std::uint8_t>();
+  image.pixels.assign(data, data + bytes.numel());
+  return image;
+}
+
+// Requests that can share a batch: the same grid.
+std::size_t batch_end(const Manifest& manifest, const std::vector<Request>& requests, std::size_t begin,
+                      std::size_t limit) {
+  const Grid* grid = &find_grid(manifest, requests[begin].width, requests[begin].height);
+  std::size_t end = begin + 1;
+  while (end < requests.size() && end - begin < limit &&
+         &find_grid(manifest, requests[end].width, requests[end].height) == grid) {
+    ++end;
+  }
+  return end;
+}
+
+void check_range(bool ok, const char* flag, const std::string& got, const char* expected) {
+  if (!ok) throw Error(ExitCode::usage, std::string(flag) + ": got " + got + ", expected " + expected);
+}
+
+}  // namespace
+
+struct TextToImage::Implementation {
+  Manifest manifest;
+  RuntimeOptions options;
+  Placement placement;
+  std::optional<PromptEncoder> prompts;
+  std::optional<Target> target;
+  std::optional<ImageDecoder> decoder;
+
+  // Loading waits for the first use, so that decoding saved codes needs the image decoder alone.
+  void load_decoder() {
+    if (!decoder) decoder.emplace(manifest, placement.device);
+  }
+  void load_all() {
+    if (target) return;
+    const std::vector<std::string> missing = missing_for_generation(manifest);
+    if (!missing.empty()) {
+      std::string names;
+      for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+      throw Error(ExitCode::bundle, "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
+    }
+    prompts.emplace(manifest, placement);
+    load_decoder();
+    target.emplace(manifest, placement);
+  }
+  void run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
+                 const ResultCallback& on_result, const ProgressCallback& on_progress);
+};
+
+TextToImage::TextToImage(const std::string& bundle_directory, const RuntimeOptions& options)
+    : implementation_(std::make_unique<Implementation>()) {
+  implementation_->manifest = read_manifest(bundle_directory);
+  implementation_->options = options;
+  implementation_->placement = resolve_placement(options);
+  verify_files(implementation_->manifest, options.verify_checksums);
+}
+TextToImage::~TextToImage() = default;
+TextToImage::TextToImage(TextToImage&&) noexcept = default;
+TextToImage& TextToImage::operator=(TextToImage&&) noexcept = default;
+
+const Manifest& TextToImage::manifest() const { return implementation_->manifest; }
+std::string TextToImage::device() const { return implementation_->placement.device.str(); }
+std::string TextToImage::dtype() const { return dtype_name(implementation_->placement.dtype); }
+
+void TextToImage::check(const Manifest& manifest, const Request& request) {
+  find_grid(manifest, request.width, request.height);
+  const SamplingOptions sampling = resolve(manifest, request);
+  check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "--cfg-scale",
+              std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
+  check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "--temperature",
+              std::to_string(sampling.temperature), "a finite number, 0 or more");
+  check_range(sampling.top_k >= 0, "--top-k", std::to_string(sampling.top_k), "0 (off) or more");
+  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "--top-p", std::to_string(sampling.top_p),
+              "a number in (0, 1]");
+  const bool by_class = manifest.prompt && manifest.prompt->kind == "class";
+  if (by_class != request.class_id.has_value()) {
+    throw Error(ExitCode::usage, by_class ? "this bundle draws classes: give --class 0.." +
+                                                std::to_string(manifest.prompt->classes - 1)
+                                          : "this bundle draws captions: give --prompt, not --class");
+  }
+  if (by_class && (*request.class_id < 0 || *request.class_id >= manifest.prompt->classes)) {
+    throw Error(ExitCode::usage, "--class: got " + std::to_string(*request.class_id) + ", expected 0.." +
+                                     std::to_string(manifest.prompt->classes - 1));
+  }
+}
+
+void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,
+                           const ProgressCallback& on_progress) {
+  for (const Request& request : requests) check(implementation_->manifest, request);
+  implementation_->load_all();
+  const std::size_t limit = static_cast<std::size_t>(std::max(1, implementation_->options.batch_size));
+  for (std::size_t begin = 0; begin < requests.size();) {
+    const std::size_t end = batch_end(implementation_->manifest, requests, begin, limit);
+    implementation_->run_batch(requests, begin, end, on_result, on_progress);
+    begin = end;
+  }
+}
+
+Result TextToImage::generate(const Request& request) {
+  Result result;
+  generate({request}, [&](std::size_t, Result&& done) { result = std::move(done); });
+  return result;
+}
+
+void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
+                                            const ResultCallback& on_result, const ProgressCallback& on_progress) {
+  const Grid& grid = find_grid(manifest, requests[begin].width, requests[begin].height);
+  const std::size_t batch = end - begin;
+  Statistics statistics;
+  statistics.batch = static_cast<int>(batch);
+  Stopwatch watch;
+  std::vector<Condition> conditions;
+  std::vector<DecodeRequest> draws;
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool repeated = i > begin && requests[i].prompt == requests[i - 1].prompt &&
+                          requests[i].class_id == requests[i - 1].class_id;
+    conditions.push_back(repeated ? conditions.back() : prompts->encode(requests[i]));
+    draws.push_back({resolve(manifest, requests[i]), requests[i].seed});
+  }
+  const Prompts rows = embed_prompts(*target, conditions, is_guided(draws));
+  statistics.text_ms = watch.lap();
+
+  const std::int64_t images = static_cast<std::int64_t>(batch);
+  DecodeState state;
+  const at::Tensor codes = lamplighter::decode(*target, rows, draws, grid, state, [&](const DecodeState& now) {
+    if (now.committed == 1) statistics.prefill_ms = watch.lap();
+    return !on_progress || on_progress({begin, batch, now.committed * images, now.total * images});
+  });
+  statistics.decode_ms = watch.lap();
+  statistics.tokens = state.committed;
+  statistics.target_passes = state.target_passes;
+
+  // One picture at a time: convolutions of another batch size round differently.
+  std::vector<Image> pictures;
+  for (std::int64_t i = 0; i < images; ++i) {
+    pictures.push_back(to_image(decoder->decode(codes[i].view({1, grid.rows, grid.columns}).to(placement.device))[0]));
+  }
+  statistics.image_ms = watch.lap();
+
+  for (std::size_t i = 0; i < batch; ++i) {
+    const at::Tensor row = codes[static_cast<std::int64_t>(i)].to(at::kInt);
+    const std::int32_t* ids = row.const_data_ptr<std::int32_t>();
+    on_result(begin + i, Result{std::move(pictures[i]), {grid.rows, grid.columns, {ids, ids + row.numel()}},
+                                draws[i].sampling, draws[i].seed, statistics});
+  }
+}
+
+Image TextToImage::decode(const Codes& codes) {
+  const Manifest& manifest = implementation_->manifest;
+  if (codes.rows <= 0 || codes.columns <= 0 ||
+      codes.ids.size() != static_cast<std::size_t>(codes.rows) * static_cast<std::size_t>(codes.columns)) {
+    throw Error(ExitCode::input, "codes: got " + std::to_string(codes.ids.size()) + " ids for a grid of " +
+                                     std::to_string(codes.rows) + " x " + std::to_string(codes.columns));
+  }
+  for (const std::int32_t id : codes.ids) {
+    if (id < 0 || id >= manifest.decoder.codebook_size) {
+      throw Error(ExitCode::input, "codes: got id " + std::to_string(id) + ", expected 0.." +
+                                       std::to_string(manifest.decoder.codebook_size - 1));
+    }
+  }
+  implementation_->load_decoder();
+  const at::Tensor ids =
+      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt).to(at::kLong);
+  return to_image(implementation_->decoder->decode(ids.to(implementation_->placement.device))[0]);
+}
+
+}  // namespace lamplighter
