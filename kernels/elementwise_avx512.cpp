@@ -1,0 +1,14 @@
+#include "kernels/elementwise_body.h"
+#include "kernels/simd_avx512.h"
+
+namespace lamplighter {
+
+void rms_norm_avx512(const RmsNormArgs& args, int64_t begin, int64_t end) {
+  rms_norm_on<Avx512>(args, begin, end);
+}
+
+void silu_mul_avx512(const SiluMulArgs& args, int64_t begin, int64_t end) {
+  silu_mul_on<Avx512>(args, begin, end);
+}
+
+}  // namespace lamplighter

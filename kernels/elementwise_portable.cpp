@@ -1,0 +1,14 @@
+#include "kernels/elementwise_body.h"
+#include "kernels/simd_portable.h"
+
+namespace lamplighter {
+
+void rms_norm_portable(const RmsNormArgs& args, int64_t begin, int64_t end) {
+  rms_norm_on<Portable>(args, begin, end);
+}
+
+void silu_mul_portable(const SiluMulArgs& args, int64_t begin, int64_t end) {
+  silu_mul_on<Portable>(args, begin, end);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace lamplighter {
+// Internal linkage: code compiled for this instruction set must not be merged with other files' copies.
+namespace {
+
+// The vector vocabulary of the elementwise and attention kernels, 16 lanes. T = float or uint16_t (bf16
+// bits). "Words" are 32-bit lanes: one float or a pair of bf16 features (even one in the low half).
+struct Avx512 {
+  using F = __m512;
+  using W = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kQueries = 4;      // queries whose sums fit in registers beside the keys or values
+  static constexpr bool kPairDot = true;  // dot() multiplies bf16 pairs
+
+  static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1U << n) - 1U); }
+
+  static F zero() { return _mm512_setzero_ps(); }
+  static F set(float x) { return _mm512_set1_ps(x); }
+  static F add(F a, F b) { return _mm512_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F max(F a, F b) { return _mm512_max_ps(a, b); }  // b when either is NaN
+  static F min(F a, F b) { return _mm512_min_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F round(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static F times_power_of_2(F a, F n) { return _mm512_scalef_ps(a, n); }
+  static F keep_above(F a, F x, F bound) {  // a where x > bound or x is NaN, else 0
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, bound, _CMP_NLE_UQ), a);
+  }
+  static float sum(F a) { return _mm512_reduce_add_ps(a); }
+  static float largest(F a) { return _mm512_reduce_max_ps(a); }
+
+  static F load(const float* p) { return _mm512_loadu_ps(p); }
+  static F load(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static F load(const uint16_t* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+  static F load(const uint16_t* p, int64_t n) { return widen(_mm256_maskz_loadu_epi16(first(n), p)); }
+  static void store(float* p, F a) { _mm512_storeu_ps(p, a); }
+  static void store(float* p, F a, int64_t n) { _mm512_mask_storeu_ps(p, first(n), a); }
+  static void store(uint16_t* p, F a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a)); }
+  static void store(uint16_t* p, F a, int64_t n) { _mm256_mask_storeu_epi16(p, first(n), narrow(a)); }
+  static F rounded(F a, float) { return a; }
+  static F rounded(F a, uint16_t) { return widen(narrow(a)); }
+
+  static W load_words(const void* p) { return _mm512_loadu_si512(p); }
+  static W load_words(const void* p, int64_t n) { return _mm512_maskz_loadu_epi32(first(n), p); }
+  static void store_words(void* p, W a) { _mm512_storeu_si512(p, a); }
+  static void store_words(void* p, W a, int64_t n) { _mm512_mask_storeu_epi32(p, first(n), a); }
+  static W set_word(uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+  static F as_floats(W a) { return _mm512_castsi512_ps(a); }
+  static W as_words(F a) { return _mm512_castps_si512(a); }
+  static F even(W pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+  static F odd(W pairs) {
+    return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
+  }
+  static W pairs(F even, F odd) {
+    const __m512i low = _mm512_cvtepu16_epi32(narrow(even));
+    const __m512i high = _mm512_cvtepu16_epi32(narrow(odd));
+    return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+  }
+  static F dot(F sum, W a, W b) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+
+  // Lanes (2i, 2i+1) hold x and (cos, sin): x0 cos - x1 sin, x1 cos + x0 sin.
+  static F turn(F x, F cos_sin) {
+    const F crossed = _mm512_mul_ps(_mm512_permute_ps(x, 0xb1), _mm512_movehdup_ps(cos_sin));
+    return _mm512_fmaddsub_ps(x, _mm512_moveldup_ps(cos_sin), crossed);
+  }
+
+  static void transpose(W* r);
+
+ private:
+  static F widen(__m256i a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(a), 16)); }
+  static __m256i narrow(F a) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a)); }
+};
+
+// 16 x 16 words: 4 x 4 tiles inside the 128-bit quarters, then the quarters.
+inline void Avx512::transpose(W* r) {
+  W t[16];
+  for (int i = 0; i < 16; i += 4) {
+    const W a = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    const W b = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    const W c = _mm512_unpacklo_epi32(r[i + 2], r[i + 3]);
+    const W d = _mm512_unpackhi_epi32(r[i + 2], r[i + 3]);
+    t[i] = _mm512_unpacklo_epi64(a, c);
+    t[i + 1] = _mm512_unpackhi_epi64(a, c);
+    t[i + 2] = _mm512_unpacklo_epi64(b, d);
+    t[i + 3] = _mm512_unpackhi_epi64(b, d);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const W a = _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88);
+    const W b = _mm512_shuffle_i32x4(t[i], t[i + 4], 0xdd);
+    const W c = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88);
+    const W d = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xdd);
+    r[i] = _mm512_shuffle_i32x4(a, c, 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(a, c, 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(b, d, 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(b, d, 0xdd);
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter

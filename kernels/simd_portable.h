@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace lamplighter {
+namespace {
+
+// The vector vocabulary of the elementwise and attention kernels for any processor: 4 lanes of the compilers'
+// vector extension; meanings as in simd_avx512.h.
+struct Portable {
+  typedef float F __attribute__((vector_size(16)));
+  typedef uint32_t W __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+  static constexpr int kQueries = 2;
+  static constexpr bool kPairDot = false;
+
+  static F zero() { return F{}; }
+  static F set(float x) { return F{x, x, x, x}; }
+  static F add(F a, F b) { return a + b; }
+  static F sub(F a, F b) { return a - b; }
+  static F mul(F a, F b) { return a * b; }
+  static F div(F a, F b) { return a / b; }
+  static F max(F a, F b) { return a > b ? a : b; }
+  static F min(F a, F b) { return a < b ? a : b; }
+  static F fma(F a, F b, F c) { return a * b + c; }
+  static F round(F a) {  // |a| < 2^22; adding and subtracting 1.5 * 2^23 leaves the nearest integer
+    const F shift = set(12582912.0F);
+    return (a + shift) - shift;
+  }
+  static F times_power_of_2(F a, F n) {
+    typedef int32_t Integers __attribute__((vector_size(16)));
+    const W exponent = reinterpret_cast<W>(__builtin_convertvector(n, Integers) + 127) << 23;
+    return a * reinterpret_cast<F>(exponent);
+  }
+  static F keep_above(F a, F x, F bound) { return x <= bound ? zero() : a; }
+  static float sum(F a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+  static float largest(F a) {
+    const float x = a[0] > a[1] ? a[0] : a[1];
+    const float y = a[2] > a[3] ? a[2] : a[3];
+    return x > y ? x : y;
+  }
+
+  static F load(const float* p, int64_t n = kLanes) { return reinterpret_cast<F>(load_words(p, n)); }
+  static F load(const uint16_t* p, int64_t n = kLanes) {
+    uint16_t buffer[kLanes] = {};
+    std::memcpy(buffer, p, static_cast<size_t>(n) * sizeof(uint16_t));
+    return reinterpret_cast<F>(W{buffer[0], buffer[1], buffer[2], buffer[3]} << 16);
+  }
+  static void store(float* p, F a, int64_t n = kLanes) { store_words(p, reinterpret_cast<W>(a), n); }
+  static void store(uint16_t* p, F a, int64_t n = kLanes) {
+    const W words = rounded_high(a);
+    uint16_t buffer[kLanes];
+    for (int i = 0; i < kLanes; ++i) buffer[i] = static_cast<uint16_t>(words[i]);
+    std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(uint16_t));
+  }
+  static F rounded(F a, float) { return a; }
+  static F rounded(F a, uint16_t) { return reinterpret_cast<F>(rounded_high(a) << 16); }
+
+  static W load_words(const void* p) {
+    W a;
+    std::memcpy(&a, p, sizeof(W));
+    return a;
+  }
+  static W load_words(const void* p, int64_t n) {
+    W a{};
+    std::memcpy(&a, p, static_cast<size_t>(n) * sizeof(uint32_t));
+    return a;
+  }
+  static void store_words(void* p, W a, int64_t n = kLanes) {
+    std::memcpy(p, &a, static_cast<size_t>(n) * sizeof(uint32_t));
+  }
+  static W set_word(uint32_t x) { return W{x, x, x, x}; }
+  static F as_floats(W a) { return reinterpret_cast<F>(a); }
+  static W as_words(F a) { return reinterpret_cast<W>(a); }
+  static F even(W pairs) { return reinterpret_cast<F>(pairs << 16); }
+  static F odd(W pairs) { return reinterpret_cast<F>(pairs & 0xffff0000U); }
+  static W pairs(F even, F odd) { return rounded_high(even) | (rounded_high(odd) << 16); }
+
+  static F turn(F x, F cs) {
+    return F{x[0] * cs[0] - x[1] * cs[1], x[1] * cs[0] + x[0] * cs[1], x[2] * cs[2] - x[3] * cs[3],
+             x[3] * cs[2] + x[2] * cs[3]};
+  }
+
+  static void transpose(W* r) {
+    for (int i = 0; i < kLanes; ++i) {
+      for (int j = 0; j < i; ++j) {
+        const uint32_t kept = r[i][j];
+        r[i][j] = r[j][i];
+        r[j][i] = kept;
+      }
+    }
+  }
+
+ private:
+  // The bf16 nearest to each lane (ties to even, NaN kept) in the low half of the lane.
+  static W rounded_high(F a) {
+    const W bits = reinterpret_cast<W>(a);
+    const W nearest = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    const W quiet = (bits >> 16) | 0x40U;
+    return a == a ? nearest : quiet;
+  }
+};
+
+}  // namespace
+}  // namespace lamplighter
