@@ -106,13 +106,17 @@ GPT_SIZES: dict[str, dict[str, int]] = {
     "7B": {"n_layer": 32, "n_head": 32, "dim": 4096},
 }
 
+PUBLISHED_DOWNSAMPLE = 16  # of the tokenizer the published GPTs were trained with
+
 VQ_SIZES: dict[str, VQConfig] = {
     "VQ-16": VQConfig(),
     "VQ-8": VQConfig(encoder_ch_mult=(1, 2, 2, 4), decoder_ch_mult=(1, 2, 2, 4)),
 }
 
 
-def gpt_config(size: str, image_size: int, downsample: int = 16, **overrides: Any) -> GPTConfig:
+def gpt_config(
+    size: str, image_size: int, downsample: int = PUBLISHED_DOWNSAMPLE, **overrides: Any
+) -> GPTConfig:
     """Configuration of a published size; stage I of text-to-image is 256 px, stage II 512 px."""
     return GPTConfig(**{**GPT_SIZES[size], "grid": image_size // downsample, **overrides})
 

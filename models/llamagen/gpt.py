@@ -194,10 +194,14 @@ class GPT(nn.Module):
         )
         self.norm = RMSNorm(config.dim, config.norm_eps)
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
-        table = torch.view_as_complex(rotary_table(config))[:, None]
-        self.register_buffer("rotation", table, persistent=False)
+        self.reset_rotation()
         self.apply(self._initialise)
         nn.init.zeros_(self.output.weight)
+
+    def reset_rotation(self) -> None:
+        """Computes the rotations, for instance after the model was made on the meta device."""
+        table = torch.view_as_complex(rotary_table(self.config))[:, None]
+        self.register_buffer("rotation", table, persistent=False)
 
     @staticmethod
     def _initialise(module: nn.Module) -> None:
@@ -208,9 +212,7 @@ class GPT(nn.Module):
         """Keeps the rotations in complex64 when the weights change their dtype."""
         rotation = self._buffers.pop("rotation")
         super()._apply(fn, recurse)
-        self.register_buffer(
-            "rotation", rotation.to(self.output.weight.device), persistent=False
-        )
+        self.register_buffer("rotation", rotation.to(self.output.weight.device), persistent=False)
         return self
 
     def unconditional(self, cond: Tensor) -> Tensor:

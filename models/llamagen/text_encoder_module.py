@@ -50,9 +50,7 @@ class TextEncoderModule(nn.Module):
         self.register_buffer("bias", attention.relative_attention_bias.weight.detach())
         self.register_buffer("final_norm", model.encoder.final_layer_norm.weight.detach())
         self.reach: int = config.relative_attention_max_distance
-        square = relative_buckets(
-            self.reach + 1, config.relative_attention_num_buckets, self.reach
-        )
+        square = relative_buckets(self.reach + 1, config.relative_attention_num_buckets, self.reach)
         before, after = square[-1, :-1], square[0]
         self.register_buffer("buckets", torch.cat([before, after]))
 

@@ -1,0 +1,1 @@
+"""Turns official checkpoints into bundles: python -m models.export FAMILY ..."""

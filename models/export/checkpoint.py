@@ -1,0 +1,151 @@
+"""Reads official checkpoint files: containers, formats, and strict loading."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+State = dict[str, Tensor]
+
+
+class ExportError(Exception):
+    """What cannot be exported, in one line; exit_code as in the command-line program."""
+
+    def __init__(self, message: str, exit_code: int = 3) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def read_file(path: Path) -> Any:
+    """Content of a .safetensors or a pickled checkpoint, on the CPU; no code of it is run."""
+    if not path.is_file():
+        raise ExportError(f"{path}: no such file")
+    with path.open("rb") as stream:
+        head = stream.read(64).lstrip()
+    if head.startswith((b"<", b"version https://git-lfs")):
+        raise ExportError(
+            f"{path}: got {'an HTML page' if head.startswith(b'<') else 'a Git LFS pointer'}, "
+            "expected a checkpoint; download the file itself"
+        )
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        # Training containers carry the command line they were made with.
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            try:
+                return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            except RuntimeError:  # written before the zip format, which alone can be mapped
+                return torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, SafetensorError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ExportError(f"{path}: damaged or no checkpoint: {reason}") from error
+
+
+def is_state(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and len(value) > 0
+        and all(isinstance(v, Tensor) for v in value.values())
+    )
+
+
+def unwrap(content: Any, path: Path, containers: Sequence[str]) -> State:
+    """The state dict of a checkpoint: under the first container key there is, or the file itself."""
+    if isinstance(content, Mapping):
+        for key in containers:
+            if is_state(content.get(key)):
+                return dict(content[key])
+        if is_state(content):
+            return dict(content)
+        keys = ", ".join(sorted(map(str, content))[:6])
+        raise ExportError(
+            f"{path}: no state dict: got keys {keys}, expected one of {', '.join(containers)} or "
+            "a bare state dict"
+        )
+    raise ExportError(f"{path}: got {type(content).__name__}, expected a state dict")
+
+
+def read_folder(folder: Path) -> State:
+    """Tensors of a Hugging Face folder: one file or shards, safetensors preferred."""
+    for suffix in ("model.safetensors", "pytorch_model.bin"):
+        index = folder / f"{suffix}.index.json"
+        if index.is_file():
+            names = sorted(set(read_json(index)["weight_map"].values()))
+            state: State = {}
+            for name in names:
+                state.update(unwrap(read_file(folder / name), folder / name, ()))
+            return state
+        if (folder / suffix).is_file():
+            return unwrap(read_file(folder / suffix), folder / suffix, ())
+    raise ExportError(
+        f"{folder}: no weights, expected model.safetensors or pytorch_model.bin (or their index)"
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ExportError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:
+        raise ExportError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ExportError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def without(state: State, ignored: Iterable[str]) -> State:
+    """The state less the keys that contain one of the strings in `ignored`."""
+    ignored = tuple(ignored)
+    return {k: v for k, v in state.items() if not any(part in k for part in ignored)}
+
+
+def shape_of(state: State, key: str, dims: int, where: str) -> list[int]:
+    """Shape of a tensor that must be there with so many dimensions."""
+    if key not in state:
+        raise ExportError(f"{where}: missing key {key}")
+    if state[key].dim() != dims:
+        raise ExportError(
+            f"{where}: {key} has shape {list(state[key].shape)}, expected {dims} dimensions"
+        )
+    return list(state[key].shape)
+
+
+def count_blocks(state: State, prefix: str) -> int:
+    """Number of consecutive indices i = 0, 1, ... with keys that start with prefix + i + '.'."""
+    rest = (k[len(prefix) :].partition(".")[0] for k in state if k.startswith(prefix))
+    numbers = {int(part) for part in rest if part.isdigit()}
+    return next(i for i in range(len(numbers) + 1) if i not in numbers)
+
+
+def load_strictly(model: nn.Module, state: State, where: str) -> None:
+    """Fills a model made on the meta device with exactly the tensors of `state`."""
+    wanted = model.state_dict()
+    listed = (
+        ("missing keys", sorted(wanted.keys() - state.keys())),
+        ("unexpected keys", sorted(state.keys() - wanted.keys())),
+    )
+    for title, names in listed:
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise ExportError(f"{where}: {title}: {', '.join(names[:3])}{more}")
+    for name, tensor in wanted.items():
+        if tensor.shape != state[name].shape:
+            raise ExportError(
+                f"{where}: {name} has shape {list(state[name].shape)}, "
+                f"expected {list(tensor.shape)}"
+            )
+        if not state[name].is_floating_point():
+            raise ExportError(f"{where}: {name} is {state[name].dtype}, expected floating point")
+    model.load_state_dict(state, assign=True)
+    model.requires_grad_(False)
+    model.eval()

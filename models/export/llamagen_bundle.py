@@ -1,0 +1,222 @@
+"""Assembles a bundle from LlamaGen models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from torch import Tensor
+
+from ..bundle import Bundle, BundleModule, Call
+from ..llamagen.config import PUBLISHED_DOWNSAMPLE, GPTConfig
+from ..llamagen.gpt import GPT
+from ..llamagen.modules import (
+    ClassTargetModule,
+    ImageDecoderModule,
+    TargetModule,
+    TextEncoderModule,
+)
+from ..llamagen.t5 import T5Encoder
+from ..llamagen.vq import VQModel
+
+TEXT_LENGTH = 120
+SAMPLING: dict[str, dict[str, Any]] = {
+    "t2i": {"cfg_scale": 7.5, "temperature": 1.0, "top_k": 1000, "top_p": 1.0, "order": "ar"},
+    "c2i": {"cfg_scale": 4.0, "temperature": 1.0, "top_k": 2000, "top_p": 1.0, "order": "ar"},
+}
+
+
+@dataclass
+class TokenizerFile:
+    """A SentencePiece model; extra_ids sentinels follow its pieces."""
+
+    path: Path
+    extra_ids: int = 100
+    cleaning: str = "llamagen"
+
+
+@dataclass
+class Parts:
+    """What goes into a bundle, every part optional, weights in fp32 or another float dtype."""
+
+    gpt: GPT | None = None
+    vq: VQModel | None = None
+    t5: T5Encoder | None = None
+    tokenizer: TokenizerFile | None = None
+
+
+def llamagen_bundle(
+    parts: Parts,
+    name: str,
+    licence: str,
+    source: str,
+    sampling: Mapping[str, Any] | None = None,
+    dtypes: Mapping[str, torch.dtype] | None = None,
+) -> Bundle:
+    """The bundle of the parts; `dtypes` is the storage precision by module role.
+
+    ValueError: the parts do not fit each other.
+    """
+    check_fit(parts)
+    wanted = dict(dtypes or {})
+    kind = parts.gpt.config.model_type if parts.gpt else "t2i"
+    bundle = Bundle(name, f"llamagen-{kind}", licence, source)
+    if parts.gpt is not None:
+        bundle.modules["target"] = target_part(parts.gpt, wanted.get("target"))
+        downsample = parts.vq.config.downsample if parts.vq else PUBLISHED_DOWNSAMPLE
+        bundle.entries.update(target_entries(parts.gpt.config))
+        bundle.entries["grids"] = [grid_entry(parts.gpt.config.grid, downsample)]
+        bundle.entries["sampling"] = {**SAMPLING[kind], **(sampling or {})}
+    if parts.t5 is not None:
+        bundle.modules["text_encoder"] = text_part(parts.t5, wanted.get("text_encoder"))
+    if parts.tokenizer is not None:
+        length = parts.gpt.config.cls_token_num if parts.gpt else TEXT_LENGTH
+        bundle.files["spiece.model"] = parts.tokenizer.path
+        bundle.entries["tokenizer"] = tokenizer_entry(parts.tokenizer, length)
+    if parts.vq is not None:
+        bundle.modules["image_decoder"] = decoder_part(parts.vq, wanted.get("image_decoder"))
+        config = parts.vq.config
+        bundle.entries["decoder"] = {
+            "codebook_size": config.codebook_size,
+            "downsample": config.downsample,
+        }
+    return bundle
+
+
+def check_fit(parts: Parts) -> None:
+    gpt = parts.gpt.config if parts.gpt else None
+    if gpt and parts.vq and gpt.vocab_size != parts.vq.config.codebook_size:
+        raise ValueError(
+            f"gpt has {gpt.vocab_size} image tokens, vq has {parts.vq.config.codebook_size} codes"
+        )
+    if gpt and parts.t5 and gpt.model_type != "t2i":
+        raise ValueError("gpt is class-conditional and takes no text encoder")
+    if gpt and parts.t5 and gpt.caption_dim != parts.t5.config.d_model:
+        raise ValueError(
+            f"gpt takes features of width {gpt.caption_dim}, t5 gives {parts.t5.config.d_model}"
+        )
+    if parts.t5 and parts.tokenizer:
+        pieces = sentencepiece.SentencePieceProcessor(str(parts.tokenizer.path)).vocab_size()
+        ids = pieces + parts.tokenizer.extra_ids
+        if ids > parts.t5.config.vocab_size:
+            raise ValueError(f"the tokenizer has {ids} ids, t5 embeds {parts.t5.config.vocab_size}")
+
+
+def grid_entry(side: int, downsample: int) -> dict[str, Any]:
+    pixels = side * downsample
+    return {
+        "width": pixels,
+        "height": pixels,
+        "rows": side,
+        "columns": side,
+        "before": [],
+        "row_end": [],
+        "after": [],
+    }
+
+
+def target_entries(config: GPTConfig) -> dict[str, Any]:
+    prompt: dict[str, Any] = {"length": config.cls_token_num, "align": "end"}
+    if config.model_type == "t2i":
+        prompt.update(kind="text_features", features=config.caption_dim)
+    else:
+        prompt.update(kind="class", classes=config.num_classes)
+    return {
+        "prompt": prompt,
+        "tokens": {
+            "vocabulary": config.vocab_size,
+            "first_image_id": 0,
+            "codebook_size": config.vocab_size,
+        },
+        "target": {"hidden": config.dim, "features": config.dim, "head": config.vocab_size},
+        "cache": {
+            "layers": config.n_layer,
+            "kv_heads": config.n_kv_head,
+            "head_dim": config.head_dim,
+            "max_length": config.max_length,
+        },
+    }
+
+
+def tokenizer_entry(tokenizer: TokenizerFile, length: int) -> dict[str, Any]:
+    pieces = sentencepiece.SentencePieceProcessor(str(tokenizer.path))
+    return {
+        "kind": "t5",
+        "file": "spiece.model",
+        "max_length": length,
+        "pad": max(pieces.pad_id(), 0),
+        "eos": pieces.eos_id(),
+        "unk": pieces.unk_id(),
+        "extra_ids": tokenizer.extra_ids,
+        "cleaning": tokenizer.cleaning,
+    }
+
+
+def extra_ids_of(folder: Path) -> int:
+    """Number of sentinels a Hugging Face tokenizer folder declares, 100 when it is silent."""
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return int(settings.get("extra_ids", 100))
+
+
+def float_dtype(weight: Tensor, wanted: torch.dtype | None) -> torch.dtype:
+    return wanted or weight.dtype
+
+
+def target_part(model: GPT, wanted: torch.dtype | None) -> BundleModule:
+    dtype = float_dtype(model.output.weight, wanted)
+    stored = model.to(dtype)
+    c2i = model.config.model_type == "c2i"
+    module = ClassTargetModule(stored) if c2i else TargetModule(stored)
+    return BundleModule(module, dtype, target_calls(model.config))
+
+
+def text_part(model: T5Encoder, wanted: torch.dtype | None) -> BundleModule:
+    dtype = float_dtype(model.shared.weight, wanted)
+    ids = torch.randint(model.config.vocab_size, (1, 6), generator=seeded())
+    calls = [Call("encode", [ids, torch.ones_like(ids)])]
+    return BundleModule(TextEncoderModule(model.to(dtype)), dtype, calls)
+
+
+def decoder_part(model: VQModel, wanted: torch.dtype | None) -> BundleModule:
+    dtype = float_dtype(model.post_quant_conv.weight, wanted)
+    codes = torch.randint(model.config.codebook_size, (1, 4, 4), generator=seeded())
+    return BundleModule(ImageDecoderModule(model).to(dtype), dtype, [Call("decode", [codes])])
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def target_calls(config: GPTConfig) -> list[Call]:
+    """Recorded calls: the condition, a pass over a small tree after two cached rows, the head."""
+    random = seeded()
+    if config.model_type == "t2i":
+        ones = torch.ones(1, min(3, config.cls_token_num), dtype=torch.int64)
+        condition = torch.randn(1, ones.shape[1], config.caption_dim, generator=random)
+    else:
+        ones = torch.ones(1, 1, dtype=torch.int64)
+        condition = torch.randint(config.num_classes, (1, 1), generator=random)
+    rows = torch.randn(2, 4, config.dim, generator=random)
+    first = config.cls_token_num
+    positions = torch.tensor([[first, first + 1, first + 1, first + 2]] * 2)
+    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
+    shape = (config.n_layer, 2, 2, config.n_kv_head, 8, config.head_dim)
+    cache = torch.zeros(shape)
+    cache[..., :2, :] = torch.randn(*shape[:4], 2, config.head_dim, generator=random)
+    lengths = torch.tensor([2, 2])
+    ids = torch.randint(config.vocab_size, (1, 2), generator=random)
+    causal = torch.empty(0, dtype=torch.int64)
+    return [
+        Call("embed_condition", [condition, ones]),
+        Call("embed_unconditional", [ones]),
+        Call("embed", [ids]),
+        Call("forward", [rows, positions, tree, lengths, cache], mutates_last=True),
+        Call("forward", [rows, positions, causal, lengths, cache]),
+        Call("logits", [rows[:1]]),
+    ]
