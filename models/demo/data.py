@@ -17,6 +17,7 @@ and flipped cells. Scenes whose seed is a multiple of 50 are held out (`held_out
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,21 +122,56 @@ def render_shard(work: Path, shard: int) -> None:
     save_whole(shard_path(work, "images", shard), images)
 
 
-def render_all(work: Path = WORK, shards: int = 25, step: int = 1, first: int = 0) -> None:
+def render_all(work: Path = WORK, shards: int = 30, step: int = 1, first: int = 0) -> None:
     """Renders shards first, first + step, ... below `shards`; resumable."""
     work.mkdir(parents=True, exist_ok=True)
     for shard in range(first, shards, step):
         render_shard(work, shard)
 
 
+def tokenise_shard(work: Path, shard: int, encode: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Writes the tokens of one shard and of its mirror images unless they exist."""
+    path = shard_path(work, "tokens", shard)
+    if path.exists():
+        return
+    images = np.load(shard_path(work, "images", shard), mmap_mode="r")
+    tokens = np.empty((len(images), 2, 256), np.uint16)
+    for i in range(0, len(images), 50):
+        part = images[i : i + 50]
+        tokens[i : i + 50, 0], tokens[i : i + 50, 1] = encode(part), encode(part[:, :, ::-1])
+    save_whole(path, tokens)
+
+
+def tokenise_all(work: Path = WORK) -> None:
+    """Tokenises all rendered shards with work/vq-codes.pt; resumable."""
+    import torch
+
+    from models.demo.vq_model import load_tokenizer, to_rgb
+
+    model = load_tokenizer(work / "vq-codes.pt")
+
+    @torch.inference_mode()
+    def encode(images: np.ndarray) -> np.ndarray:
+        rgb = to_rgb(torch.from_numpy(np.ascontiguousarray(images)))
+        with torch.autocast("cpu", torch.bfloat16):
+            return model.encode(rgb).flatten(1).numpy().astype(np.uint16)
+
+    for shard in image_shards(work):
+        tokenise_shard(work, shard, encode)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Render the demo data set")
+    parser = argparse.ArgumentParser(description="Render or tokenise the demo data set")
+    parser.add_argument("stage", choices=["render", "tokenise"])
     parser.add_argument("--work", type=Path, default=WORK)
-    parser.add_argument("--shards", type=int, default=25)
+    parser.add_argument("--shards", type=int, default=30)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--step", type=int, default=1)
     options = parser.parse_args()
-    render_all(options.work, options.shards, options.step, options.first)
+    if options.stage == "render":
+        render_all(options.work, options.shards, options.step, options.first)
+    else:
+        tokenise_all(options.work)
 
 
 if __name__ == "__main__":
