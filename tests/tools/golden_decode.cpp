@@ -1,0 +1,128 @@
+// Runs the decode loop on recorded conditions: golden_decode BUNDLE IN.safetensors OUT.safetensors OPTIONS.json
+//   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
+//   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i)
+//   out: tokens int32 [B, N]; with forced_tokens also, per step and with rows conditional first, then unconditional:
+//        logits [N, S, V], probabilities [N, B, V], hidden_steps [N - 1, S, H], hidden_prefill [S, T, H]
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <c10/core/InferenceMode.h>
+
+#include <iostream>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "bundle/tensor_file.h"
+#include "decode/decode.h"
+#include "kernels/ops.h"
+#include "pipeline/prompts.h"
+
+using namespace lamplighter;
+
+namespace {
+
+SamplingOptions read_options(const std::string& path, std::uint64_t& seed) {
+  const Json json = parse_json(read_file(path), path, ExitCode::input);
+  JsonReader reader(json, path, ExitCode::input);
+  SamplingOptions sampling;
+  if (reader.has("cfg_scale")) sampling.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  if (reader.has("temperature")) sampling.temperature = static_cast<float>(reader.number("temperature"));
+  if (reader.has("top_k")) sampling.top_k = reader.integer("top_k");
+  if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
+  if (reader.has("cfg_interval")) sampling.cfg_interval = reader.integer("cfg_interval");
+  if (reader.has("seed")) seed = reader.unsigned_integer("seed");
+  reader.finish();
+  return sampling;
+}
+
+std::vector<Condition> read_conditions(const Safetensors& file, std::int64_t length) {
+  const auto tensor = [&](const char* name) { return to_tensor(file.at(name), name, ExitCode::input); };
+  std::vector<Condition> conditions;
+  if (file.tensors().count("class_ids") != 0) {
+    const at::Tensor ids = tensor("class_ids").to(at::kLong).view({-1, 1});
+    for (std::int64_t i = 0; i < ids.size(0); ++i) {
+      conditions.push_back({ids.narrow(0, i, 1), at::ones_like(ids.narrow(0, i, 1))});
+    }
+    return conditions;
+  }
+  const at::Tensor features = tensor("features");
+  const at::Tensor mask = tensor("mask").to(at::kLong);
+  const std::int64_t padding = length - mask.size(1);
+  for (std::int64_t i = 0; i < features.size(0); ++i) {
+    conditions.push_back({at::constant_pad_nd(features.narrow(0, i, 1), {0, 0, 0, padding}),
+                          at::constant_pad_nd(mask.narrow(0, i, 1), {0, padding})});
+  }
+  return conditions;
+}
+
+// Interleaved pairs to conditional rows, then unconditional rows.
+at::Tensor halves_first(const at::Tensor& rows, bool guided) {
+  if (!guided) return rows;
+  return at::cat({rows.slice(0, 0, std::nullopt, 2), rows.slice(0, 1, std::nullopt, 2)});
+}
+
+std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts& prompts,
+                                             const std::vector<DecodeRequest>& requests, const Grid& grid,
+                                             const at::Tensor& forced) {
+  DecodeState state = make_state(target, prompts, requests, grid);
+  const at::Tensor prompt_rows = prefill(target, prompts, state);
+  at::Tensor hidden = last_rows(prompt_rows, prompts);
+  std::vector<at::Tensor> logits, probabilities, steps;
+  while (true) {
+    const at::Tensor row = target.logits(hidden);
+    logits.push_back(halves_first(row.squeeze(1), state.guided));
+    probabilities.push_back(ops::guide_and_filter(row, state.guidance, state.temperature, state.top_k, state.top_p,
+                                                  target.manifest().sampling_order)
+                                .squeeze(1));
+    commit(state, forced.narrow(1, state.committed, 1));
+    if (state.finished()) break;
+    hidden = verify(target, state);
+    steps.push_back(halves_first(hidden.squeeze(1), state.guided));
+  }
+  return {{"logits", at::stack(logits)},
+          {"probabilities", at::stack(probabilities)},
+          {"hidden_steps", at::stack(steps)},
+          {"hidden_prefill", halves_first(prompt_rows, state.guided)}};
+}
+
+void run(char** arguments) {
+  const c10::InferenceMode inference;
+  const Manifest manifest = read_manifest(arguments[1]);
+  const Safetensors file = Safetensors::read(arguments[2], ExitCode::input);
+  std::uint64_t seed = 0;
+  const SamplingOptions sampling = read_options(arguments[4], seed);
+  const Target target(manifest, {c10::kCPU, c10::kFloat});
+
+  const std::vector<Condition> conditions = read_conditions(file, manifest.prompt->length);
+  std::vector<DecodeRequest> requests;
+  for (std::size_t i = 0; i < conditions.size(); ++i) requests.push_back({sampling, seed + i});
+  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
+  const Grid& grid = find_grid(manifest, 0, 0);
+
+  std::map<std::string, at::Tensor> out;
+  if (file.tensors().count("forced_tokens") != 0) {
+    const at::Tensor forced = to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
+    out = run_forced(target, prompts, requests, grid, forced);
+  }
+  DecodeState state;
+  out["tokens"] = decode(target, prompts, requests, grid, state).to(at::kInt);
+  write_tensors(arguments[3], out);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 5) {
+    std::cerr << "usage: golden_decode BUNDLE IN.safetensors OUT.safetensors OPTIONS.json\n";
+    return 2;
+  }
+  try {
+    run(arguments);
+  } catch (const Error& error) {
+    std::cerr << "golden_decode: " << error.what() << "\n";
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
