@@ -1,0 +1,91 @@
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "kernels/attend_args.h"
+#include "kernels/attend_scratch.h"
+#include "kernels/isa.h"
+
+namespace lamplighter {
+
+size_t attend_scratch_bytes(const AttendArgs& args) {
+  const int64_t rows_of_queries = kQueryBlock * args.head_dim + kKeyBlock * args.head_dim;
+  return static_cast<size_t>(rows_of_queries + kQueryBlock * score_stride(args)) * sizeof(float);
+}
+
+namespace {
+
+// Multiply-adds of one thread at least: below, waking another one costs more.
+constexpr int64_t kWorkPerThread = 1 << 20;
+
+// Contents that would lead outside the cache or the table. Only the CPU reads them.
+void check_contents(const AttendArgs& args) {
+  for (int64_t s = 0; s < args.sequences; ++s) {
+    TORCH_CHECK(args.lengths[s] >= 0 && args.lengths[s] + args.rows <= args.max_length, "attend: sequence ",
+                s, " holds ", args.lengths[s], " keys and gets ", args.rows, " more, the cache has room for ",
+                args.max_length);
+    for (int64_t r = 0; r < args.rows; ++r) {
+      const int64_t position = args.positions[s * args.rows + r];
+      TORCH_CHECK(position >= 0 && position < args.table_rows, "attend: position ", position, " of row ", r,
+                  " in sequence ", s, " is outside the rotary table of ", args.table_rows, " rows");
+    }
+  }
+  if (args.tree_mask == nullptr) return;
+  const int64_t masks = args.sequences / args.sequences_per_mask;
+  for (int64_t i = 0; i < masks * args.rows; ++i) {
+    const int64_t row = i % args.rows;
+    const auto word = static_cast<uint64_t>(args.tree_mask[i * args.mask_words + row / 64]);
+    TORCH_CHECK(((word >> (row % 64)) & 1U) != 0, "attend: row ", row, " of mask ", i / args.rows,
+                " of tree_mask does not see itself");
+  }
+}
+
+// Grows to the largest call of the thread and stays.
+void* thread_scratch(size_t bytes) {
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<void, Free> memory;
+  thread_local size_t size = 0;
+  if (bytes > size) {
+    const size_t rounded = (bytes + 4095) / 4096 * 4096;
+    memory.reset();
+    size = 0;
+    memory.reset(std::aligned_alloc(64, rounded));
+    TORCH_CHECK(memory != nullptr, "attend: no memory for ", rounded, " bytes of scratch");
+    size = rounded;
+  }
+  return memory.get();
+}
+
+at::Tensor attend(const at::Tensor& qkv, at::Tensor& cache, int64_t layer, const at::Tensor& positions,
+                  const at::Tensor& lengths, const at::Tensor& tree_mask, const at::Tensor& rotary,
+                  int64_t heads, int64_t kv_heads, double scale) {
+  AttendArgs args =
+      attend_args(qkv, cache, layer, positions, lengths, tree_mask, rotary, heads, kv_heads, scale);
+  check_contents(args);
+  at::Tensor out = at::empty({args.sequences, args.rows, heads * args.head_dim}, qkv.options());
+  args.out = out.mutable_data_ptr();
+  if (args.rows == 0) return out;
+  const Isa isa = active_isa();
+  const auto kernel = isa == Isa::kAvx512 ? attend_avx512 : isa == Isa::kAvx2 ? attend_avx2 : attend_portable;
+  const int64_t work = heads / kv_heads * args.rows * most_keys(args) * args.head_dim * 2;
+  const int64_t grain = std::max<int64_t>(1, kWorkPerThread / work);
+  const size_t bytes = attend_scratch_bytes(args);
+  at::parallel_for(0, args.sequences * kv_heads, grain,
+                   [&](int64_t begin, int64_t end) { kernel(args, begin, end, thread_scratch(bytes)); });
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lamplighter, CPU, m) {
+  m.impl("attend", &attend);
+}
+
+}  // namespace lamplighter
