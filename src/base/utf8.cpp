@@ -9,23 +9,24 @@ bool continues(unsigned char byte) {
   return (byte & 0xC0U) == 0x80U;
 }
 
-// The code point at `text[at]` and its length in bytes; kIllFormed and 1 for a byte that starts none (RFC
-// 3629).
+// The code point at `text[at]` and its length in bytes. For an ill-formed sequence kIllFormed and the length
+// of the part that could have begun a good one (RFC 3629; Unicode standard, section 3.9).
 char32_t next_code(std::string_view text, std::size_t at, std::size_t& length) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const auto lead = static_cast<unsigned char>(text[at]);
   length = 1;
-  const unsigned char lead = byte(0);
   if (lead < 0x80) return lead;
+  if (lead < 0xC2 || lead > 0xF4) return kIllFormed;
   const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() - at < size) return kIllFormed;
+  // The second byte rules out overlong forms, surrogates and values above U+10FFFF.
+  unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   char32_t code = lead & (0xFFU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!continues(byte(i))) return kIllFormed;
-    code = code << 6U | (byte(i) & 0x3FU);
+  for (; length < size; ++length, least = 0x80, most = 0xBF) {
+    if (at + length >= text.size()) return kIllFormed;
+    const auto byte = static_cast<unsigned char>(text[at + length]);
+    if (byte < least || byte > most) return kIllFormed;
+    code = code << 6U | (byte & 0x3FU);
   }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  if (overlong || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return kIllFormed;
-  length = size;
   return code;
 }
 

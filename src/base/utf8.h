@@ -10,7 +10,7 @@ namespace lamplighter {
 // included), npos when the text is well-formed.
 std::size_t find_invalid_utf8(std::string_view text);
 
-// Code points of a text; ill-formed bytes become U+FFFD one by one.
+// Code points of a text; every ill-formed sequence becomes one U+FFFD.
 std::u32string decode_utf8(std::string_view text);
 
 std::string encode_utf8(std::u32string_view text);

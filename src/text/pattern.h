@@ -1,0 +1,211 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "text/unicode.h"
+
+// A small backtracking matcher over code points: patterns are built from the parts below and behave as the
+// regular expression in each comment does in Python. A part is called with the text, a position and what has
+// to match behind it
+// (`next`, called with the position reached), and tries its alternatives in order until `next` accepts one.
+namespace lamplighter::pattern {
+
+using Text = std::u32string_view;
+inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+// [set]{least,most}, greedy. `Set` is a predicate on a code point.
+template <class Set>
+struct Repeat {
+  Set set;
+  std::size_t least, most;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    std::size_t end = at;
+    while (end < text.size() && end - at < most && set(text[end])) ++end;
+    for (; end >= at + least; --end) {
+      if (next(end)) return true;
+      if (end == at) return false;
+    }
+    return false;
+  }
+};
+
+template <class Set>
+constexpr Repeat<Set> repeat(Set set, std::size_t least = 1, std::size_t most = kUnlimited) {
+  return {set, least, most};
+}
+template <class Set>
+constexpr Repeat<Set> one(Set set) {
+  return {set, 1, 1};
+}
+
+// The characters themselves.
+struct Literal {
+  Text wanted;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return text.substr(at, wanted.size()) == wanted && next(at + wanted.size());
+  }
+};
+constexpr Literal literal(Text wanted) {
+  return {wanted};
+}
+
+// a|b|c for plain words.
+struct Words {
+  const Text* first;
+  const Text* last;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    for (const Text* word = first; word != last; ++word) {
+      if (text.substr(at, word->size()) == *word && next(at + word->size())) return true;
+    }
+    return false;
+  }
+};
+template <std::size_t size>
+constexpr Words words(const Text (&list)[size]) {
+  return {list, list + size};
+}
+
+// (?:part)?, greedy.
+template <class Part>
+struct Maybe {
+  Part part;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return part(text, at, next) || next(at);
+  }
+};
+template <class Part>
+constexpr Maybe<Part> maybe(Part part) {
+  return {part};
+}
+
+// first|second.
+template <class First, class Second>
+struct Either {
+  First first;
+  Second second;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return first(text, at, next) || second(text, at, next);
+  }
+};
+template <class First, class Second>
+constexpr Either<First, Second> either(First first, Second second) {
+  return {first, second};
+}
+
+// \b
+struct WordBoundary {
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    const bool before = at > 0 && is_word(text[at - 1]);
+    const bool after = at < text.size() && is_word(text[at]);
+    return before != after && next(at);
+  }
+};
+inline constexpr WordBoundary word_boundary;
+
+// $: at the end, or before a line feed that ends the text.
+struct End {
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return (at == text.size() || (at + 1 == text.size() && text[at] == U'\n')) && next(at);
+  }
+};
+inline constexpr End end_of_text;
+
+// ^
+struct Start {
+  template <class Next>
+  bool operator()(Text, std::size_t at, const Next& next) const {
+    return at == 0 && next(at);
+  }
+};
+inline constexpr Start start_of_text;
+
+// (?!c)
+struct NotBefore {
+  char32_t code;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return !(at < text.size() && text[at] == code) && next(at);
+  }
+};
+constexpr NotBefore not_before(char32_t code) {
+  return {code};
+}
+
+// One part after the other.
+template <class... Parts>
+struct Sequence {
+  std::tuple<Parts...> parts;
+
+  template <class Next>
+  bool operator()(Text text, std::size_t at, const Next& next) const {
+    return step<0>(text, at, next);
+  }
+
+ private:
+  template <std::size_t index, class Next>
+  bool step(Text text, std::size_t at, const Next& next) const {
+    if constexpr (index == sizeof...(Parts)) {
+      return next(at);
+    } else {
+      return std::get<index>(parts)(
+          text, at, [&](std::size_t reached) { return step<index + 1>(text, reached, next); });
+    }
+  }
+};
+template <class... Parts>
+constexpr Sequence<Parts...> sequence(Parts... parts) {
+  return {{parts...}};
+}
+
+// Where a match that begins at `at` ends.
+template <class Pattern>
+std::optional<std::size_t> match(const Pattern& part, Text text, std::size_t at) {
+  std::size_t end = 0;
+  const bool found = part(text, at, [&](std::size_t reached) {
+    end = reached;
+    return true;
+  });
+  return found ? std::optional(end) : std::nullopt;
+}
+
+// Replaces every match, from left to right, by what `replace` makes of it. Matches are never empty.
+template <class Pattern, class Replace>
+std::u32string transform(Text text, const Pattern& part, const Replace& replace) {
+  std::u32string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    if (const auto end = match(part, text, at)) {
+      result += replace(text.substr(at, *end - at));
+      at = *end;
+    } else {
+      result += text[at++];
+    }
+  }
+  return result;
+}
+
+// Replaces every match by a fixed text.
+template <class Pattern>
+std::u32string substitute(Text text, const Pattern& part, Text replacement = {}) {
+  return transform(text, part, [&](Text) { return replacement; });
+}
+
+}  // namespace lamplighter::pattern

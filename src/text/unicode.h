@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lamplighter {
+
+// Character properties and mappings as Python's str and re have them: captions must be cleaned exactly as
+// they were for training. Tables: unicode_tables.inc.
+
+bool is_word(char32_t code);   // \w: letters, numbers, underscore
+bool is_digit(char32_t code);  // \d: decimal digits of any script
+bool is_space(char32_t code);  // \s and str.strip()
+
+std::u32string to_lower(std::u32string_view text);  // str.lower()
+std::u32string strip(std::u32string_view text);     // str.strip()
+
+// Canonical composition (Unicode normalisation form C).
+std::u32string compose(std::u32string_view text);
+
+// Fullwidth and halfwidth forms, and the ideographic space, become ordinary characters.
+std::u32string unify_width(std::u32string_view text);
+
+// UTF-8 text of an HTML 5 entity, named without "&", with or without the closing ";"; empty when there is
+// none.
+std::string_view find_entity(std::string_view name);
+
+}  // namespace lamplighter
