@@ -1,0 +1,45 @@
+"""Runs every recorded case by its kind and counts cases, not tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import golden_cases
+import pytest
+import torch
+from golden_cases import Case
+
+outcomes: dict[str, set[str]] = {}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parameter `case`: all cases of the module's KINDS, or all there are."""
+    if "case" in metafunc.fixturenames and "golden" in Path(metafunc.module.__file__).parts:
+        kinds = getattr(metafunc.module, "KINDS", None)
+        cases = golden_cases.cases_of(*kinds) if kinds else golden_cases.all_cases()
+        metafunc.parametrize("case", cases, ids=[case.name for case in cases], scope="module")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+    if isinstance(case, Case) and (report.when == "call" or not report.passed):
+        outcomes.setdefault(case.name, set()).add(report.outcome)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of the run; a case passed when no test of it failed."""
+    if not outcomes or config.option.collectonly:
+        return
+    failed = sum("failed" in seen for seen in outcomes.values())
+    skipped = sum(seen == {"skipped"} for seen in outcomes.values())
+    passed = len(outcomes) - failed - skipped
+    print(f"golden: {passed} cases passed, {failed} failed, {skipped} skipped")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,97 @@
+"""Finds recorded cases and reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+FOLDER = Path(__file__).resolve().parent
+
+# A case's kind is the start of its folder's name; the rest names size or variant.
+BUILT = ("llamagen_t2i", "llamagen_c2i", "llamagen_vq", "llamagen_t5", "acceptance/sampling_filters")
+NOT_BUILT = (
+    "llamagen_end_to_end", "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
+    "acceptance/official_posterior", "acceptance/paper_posterior", "acceptance/enumeration",
+    "acceptance/trees", "acceptance/dynamic_trees", "acceptance/neighbors",
+    "acceptance/structure", "acceptance/other_verifiers",
+)  # fmt: skip
+
+DTYPES = {
+    "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
+    "bool": torch.bool, "int16": torch.int16, "int32": torch.int32, "int64": torch.int64,
+    "uint8": torch.uint8, "uint16": torch.uint16, "uint64": torch.uint64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder with a case.json; `name` is its path below the folder of all cases."""
+
+    name: str
+    folder: Path
+
+    @property
+    def kind(self) -> str | None:
+        """The longest known kind the name starts with; None when there is none."""
+        found = [kind for kind in BUILT + NOT_BUILT if self.name.startswith(kind)]
+        return max(found, key=len, default=None)
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        value = json.loads((self.folder / "case.json").read_text(encoding="utf-8"))
+        assert isinstance(value, dict), f"{self.folder}/case.json: expected an object"
+        return value
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        return load_file(self.folder / "io.safetensors")
+
+    def long(self, name: str) -> Tensor:
+        return self.tensors[name].long()
+
+    def has(self, name: str) -> bool:
+        return name in self.tensors
+
+    def weights(self) -> list[Path]:
+        return [self.folder / entry["file"] for entry in self.info["weights"]]
+
+    def tolerance(self, entry: str, index: int = 0) -> float:
+        """A number of the case's tolerance text, by its place in the text."""
+        numbers = re.findall(r"\d+(?:\.\d+)?e-\d+", self.info["tolerance"][entry])
+        return float(numbers[index])
+
+    def check_files(self) -> None:
+        """Sizes and checksums of the files the case lists, shapes and dtypes of its tensors."""
+        for name, entry in self.info.get("files", {}).items():
+            data = (self.folder / name).read_bytes()
+            assert len(data) == entry["bytes"], f"{self.name}/{name}: {len(data)} bytes"
+            assert hashlib.sha256(data).hexdigest() == entry["sha256"], f"{self.name}/{name}"
+        for name, entry in self.info.get("tensors", {}).items():
+            if isinstance(entry, dict):
+                tensor = self.tensors[name]
+                assert list(tensor.shape) == entry["shape"], f"{self.name}: shape of {name}"
+                assert tensor.dtype == DTYPES[entry["dtype"]], f"{self.name}: dtype of {name}"
+
+
+def root() -> Path:
+    return Path(os.environ.get("LAMPLIGHTER_GOLDEN") or FOLDER).resolve()
+
+
+def all_cases() -> list[Case]:
+    """Every folder below LAMPLIGHTER_GOLDEN (default: this one) that holds a case.json."""
+    folders = sorted(path.parent for path in root().rglob("case.json"))
+    return [Case(str(f.relative_to(root())) if f != root() else f.name, f) for f in folders]
+
+
+def cases_of(*kinds: str) -> list[Case]:
+    return [case for case in all_cases() if case.kind in kinds]

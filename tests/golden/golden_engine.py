@@ -1,0 +1,108 @@
+"""Runs the exporter and the compiled programs on a case."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("LAMPLIGHTER_BUILD", ROOT / "build")).resolve()
+
+
+def run(*command: object) -> str:
+    """Output of a program; an AssertionError with its words when it fails."""
+    done = subprocess.run(
+        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, f"{command[0]}: exit {done.returncode}\n{done.stderr.strip()}"
+    return done.stdout
+
+
+def export(out: Path, config: dict[str, Any], **parts: Path) -> Path:
+    """A bundle of official checkpoints, given as gpt=, vq=, t5=; config as in case.json."""
+    file = out.parent / f"{out.name}.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    options = [word for name, path in parts.items() for word in (f"--{name}", path)]
+    run(sys.executable, "-m", "models.export", "llamagen", *options, "--config", file, "--out", out)
+    return out
+
+
+@cache
+def operators() -> Any:
+    """torch.ops.lamplighter."""
+    from models import ops
+
+    os.environ.setdefault("LAMPLIGHTER_OPS", str(BUILD / ops.LIBRARY_NAME))
+    ops.load()
+    return torch.ops.lamplighter
+
+
+def load_module(bundle: Path, role: str) -> Any:
+    """A module of the bundle, ready to be called in fp32."""
+    operators()
+    module = torch.jit.load(str(bundle / f"{role}.pt"), map_location="cpu")
+    module.prepare(torch.empty(0))
+    return module
+
+
+def decode(bundle: Path, inputs: dict[str, Tensor], **options: Any) -> dict[str, Tensor]:
+    """The compiled decode loop in fp32 (tests/tools/golden_decode.cpp)."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        save_file({k: v.contiguous() for k, v in inputs.items()}, folder / "in.safetensors")
+        (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
+        result = folder / "out.safetensors"
+        program = BUILD / "golden_decode"
+        run(program, bundle, folder / "in.safetensors", result, folder / "options.json")
+        return load_file(result)
+
+
+def probabilities(
+    logits: Tensor,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    order: str = "ar",
+    guidance: float | None = None,
+) -> Tensor:
+    """guide_and_filter with the same settings for every row of logits [..., V].
+
+    With guidance, logits are [2, V]: the conditional and the unconditional row.
+    """
+    images = 1 if guidance is not None else logits.numel() // logits.shape[-1]
+    rows = logits.reshape(-1, 1, logits.shape[-1])
+    result = operators().guide_and_filter(
+        rows.contiguous(),
+        torch.full((images,), 1.0 if guidance is None else guidance),
+        torch.full((images,), temperature),
+        torch.full((images,), top_k),
+        torch.full((images,), top_p),
+        order,
+    )
+    return result.view(1, -1) if guidance is not None else result.view_as(logits)
+
+
+def largest_difference(got: Tensor, expected: Tensor) -> float:
+    assert got.shape == expected.shape, f"shape {list(got.shape)}, expected {list(expected.shape)}"
+    return float((got.double() - expected.double()).abs().max()) if got.numel() else 0.0
+
+
+def assert_close(what: str, got: Tensor, expected: Tensor, tolerance: float) -> None:
+    difference = largest_difference(got, expected)
+    assert difference <= tolerance, f"{what}: differs by {difference:.3g}, allowed {tolerance:g}"
+
+
+def assert_same_support(what: str, got: Tensor, expected: Tensor) -> None:
+    """Equal kept sets; probabilities too small for a normal fp32 number may be 0."""
+    assert not ((got > 0) & (expected == 0)).any(), f"{what}: keeps tokens that were filtered"
+    assert not ((got == 0) & (expected > 1e-37)).any(), f"{what}: filters tokens that were kept"

@@ -1,0 +1,96 @@
+"""LlamaGen image tokenizers: exported decoder, the program's pixels, encoder of the definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import golden_engine as engine
+import numpy as np
+import pytest
+import torch
+from golden_cases import Case
+from PIL import Image
+from torch import Tensor
+
+from models.export.llamagen import load_vq
+from models.llamagen.vq import VQModel
+
+KINDS = ("llamagen_vq",)
+
+
+@pytest.fixture(scope="module")
+def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    (checkpoint,) = case.weights()
+    out = tmp_path_factory.mktemp("vq") / "bundle"
+    return engine.export(out, {"vq": case.info["model"]}, vq=checkpoint)
+
+
+@pytest.fixture(scope="module")
+def plain(case: Case) -> VQModel:
+    (checkpoint,) = case.weights()
+    return load_vq(checkpoint, case.info["model"])
+
+
+@pytest.fixture(scope="module")
+def image(case: Case, bundle: Path) -> Tensor:
+    """What the exported decoder makes of the recorded codes."""
+    with torch.inference_mode():
+        return engine.load_module(bundle, "image_decoder").decode(codes(case))
+
+
+def codes(case: Case) -> Tensor:
+    """[B, rows, columns]"""
+    return case.long("codes").view(-1, *case.tensors["quantized"].shape[2:])
+
+
+def test_image(case: Case, image: Tensor) -> None:
+    engine.assert_close("image", image, case.tensors["image"], case.tolerance("image"))
+
+
+def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
+    """`lamplighter decode` writes the pixels of the published scripts, rounding apart."""
+    recorded = case.tensors["image"].permute(0, 2, 3, 1)
+    for number, grid in enumerate(codes(case)):
+        file = engine.write_codes(tmp_path / f"{number}.json", grid)
+        picture = tmp_path / f"{number}.png"
+        engine.run(engine.BUILD / "lamplighter", "decode", file, "-m", bundle, "-o", picture)
+        got = torch.from_numpy(np.array(Image.open(picture))).int()
+        differences = [
+            (got - case.tensors[name][number].int()).abs()
+            for name in ("uint8_ddp", "uint8_save_image")
+        ]
+        off = torch.minimum(*differences)
+        scaled = (127.5 * recorded[number].double() + 128).clamp(0, 255)
+        edge = (scaled - scaled.round()).abs() <= 0.02
+        assert int(off.max()) <= 1, f"image {number}: off by {int(off.max())}"
+        assert not (off.bool() & ~edge).any(), f"image {number}: other pixels off an edge"
+
+
+def test_decoder_stages(case: Case, plain: VQModel) -> None:
+    tolerance = case.tolerance("image")
+    with torch.inference_mode():
+        quantized = plain.quantize.lookup(codes(case))
+        latent = plain.post_quant_conv(quantized)
+        start = plain.decoder.conv_in(latent)
+        middle = start
+        for block in plain.decoder.mid:
+            middle = block(middle)
+    stages = {
+        "quantized": quantized,
+        "post_quant_conv": latent,
+        "decoder_conv_in": start,
+        "decoder_mid": middle,
+    }
+    for name, got in stages.items():
+        engine.assert_close(name, got, case.tensors[name], tolerance)
+
+
+def test_encoder(case: Case, plain: VQModel) -> None:
+    with torch.inference_mode():
+        latents = plain.latents(case.tensors["enc.input_uint8"].float() / 255 * 2 - 1)
+        found = plain.quantize.indices(latents)
+        quantized = plain.quantize.lookup(found)
+    tolerance = case.tolerance("image")
+    engine.assert_close("latents", latents, case.tensors["enc.latent"], tolerance)
+    assert torch.equal(found.flatten(), case.long("enc.codes"))
+    engine.assert_close("quantized", quantized, case.tensors["enc.quantized"], tolerance)
