@@ -1,0 +1,16 @@
+#include "kernels/sampling_rows.h"
+
+namespace lamplighter {
+namespace {
+struct Local {};
+}  // namespace
+
+void guide_and_filter_avx2(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch) {
+  sampling::guide_and_filter_rows<Local>(args, begin, end, scratch);
+}
+
+void draw_avx2(const DrawArgs& args, int64_t begin, int64_t end) {
+  sampling::draw_rows<Local>(args, begin, end);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,222 @@
+#pragma once
+
+#include "kernels/executor.h"
+#include "kernels/numbers.h"
+#include "kernels/sampling.h"
+
+// The sampling operators for one row, written once for every executor; meanings in kernels/sampling.h.
+namespace lamplighter::sampling {
+
+constexpr float kInfinity = __builtin_huge_valf();
+constexpr float kSmallestTemperature = 1e-5F;
+
+struct Largest {
+  template <class T>
+  LAMPLIGHTER_INLINE T operator()(T a, T b) const {
+    return b > a ? b : a;
+  }
+};
+
+struct Sum {
+  template <class T>
+  LAMPLIGHTER_INLINE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+// A probability as a multiple of 2^-50: sums below 8 of such numbers are exact in double precision, so a mass
+// does not depend on the order of summation, which differs between executors.
+LAMPLIGHTER_INLINE double mass(double probability) {
+  constexpr double kGrid = 6.0;  // numbers of [4, 8) are multiples of 2^-50
+  return (probability + kGrid) - kGrid;
+}
+
+// Bits of a float as an unsigned integer that rises with the value; no NaN, no -0. The sign bit decides
+// without a branch whether the others are inverted.
+LAMPLIGHTER_INLINE uint32_t sort_key(float value) {
+  const uint32_t bits = float_bits(value);
+  return bits ^ ((0U - (bits >> 31)) | 0x80000000U);
+}
+
+LAMPLIGHTER_INLINE float sorted_value(uint32_t key) {
+  return bits_float(key ^ (((key >> 31) - 1U) | 0x80000000U));
+}
+
+template <class T>
+struct Selected {
+  bool found;
+  float value;
+  T before;  // weight of all values that come strictly before `value`
+};
+
+// The first value, in falling or rising order, at which the summed weights exceed `limit`: radix selection
+// with digits of 11, 11 and 10 bits.
+template <class T, class Executor, class Weight>
+LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, const float* values, int n, bool falling, T limit,
+                                      Weight weight) {
+  T* cells = executor.template cells<T>();
+  const uint32_t flip = falling ? 0xFFFFFFFFU : 0;
+  uint32_t prefix = 0;  // digits found so far, in place
+  uint32_t known = 0;   // mask of those digits
+  T before = 0;
+  for (int shift = 21; shift >= 0; shift -= shift == 21 ? 11 : 10) {
+    const uint32_t mask = shift == 0 ? 1023U : 2047U;
+    const int digits = static_cast<int>(mask) + 1;
+    executor.for_each(digits, [=](int i) { cells[i] = 0; });
+    executor.histogram(
+        n, cells,
+        [=](int i) {
+          const uint32_t key = sort_key(values[i]) ^ flip;
+          const uint32_t outside = 0U - static_cast<uint32_t>((key & known) != prefix);
+          return static_cast<int>(((key >> shift) & mask) | outside);
+        },
+        weight);
+    const Prefix<T> digit = executor.scan(digits, T(limit - before), [=](int i) { return cells[i]; });
+    before += digit.before;
+    if (digit.index == digits) return {false, 0.0F, before};
+    prefix |= static_cast<uint32_t>(digit.index) << shift;
+    known |= mask << shift;
+  }
+  return {true, sorted_value(prefix ^ flip), before};
+}
+
+// A value and a token id: where top-p cuts the order of tokens.
+struct Cut {
+  float value;
+  int first;  // ids of [first, last] stay among the tokens that hold `value`; all above stay
+  int last;
+
+  LAMPLIGHTER_INLINE bool keeps(float z, int id) const {
+    return (z > value) | ((z == value) & (id >= first) & (id <= last));
+  }
+};
+
+// weights: unnormalised probabilities with the sum `total`, 0 for tokens removed before.
+template <class Executor>
+LAMPLIGHTER_INLINE Cut cut_top_p(Executor& executor, const float* z, const float* weights, int n,
+                                 float largest, double total, float top_p, FilterOrder order) {
+  const bool falling = order == FilterOrder::kAr;
+  const double scale = 1.0 / total;
+  const double p = top_p > 0.0F ? static_cast<double>(top_p) : 0.0;
+  const double limit = falling ? p : 1.0 - p;
+  const auto weight = [=](int i) { return mass(static_cast<double>(weights[i]) * scale); };
+  const Selected<double> end = select<double>(executor, z, n, falling, limit, weight);
+  if (!end.found) {
+    if (falling) return {-kInfinity, 0, n};
+    const int last = executor.reduce(
+        n, -1, [=](int i) { return z[i] == largest ? i : -1; }, Largest());
+    return {largest, last, last};
+  }
+  const float value = end.value;
+  const float shared = executor.reduce(
+      n, 0.0F, [=](int i) { return choose(z[i] == value, weights[i], 0.0F); }, Largest());
+  const double each = mass(static_cast<double>(shared) * scale);
+  // Of the tokens that share the value, those numbered 0..count (kAr) stay, or 0..count-1 (kEagle) go.
+  int count = static_cast<int>((limit - end.before) / each);
+  if (end.before + count * each > limit) --count;
+  if (end.before + (count + 1) * each <= limit) ++count;
+  const int id = executor
+                     .template scan<uint32_t>(n, static_cast<uint32_t>(count),
+                                              [=](int i) { return static_cast<uint32_t>(z[i] == value); })
+                     .index;
+  return falling ? Cut{value, 0, id} : Cut{value, id, n};
+}
+
+// z = guided logits, without -0 and with +inf for NaN. Returns the largest.
+template <class T, class Executor>
+LAMPLIGHTER_INLINE float guide(Executor& executor, const T* logits, int64_t stride, int n, float guidance,
+                               float* z) {
+  if (stride == 0 || guidance == 1.0F) {
+    return executor.reduce(
+        n, -kInfinity,
+        [=](int i) {
+          const float value = widen(logits[i]) + 0.0F;
+          return z[i] = choose(value == value, value, kInfinity);
+        },
+        Largest());
+  }
+  return executor.reduce(
+      n, -kInfinity,
+      [=](int i) {
+        const float conditional = widen(logits[i]);
+        const float unconditional = widen(logits[i + stride]);
+        const float combined = unconditional + (conditional - unconditional) * guidance;
+        const float value = choose(conditional == unconditional, conditional, combined) + 0.0F;
+        return z[i] = choose(value == value, value, kInfinity);
+      },
+      Largest());
+}
+
+// Value of the k-th largest element, -inf when the filter is off.
+template <class Executor>
+LAMPLIGHTER_INLINE float top_k_floor(Executor& executor, const float* z, int n, int64_t top_k) {
+  if (top_k <= 0 || top_k >= n) return -kInfinity;
+  return select<uint32_t>(executor, z, n, true, static_cast<uint32_t>(top_k - 1), [](int) { return 1U; })
+      .value;
+}
+
+// z: scratch of n floats; out: n probabilities.
+template <class Executor>
+LAMPLIGHTER_INLINE void filter(Executor& executor, const float* z, int n, float largest, float temperature,
+                               int64_t top_k, float top_p, FilterOrder order, float* out) {
+  const bool ar = order == FilterOrder::kAr;
+  const bool greedy = temperature <= (ar ? 0.0F : kSmallestTemperature);
+  const bool with_top_p = !greedy && top_p < 1.0F && (ar || top_p >= 1e-8F);
+  const float floor = greedy ? largest : top_k_floor(executor, z, n, top_k);
+  const float softmax_floor = with_top_p && !ar ? -kInfinity : floor;
+  const float scale = static_cast<float>(
+      1.0 / static_cast<double>(temperature > kSmallestTemperature ? temperature : kSmallestTemperature));
+  double total = executor.reduce(
+      n, 0.0,
+      [=](int i) {
+        const float weight = exp_negative((z[i] - largest) * scale);
+        return static_cast<double>(out[i] = choose(z[i] >= softmax_floor, weight, 0.0F));
+      },
+      Sum());
+  if (with_top_p) {
+    const Cut cut = cut_top_p(executor, z, out, n, largest, total, top_p, order);
+    total = executor.reduce(
+        n, 0.0,
+        [=](int i) {
+          const float weight = out[i];
+          return static_cast<double>(out[i] = choose(cut.keeps(z[i], i) & (z[i] >= floor), weight, 0.0F));
+        },
+        Sum());
+  }
+  const float norm = static_cast<float>(1.0 / total);
+  executor.for_each(n, [=](int i) { out[i] *= norm; });
+}
+
+template <class T, class Executor>
+LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndFilterArgs& args, int64_t row,
+                                             float* z) {
+  const int n = static_cast<int>(args.vocabulary);
+  const int64_t image = row / args.rows;
+  const int64_t stride = args.guided ? args.rows * args.vocabulary : 0;
+  const T* logits = static_cast<const T*>(args.logits) + row * args.vocabulary + image * stride;
+  float* out = args.out + row * args.vocabulary;
+  const float largest = guide(executor, logits, stride, n, args.guidance[image], z);
+  if (largest < kInfinity && largest > -kInfinity) {
+    filter(executor, z, n, largest, args.temperature[image], args.top_k[image], args.top_p[image], args.order,
+           out);
+  } else {
+    executor.for_each(n, [=](int i) { out[i] = 0.0F; });
+  }
+}
+
+template <class Executor>
+LAMPLIGHTER_INLINE int64_t draw_row(Executor& executor, const float* probabilities, int n, float uniform,
+                                    float temperature) {
+  if (!(temperature > 0.0F)) {
+    const int best = executor.argmax(n, [=](int i) { return probabilities[i]; });
+    return probabilities[best] > 0.0F ? best : -1;
+  }
+  constexpr float kLargestUniform = 0x1.fffffep-1F;
+  const auto weight = [=](int i) { return mass(static_cast<double>(probabilities[i])); };
+  const double total = executor.reduce(n, 0.0, weight, Sum());
+  const double limit = static_cast<double>(uniform < kLargestUniform ? uniform : kLargestUniform) * total;
+  const int id = executor.scan(n, limit, weight).index;
+  return id < n ? id : -1;
+}
+
+}  // namespace lamplighter::sampling
