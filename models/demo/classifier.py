@@ -1,0 +1,148 @@
+"""A small classifier of demo pictures: which subject, colour, time of day and ground they show.
+
+It is trained on renderings alone and measures generated pictures: its answers against the caption,
+and a Frechet distance in its features.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from models.demo.data import SHARD, WORK, held_out, image_shards, load_images, scene_of, shard_path
+from models.demo.scene import ATTRIBUTES, Scene
+from models.demo.vq_model import to_rgb
+from models.demo.world import render
+
+JUDGED = ("subject", "colour", "time", "ground")
+COLUMNS = [list(ATTRIBUTES).index(name) for name in JUDGED]
+VALUES = [len(ATTRIBUTES[name]) for name in JUDGED]
+FEATURES = 128
+HELD_OUT = 50  # every so many seeds, see data.held_out
+CLASSIFIER = Path(__file__).parent / "classifier.pt"
+
+
+class Residual(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x + self.body(x))
+
+
+class SceneClassifier(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (48, 80, 128)
+        layers: list[nn.Module] = [nn.PixelUnshuffle(4)]
+        before = 48
+        for i, width in enumerate(widths):
+            layers += [
+                nn.Conv2d(before, width, 3, 1 if i == 0 else 2, 1, bias=False),
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+                Residual(width),
+            ]
+            before = width
+        self.trunk = nn.Sequential(*layers)
+        self.embed = nn.Linear(2 * before, FEATURES)
+        self.heads = nn.Linear(FEATURES, sum(VALUES))
+
+    def features(self, rgb: Tensor) -> Tensor:
+        """[B, FEATURES] of rgb [B, 3, 128, 128] in [-1, 1]."""
+        x = self.trunk(rgb).float()
+        return F.relu(self.embed(torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1))).float()
+
+    def split(self, features: Tensor) -> list[Tensor]:
+        """Logits of every judged attribute."""
+        return list(self.heads(features).split(VALUES, -1))
+
+
+def pixels(images: np.ndarray) -> Tensor:
+    """uint8 [B, 128, 128, 3] -> fp32 [B, 3, 128, 128] in [-1, 1]."""
+    return to_rgb(torch.from_numpy(np.ascontiguousarray(images)))
+
+
+def disturb(rgb: Tensor, rng: np.random.Generator) -> Tensor:
+    """Shifts and mirrors, and sometimes blurs, so that a decoder's small faults do not matter."""
+    shift = [int(s) for s in rng.integers(-6, 7, size=2)]
+    rgb = torch.roll(rgb, shift, (2, 3))
+    if rng.random() < 0.5:
+        rgb = rgb.flip(3)
+    if rng.random() < 0.5:
+        share = float(rng.random())
+        rgb = rgb.lerp(F.avg_pool2d(rgb, 3, 1, 1), share)
+    return rgb + 0.04 * float(rng.random()) * torch.randn(rgb.shape)
+
+
+@torch.inference_mode()
+def judge(model: SceneClassifier, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Answers int64 [N, 4] in the order of JUDGED, and features fp32 [N, FEATURES]."""
+    answers, features = [], []
+    for i in range(0, len(images), 50):
+        x = model.features(pixels(images[i : i + 50]))
+        answers.append(torch.stack([p.argmax(-1) for p in model.split(x)], 1))
+        features.append(x)
+    return torch.cat(answers).numpy(), torch.cat(features).numpy()
+
+
+def held_out_scenes(first: int, count: int) -> list[tuple[int, Scene]]:
+    """Seeds and scenes first, first + 1, ... of those that nothing is trained on."""
+    seeds = [HELD_OUT * (first + i) for i in range(count)]
+    assert held_out(np.array(seeds)).all()
+    return [(seed, scene_of(seed)) for seed in seeds]
+
+
+def train_classifier(work: Path = WORK, seconds: float = 180.0, seed: int = 3) -> None:
+    """Writes models/demo/classifier.pt with the weights and the accuracy on held-out renderings."""
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    shards = image_shards(work)
+    pictures = load_images(work, shards)
+    labels = [np.load(shard_path(work, "attributes", k))[:, COLUMNS].astype(np.int64) for k in shards]
+    allowed = np.flatnonzero(~held_out(np.arange(SHARD)))
+    model = SceneClassifier()
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
+    clock, step = time.process_time(), 0
+    while (share := (time.process_time() - clock) / seconds) < 1:
+        optimizer.param_groups[0]["lr"] = 3e-3 * min((step + 1) / 50, 1) * (1 - share) + 1e-5
+        shard = int(rng.integers(len(shards)))
+        rows = np.sort(rng.choice(allowed, 48, replace=False))
+        with torch.autocast("cpu", torch.bfloat16):
+            x = model.features(disturb(pixels(pictures[shard][rows]), rng))
+        target = torch.from_numpy(labels[shard][rows])
+        losses = [F.cross_entropy(p, target[:, i]) for i, p in enumerate(model.split(x))]
+        loss = torch.stack(losses).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 50 == 0:
+            print(f"classifier step {step} loss {loss.item():.3f}", flush=True)
+        step += 1
+    scenes = held_out_scenes(0, 1000)
+    answers, _ = judge(model.eval(), np.stack([render(scene, seed) for seed, scene in scenes]))
+    truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
+    accuracy = dict(zip(JUDGED, (answers == truth).mean(0).tolist()))
+    print("classifier on held-out renderings:", accuracy, flush=True)
+    state = {k: v.half() if v.is_floating_point() else v for k, v in model.state_dict().items()}
+    torch.save({"model": state, "accuracy": accuracy}, CLASSIFIER)
+
+
+def load_classifier(path: Path = CLASSIFIER) -> tuple[SceneClassifier, dict[str, float]]:
+    """The classifier and its accuracy on held-out renderings."""
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    model = SceneClassifier()
+    model.load_state_dict(saved["model"])
+    return model.eval(), saved["accuracy"]

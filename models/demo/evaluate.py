@@ -1,0 +1,119 @@
+"""Measures a demo bundle: do the pictures show what their captions say, and how real do they look?
+
+    python -m models.demo.evaluate models/demo/bundle -n 500
+
+draws held-out captions with the engine's command and judges the pictures with the classifier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from models.demo.captions import COLOUR_WORDS, SUBJECT_WORDS, TIME_PHRASES, TIME_TAGS
+from models.demo.captions import caption, ground_phrases
+from models.demo.classifier import COLUMNS, JUDGED, held_out_scenes, judge, load_classifier
+from models.demo.scene import Scene
+from models.demo.world import SIZE, render
+
+BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
+
+
+def named(scene: Scene, text: str) -> list[bool]:
+    """Which of the judged attributes the caption mentions, in the order of JUDGED."""
+    options = (
+        SUBJECT_WORDS[scene.subject],
+        COLOUR_WORDS[scene.colour],
+        TIME_PHRASES[scene.time] + TIME_TAGS[scene.time],
+        ground_phrases(scene),
+    )
+    return [any(words in text for words in group) for group in options]
+
+
+def draw(
+    binary: Path, bundle: Path, captions: list[str], folder: Path, options: list[str]
+) -> np.ndarray:
+    """Pictures uint8 [N, 128, 128, 3] of the captions, made by the engine; picture i has seed i."""
+    prompts = folder / "prompts.jsonl"
+    lines = [json.dumps({"prompt": text, "seed": i}) for i, text in enumerate(captions)]
+    prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [str(binary), "generate", "-q", "-m", str(bundle), "--prompt-file", str(prompts)]
+    subprocess.run([*command, "-o", str(folder / "%05d.png"), *options], check=True)
+    files = sorted(folder.glob("*.png"))
+    if len(files) != len(captions):
+        raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(captions)}")
+    return np.stack([np.asarray(Image.open(file).convert("RGB")) for file in files])
+
+
+def frechet(a: np.ndarray, b: np.ndarray) -> float:
+    """Frechet distance of the normal distributions fitted to features a [N, F] and b [M, F]."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    cov_a, cov_b = np.cov(a, rowvar=False), np.cov(b, rowvar=False)
+    values, vectors = np.linalg.eigh(cov_a)
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    cross = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ cov_b @ root), 0)).sum()
+    offset = ((a.mean(0) - b.mean(0)) ** 2).sum()
+    return float(offset + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
+
+
+def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
+    """Saves the pictures row by row."""
+    rows = len(images) // columns
+    tiles = images[: rows * columns].reshape(rows, columns, SIZE, SIZE, 3)
+    Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * SIZE, columns * SIZE, 3)).save(path)
+
+
+def evaluate(binary: Path, bundle: Path, count: int, sheet: Path | None, options: list[str]) -> dict:
+    """Accuracies over the captions that name an attribute, and Frechet distances."""
+    rng = np.random.default_rng(2024)
+    scenes = held_out_scenes(0, count)
+    captions = [caption(scene, rng) for _, scene in scenes]
+    with tempfile.TemporaryDirectory() as folder:
+        images = draw(binary, bundle, captions, Path(folder), options)
+    if sheet:
+        contact_sheet(images[:48], 8, sheet)
+    model, own = load_classifier()
+    answers, features = judge(model, images)
+    truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
+    said = np.array([named(scene, text) for (_, scene), text in zip(scenes, captions)])
+    right = (answers == truth) & said
+    real = [np.stack([render(s, seed) for seed, s in held_out_scenes(k * count, count)]) for k in (0, 1)]
+    first, second = (judge(model, pictures)[1] for pictures in real)
+    return {
+        "bundle": str(bundle),
+        "captions": count,
+        "options": options,
+        "accuracy": dict(zip(JUDGED, (right.sum(0) / said.sum(0)).round(4).tolist())),
+        "classifier accuracy on held-out renderings": own,
+        "frechet": {
+            "pictures to renderings": round(frechet(features, second), 3),
+            "floor: renderings to renderings": round(frechet(first, second), 3),
+            "n": count,
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("-n", type=int, default=500, help="number of captions (default 500)")
+    parser.add_argument("--binary", type=Path, default=BINARY)
+    parser.add_argument("--sheet", type=Path, help="save a contact sheet of the first 48 pictures")
+    parser.add_argument("--json", type=Path, help="also write the report here")
+    options, rest = parser.parse_known_args()
+    report = evaluate(options.binary, options.bundle, options.n, options.sheet, rest)
+    text = json.dumps(report, indent=1)
+    if options.json:
+        options.json.write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Writes the demo bundle from the trained parts in the work folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from models.demo.ar_train import load_average
+from models.demo.data import WORK
+from models.demo.vq_model import load_tokenizer
+from models.export.llamagen_bundle import Parts, TokenizerFile, llamagen_bundle
+from models.llamagen.vq import VQModel
+
+BUNDLE = Path(__file__).parent / "bundle"
+SOURCE = "trained from scratch on procedurally rendered landscapes by models/demo"
+SAMPLING = {"cfg_scale": 3.0, "temperature": 1.0, "top_k": 200, "top_p": 1.0}
+STORAGE = {
+    "target": torch.bfloat16,
+    "text_encoder": torch.bfloat16,
+    "image_decoder": torch.float16,
+}
+
+
+def image_tokenizer(work: Path) -> VQModel:
+    """Codebook and decoder; the fine-tuned decoder when there is one."""
+    tuned = work / "vq.pt"
+    return load_tokenizer(tuned if tuned.exists() else work / "vq-codes.pt").vq
+
+
+def export_bundle(work: Path = WORK, out: Path = BUNDLE) -> None:
+    """Replaces the folder `out` by a bundle of the averaged weights and the image decoder."""
+    model = load_average(work)
+    model.requires_grad_(False)
+    vq = image_tokenizer(work)
+    vq.requires_grad_(False)
+    pieces = TokenizerFile(work / "text.model", extra_ids=0, cleaning="lower")
+    parts = Parts(gpt=model.gpt, vq=vq, t5=model.text, tokenizer=pieces)
+    bundle = llamagen_bundle(parts, "lamplighter-demo", "Apache-2.0", SOURCE, SAMPLING, STORAGE)
+    bundle.write(out, overwrite=True)
+    size = sum(p.stat().st_size for p in out.iterdir())
+    print(f"{out}: {size / 1e6:.2f} MB")

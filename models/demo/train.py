@@ -1,0 +1,84 @@
+"""Trains the demo model: python -m models.demo.train all, or one stage after the other.
+
+    render     pictures with attributes                   work/images-*.npy
+    vq         codebook and encoder                       work/vq-codes.pt
+    tokenise   pictures to codes                          work/tokens-*.npy
+    decoder    image decoder on the frozen codes          work/vq.pt
+    text       tokenizer and text encoder on captions     work/text.model, work/text.pt
+    ar         GPT and text encoder                       work/ar.pt
+    classifier judge of the evaluation                    models/demo/classifier.pt
+    export     the bundle                                 models/demo/bundle
+
+Every stage continues where it was stopped. Stages end after the given time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from models.demo import classifier, data, text, vq_decoder, vq_train
+from models.demo.ar_train import Options, gpt_config, train_ar
+from models.demo.export import BUNDLE, export_bundle
+
+STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export")
+
+
+def run(stage: str, options: argparse.Namespace) -> None:
+    work: Path = options.work
+    minutes = options.minutes
+    if stage == "render":
+        data.render_all(work, options.shards)
+    elif stage == "vq":
+        vq_train.train_codes(work, 60 * (minutes or 25))
+    elif stage == "tokenise":
+        data.tokenise_all(work)
+    elif stage == "decoder":
+        vq_decoder.train_decoder(work, 60 * (minutes or 60))
+    elif stage == "text":
+        if not (work / "text.pt").exists():
+            text.pretrain_text(work, gpt_config().dim, minutes or 3)
+    elif stage == "ar":
+        train_ar(
+            work,
+            Options(
+                minutes=minutes or 80,
+                processes=options.processes,
+                batch=options.batch,
+                device=options.device,
+            ),
+        )
+    elif stage == "classifier":
+        if not classifier.CLASSIFIER.exists():
+            classifier.train_classifier(work, 60 * (minutes or 3))
+    else:
+        export_bundle(work, options.out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m models.demo.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stage", choices=["all", *STAGES])
+    parser.add_argument("--work", type=Path, default=data.WORK, help="folder for intermediate files")
+    parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
+    parser.add_argument("--shards", type=int, default=30, help="2000 pictures each (render)")
+    parser.add_argument("--minutes", type=float, help="time of one training stage; not for all")
+    parser.add_argument("--processes", type=int, default=2, help="of the ar stage, one thread each")
+    parser.add_argument("--batch", type=int, default=8, help="pictures per process (ar)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (ar)")
+    options = parser.parse_args()
+    if options.stage == "all" and options.minutes:
+        parser.error("--minutes: give it with a single stage")
+    torch.set_num_threads(1 if options.stage == "text" else torch.get_num_threads())
+    for stage in STAGES if options.stage == "all" else [options.stage]:
+        print(f"== {stage}", flush=True)
+        run(stage, options)
+
+
+if __name__ == "__main__":
+    main()

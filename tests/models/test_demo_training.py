@@ -1,0 +1,224 @@
+"""The demo model's training: tokenizer, data feeding, learning, resuming, judging, exporting."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.demo import ar_train, evaluate, export
+from models.demo.ar_train import Batch, DemoModel, Feeder, Options, Trainee, Trainer, make_batch
+from models.demo.captions import caption
+from models.demo.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
+from models.demo.data import SHARD, held_out, load_tokens, scene_of, shard_path
+from models.demo.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.text import EOS, PREFIX, UNK, CaptionReader, perturb, pretrain_text
+from models.demo.vq_model import DemoTokenizer, save_tokenizer
+from models.llamagen.config import GPTConfig
+
+SMALL = GPTConfig(
+    dim=48,
+    n_layer=4,
+    n_head=2,
+    ffn_dim=64,
+    vocab_size=1024,
+    grid=16,
+    cls_token_num=PREFIX,
+    caption_dim=128,
+    prefix_rotation="identity",
+)
+
+
+def add_shard(work: Path, shard: int) -> None:
+    """A shard whose tokens tell their seed: the first code of picture i is i % 1000."""
+    rng = np.random.default_rng(shard)
+    tokens = rng.integers(1024, size=(SHARD, 2, 256)).astype(np.uint16)
+    tokens[:, :, 0] = np.arange(SHARD)[:, None] % 1000
+    scenes = [scene_of(shard * SHARD + i) for i in range(SHARD)]
+    np.save(shard_path(work, "attributes", shard), np.stack([s.indices() for s in scenes]))
+    np.save(shard_path(work, "cells", shard), rng.random((SHARD, 256)) < 0.2)
+    np.save(shard_path(work, "tokens", shard), tokens)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder with one shard, a tokenizer and a text encoder of one step."""
+    torch.set_num_threads(1)
+    work = tmp_path_factory.mktemp("demo")
+    pretrain_text(work, SMALL.dim, minutes=0)
+    add_shard(work, 0)
+    return work
+
+
+@pytest.fixture()
+def work(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the prepared folder, with the small model in place of the real one."""
+    monkeypatch.setattr(ar_train, "gpt_config", lambda: replace(SMALL))
+    return Path(shutil.copytree(prepared, tmp_path / "work"))
+
+
+def test_tokenizer_keeps_caption_words_whole(prepared: Path) -> None:
+    reader, rng = CaptionReader(prepared / "text.model"), np.random.default_rng(1)
+    captions = [caption(sample_scene(rng), rng) for _ in range(2000)]
+    ids, mask = reader.encode(captions)
+    assert ids.shape == mask.shape == (2000, PREFIX)
+    assert not (ids == UNK).any()
+    lengths = mask.sum(1)
+    assert (ids.gather(1, lengths[:, None] - 1) == EOS).all()
+    words = torch.tensor([len(text.replace(",", " ,").split()) + 1 for text in captions])
+    assert (lengths == words.clamp(max=PREFIX)).float().mean() > 0.95
+    assert (words <= PREFIX).float().mean() > 0.99
+
+
+def test_unknown_words_become_letters(prepared: Path) -> None:
+    reader = CaptionReader(prepared / "text.model")
+    pieces = reader.pieces.encode("a zyxwvut house", out_type=str)
+    assert pieces[0] == "\u2581a" and pieces[-1] == "\u2581house"
+    assert "".join(pieces[1:-1]).strip("\u2581") == "zyxwvut"
+
+
+def test_perturbed_captions_keep_their_words() -> None:
+    rng = np.random.default_rng(2)
+    changed = [perturb("a red tent", rng) for _ in range(500)]
+    for text in changed:
+        assert [w for w in text.rstrip(".").split() if w in ("a", "red", "tent")] == ["a", "red", "tent"]
+    assert 20 < sum(text.rstrip(".") != "a red tent" for text in changed) < 100
+
+
+def test_processes_share_the_training_scenes(work: Path) -> None:
+    options = Options(batch=40, processes=2)
+    seen: list[set[int]] = []
+    for rank in (0, 1):
+        feeder, firsts = Feeder(work, options, rank, 0), []
+        for _ in range(len(feeder.rows) // 40):
+            firsts += feeder.next().tokens[:, 0].tolist()
+        assert sorted(firsts) == sorted(feeder.data.tokens[feeder.rows, 0].tolist())
+        assert not held_out(feeder.data.seeds[feeder.rows]).any()
+        seen.append(set(feeder.rows.tolist()))
+    assert not seen[0] & seen[1]
+    data = load_tokens(work)
+    assert len(seen[0] | seen[1]) == (~held_out(data.seeds)).sum()
+
+
+def test_new_shards_join_the_pass_that_runs(work: Path) -> None:
+    options = Options(batch=500, processes=1)
+    feeder = Feeder(work, options, 0, 0)
+    before = len(feeder.rows)
+    feeder.next()
+    add_shard(work, 1)
+    feeder.refresh()
+    assert len(feeder.rows) == 2 * before
+    assert len(feeder.queue) == 2 * before - 500
+    assert len(set(feeder.queue.tolist())) == len(feeder.queue)
+
+
+def test_noise_changes_inputs_only(work: Path) -> None:
+    data, reader = load_tokens(work), CaptionReader(work / "text.model")
+    rows = np.array([3, SHARD + 3])
+    batch = make_batch(data, rows, reader, np.random.default_rng(0), null=1.0, noise=0.5)
+    assert (batch.tokens.numpy() == data.tokens[rows]).all()
+    share = (batch.inputs != batch.tokens).float().mean()
+    assert 0.4 < share < 0.6
+    assert batch.drop.all()
+    side = list(ATTRIBUTES).index("side")
+    assert batch.attributes[:, side].sum() == 2  # left and right, or centre twice
+
+
+def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:
+    torch.manual_seed(0)
+    data, reader = load_tokens(work), CaptionReader(work / "text.model")
+    batch: Batch = make_batch(data, np.arange(1, 5), reader, np.random.default_rng(0))
+    trainee = Trainee(DemoModel(len(reader.pieces)))
+    optimizer = torch.optim.AdamW(trainee.parameters(), 3e-3)
+    losses = []
+    for _ in range(60):
+        loss, extra = trainee(batch)
+        (loss.mean() + extra).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append((loss.mean().item(), extra.item()))
+    assert losses[0][0] == pytest.approx(np.log(1024), abs=1e-3)
+    assert losses[-1][0] < 0.75 * losses[0][0]
+    assert losses[-1][1] < 0.5 * losses[0][1]
+    features, _ = trainee.model.condition(batch.ids, batch.mask)
+    null = trainee.model.gpt.embed_condition(features, torch.tensor([False, True, True, True]))
+    assert not torch.allclose(null[0], null[1])
+    assert torch.equal(null[1], null[2])
+
+
+def test_a_stopped_run_continues(work: Path) -> None:
+    options = Options(minutes=0.02, processes=1, batch=2, average=0.5)
+    first = Trainer(work, options, 0)
+    start = {k: v.clone() for k, v in first.trainee.state_dict().items()}
+    first.run()
+    assert first.step > 0
+    assert any(not torch.equal(v, start[k]) for k, v in first.trainee.state_dict().items())
+    second = Trainer(work, replace(options, minutes=0.04), 0)
+    assert second.step == first.step and second.spent == first.spent
+    for name, value in first.average.state_dict().items():
+        assert torch.equal(value, second.average.state_dict()[name])
+    for name, value in first.trainee.state_dict().items():
+        assert torch.equal(value, second.trainee.state_dict()[name])
+    second.run()
+    assert second.step > first.step
+
+
+def test_two_processes_keep_one_model(prepared: Path, tmp_path: Path) -> None:
+    work = Path(shutil.copytree(prepared, tmp_path / "work"))
+    pretrain_text(work, ar_train.gpt_config().dim, minutes=0)
+    ar_train.train_ar(work, Options(minutes=0.02, processes=2, batch=1))
+    saved = torch.load(work / "ar.pt", weights_only=True)
+    assert saved["step"] > 0
+    model = ar_train.load_average(work)
+    gaps = ar_train.caption_gaps(model, work, 4)
+    assert set(gaps) == {"held-out", "null", *ATTRIBUTES}
+    assert 4 < gaps["held-out"] < 9
+
+
+def test_classifier_judges_every_attribute() -> None:
+    torch.manual_seed(0)
+    images = np.random.default_rng(0).integers(256, size=(3, 128, 128, 3)).astype(np.uint8)
+    answers, features = judge(SceneClassifier().eval(), images)
+    assert answers.shape == (3, len(JUDGED)) and features.shape == (3, FEATURES)
+    for column, name in enumerate(JUDGED):
+        assert (answers[:, column] < len(ATTRIBUTES[name])).all()
+    rgb = torch.zeros(2, 3, 128, 128)
+    assert disturb(rgb, np.random.default_rng(0)).shape == rgb.shape
+
+
+def test_frechet_distance_of_known_distributions() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((4000, 3))
+    assert evaluate.frechet(a, a) == pytest.approx(0, abs=1e-6)
+    assert evaluate.frechet(a, a + np.array([3.0, 4.0, 0.0])) == pytest.approx(25, rel=1e-6)
+    assert evaluate.frechet(a, 2 * (a - a.mean(0)) + a.mean(0)) == pytest.approx(3, rel=0.1)
+
+
+def test_named_attributes_are_those_the_caption_says() -> None:
+    scene = Scene("tent", "purple", "dusk", "snow", "none", "left")
+    assert evaluate.named(scene, "a violet tent in winter, sunset") == [True] * 4
+    assert evaluate.named(scene, "a camping tent") == [True, False, False, False]
+    rng = np.random.default_rng(0)
+    drawn = [sample_scene(rng) for _ in range(500)]
+    said = np.array([evaluate.named(s, caption(s, rng)) for s in drawn])
+    assert said[:, 0].all() and (said.mean(0) > 0.9).all()
+
+
+def test_exported_bundle_names_its_parts(work: Path, tmp_path: Path) -> None:
+    trainer = Trainer(work, Options(processes=1, batch=1), 0)
+    trainer._save()
+    save_tokenizer(DemoTokenizer(), work / "vq-codes.pt")
+    export.export_bundle(work, tmp_path / "bundle")
+    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
+    assert set(manifest["modules"]) == {"target", "text_encoder", "image_decoder"}
+    assert manifest["tokenizer"]["cleaning"] == "lower"
+    assert manifest["prompt"] == {
+        "kind": "text_features", "length": PREFIX, "align": "end", "features": 128,
+    }  # fmt: skip
+    assert manifest["grids"][0]["width"] == 128
+    assert manifest["sampling"]["cfg_scale"] == export.SAMPLING["cfg_scale"]
