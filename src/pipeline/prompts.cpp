@@ -8,6 +8,7 @@
 #include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
+#include "base/files.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -15,7 +16,8 @@ namespace lamplighter {
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
     : prompt_(*manifest.prompt), placement_(placement) {
   if (prompt_.kind == "text_features") {
-    tokenizer_ = std::make_unique<T5Tokenizer>(manifest.directory, *manifest.tokenizer);
+    tokenizer_ = std::make_unique<T5Tokenizer>(join_path(manifest.directory, manifest.tokenizer->file),
+                                              *manifest.tokenizer);
     encoder_ = std::make_unique<TextEncoder>(manifest, placement);
   } else if (prompt_.kind != "class") {
     throw Error(ExitCode::bundle, "bundle " + manifest.directory + ": prompts of kind '" + prompt_.kind +
