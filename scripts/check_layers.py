@@ -52,7 +52,9 @@ def check(source: Path) -> list[str]:
         if TORCH.match(name) and own in TORCH_FREE:
             problems.append(f"{path}: includes {name}, but {own} does without Torch")
         if name in ("torch/torch.h", "torch/script.h", "ATen/ATen.h"):
-            problems.append(f"{path}: includes {name}; take the thin headers (ATen/core/Tensor.h, ATen/ops/...)")
+            problems.append(
+                f"{path}: includes {name}; take the thin headers (ATen/core/Tensor.h, ATen/ops/...)"
+            )
         target = resolve(name, source)
         if target is None:
             if kind == '"' and name not in GENERATED:

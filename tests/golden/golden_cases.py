@@ -18,7 +18,13 @@ from torch import Tensor
 FOLDER = Path(__file__).resolve().parent
 
 # A case's kind is the start of its folder's name; the rest names size or variant.
-BUILT = ("llamagen_t2i", "llamagen_c2i", "llamagen_vq", "llamagen_t5", "acceptance/sampling_filters")
+BUILT = (
+    "llamagen_t2i",
+    "llamagen_c2i",
+    "llamagen_vq",
+    "llamagen_t5",
+    "acceptance/sampling_filters",
+)
 NOT_BUILT = (
     "llamagen_end_to_end", "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
     "acceptance/official_posterior", "acceptance/paper_posterior", "acceptance/enumeration",

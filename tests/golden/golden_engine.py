@@ -19,10 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LAMPLIGHTER_BUILD", ROOT / "build")).resolve()
 
 
-def run(*command: object) -> str:
+def run(*command: object, stdin: str = "") -> str:
     """Output of a program; an AssertionError with its words when it fails."""
+    words = [str(part) for part in command]
     done = subprocess.run(
-        [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, timeout=600
+        words, cwd=ROOT, input=stdin, capture_output=True, encoding="utf-8", timeout=600
     )
     assert done.returncode == 0, f"{command[0]}: exit {done.returncode}\n{done.stderr.strip()}"
     return done.stdout

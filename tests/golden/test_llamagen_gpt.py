@@ -96,7 +96,10 @@ def test_condition(case: Case, bundle: Path) -> None:
     target = engine.load_module(bundle, "target")
     mask = case.long("t5_mask")
     tolerance = case.tolerance("logits")
-    got = target.embed_condition(case.tensors["t5_features"], mask), target.embed_unconditional(mask)
+    got = (
+        target.embed_condition(case.tensors["t5_features"], mask),
+        target.embed_unconditional(mask),
+    )
     expected = case.tensors["cond_embedding"].chunk(2)
     for half in range(2):
         for image, n in enumerate(valid_lengths(case)):
