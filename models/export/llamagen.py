@@ -17,6 +17,7 @@ from . import checkpoint
 from .checkpoint import ExportError
 from .llamagen_bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .llamagen_config import STAGES, Hints, gpt_config, split_config, t5_config, vq_config
+from .llamagen_folder import read_converted
 
 GPT_CONTAINERS = ("model", "module", "state_dict")
 VQ_CONTAINERS = ("model", "ema", "state_dict")
@@ -31,7 +32,12 @@ def add_parser(families: Any) -> None:
         description="Writes a bundle from official LlamaGen files. Every part is optional.",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("--gpt", type=Path, metavar="FILE", help="GPT checkpoint (.pt)")
+    parser.add_argument(
+        "--gpt",
+        type=Path,
+        metavar="FILE",
+        help="GPT checkpoint (.pt) or LANTERN's converted folder",
+    )
     parser.add_argument("--vq", type=Path, metavar="FILE", help="image tokenizer checkpoint (.pt)")
     parser.add_argument("--t5", type=Path, metavar="DIR", help="Hugging Face folder of Flan-T5")
     parser.add_argument(
@@ -109,9 +115,13 @@ def parse_dtypes(text: str) -> dict[str, torch.dtype]:
 
 
 def load_gpt(path: Path, block: dict[str, Any], hints: Hints) -> GPT:
-    content = checkpoint.read_file(path)
-    state = checkpoint.unwrap(content, path, GPT_CONTAINERS)
-    hints.training_args = content.get("args")
+    if path.is_dir():
+        state, told = read_converted(path)
+        block = {**told, **block}
+    else:
+        content = checkpoint.read_file(path)
+        state = checkpoint.unwrap(content, path, GPT_CONTAINERS)
+        hints.training_args = content.get("args")
     config = gpt_config(state, block, hints, str(path))
     with torch.device("meta"):
         model = GPT(config)

@@ -352,3 +352,35 @@ def test_unwritable_output(files: Files, capsys: pytest.CaptureFixture[str]) -> 
     files.out = files.gpt / "bundle"  # below a file
     assert files.export("--vq", files.vq) == 7
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_converted_folder_gives_the_same_target(files: Files) -> None:
+    assert files.export_gpt() == 0
+    official = files.out.rename(files.folder / "official")
+    names = {
+        "tok_embeddings.": "model.embed_tokens.", "output.": "lm_head.", "norm.": "model.norm.",
+        "cls_embedding.": "model.cls_embedding.", "layers.": "model.layers.",
+        "attention.wo": "self_attn.o_proj", "feed_forward.w1": "mlp.gate_proj",
+        "feed_forward.w3": "mlp.up_proj", "feed_forward.w2": "mlp.down_proj",
+        "attention_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+    }  # fmt: skip
+    state = {}
+    for key, tensor in files.states["gpt"].items():
+        for old, new in names.items():
+            key = (
+                new + key[len(old) :] if key.startswith(old) else key.replace("." + old, "." + new)
+            )
+        if "wqkv" in key:
+            for part, rows in zip("qkv", tensor.chunk(3), strict=True):
+                state[key.replace("attention.wqkv", f"self_attn.{part}_proj")] = rows.clone()
+        else:
+            state[key] = tensor
+    folder = files.folder / "converted"
+    folder.mkdir()
+    save_file(state, folder / "model.safetensors")
+    settings = {"num_attention_heads": 2, "block_size": 16, "rms_norm_eps": 1e-6}
+    (folder / "config.json").write_text(json.dumps(settings))
+    assert files.export("--gpt", folder) == 0
+    tensors = [load_file(path / "golden.safetensors") for path in (official, files.out)]
+    assert tensors[0].keys() == tensors[1].keys()
+    assert all(torch.equal(tensors[0][name], tensors[1][name]) for name in tensors[0])
