@@ -1,8 +1,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 #include "kernels/elementwise_args.h"
 #include "kernels/isa.h"
@@ -35,7 +36,7 @@ void run(const SiluMulArgs& args) {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   RmsNormArgs args = rms_norm_args("rms_norm", nullptr, x, weight, eps);
-  at::Tensor out = at::empty_like(x);
+  at::Tensor out = at::empty(x.sizes(), x.options());
   args.out = out.mutable_data_ptr();
   run(args);
   return out;
@@ -43,7 +44,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
 
 at::Tensor add_rms_norm(at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, double eps) {
   RmsNormArgs args = rms_norm_args("add_rms_norm", &residual, x, weight, eps);
-  at::Tensor out = at::empty_like(x);
+  at::Tensor out = at::empty(x.sizes(), x.options());
   args.out = out.mutable_data_ptr();
   run(args);
   return out;

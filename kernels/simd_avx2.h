@@ -88,7 +88,7 @@ struct Avx2 {
 
   static F turn(F x, F cos_sin) {
     const F crossed = _mm256_mul_ps(_mm256_permute_ps(x, 0xb1), _mm256_movehdup_ps(cos_sin));
-    return _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cos_sin), crossed);
+    return _mm256_addsub_ps(_mm256_mul_ps(x, _mm256_moveldup_ps(cos_sin)), crossed);
   }
 
   static void transpose(W* r);

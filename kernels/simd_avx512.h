@@ -76,10 +76,11 @@ struct Avx512 {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
 
-  // Lanes (2i, 2i+1) hold x and (cos, sin): x0 cos - x1 sin, x1 cos + x0 sin.
+  // Lanes (2i, 2i+1) hold x and (cos, sin): x0 cos - x1 sin, x1 cos + x0 sin, each product rounded.
   static F turn(F x, F cos_sin) {
     const F crossed = _mm512_mul_ps(_mm512_permute_ps(x, 0xb1), _mm512_movehdup_ps(cos_sin));
-    return _mm512_fmaddsub_ps(x, _mm512_moveldup_ps(cos_sin), crossed);
+    const F straight = _mm512_mul_ps(x, _mm512_moveldup_ps(cos_sin));
+    return _mm512_fmaddsub_ps(straight, _mm512_set1_ps(1.0F), crossed);
   }
 
   static void transpose(W* r);

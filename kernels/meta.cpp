@@ -1,0 +1,123 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <utility>
+#include <vector>
+
+#include "kernels/checks.h"
+
+// Shape functions of all operators: what tracing and exporting call in place of the kernels. Sizes may be
+// symbolic, so only ranks and dtypes are checked here. Results are contiguous, as those of the kernels are.
+namespace lamplighter {
+namespace {
+
+using SymSizes = std::vector<c10::SymInt>;
+
+void check_rank(const char* op, const char* name, const at::Tensor& tensor, int64_t least) {
+  TORCH_CHECK(tensor.dim() >= least, op, ": ", name, " has ", tensor.dim(), " dimensions, expected at least ",
+              least);
+}
+
+void check_same_dtype(const char* op, const char* name, const at::Tensor& tensor, const at::Tensor& model) {
+  check_dtype(op, name, tensor, model.scalar_type());
+}
+
+at::Tensor like(const at::Tensor& model, const SymSizes& sizes) {
+  return at::empty_symint(sizes, model.options());
+}
+
+at::Tensor with_last(const at::Tensor& model, c10::SymInt last) {
+  SymSizes sizes = model.sym_sizes().vec();
+  sizes.back() = std::move(last);
+  return like(model, sizes);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double /*eps*/) {
+  check_rank("rms_norm", "x", x, 1);
+  check_same_dtype("rms_norm", "weight", weight, x);
+  return like(x, x.sym_sizes().vec());
+}
+
+at::Tensor add_rms_norm(at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight, double /*eps*/) {
+  check_rank("add_rms_norm", "x", x, 1);
+  check_same_dtype("add_rms_norm", "residual", residual, x);
+  check_same_dtype("add_rms_norm", "weight", weight, x);
+  return like(x, x.sym_sizes().vec());
+}
+
+at::Tensor silu_mul(const at::Tensor& gate_up) {
+  check_rank("silu_mul", "gate_up", gate_up, 1);
+  return with_last(gate_up, gate_up.sym_size(-1) / 2);
+}
+
+// Of the CPU's packed layout; CUDA keeps the weight as it is, but packing comes before any tracing.
+at::Tensor pack_linear(const at::Tensor& weight) {
+  check_rank("pack_linear", "weight", weight, 2);
+  return like(weight, {(weight.sym_size(0) + 15) / 16, weight.sym_size(1), 16});
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  check_rank("linear", "x", x, 1);
+  check_rank("linear", "weight", weight, 2);
+  check_same_dtype("linear", "weight", weight, x);
+  return with_last(x, out_features);
+}
+
+at::Tensor attend(const at::Tensor& qkv, at::Tensor& cache, int64_t /*layer*/, const at::Tensor& positions,
+                  const at::Tensor& lengths, const at::Tensor& tree_mask, const at::Tensor& rotary,
+                  int64_t heads, int64_t /*kv_heads*/, double /*scale*/) {
+  check_rank("attend", "qkv", qkv, 3);
+  check_rank("attend", "cache", cache, 6);
+  check_same_dtype("attend", "cache", cache, qkv);
+  check_dtype("attend", "positions", positions, at::kLong);
+  check_dtype("attend", "lengths", lengths, at::kLong);
+  check_dtype("attend", "tree_mask", tree_mask, at::kLong);
+  check_dtype("attend", "rotary", rotary, at::kFloat);
+  return with_last(qkv, cache.sym_size(5) * heads);
+}
+
+at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, int64_t /*purpose*/, int64_t count) {
+  check_rank("uniforms", "seeds", seeds, 1);
+  check_dtype("uniforms", "seeds", seeds, at::kLong);
+  check_dtype("uniforms", "steps", steps, at::kLong);
+  return at::empty_symint({seeds.sym_size(0), count}, seeds.options().dtype(at::kFloat));
+}
+
+at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
+                            const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
+                            c10::string_view /*order*/) {
+  check_rank("guide_and_filter", "logits", logits, 3);
+  check_rank("guide_and_filter", "guidance", guidance, 1);
+  check_dtype("guide_and_filter", "guidance", guidance, at::kFloat);
+  check_dtype("guide_and_filter", "temperature", temperature, at::kFloat);
+  check_dtype("guide_and_filter", "top_k", top_k, at::kLong);
+  check_dtype("guide_and_filter", "top_p", top_p, at::kFloat);
+  return at::empty_symint({guidance.sym_size(0), logits.sym_size(1), logits.sym_size(2)},
+                          logits.options().dtype(at::kFloat));
+}
+
+at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, const at::Tensor& temperature) {
+  check_rank("draw", "probabilities", probabilities, 3);
+  check_dtype("draw", "probabilities", probabilities, at::kFloat);
+  check_dtype("draw", "uniforms", uniforms, at::kFloat);
+  check_dtype("draw", "temperature", temperature, at::kFloat);
+  return at::empty_symint({probabilities.sym_size(0), probabilities.sym_size(1)},
+                          probabilities.options().dtype(at::kLong));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
+  m.impl("rms_norm", &rms_norm);
+  m.impl("add_rms_norm", &add_rms_norm);
+  m.impl("silu_mul", &silu_mul);
+  m.impl("pack_linear", &pack_linear);
+  m.impl("linear", &linear);
+  m.impl("attend", &attend);
+  m.impl("uniforms", &uniforms);
+  m.impl("guide_and_filter", &guide_and_filter);
+  m.impl("draw", &draw);
+}
+
+}  // namespace lamplighter

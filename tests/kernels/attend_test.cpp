@@ -1,0 +1,269 @@
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kernels/attend_problem.h"
+
+namespace lamplighter::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AttendTest : public KernelTest {};
+
+// Rotation in fp32 with every product rounded, then rounded to the dtype of x [S, R, heads, D].
+at::Tensor rotated(const at::Tensor& x, const AttendCall& call) {
+  const at::Tensor pairs = x.to(at::kFloat).unflatten(-1, {-1, 2});
+  const at::Tensor table =
+      call.rotary.index_select(0, call.positions.flatten()).view({x.size(0), x.size(1), 1, x.size(3) / 2, 2});
+  const at::Tensor a = pairs.select(-1, 0), b = pairs.select(-1, 1);
+  const at::Tensor c = table.select(-1, 0), s = table.select(-1, 1);
+  const at::Tensor first = a * c - b * s, second = b * c + a * s;
+  return at::cat({first.unsqueeze(-1), second.unsqueeze(-1)}, -1).flatten(-2).to(x.scalar_type());
+}
+
+struct Expected {
+  at::Tensor out;    // fp64 [S, R, heads * D]
+  at::Tensor cache;  // after the call
+};
+
+// The definition, one row at a time in fp64 over what the cache holds.
+Expected reference(const AttendCall& call) {
+  const int64_t d = call.cache.size(5), s_count = call.qkv.size(0), rows = call.qkv.size(1);
+  const at::Tensor heads = call.qkv.unflatten(-1, {-1, d});
+  const at::Tensor q = rotated(heads.narrow(2, 0, call.heads), call).to(at::kDouble);
+  const at::Tensor k = rotated(heads.narrow(2, call.heads, call.kv_heads), call);
+  const at::Tensor v = heads.narrow(2, call.heads + call.kv_heads, call.kv_heads);
+  Expected expected{at::empty({s_count, rows, call.heads, d}, at::kDouble), call.cache.clone()};
+  for (int64_t s = 0; s < s_count; ++s) {
+    const int64_t length = call.lengths[s].item<int64_t>();
+    const at::Tensor slots = expected.cache[call.layer].select(1, s);  // [2, kv_heads, max_length, D]
+    slots[0].narrow(1, length, rows).copy_(k[s].transpose(0, 1));
+    slots[1].narrow(1, length, rows).copy_(v[s].transpose(0, 1));
+    for (int64_t r = 0; r < rows; ++r) {
+      std::vector<int64_t> keys;
+      for (int64_t j = 0; j < length; ++j) keys.push_back(j);
+      for (int64_t j = 0; j < rows; ++j) {
+        if (sees(call, s, r, j)) keys.push_back(length + j);
+      }
+      const auto index = integers({static_cast<int64_t>(keys.size())},
+                                  [&](int64_t i) { return keys[static_cast<size_t>(i)]; });
+      const at::Tensor seen = slots.index_select(2, index).to(at::kDouble);
+      for (int64_t h = 0; h < call.heads; ++h) {
+        const int64_t g = h / (call.heads / call.kv_heads);
+        const at::Tensor weights = (seen[0][g].mv(q[s][r][h]) * call.scale).softmax(0);
+        expected.out[s][r][h].copy_(seen[1][g].t().mv(weights));
+      }
+    }
+  }
+  expected.out = expected.out.flatten(-2);
+  return expected;
+}
+
+AttendShape random_shape(std::mt19937& rng, int64_t most_length) {
+  constexpr int64_t kDims[] = {2, 6, 16, 20, 48, 64, 72, 100, 128};
+  AttendShape shape;
+  const int64_t images = pick(rng, 1, 4);
+  shape.sequences = images * pick(rng, 1, 2);
+  shape.rows = pick(rng, 0, 3) == 0 ? pick(rng, 1, 64) : pick(rng, 1, 12);
+  shape.kv_heads = pick(rng, 1, 3);
+  shape.heads = shape.kv_heads * pick(rng, 1, 3);
+  shape.head_dim = kDims[pick(rng, 0, 8)];
+  shape.most_length = pick(rng, 0, 4) == 0 ? 0 : pick(rng, 0, most_length);
+  shape.masks = pick(rng, 0, 2) == 0 ? 0 : pick(rng, 0, 1) == 0 ? 1 : images;
+  return shape;
+}
+
+void expect_matches(AttendCall call, at::ScalarType dtype) {
+  const Expected expected = reference(call);
+  const at::Tensor out = call.run();
+  const double tolerance = dtype == at::kFloat ? 1e-5 : 4e-3;
+  const at::Tensor error = (out.to(at::kDouble) - expected.out).abs() / (expected.out.abs() + 1);
+  EXPECT_LE(error.max().item<double>(), tolerance);
+  // Appended rows hold the rotated keys and the values; every other bit of the cache is as it was.
+  EXPECT_TRUE(same_bits(call.cache, expected.cache));
+}
+
+TEST_P(AttendTest, MatchesTheDefinitionOnRandomShapes) {
+  for (int i = 0; i < 24; ++i) {
+    const AttendShape shape = random_shape(rng_, 200);
+    SCOPED_TRACE(::testing::Message()
+                 << "case " << i << ": S " << shape.sequences << " R " << shape.rows << " heads "
+                 << shape.heads << "/" << shape.kv_heads << " D " << shape.head_dim << " length "
+                 << shape.most_length << " masks " << shape.masks);
+    expect_matches(make_call(rng_, shape, dtype()), dtype());
+  }
+}
+
+TEST_P(AttendTest, MatchesTheDefinitionOnLongPrefixes) {
+  expect_matches(make_call(rng_, {2, 5, 2, 1, 64, 4096, 1}, dtype()), dtype());
+  expect_matches(make_call(rng_, {1, 64, 1, 1, 20, 4001, 0}, dtype()), dtype());
+}
+
+TEST_P(AttendTest, MatchesTheDefinitionOnMoreThan64Rows) {
+  expect_matches(make_call(rng_, {2, 130, 3, 1, 16, 9, 2}, dtype()), dtype());
+  expect_matches(make_call(rng_, {1, 257, 1, 1, 16, 0, 0}, dtype()), dtype());
+}
+
+TEST_P(AttendTest, LargeScoresStayFinite) {
+  AttendCall call = make_call(rng_, {1, 7, 2, 2, 16, 40, 1}, dtype());
+  call.qkv.mul_(60);
+  call.cache.mul_(60);
+  const at::Tensor out = call.run().to(at::kDouble);
+  EXPECT_TRUE(out.isfinite().all().item<bool>());
+}
+
+// The rows [first, first + count) of a causal call that starts at `prefix` keys, on `cache` in place.
+at::Tensor run_rows(const AttendCall& whole, at::Tensor cache, int64_t prefix, int64_t first, int64_t count) {
+  AttendCall part = whole;
+  part.cache = std::move(cache);
+  part.qkv = whole.qkv.narrow(1, first, count).contiguous();
+  part.positions = whole.positions.narrow(1, first, count).contiguous();
+  part.lengths = whole.lengths + prefix;
+  return part.run();
+}
+
+TEST_P(AttendTest, PrefillInChunksEqualsPrefillAtOnce) {
+  for (const int64_t head_dim : {20, 64, 128}) {
+    const AttendShape shape{3, 50, 4, 2, head_dim, 37, 0};
+    AttendCall whole = make_call(rng_, shape, dtype());
+    at::Tensor cache = whole.cache.clone();
+    const at::Tensor out = whole.run();
+    for (int64_t first = 0; first < shape.rows;) {
+      const int64_t count = std::min(shape.rows - first, pick(rng_, 1, 13));
+      const at::Tensor chunk = run_rows(whole, cache, first, first, count);
+      ASSERT_TRUE(same_bits(chunk, out.narrow(1, first, count))) << first << " + " << count;
+      first += count;
+    }
+    EXPECT_TRUE(same_bits(cache, whole.cache));
+  }
+}
+
+TEST_P(AttendTest, TreeNodesEqualStepsAlongTheirPaths) {
+  for (const int64_t head_dim : {6, 64, 100}) {
+    const AttendShape shape{2, 26, 4, 2, head_dim, 61, 0};
+    AttendCall tree = make_call(rng_, shape, dtype());
+    const std::vector<int64_t> parents = random_tree(rng_, shape.rows);
+    tree.tree_mask = pack_mask({ancestor_mask(parents)});
+    const at::Tensor before = tree.cache.clone();
+    const at::Tensor out = tree.run();
+    AttendCall steps = tree;
+    steps.tree_mask = at::empty({0}, at::kLong);
+    for (int64_t node = 0; node < shape.rows; ++node) {
+      at::Tensor cache = before.clone();
+      at::Tensor last;
+      int64_t taken = 0;
+      for (const int64_t j : path_to(parents, node)) last = run_rows(steps, cache, taken++, j, 1);
+      ASSERT_TRUE(same_bits(last, out.narrow(1, node, 1))) << "node " << node << " at depth " << taken;
+    }
+  }
+}
+
+TEST_P(AttendTest, SequencesDoNotDependOnEachOther) {
+  for (const int64_t masks : {0, 1, 4}) {
+    AttendCall all = make_call(rng_, {8, 9, 3, 3, 64, 150, masks}, dtype());
+    const at::Tensor before = all.cache.clone();
+    const at::Tensor out = all.run();
+    for (int64_t s = 0; s < 8; ++s) {
+      AttendCall one = all;
+      one.qkv = all.qkv.narrow(0, s, 1).contiguous();
+      one.positions = all.positions.narrow(0, s, 1).contiguous();
+      one.lengths = all.lengths.narrow(0, s, 1).contiguous();
+      one.cache = before.narrow(2, s, 1).contiguous();
+      if (masks > 0) one.tree_mask = all.tree_mask.narrow(0, masks == 1 ? 0 : s / 2, 1).contiguous();
+      EXPECT_TRUE(same_bits(one.run(), out.narrow(0, s, 1))) << s;
+      EXPECT_TRUE(same_bits(one.cache, all.cache.narrow(2, s, 1))) << s;
+    }
+  }
+}
+
+TEST_P(AttendTest, HiddenRowsLeaveNoTrace) {
+  AttendCall call = make_call(rng_, {1, 12, 2, 2, 20, 30, 1}, dtype());
+  AttendCall other = call;
+  other.cache = call.cache.clone();
+  other.qkv = call.qkv.clone();
+  const int64_t changed = 4;
+  other.qkv.select(1, changed).fill_(std::numeric_limits<float>::quiet_NaN());
+  const at::Tensor a = call.run();
+  const at::Tensor b = other.run();
+  int64_t blind = 0;
+  for (int64_t r = 0; r < 12; ++r) {
+    const bool equal = same_bits(a.select(1, r), b.select(1, r));
+    EXPECT_EQ(equal, !sees(call, 0, r, changed)) << r;
+    blind += sees(call, 0, r, changed) ? 0 : 1;
+  }
+  EXPECT_GT(blind, 0);
+}
+
+TEST_P(AttendTest, ThreadsDoNotChangeBits) {
+  AttendCall call = make_call(rng_, {4, 40, 6, 3, 64, 700, 2}, dtype());
+  AttendCall again = call;
+  again.cache = call.cache.clone();
+  at::set_num_threads(1);
+  const at::Tensor out = call.run();
+  at::set_num_threads(2);
+  EXPECT_TRUE(same_bits(again.run(), out));
+  EXPECT_TRUE(same_bits(again.cache, call.cache));
+  at::set_num_threads(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttendTest, all_cases(), case_name);
+
+class AttendErrors : public ::testing::Test {
+ protected:
+  std::string failure(const std::function<void(AttendCall&)>& spoil) {
+    std::mt19937 rng(1);
+    AttendCall call = make_call(rng, {2, 3, 4, 2, 16, 5, 1}, at::kFloat);
+    spoil(call);
+    return message_of([&] { call.run(); });
+  }
+};
+
+TEST_F(AttendErrors, Shapes) {
+  EXPECT_EQ(failure([](AttendCall&) {}), "no error");
+  EXPECT_THAT(failure([](AttendCall& c) { c.heads = 3; }), HasSubstr("attend: got 3 heads and 2 kv_heads"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.layer = 2; }), HasSubstr("attend: layer is 2, the cache has 2"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.qkv = c.qkv.narrow(2, 0, 96).contiguous(); }),
+              HasSubstr("attend: qkv has shape [2, 3, 96], expected [-1, -1, 128]"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.positions = c.positions.narrow(1, 0, 2).contiguous(); }),
+              HasSubstr("attend: positions has shape [2, 2], expected [2, 3]"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.lengths = c.lengths.narrow(0, 0, 1); }),
+              HasSubstr("attend: lengths has shape [1], expected [2]"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.tree_mask = c.tree_mask.narrow(1, 0, 2).contiguous(); }),
+              HasSubstr("attend: tree_mask has shape [1, 2, 1], expected [-1, 3, 1]"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.rotary = rotary_table(8, 8); }),
+              HasSubstr("attend: rotary has shape [8, 4, 2], expected [-1, 8, 2]"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.cache = c.cache[0]; }), HasSubstr("attend: cache has shape"));
+}
+
+TEST_F(AttendErrors, DtypesAndLayout) {
+  EXPECT_THAT(failure([](AttendCall& c) { c.cache = c.cache.to(at::kBFloat16); }),
+              HasSubstr("attend: cache has dtype BFloat16, expected Float"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.qkv = c.qkv.to(at::kHalf); }),
+              HasSubstr("attend: qkv has dtype Half, expected float32 or bfloat16"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.positions = c.positions.to(at::kInt); }),
+              HasSubstr("attend: positions has dtype Int, expected Long"));
+  EXPECT_THAT(failure([](AttendCall& c) {
+                c.qkv = at::cat({c.qkv, c.qkv}, 2).narrow(2, 0, 128);
+              }),
+              HasSubstr("expected a contiguous tensor"));
+}
+
+TEST_F(AttendErrors, Contents) {
+  EXPECT_THAT(failure([](AttendCall& c) { c.lengths[1] = 9; }),
+              HasSubstr("attend: sequence 1 holds 9 keys and gets 3 more, the cache has room for 11"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.lengths[0] = -1; }),
+              HasSubstr("attend: sequence 0 holds -1 keys"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.positions[1][2] = kTableRows; }),
+              HasSubstr("attend: position 64 of row 2 in sequence 1 is outside the rotary table of 64 rows"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.positions[0][0] = -1; }), HasSubstr("attend: position -1"));
+  EXPECT_THAT(failure([](AttendCall& c) { c.tree_mask[0][1][0] = 1; }),
+              HasSubstr("attend: row 1 of mask 0 of tree_mask does not see itself"));
+}
+
+}  // namespace
+}  // namespace lamplighter::test

@@ -1,0 +1,122 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "kernels/ops.h"
+#include "tests/kernels/operators.h"
+
+namespace lamplighter::test {
+namespace {
+
+// One call of an operator on the given device; inputs hold valid contents.
+using Variant = std::function<at::Tensor(at::Device, at::ScalarType)>;
+
+at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device, double value = 0.5) {
+  return at::full(sizes, value, at::TensorOptions(dtype)).to(device);
+}
+
+at::Tensor pack(const at::Tensor& weight) {
+  return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  return call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>("linear", x, weight, out_features);
+}
+
+at::Tensor attend_once(at::Device d, at::ScalarType t) {
+  AttendCall a;
+  a.qkv = filled({2, 3, (4 + 2 * 2) * 8}, t, d);
+  a.cache = filled({2, 2, 2, 2, 16, 8}, t, d);
+  a.positions = filled({2, 3}, at::kLong, d, 1);
+  a.lengths = filled({2}, at::kLong, d, 5);
+  a.tree_mask = filled({1, 3, 1}, at::kLong, d, 7);
+  a.rotary = filled({9, 4, 2}, at::kFloat, d);
+  a.layer = 1;
+  a.heads = 4;
+  a.kv_heads = 2;
+  return a.run();
+}
+
+at::Tensor filter_once(at::Device d, at::ScalarType t) {
+  return ops::guide_and_filter(filled({4, 3, 50}, t, d), filled({2}, at::kFloat, d, 3),
+                               filled({2}, at::kFloat, d, 1), filled({2}, at::kLong, d, 5),
+                               filled({2}, at::kFloat, d, 0.9), "ar");
+}
+
+const std::map<std::string, std::vector<Variant>>& runs() {
+  static const std::map<std::string, std::vector<Variant>> all = {
+      {"rms_norm", {[](auto d, auto t) {
+         return rms_norm(filled({2, 3, 8}, t, d), filled({8}, t, d), 1e-5);
+       }}},
+      {"add_rms_norm", {[](auto d, auto t) {
+         at::Tensor residual = filled({2, 3, 8}, t, d);
+         return add_rms_norm(residual, filled({2, 3, 8}, t, d), filled({8}, t, d), 1e-5);
+       }}},
+      {"silu_mul", {[](auto d, auto t) {
+         return silu_mul(filled({2, 3, 14}, t, d));
+       }}},
+      {"pack_linear", {[](auto d, auto t) {
+         return pack(filled({40, 24}, t, d));
+       }}},
+      {"linear",
+       {[](auto d, auto t) {
+          return linear(filled({2, 3, 24}, t, d), filled({40, 24}, t, d), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({2, 3, 24}, t, d), pack(filled({40, 24}, t, d)), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({24}, t, d), pack(filled({40, 24}, t, d)), 40);
+        }}},
+      {"attend", {attend_once}},
+      {"uniforms", {[](auto d, auto) {
+         return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,
+                              5);
+       }}},
+      {"guide_and_filter", {filter_once}},
+      {"draw", {[](auto d, auto) {
+         return ops::draw(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d),
+                          filled({2}, at::kFloat, d, 1));
+       }}},
+  };
+  return all;
+}
+
+TEST(Meta, EveryOperatorIsCovered) {
+  std::set<std::string> registered;
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name.rfind("lamplighter::", 0) == 0) registered.insert(name.name.substr(13));
+  }
+  std::set<std::string> covered;
+  for (const auto& entry : runs()) covered.insert(entry.first);
+  EXPECT_EQ(covered, registered);
+}
+
+TEST(Meta, ResultsHaveTheStridesOfTheKernels) {
+  for (const auto& [name, variants] : runs()) {
+    for (const Variant& run : variants) {
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+        SCOPED_TRACE(name + (dtype == at::kFloat ? " fp32" : " bf16"));
+        const at::Tensor real = run(at::kCPU, dtype);
+        const at::Tensor meta = run(at::kMeta, dtype);
+        EXPECT_TRUE(meta.is_meta());
+        EXPECT_EQ(meta.sizes(), real.sizes());
+        EXPECT_EQ(meta.strides(), real.strides());
+        EXPECT_EQ(meta.scalar_type(), real.scalar_type());
+      }
+    }
+  }
+}
+
+TEST(Meta, WrongDtypesAreErrors) {
+  const at::Tensor x = filled({2, 8}, at::kFloat, at::kMeta);
+  EXPECT_THROW(rms_norm(x, filled({8}, at::kBFloat16, at::kMeta), 1e-5), c10::Error);
+  EXPECT_THROW(linear(x, filled({4, 8}, at::kBFloat16, at::kMeta), 4), c10::Error);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

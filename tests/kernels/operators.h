@@ -1,0 +1,119 @@
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/isa.h"
+
+// The operators as TorchScript calls them, and inputs for their tests.
+namespace lamplighter::test {
+
+// Calls the operator `lamplighter::name`.
+template <typename Result, typename... Args>
+Result call(const std::string& name, Args... args) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(("lamplighter::" + name).c_str(), "")
+      .typed<Result(Args...)>()
+      .call(std::forward<Args>(args)...);
+}
+
+inline at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return call<at::Tensor, const at::Tensor&, const at::Tensor&, double>("rms_norm", x, weight, eps);
+}
+
+inline at::Tensor add_rms_norm(at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight,
+                               double eps) {
+  return call<at::Tensor, at::Tensor&, const at::Tensor&, const at::Tensor&, double>("add_rms_norm", residual,
+                                                                                     x, weight, eps);
+}
+
+inline at::Tensor silu_mul(const at::Tensor& gate_up) {
+  return call<at::Tensor, const at::Tensor&>("silu_mul", gate_up);
+}
+
+// The arguments of `attend`.
+struct AttendCall {
+  at::Tensor qkv, cache;
+  int64_t layer = 0;
+  at::Tensor positions, lengths, tree_mask, rotary;
+  int64_t heads = 1, kv_heads = 1;
+  double scale = 1.0;
+
+  at::Tensor run() {
+    return call<at::Tensor, const at::Tensor&, at::Tensor&, int64_t, const at::Tensor&, const at::Tensor&,
+                const at::Tensor&, const at::Tensor&, int64_t, int64_t, double>(
+        "attend", qkv, cache, layer, positions, lengths, tree_mask, rotary, heads, kv_heads, scale);
+  }
+};
+
+inline at::Tensor random_tensor(std::mt19937& rng, at::IntArrayRef sizes, at::ScalarType dtype,
+                                float spread = 1) {
+  at::Tensor values = at::empty(sizes, at::kFloat);
+  std::normal_distribution<float> normal(0, spread);
+  float* p = values.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) p[i] = normal(rng);
+  return values.to(dtype);
+}
+
+inline at::Tensor integers(at::IntArrayRef sizes, const std::function<int64_t(int64_t)>& value) {
+  at::Tensor tensor = at::empty(sizes, at::kLong);
+  int64_t* p = tensor.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < tensor.numel(); ++i) p[i] = value(i);
+  return tensor;
+}
+
+inline int64_t pick(std::mt19937& rng, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(rng);
+}
+
+// Same bits, NaN included.
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const at::ScalarType bits = a.element_size() == 2 ? at::kShort : at::kInt;
+  return a.scalar_type() == b.scalar_type() && a.contiguous().view(bits).equal(b.contiguous().view(bits));
+}
+
+inline std::string message_of(const std::function<void()>& call_it) {
+  try {
+    call_it();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "no error";
+}
+
+// Tests over instruction set and dtype.
+using KernelCase = std::tuple<Isa, at::ScalarType>;
+
+class KernelTest : public ::testing::TestWithParam<KernelCase> {
+ protected:
+  void SetUp() override {
+    if (limit_isa(std::get<0>(GetParam())) != std::get<0>(GetParam())) GTEST_SKIP() << "not on this CPU";
+  }
+  void TearDown() override { limit_isa(Isa::kAvx512); }
+
+  at::ScalarType dtype() const { return std::get<1>(GetParam()); }
+  std::mt19937 rng_{20240229};
+};
+
+inline std::string case_name(const ::testing::TestParamInfo<KernelCase>& info) {
+  const Isa isa = std::get<0>(info.param);
+  const std::string set = isa == Isa::kPortable ? "portable" : isa == Isa::kAvx2 ? "avx2" : "avx512";
+  return set + (std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
+}
+
+inline auto all_cases() {
+  return ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+                            ::testing::Values(at::kFloat, at::kBFloat16));
+}
+
+}  // namespace lamplighter::test
