@@ -19,6 +19,9 @@ bool is_letter(char32_t c) {
 bool is_figure(char32_t c) {
   return c >= '0' && c <= '9';
 }
+bool is_alphanumeric(char32_t c) {
+  return is_letter(c) || is_figure(c);
+}
 bool is_hexadecimal(char32_t c) {
   return is_figure(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
@@ -165,13 +168,16 @@ class Extractor {
 
   void reference() {
     if (peek(1) == '#') return numeric_reference();
+    const auto names = [](char32_t c) { return is_alphanumeric(c) || c == '-' || c == '.'; };
     const std::size_t first = at_ + 1;
-    const std::size_t last =
-        is_letter(peek(1))
-            ? skip(html_, first,
-                   [](char32_t c) { return is_letter(c) || is_figure(c) || c == '-' || c == '.'; })
-            : first;
-    if (last == first || last == html_.size()) {  // no reference, or cut off by the end
+    std::size_t last = is_letter(peek(1)) ? skip(html_, first, names) : first;
+    // A name needs something behind it; at the end of the text its own last "-" or "." will do.
+    if (last == html_.size() && last > first) {
+      do {
+        --last;
+      } while (last > first && is_alphanumeric(html_[last]));
+    }
+    if (last == first) {  // no reference, or cut off by the end
       out_ += html_[at_++];
       return;
     }

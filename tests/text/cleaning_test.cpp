@@ -1,0 +1,80 @@
+#include "text/cleaning.h"
+
+#include <gtest/gtest.h>
+
+#include "base/utf8.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+std::string clean(const std::string& text) {
+  return clean_text(text, "llamagen");
+}
+std::string once(const std::string& text) {
+  return encode_utf8(clean_caption(decode_utf8(text)));
+}
+
+// Expected texts come from the official cleaning; the golden prompts cover it more widely.
+TEST(CleanCaption, LeavesOrdinaryCaptionsAlone) {
+  EXPECT_EQ(clean("A photo of two cats, by the sea"), "a photo of two cats, by the sea");
+  EXPECT_EQ(clean(""), "");
+  EXPECT_EQ(clean(" \t\n"), "");
+}
+
+TEST(CleanCaption, DropsAddressesAndFiles) {
+  EXPECT_EQ(clean("see http://a.com now"), "see now");
+  EXPECT_EQ(clean("mail someone@example.com please"), "mail someone please");
+  EXPECT_EQ(clean("my.photo.jpg of a bear"), "of a bear");
+  EXPECT_EQ(once("foo.com@bar"), "foo. com");
+}
+
+TEST(CleanCaption, ResolvesMarkup) {
+  EXPECT_EQ(clean("<b>bold</b> &eacute; <!-- gone --> <br/>end"), "bold \u00e9 end");
+  EXPECT_EQ(clean("<script>x = '<b>';</script>after"), "after");
+  EXPECT_EQ(clean("<a href=\"x>y\" id='z'>link</a>"), "link");
+  EXPECT_EQ(clean("1 < 2 and a <3"), "1 < 2 and a <3");
+  EXPECT_EQ(clean("&#65;&#x42;&#150;c"), "ab-c");
+}
+
+TEST(CleanCaption, RepairsText) {
+  EXPECT_EQ(clean("\uFB01ne \uFF21\uFF22"), "fine ab");
+  EXPECT_EQ(clean("e\u0301"), "\u00e9");
+  EXPECT_EQ(clean("a\u0323\u0307"), "\u1ea1\u0307");
+  EXPECT_EQ(clean("\u1112\u1161\u11ab"), "\ud55c");
+  EXPECT_EQ(clean("a\x1b[31mb\x07"), "a 31mb");
+}
+
+TEST(CleanCaption, DropsCodes) {
+  EXPECT_EQ(clean("jc6640 6640vc231 ab12cd j2d1a2a dog"), "dog");
+  EXPECT_EQ(clean("1920x1080 cat"), "cat");
+  EXPECT_EQ(clean("page 12 free shipping download free"), "");
+}
+
+TEST(CleanCaption, IsQuickOnLongRuns) {
+  EXPECT_EQ(clean(std::string(kMaxCaptionBytes, 'x')), std::string(kMaxCaptionBytes, 'x'));
+  EXPECT_EQ(clean(std::string(kMaxCaptionBytes, ' ')), "");
+  EXPECT_EQ(clean(std::string(kMaxCaptionBytes, '<')).size(), kMaxCaptionBytes);
+}
+
+TEST(CleanText, KnowsOtherKinds) {
+  EXPECT_EQ(clean_text(" A  B ", "lower"), "a  b");
+  EXPECT_EQ(clean_text(" A  B ", "none"), " A  B ");
+  EXPECT_THROW(clean_text("a", "soap"), Error);
+}
+
+TEST(CheckCaption, RejectsWhatIsNoCaption) {
+  check_caption("", "prompt 1");
+  check_caption(std::string(kMaxCaptionBytes, 'x'), "prompt 1");
+  EXPECT_THROW(check_caption(std::string(kMaxCaptionBytes + 1, 'x'), "prompt 1"), Error);
+  try {
+    check_caption("ab\xff", "prompt 1");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::input);
+    EXPECT_STREQ(error.what(), "prompt 1: byte 3 is no valid UTF-8");
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter
