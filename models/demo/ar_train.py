@@ -20,61 +20,27 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.captions import caption
-from models.demo.data import SHARD, WORK, TokenSet, held_out, load_tokens, token_shards
+from models.demo.data import WORK
+from models.demo.feeder import Batch, Feeder, Feeding
+from models.demo.model import DemoModel, load_pretrained_text, start_from_codebook
 from models.demo.muon import Muon
-from models.demo.scene import ATTRIBUTES, Scene
-from models.demo.text import FEATURES, PREFIX, AttributeHeads, CaptionReader, text_config
-from models.llamagen.config import GPTConfig
-from models.llamagen.gpt import GPT, pad_left
-from models.llamagen.t5 import T5Encoder
-
-
-def gpt_config() -> GPTConfig:
-    return GPTConfig(
-        dim=192,
-        n_layer=8,
-        n_head=3,
-        ffn_dim=512,
-        vocab_size=1024,
-        grid=16,
-        cls_token_num=PREFIX,
-        caption_dim=FEATURES,
-        prefix_rotation="identity",
-    )
+from models.demo.text import PREFIX, AttributeHeads, CaptionReader
+from models.demo.vq_model import load_tokenizer
 
 
 @dataclass
-class Options:
+class Options(Feeding):
     """Settings of one run; those of a resumed run may differ."""
 
     minutes: float = 80.0
-    processes: int = 2
-    batch: int = 8  # pictures per process and step
     muon: float = 0.02
     adam: float = 2e-3
     hold: float = 0.4  # share of the run before the learning rate falls
-    null: float = 0.1  # share of captions replaced by the null condition
-    noise: float = 0.05  # share of input tokens replaced by random ones
     auxiliary: float = 0.1  # weight of the attribute heads
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subject's cells: first, last
     average: float = 0.999
     save_minutes: float = 4.0
     device: str = "cpu"
-    seed: int = 0
-
-
-class DemoModel(nn.Module):
-    """Text encoder and GPT."""
-
-    def __init__(self, pieces: int, config: GPTConfig | None = None) -> None:
-        super().__init__()
-        self.text = T5Encoder(text_config(pieces))
-        self.gpt = GPT(config or gpt_config())
-
-    def condition(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Left-padded text features [B, T, C] and their mask."""
-        return pad_left(self.text(ids, mask), mask)
 
 
 class Trainee(nn.Module):
@@ -94,98 +60,14 @@ class Trainee(nn.Module):
         logits, taken = self.model.gpt(
             batch.inputs[:, :-1], features, mask, batch.drop, return_layers=self.TAPS
         )
-        loss = F.cross_entropy(logits.float().flatten(0, 1), batch.tokens.flatten(), reduction="none")
+        loss = F.cross_entropy(
+            logits.float().flatten(0, 1), batch.tokens.flatten(), reduction="none"
+        )
         told = ~batch.drop
         rows = [x[told, PREFIX - 1 :: self.STRIDE] for x in taken]
         labels = batch.attributes[told].repeat_interleave(rows[0].shape[1], 0)
         extra = [head.loss(x.flatten(0, 1), labels) for head, x in zip(self.heads, rows)]
         return loss.view_as(batch.tokens), torch.stack(extra).mean()
-
-
-@dataclass
-class Batch:
-    ids: Tensor  # int64 [B, T], right padded
-    mask: Tensor  # int64 [B, T]
-    tokens: Tensor  # int64 [B, 256]
-    inputs: Tensor  # int64 [B, 256]: tokens, some replaced
-    cells: Tensor  # bool [B, 256]
-    attributes: Tensor  # int64 [B, 6]
-    drop: Tensor  # bool [B]: null condition
-
-    def to(self, device: str) -> Batch:
-        return Batch(**{name: value.to(device) for name, value in vars(self).items()})
-
-
-class Feeder:
-    """Draws batches from one process's share of the data; picks up new shards as they appear."""
-
-    def __init__(self, work: Path, options: Options, rank: int, step: int) -> None:
-        self.work, self.options, self.rank = work, options, rank
-        self.rng = np.random.default_rng([options.seed, rank, step])
-        self.reader = CaptionReader(work / "text.model")
-        self.shards: list[int] = []
-        self.queue = np.empty(0, np.int64)
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Adds shards that have been finished since the last call to the current pass."""
-        shards = token_shards(self.work)
-        if shards == self.shards:
-            return
-        old_rows = 0 if not self.shards else len(self.data.tokens)
-        pending = None if not self.shards else self._key(self.data)[self.queue]
-        fresh = set(shards) - set(self.shards)
-        self.data, self.shards = load_tokens(self.work, shards), shards
-        mine = ~held_out(self.data.seeds) & (self.data.seeds % self.options.processes == self.rank)
-        self.rows = np.flatnonzero(mine)
-        if pending is not None:
-            new = np.isin(self.data.seeds[self.rows] // SHARD, list(fresh))
-            waiting = np.isin(self._key(self.data)[self.rows], pending)
-            self.queue = self.rng.permutation(self.rows[new | waiting])
-        if self.rank == 0:
-            print(f"data: {len(shards)} shards, {old_rows} -> {len(self.data.tokens)} rows", flush=True)
-
-    @staticmethod
-    def _key(data: TokenSet) -> np.ndarray:
-        return data.seeds * 2 + data.mirrored
-
-    def next(self) -> Batch:
-        count = self.options.batch
-        while len(self.queue) < count:
-            self.queue = np.concatenate([self.queue, self.rng.permutation(self.rows)])
-        rows, self.queue = self.queue[:count], self.queue[count:]
-        return make_batch(self.data, rows, self.reader, self.rng, self.options.null, self.options.noise)
-
-
-def make_batch(
-    data: TokenSet,
-    rows: np.ndarray,
-    reader: CaptionReader,
-    rng: np.random.Generator,
-    null: float = 0.0,
-    noise: float = 0.0,
-) -> Batch:
-    """Joins rows of the data with freshly drawn captions."""
-    attributes = data.attributes[rows]
-    ids, mask = reader.describe([Scene.from_indices(a) for a in attributes], rng)
-    tokens = data.tokens[rows].astype(np.int64)
-    replaced = rng.random(tokens.shape) < noise
-    inputs = np.where(replaced, rng.integers(gpt_config().vocab_size, size=tokens.shape), tokens)
-    return Batch(
-        ids=ids,
-        mask=mask,
-        tokens=torch.from_numpy(tokens),
-        inputs=torch.from_numpy(inputs),
-        cells=torch.from_numpy(data.cells[rows]),
-        attributes=torch.from_numpy(attributes.astype(np.int64)),
-        drop=torch.from_numpy(rng.random(len(rows)) < null),
-    )
-
-
-def load_pretrained_text(model: DemoModel, path: Path) -> None:
-    saved = torch.load(path, map_location="cpu", weights_only=True)
-    model.text.load_state_dict(saved["encoder"])
-    model.gpt.cls_embedding.cap_proj.load_state_dict(saved["project"])
 
 
 class Trainer:
@@ -197,6 +79,9 @@ class Trainer:
         self.reader = CaptionReader(work / "text.model")
         model = DemoModel(len(self.reader.pieces))
         load_pretrained_text(model, work / "text.pt")
+        start_from_codebook(
+            model, load_tokenizer(work / "vq-codes.pt").vq.quantize.table().detach()
+        )
         self.trainee = Trainee(model).to(options.device)
         matrices = [p for p in model.gpt.layers.parameters() if p.dim() == 2]
         taken = {id(p) for p in matrices}
@@ -208,7 +93,7 @@ class Trainer:
         self.step, self.spent = 0, 0.0
         if (work / "ar.pt").exists():
             self._restore(torch.load(work / "ar.pt", map_location="cpu", weights_only=True))
-        self.feeder = Feeder(work, options, rank, self.step)
+        self.feeder = Feeder(work, rank, self.step, options)
 
     def _restore(self, saved: dict) -> None:
         self.trainee.load_state_dict(saved["trainee"])
@@ -234,7 +119,9 @@ class Trainer:
         """Averages gradients and the clock over the processes."""
         if self.options.processes == 1:
             return spent
-        flat = torch.cat([*(g.flatten() for g in gradients), torch.tensor([spent]).to(gradients[0])])
+        flat = torch.cat(
+            [*(g.flatten() for g in gradients), torch.tensor([spent]).to(gradients[0])]
+        )
         dist.all_reduce(flat)
         flat /= self.options.processes
         for gradient, part in zip(gradients, flat[:-1].split([g.numel() for g in gradients])):
@@ -259,7 +146,9 @@ class Trainer:
                 loss, extra = self.trainee(batch)
             emphasis = torch.where(batch.cells, weight, 1.0)
             ((loss * emphasis).sum() / emphasis.sum() + o.auxiliary * extra).backward()
-            self.spent = self._share([p.grad for p in self.weights], base + time.monotonic() - begun)
+            self.spent = self._share(
+                [p.grad for p in self.weights], base + time.monotonic() - begun
+            )
             nn.utils.clip_grad_norm_(self.weights, 1.0)
             self.muon.step()
             self.adam.step()
@@ -269,7 +158,9 @@ class Trainer:
             decay = min(o.average, (1 + self.step) / (10 + self.step))
             with torch.no_grad():
                 torch._foreach_lerp_(
-                    list(self.average.parameters()), list(self.trainee.model.parameters()), 1 - decay
+                    list(self.average.parameters()),
+                    list(self.trainee.model.parameters()),
+                    1 - decay,
                 )
             inside = loss.detach()[batch.cells].mean()
             shown += np.array([loss.mean().item(), inside.item(), extra.item()])
@@ -291,44 +182,6 @@ class Trainer:
                 f"rate {self.muon.param_groups[0]['lr']:.4f}",
                 flush=True,
             )
-
-
-@torch.no_grad()
-def caption_gaps(model: DemoModel, work: Path = WORK, count: int = 96) -> dict[str, float]:
-    """Nats per token on held-out pictures, and what a wrong caption costs, attribute by attribute."""
-    data, reader = load_tokens(work), CaptionReader(work / "text.model")
-    rows = np.flatnonzero(held_out(data.seeds) & ~data.mirrored)[:count]
-    truth = [Scene.from_indices(a) for a in data.attributes[rows]]
-    tokens = torch.from_numpy(data.tokens[rows].astype(np.int64))
-
-    def loss(scenes: list[Scene], null: bool = False) -> float:
-        rng = np.random.default_rng(5)
-        total = 0.0
-        for i in range(0, len(rows), 24):
-            ids, mask = reader.encode([caption(s, rng) for s in scenes[i : i + 24]])
-            features, left = model.condition(ids, mask)
-            drop = torch.full((len(ids),), null)
-            part = tokens[i : i + 24]
-            with torch.autocast("cpu", torch.bfloat16):
-                logits = model.gpt(part[:, :-1], features, left, drop)
-            total += float(F.cross_entropy(logits.float().flatten(0, 1), part.flatten(), reduction="sum"))
-        return total / tokens.numel()
-
-    result = {"held-out": loss(truth)}
-    result["null"] = loss(truth, null=True) - result["held-out"]
-    for name, values in ATTRIBUTES.items():
-        turned = [Scene(**{**vars(s), name: values[(values.index(getattr(s, name)) + 1) % len(values)]})
-                  for s in truth]  # fmt: skip
-        result[name] = loss(turned) - result["held-out"]
-    return result
-
-
-def load_average(work: Path = WORK) -> DemoModel:
-    """The averaged weights of the newest checkpoint."""
-    saved = torch.load(work / "ar.pt", map_location="cpu", weights_only=True)
-    model = DemoModel(len(CaptionReader(work / "text.model").pieces))
-    model.load_state_dict(saved["average"])
-    return model.eval()
 
 
 def _process(rank: int, work: Path, options: Options) -> None:

@@ -111,7 +111,9 @@ def train_classifier(work: Path = WORK, seconds: float = 180.0, seed: int = 3) -
     rng = np.random.default_rng(seed)
     shards = image_shards(work)
     pictures = load_images(work, shards)
-    labels = [np.load(shard_path(work, "attributes", k))[:, COLUMNS].astype(np.int64) for k in shards]
+    labels = [
+        np.load(shard_path(work, "attributes", k))[:, COLUMNS].astype(np.int64) for k in shards
+    ]
     allowed = np.flatnonzero(~held_out(np.arange(SHARD)))
     model = SceneClassifier()
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)

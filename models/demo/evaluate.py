@@ -17,8 +17,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from models.demo.captions import COLOUR_WORDS, SUBJECT_WORDS, TIME_PHRASES, TIME_TAGS
-from models.demo.captions import caption, ground_phrases
+from models.demo.captions import (
+    COLOUR_WORDS,
+    SUBJECT_WORDS,
+    TIME_PHRASES,
+    TIME_TAGS,
+    caption,
+    ground_phrases,
+)
 from models.demo.classifier import COLUMNS, JUDGED, held_out_scenes, judge, load_classifier
 from models.demo.scene import Scene
 from models.demo.world import SIZE, render
@@ -70,7 +76,9 @@ def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
     Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * SIZE, columns * SIZE, 3)).save(path)
 
 
-def evaluate(binary: Path, bundle: Path, count: int, sheet: Path | None, options: list[str]) -> dict:
+def evaluate(
+    binary: Path, bundle: Path, count: int, sheet: Path | None, options: list[str]
+) -> dict:
     """Accuracies over the captions that name an attribute, and Frechet distances."""
     rng = np.random.default_rng(2024)
     scenes = held_out_scenes(0, count)
@@ -84,7 +92,9 @@ def evaluate(binary: Path, bundle: Path, count: int, sheet: Path | None, options
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
     said = np.array([named(scene, text) for (_, scene), text in zip(scenes, captions)])
     right = (answers == truth) & said
-    real = [np.stack([render(s, seed) for seed, s in held_out_scenes(k * count, count)]) for k in (0, 1)]
+    real = [
+        np.stack([render(s, seed) for seed, s in held_out_scenes(k * count, count)]) for k in (0, 1)
+    ]
     first, second = (judge(model, pictures)[1] for pictures in real)
     return {
         "bundle": str(bundle),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from models.demo.ar_train import load_average
 from models.demo.data import WORK
+from models.demo.model import load_average
 from models.demo.vq_model import load_tokenizer
 from models.export.llamagen_bundle import Parts, TokenizerFile, llamagen_bundle
 from models.llamagen.vq import VQModel

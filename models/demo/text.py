@@ -31,7 +31,9 @@ VALUES = [len(values) for values in ATTRIBUTES.values()]
 
 
 def text_config(pieces: int) -> T5Config:
-    return T5Config(d_model=FEATURES, d_kv=32, num_heads=4, d_ff=256, num_layers=2, vocab_size=pieces)
+    return T5Config(
+        d_model=FEATURES, d_kv=32, num_heads=4, d_ff=256, num_layers=2, vocab_size=pieces
+    )
 
 
 def train_tokenizer(path: Path, captions: int = 20000) -> None:
@@ -105,7 +107,9 @@ class AttributeHeads(nn.Module):
     @torch.no_grad()
     def accuracy(self, x: Tensor, attributes: Tensor) -> list[float]:
         parts = self.linear(x).split(VALUES, -1)
-        return [float((p.argmax(-1) == attributes[:, i]).float().mean()) for i, p in enumerate(parts)]
+        return [
+            float((p.argmax(-1) == attributes[:, i]).float().mean()) for i, p in enumerate(parts)
+        ]
 
 
 def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 2.0) -> None:

@@ -20,8 +20,9 @@ from pathlib import Path
 import torch
 
 from models.demo import classifier, data, text, vq_decoder, vq_train
-from models.demo.ar_train import Options, gpt_config, train_ar
+from models.demo.ar_train import Options, train_ar
 from models.demo.export import BUNDLE, export_bundle
+from models.demo.model import gpt_config
 
 STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export")
 
@@ -64,7 +65,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stage", choices=["all", *STAGES])
-    parser.add_argument("--work", type=Path, default=data.WORK, help="folder for intermediate files")
+    parser.add_argument(
+        "--work", type=Path, default=data.WORK, help="folder for intermediate files"
+    )
     parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
     parser.add_argument("--shards", type=int, default=30, help="2000 pictures each (render)")
     parser.add_argument("--minutes", type=float, help="time of one training stage; not for all")

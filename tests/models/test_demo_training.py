@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.demo import ar_train, evaluate, export
-from models.demo.ar_train import Batch, DemoModel, Feeder, Options, Trainee, Trainer, make_batch
+from models.demo import ar_train, evaluate, export, model
+from models.demo.ar_train import Options, Trainee, Trainer
 from models.demo.captions import caption
 from models.demo.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
 from models.demo.data import SHARD, held_out, load_tokens, scene_of, shard_path
+from models.demo.feeder import Batch, Feeder, make_batch
+from models.demo.model import DemoModel
 from models.demo.scene import ATTRIBUTES, Scene, sample_scene
 from models.demo.text import EOS, PREFIX, UNK, CaptionReader, perturb, pretrain_text
 from models.demo.vq_model import DemoTokenizer, save_tokenizer
@@ -52,13 +54,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("demo")
     pretrain_text(work, SMALL.dim, minutes=0)
     add_shard(work, 0)
+    save_tokenizer(DemoTokenizer(), work / "vq-codes.pt")
     return work
 
 
 @pytest.fixture()
 def work(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the prepared folder, with the small model in place of the real one."""
-    monkeypatch.setattr(ar_train, "gpt_config", lambda: replace(SMALL))
+    monkeypatch.setattr(model, "gpt_config", lambda: replace(SMALL))
     return Path(shutil.copytree(prepared, tmp_path / "work"))
 
 
@@ -86,7 +89,11 @@ def test_perturbed_captions_keep_their_words() -> None:
     rng = np.random.default_rng(2)
     changed = [perturb("a red tent", rng) for _ in range(500)]
     for text in changed:
-        assert [w for w in text.rstrip(".").split() if w in ("a", "red", "tent")] == ["a", "red", "tent"]
+        assert [w for w in text.rstrip(".").split() if w in ("a", "red", "tent")] == [
+            "a",
+            "red",
+            "tent",
+        ]
     assert 20 < sum(text.rstrip(".") != "a red tent" for text in changed) < 100
 
 
@@ -94,7 +101,7 @@ def test_processes_share_the_training_scenes(work: Path) -> None:
     options = Options(batch=40, processes=2)
     seen: list[set[int]] = []
     for rank in (0, 1):
-        feeder, firsts = Feeder(work, options, rank, 0), []
+        feeder, firsts = Feeder(work, rank, 0, options), []
         for _ in range(len(feeder.rows) // 40):
             firsts += feeder.next().tokens[:, 0].tolist()
         assert sorted(firsts) == sorted(feeder.data.tokens[feeder.rows, 0].tolist())
@@ -107,7 +114,7 @@ def test_processes_share_the_training_scenes(work: Path) -> None:
 
 def test_new_shards_join_the_pass_that_runs(work: Path) -> None:
     options = Options(batch=500, processes=1)
-    feeder = Feeder(work, options, 0, 0)
+    feeder = Feeder(work, 0, 0, options)
     before = len(feeder.rows)
     feeder.next()
     add_shard(work, 1)
@@ -170,12 +177,11 @@ def test_a_stopped_run_continues(work: Path) -> None:
 
 def test_two_processes_keep_one_model(prepared: Path, tmp_path: Path) -> None:
     work = Path(shutil.copytree(prepared, tmp_path / "work"))
-    pretrain_text(work, ar_train.gpt_config().dim, minutes=0)
+    pretrain_text(work, model.gpt_config().dim, minutes=0)
     ar_train.train_ar(work, Options(minutes=0.02, processes=2, batch=1))
     saved = torch.load(work / "ar.pt", weights_only=True)
     assert saved["step"] > 0
-    model = ar_train.load_average(work)
-    gaps = ar_train.caption_gaps(model, work, 4)
+    gaps = model.caption_gaps(model.load_average(work), work, 4)
     assert set(gaps) == {"held-out", "null", *ATTRIBUTES}
     assert 4 < gaps["held-out"] < 9
 
@@ -212,7 +218,6 @@ def test_named_attributes_are_those_the_caption_says() -> None:
 def test_exported_bundle_names_its_parts(work: Path, tmp_path: Path) -> None:
     trainer = Trainer(work, Options(processes=1, batch=1), 0)
     trainer._save()
-    save_tokenizer(DemoTokenizer(), work / "vq-codes.pt")
     export.export_bundle(work, tmp_path / "bundle")
     manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
     assert set(manifest["modules"]) == {"target", "text_encoder", "image_decoder"}

@@ -1,0 +1,110 @@
+"""Feeds the GPT's training: batches of codes with freshly drawn captions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.demo.data import SHARD, TokenSet, held_out, load_tokens, token_shards
+from models.demo.scene import Scene
+from models.demo.text import CaptionReader
+
+
+@dataclass
+class Feeding:
+    """How batches are drawn."""
+
+    batch: int = 8  # pictures per process and step
+    processes: int = 2
+    null: float = 0.1  # share of captions replaced by the null condition
+    noise: float = 0.05  # share of input codes replaced by others of the batch
+    seed: int = 0
+
+
+@dataclass
+class Batch:
+    ids: Tensor  # int64 [B, T], right padded
+    mask: Tensor  # int64 [B, T]
+    tokens: Tensor  # int64 [B, 256]
+    inputs: Tensor  # int64 [B, 256]: tokens, some replaced
+    cells: Tensor  # bool [B, 256]
+    attributes: Tensor  # int64 [B, 6]
+    drop: Tensor  # bool [B]: null condition
+
+    def to(self, device: str) -> Batch:
+        return Batch(**{name: value.to(device) for name, value in vars(self).items()})
+
+
+class Feeder:
+    """Draws batches from one process's share of the data; picks up new shards as they appear."""
+
+    def __init__(self, work: Path, rank: int, step: int, settings: Feeding) -> None:
+        self.work, self.settings, self.rank = work, settings, rank
+        self.rng = np.random.default_rng([settings.seed, rank, step])
+        self.reader = CaptionReader(work / "text.model")
+        self.shards: list[int] = []
+        self.queue = np.empty(0, np.int64)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Adds shards that have been finished since the last call to the current pass."""
+        shards = token_shards(self.work)
+        if shards == self.shards:
+            return
+        old_rows = 0 if not self.shards else len(self.data.tokens)
+        pending = None if not self.shards else self._key(self.data)[self.queue]
+        fresh = set(shards) - set(self.shards)
+        self.data, self.shards = load_tokens(self.work, shards), shards
+        mine = ~held_out(self.data.seeds) & (self.data.seeds % self.settings.processes == self.rank)
+        self.rows = np.flatnonzero(mine)
+        if pending is not None:
+            new = np.isin(self.data.seeds[self.rows] // SHARD, list(fresh))
+            waiting = np.isin(self._key(self.data)[self.rows], pending)
+            self.queue = self.rng.permutation(self.rows[new | waiting])
+        if self.rank == 0:
+            print(
+                f"data: {len(shards)} shards, {old_rows} -> {len(self.data.tokens)} rows",
+                flush=True,
+            )
+
+    @staticmethod
+    def _key(data: TokenSet) -> np.ndarray:
+        return data.seeds * 2 + data.mirrored
+
+    def next(self) -> Batch:
+        count = self.settings.batch
+        while len(self.queue) < count:
+            self.queue = np.concatenate([self.queue, self.rng.permutation(self.rows)])
+        rows, self.queue = self.queue[:count], self.queue[count:]
+        return make_batch(
+            self.data, rows, self.reader, self.rng, self.settings.null, self.settings.noise
+        )
+
+
+def make_batch(
+    data: TokenSet,
+    rows: np.ndarray,
+    reader: CaptionReader,
+    rng: np.random.Generator,
+    null: float = 0.0,
+    noise: float = 0.0,
+) -> Batch:
+    """Joins rows of the data with freshly drawn captions."""
+    attributes = data.attributes[rows]
+    ids, mask = reader.describe([Scene.from_indices(a) for a in attributes], rng)
+    tokens = data.tokens[rows].astype(np.int64)
+    replaced = rng.random(tokens.shape) < noise
+    inputs = np.where(replaced, rng.permutation(tokens.ravel()).reshape(tokens.shape), tokens)
+    return Batch(
+        ids=ids,
+        mask=mask,
+        tokens=torch.from_numpy(tokens),
+        inputs=torch.from_numpy(inputs),
+        cells=torch.from_numpy(data.cells[rows]),
+        attributes=torch.from_numpy(attributes.astype(np.int64)),
+        drop=torch.from_numpy(rng.random(len(rows)) < null),
+    )
