@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-os.environ["OMP_NUM_THREADS"] = "1"  # idle cores are not promised; threads that wait for one another crawl
+os.environ["OMP_NUM_THREADS"] = (
+    "1"  # idle cores are not promised; threads that wait for one another crawl
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 Runner = Callable[..., subprocess.CompletedProcess[str]]

@@ -1,0 +1,25 @@
+# Installs the build, compiles the consumer against it with find_package, and runs it on a bundle and without one.
+# cmake -DBUILD=DIR -DSOURCE=DIR -DFLAGS=... -P install.cmake
+set(work "${BUILD}/package")
+file(REMOVE_RECURSE "${work}")
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGV}: exit ${code}\n${output}")
+  endif()
+endfunction()
+
+run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${work}/prefix")
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/package" -B "${work}/build" -G Ninja -DCMAKE_BUILD_TYPE=Release
+    "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DCMAKE_CXX_FLAGS=${FLAGS}")
+run("${CMAKE_COMMAND}" --build "${work}/build")
+run("${work}/prefix/bin/lamplighter" --version)
+run("${work}/build/consumer" "${SOURCE}/models/demo/bundle" "${work}/picture.png")
+if(NOT EXISTS "${work}/picture.png")
+  message(FATAL_ERROR "the consumer wrote no picture")
+endif()
+execute_process(COMMAND "${work}/build/consumer" "${work}/no-bundle" "${work}/none.png" RESULT_VARIABLE code)
+if(NOT code EQUAL 4)
+  message(FATAL_ERROR "a missing bundle: exit ${code}, expected 4")
+endif()
