@@ -1,0 +1,111 @@
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "kernels/checks.h"
+#include "kernels/isa.h"
+#include "kernels/linear.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr int64_t kBlocksPerChunk = 12;           // whole panels of any tile height
+constexpr int64_t kSerialWork = 2 * 1000 * 1000;  // multiplications worth a thread of their own
+
+// Grows to the largest request of its thread: linear_scratch_bytes() is bounded by the widest layer.
+void* thread_scratch(size_t bytes) {
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<void, Free> buffer;
+  thread_local size_t capacity = 0;
+  if (bytes > capacity) {
+    const size_t rounded = (bytes + 4095) / 4096 * 4096;
+    buffer.reset(std::aligned_alloc(64, rounded));
+    TORCH_CHECK(buffer != nullptr, "linear: out of memory for ", rounded, " bytes of scratch space");
+    capacity = rounded;
+  }
+  return buffer.get();
+}
+
+at::Tensor pack_linear(const at::Tensor& weight) {
+  TORCH_CHECK(weight.dim() == 2, "pack_linear: got weight of shape ", weight.sizes(), ", expected [out, in]");
+  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) > 0, "pack_linear: got weight of shape ", weight.sizes(),
+              ", expected no empty dimension");
+  const at::Tensor plain = weight.contiguous();
+  check_activations("pack_linear", "weight", plain);
+  const ElementType type = element_type(plain);
+  const int64_t out = plain.size(0);
+  const int64_t in = plain.size(1);
+  const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
+  at::Tensor packed = at::empty({blocks, in, kLinearBlock}, plain.options());
+  const void* from = plain.const_data_ptr();
+  void* to = packed.mutable_data_ptr();
+  at::parallel_for(
+      0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+      [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
+  return packed;
+}
+
+void check(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  TORCH_CHECK(weight.dim() == 2 || weight.dim() == 3, "linear: weight has shape ", weight.sizes(),
+              ", expected [out, in] or packed [blocks, in, 16]");
+  check_activations("linear", "x", x);
+  check_tensor("linear", "weight", weight, x.scalar_type(), x.device());
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) == weight.size(1), "linear: x has shape ", x.sizes(),
+              ", expected [..., ", weight.size(1), "] for weight of shape ", weight.sizes());
+  TORCH_CHECK(out_features > 0, "linear: out_features is ", out_features, ", expected a positive number");
+  if (weight.dim() == 2) {
+    check_shape("linear", "weight", weight, {out_features, kAny});
+  } else {
+    check_shape("linear", "weight", weight,
+                {(out_features + kLinearBlock - 1) / kLinearBlock, kAny, kLinearBlock});
+  }
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  check(x, weight, out_features);
+  // Plain weights go to the library: right, but slow for few rows, and its order of sums depends on their
+  // number.
+  if (weight.dim() == 2) return at::linear(x, weight);
+
+  LinearArgs args{};
+  args.type = element_type(x);
+  args.in = weight.size(1);
+  args.out_features = out_features;
+  args.rows = args.in == 0 ? 0 : x.numel() / args.in;
+  at::DimVector shape(x.sizes());
+  shape.back() = out_features;
+  at::Tensor out = at::empty(shape, x.options());
+  if (args.rows == 0) return out;
+  args.rows_per_pass = linear_rows_per_pass(args.rows, args.in);
+  args.x = x.const_data_ptr();
+  args.weight = weight.const_data_ptr();
+  args.out = out.mutable_data_ptr();
+
+  const Isa isa = active_isa();
+  const auto kernel = isa == Isa::kAvx512 ? linear_avx512 : isa == Isa::kAvx2 ? linear_avx2 : linear_portable;
+  const int64_t blocks = weight.size(0);
+  const int64_t chunks = (blocks + kBlocksPerChunk - 1) / kBlocksPerChunk;
+  const int64_t chunk_work = args.rows * args.in * kLinearBlock * kBlocksPerChunk;
+  at::parallel_for(0, chunks, std::max<int64_t>(1, kSerialWork / chunk_work),
+                   [&](int64_t begin, int64_t end) {
+                     kernel(args, begin * kBlocksPerChunk, std::min(end * kBlocksPerChunk, blocks),
+                            thread_scratch(linear_scratch_bytes(args)));
+                   });
+  return out;
+}
+
+}  // namespace
+}  // namespace lamplighter
+
+TORCH_LIBRARY_IMPL(lamplighter, CPU, m) {
+  m.impl("pack_linear", lamplighter::pack_linear);
+  m.impl("linear", lamplighter::linear);
+}
