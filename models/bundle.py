@@ -101,7 +101,7 @@ class Bundle:
             save_file(recorded.tensors, folder / "golden.safetensors")
             manifest["golden"] = {"file": "golden.safetensors", "records": recorded.records}
         manifest["files"] = {path.name: describe(path) for path in sorted(folder.iterdir())}
-        jsonschema.validate(manifest, json.loads(SCHEMA_FILE.read_text()))
+        check_manifest(manifest)
         text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         (folder / "manifest.json").write_text(text, encoding="utf-8")
 
@@ -157,6 +157,16 @@ def write_archive(module: nn.Module, path: Path) -> None:
                 data = reader.get_record(name)
                 writer.write_record(name, data, len(data))
         writer.write_end_of_file()
+
+
+def check_manifest(manifest: dict[str, Any]) -> None:
+    """ValueError names the first entry that the schema refuses."""
+    schema = json.loads(SCHEMA_FILE.read_text())
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(schema).iter_errors(manifest)
+    )
+    if error is not None:
+        raise ValueError(f"manifest {error.json_path}: {error.message}")
 
 
 def describe(path: Path) -> dict[str, Any]:

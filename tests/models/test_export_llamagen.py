@@ -250,6 +250,8 @@ def test_text_encoder_folders(files: Files, spiece: Path, form: str) -> None:
         ({"gpt": {"n_head": 2, "grid": 4, "depth": 2}}, [], 2, "unknown configuration key depth"),
         ({"gpt": {"n_head": 2, "grid": [4, 5]}}, [], 2, "not square"),
         ({"gpt": {"n_head": 2, "grid": 4}, "x": {}}, [], 2, "unknown key x"),
+        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 3, "manifest $.sampling.top_k: 'all'"),
+        ({**CONFIG, "sampling": {"topk": 1}}, [], 3, "manifest $.sampling: "),
         (CONFIG, ["--image-size", "256"], 3, "grid disagrees"),
         (CONFIG, ["--stage", "2"], 3, "--image-size (512 px) says 32, grid says 4"),
         (CONFIG, ["--size", "XL"], 3, "size XL has dim 1280"),
