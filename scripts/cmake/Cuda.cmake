@@ -18,6 +18,8 @@ if(LAMPLIGHTER_WITH_CUDA)
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
   list(GET torch_cudart 0 torch_cudart)
+  get_filename_component(torch_cudart_dir "${torch_cudart}" DIRECTORY)
+  list(APPEND TORCH_RUNTIME_DIRS "${torch_cudart_dir}")
   add_library(torch_cuda INTERFACE IMPORTED)
   target_include_directories(torch_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   target_link_libraries(torch_cuda INTERFACE

@@ -28,3 +28,4 @@ target_include_directories(torch SYSTEM INTERFACE
 # Thin headers: Torch headers then name the operators they use instead of including all of them.
 target_compile_definitions(torch INTERFACE AT_PER_OPERATOR_HEADERS)
 target_link_libraries(torch INTERFACE "${TORCH_ROOT}/lib/libtorch_cpu.so" "${TORCH_ROOT}/lib/libc10.so")
+set(TORCH_RUNTIME_DIRS "${TORCH_ROOT}/lib")
