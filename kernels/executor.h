@@ -1,24 +1,19 @@
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/host_device.h"
-
 namespace lamplighter {
 
 // An executor runs the algorithms over one row that are written once for the CPU and CUDA (kernels/*_body.h).
 // Every thread of it calls the same members in the same order and gets the same results:
-//   for_each(n, f)                     f(i) for all i < n, in any order and at once
-//   reduce(n, identity, map, op)       op over map(i); op commutative; the order is fixed for a given n
-//   argmax(n, map)                     smallest i with the largest map(i); n > 0
-//   scan(n, limit, map)                smallest i with map(0) + ... + map(i) > limit, or n, and the sum
-//   before it.
-//                                      map(i) >= 0; sums must be exact (integers, or doubles on one coarse
-//                                      grid)
-//   histogram(n, cells, bin, weight)   cells[bin(i)] += weight(i) where bin(i) >= 0; exact sums, as for scan
-//   sync()                             what was written before is visible to all threads
-//   cells<T>()                         kExecutorCells cells of T shared by the threads
-// All but sync() end with a synchronisation. In for_each and reduce, f and map may write element i.
+//   for_each(n, f)                    f(i) for all i < n, in any order and at once
+//   reduce(n, identity, map, op)      op over map(i); op commutative; the order is fixed for a given n
+//   argmax(n, map)                    smallest i with the largest map(i); n > 0
+//   scan(n, limit, map)               smallest i with map(0) + ... + map(i) > limit, or n; and the sum before
+//   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0
+//   sync()                            what was written before is visible to all threads
+//   cells<T>()                        kExecutorCells cells of T shared by the threads
+// All of them end with a synchronisation. The f of for_each and the map of reduce may write element i. scan
+// and histogram add in any order, so their numbers must be >= 0 and add exactly: integers, or doubles on one
+// coarse grid. limit >= 0.
 template <class T>
 struct Prefix {
   int index;
@@ -26,98 +21,5 @@ struct Prefix {
 };
 
 constexpr int kExecutorCells = 2048;
-
-// One CPU thread. `Tag` is a type local to the translation unit, so that every instruction set's file has its
-// own copy of the code. Sums over fixed lanes: equal bits for every instruction set.
-template <class Tag>
-class CpuExecutor {
- public:
-  explicit CpuExecutor(void* cells) : cells_(cells) {}
-
-  template <class T>
-  T* cells() {
-    static_assert(sizeof(T) <= sizeof(double), "cells are at most as large as double");
-    return static_cast<T*>(cells_);
-  }
-
-  void sync() {}
-
-  template <class F>
-  void for_each(int n, F f) {
-#pragma omp simd
-    for (int i = 0; i < n; ++i) f(i);
-  }
-
-  template <class T, class Map, class Op>
-  T reduce(int n, T identity, Map map, Op op) {
-    T lane[kLanes];
-    for (int j = 0; j < kLanes; ++j) lane[j] = identity;
-    int i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-#pragma omp simd
-      for (int j = 0; j < kLanes; ++j) lane[j] = op(lane[j], map(i + j));
-    }
-    for (int j = 0; i + j < n; ++j) lane[j] = op(lane[j], map(i + j));
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-      for (int j = 0; j < width; ++j) lane[j] = op(lane[j], lane[j + width]);
-    }
-    return lane[0];
-  }
-
-  template <class Map>
-  int argmax(int n, Map map) {
-    using T = decltype(map(0));
-    const T best = reduce(n, map(0), map, [](T a, T b) { return b > a ? b : a; });
-    for (int i = 0; i < n; ++i) {
-      if (map(i) == best) return i;
-    }
-    return 0;
-  }
-
-  template <class T, class Map>
-  Prefix<T> scan(int n, T limit, Map map) {
-    constexpr int kBlock = 4 * kLanes;
-    T before = 0;
-    int i = 0;
-    for (; i + kBlock <= n; i += kBlock) {
-      const T sum =
-          before + reduce(
-                       kBlock, T{0}, [=](int j) { return map(i + j); }, [](T a, T b) { return a + b; });
-      if (sum > limit) break;
-      before = sum;
-    }
-    for (; i < n; ++i) {
-      const T sum = before + map(i);
-      if (sum > limit) break;
-      before = sum;
-    }
-    return {i, before};
-  }
-
-  template <class T, class Bin, class Weight>
-  void histogram(int n, T* cells, Bin bin, Weight weight) {
-    int i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      int bins[kLanes];
-      int largest = -1;
-#pragma omp simd reduction(max : largest)
-      for (int j = 0; j < kLanes; ++j) {
-        bins[j] = bin(i + j);
-        largest = bins[j] > largest ? bins[j] : largest;
-      }
-      if (largest < 0) continue;
-      for (int j = 0; j < kLanes; ++j) {
-        if (bins[j] >= 0) cells[bins[j]] += weight(i + j);
-      }
-    }
-    for (; i < n; ++i) {
-      if (bin(i) >= 0) cells[bin(i)] += weight(i);
-    }
-  }
-
- private:
-  static constexpr int kLanes = 16;
-  void* cells_;
-};
 
 }  // namespace lamplighter

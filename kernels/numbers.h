@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
+#include "kernels/kernel_inline.h"
 
 // Number formats and functions that CPU and CUDA kernels share.
 namespace lamplighter {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/cpu_executor.h"
 #include "kernels/sampling_body.h"
 
 // Loops over rows for the CPU; `Tag` as for CpuExecutor.

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/element_type.h"
+#include "kernels/numbers.h"
+
+// Host-side helpers of the .cu files, which include nothing of Torch.
+namespace lamplighter {
+
+inline cudaStream_t cuda_stream(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+// First dimension of a grid; it holds up to 2^31 - 1 blocks, far more than any shape here needs.
+inline unsigned grid_size(int64_t blocks) {
+  return static_cast<unsigned>(blocks);
+}
+
+// f(T{}) with the storage type of `type`.
+template <class F>
+void with_element_type(ElementType type, F f) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return f(float{});
+    case ElementType::kBFloat16:
+      return f(BFloat16Bits{});
+    case ElementType::kFloat16:
+      return f(Float16Bits{});
+  }
+}
+
+// Elements of 16 bytes when `width` and all addresses allow such accesses, else 1.
+template <class T>
+int pack_size(int64_t width, std::initializer_list<const void*> addresses) {
+  constexpr int kSize = 16 / static_cast<int>(sizeof(T));
+  bool aligned = width % kSize == 0;
+  for (const void* address : addresses) aligned = aligned && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+  return aligned ? kSize : 1;
+}
+
+}  // namespace lamplighter
