@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/attend_problem.h"
+#include "tests/kernels/kernel_test.h"
 
 namespace lamplighter::test {
 namespace {

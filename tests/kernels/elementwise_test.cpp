@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/kernel_test.h"
 #include "tests/kernels/operators.h"
 
 namespace lamplighter::test {

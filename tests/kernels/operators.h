@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/isa.h"
+#include "kernels/anchor.h"
 
 // The operators as TorchScript calls them, and inputs for their tests.
 namespace lamplighter::test {
@@ -21,6 +20,7 @@ namespace lamplighter::test {
 // Calls the operator `lamplighter::name`.
 template <typename Result, typename... Args>
 Result call(const std::string& name, Args... args) {
+  lamplighter_ops_anchor();
   return c10::Dispatcher::singleton()
       .findSchemaOrThrow(("lamplighter::" + name).c_str(), "")
       .typed<Result(Args...)>()
@@ -89,31 +89,6 @@ inline std::string message_of(const std::function<void()>& call_it) {
     return error.what_without_backtrace();
   }
   return "no error";
-}
-
-// Tests over instruction set and dtype.
-using KernelCase = std::tuple<Isa, at::ScalarType>;
-
-class KernelTest : public ::testing::TestWithParam<KernelCase> {
- protected:
-  void SetUp() override {
-    if (limit_isa(std::get<0>(GetParam())) != std::get<0>(GetParam())) GTEST_SKIP() << "not on this CPU";
-  }
-  void TearDown() override { limit_isa(Isa::kAvx512); }
-
-  at::ScalarType dtype() const { return std::get<1>(GetParam()); }
-  std::mt19937 rng_{20240229};
-};
-
-inline std::string case_name(const ::testing::TestParamInfo<KernelCase>& info) {
-  const Isa isa = std::get<0>(info.param);
-  const std::string set = isa == Isa::kPortable ? "portable" : isa == Isa::kAvx2 ? "avx2" : "avx512";
-  return set + (std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
-}
-
-inline auto all_cases() {
-  return ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
-                            ::testing::Values(at::kFloat, at::kBFloat16));
 }
 
 }  // namespace lamplighter::test
