@@ -153,8 +153,7 @@ def tokenise_all(work: Path = WORK) -> None:
     @torch.inference_mode()
     def encode(images: np.ndarray) -> np.ndarray:
         rgb = to_rgb(torch.from_numpy(np.ascontiguousarray(images)))
-        with torch.autocast("cpu", torch.bfloat16):
-            return model.encode(rgb).flatten(1).numpy().astype(np.uint16)
+        return model.encode(rgb).flatten(1).numpy().astype(np.uint16)
 
     for shard in image_shards(work):
         tokenise_shard(work, shard, encode)

@@ -1,4 +1,8 @@
-"""Sharpens the decoder for frozen codes with a small patch discriminator (VQGAN, Esser et al. 2021)."""
+"""Trains decoder and codebook rows for fixed codes; a small patch discriminator sharpens the result.
+
+The discriminator and its weight follow VQGAN (Esser et al. 2021). Schedules follow the wall clock, so the
+budget holds on a busy machine; a checkpoint is written every three minutes and continued from.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from models.demo.vq_train import (
 )
 
 GAN_WEIGHT = 0.25  # relative to the gradient of the reconstruction loss at the last layer
-GAN_START = 0.3  # share of the budget that trains without the discriminator
+GAN_START = 0.45  # share of the budget that trains without the discriminator
 AVERAGE = 0.998  # decay of the running mean of the weights that is saved
 
 
@@ -53,9 +57,7 @@ class DecoderTraining:
         self.work, self.path = work, work / "vq-decoder-state.pt"
         self.model: DemoTokenizer = load_tokenizer(work / "vq-codes.pt").train()
         self.mean: DemoTokenizer = load_tokenizer(work / "vq-codes.pt")
-        self.named = [
-            (n, p) for n, p in self.model.vq.named_parameters() if not n.startswith("quantize")
-        ]
+        self.named = list(self.model.vq.named_parameters())
         self.judge = discriminator()
         self.optims = optimisers(self.named, 0.01)
         self.judge_optim = torch.optim.AdamW(self.judge.parameters(), lr=4e-4, betas=(0.5, 0.9))
@@ -86,7 +88,7 @@ class DecoderTraining:
 
     def update(self, rgb: Tensor, weight: Tensor, gan: bool) -> tuple[float, float]:
         """One step of decoder and discriminator; the losses of both."""
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        with torch.no_grad():
             codes = self.model.encode(rgb)
         with torch.autocast("cpu", torch.bfloat16):
             output = self.model.vq.decode_code(codes).float()
@@ -130,7 +132,7 @@ def train_decoder(work: Path = WORK, seconds: float = 3600.0, seed: int = 2) -> 
         a, b = training.update(rgb, weight, progress > GAN_START)
         total, judged = total + a, judged + b
         if training.step % 100 == 0:
-            psnr, _, _ = evaluate(training.mean, pictures)
+            psnr = evaluate(training.mean, pictures)
             log(
                 work,
                 f"decoder step {training.step} {clock.spent:.0f} s loss {total / 100:.4f} "
@@ -140,5 +142,4 @@ def train_decoder(work: Path = WORK, seconds: float = 3600.0, seed: int = 2) -> 
         if clock.due():
             training.save(clock.spent)
     training.save(clock.spent)
-    psnr, used, perplexity = evaluate(training.mean, pictures)
-    log(work, f"decoder done: {training.step} steps psnr {psnr:.2f} used {used} perplexity {perplexity:.0f}")
+    log(work, f"decoder done: {training.step} steps psnr {evaluate(training.mean, pictures):.2f}")
