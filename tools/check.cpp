@@ -1,0 +1,83 @@
+#include <array>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "bundle/check.h"
+#include "commands.h"
+#include "flags.h"
+#include "lamplighter/error.h"
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+struct CheckFlags {
+  ModelFlags model;
+  TalkFlags talk;
+};
+
+std::string scientific(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  return text.data();
+}
+
+// Largest difference of a module over its records.
+struct Worst {
+  double difference = 0, tolerance = 0;
+  std::size_t records = 0;
+  bool passed = true;
+};
+
+void check(const CheckFlags& flags) {
+  Terminal terminal(flags.talk);
+  const Manifest manifest = read_manifest(flags.model.folder());
+  verify_files(manifest, true);
+  terminal.result("checksums: " + std::to_string(manifest.files.size()) + " files match");
+  if (!manifest.golden) {
+    terminal.result("recorded results: none in this bundle");
+    return;
+  }
+  RuntimeOptions options = flags.model.runtime;
+  options.dtype = "fp32";
+  const Placement placement = resolve_placement(options);
+  std::map<std::string, Worst> modules;
+  for (const CheckResult& result : check_modules(manifest, placement.device, [&](const CheckResult& done) {
+         terminal.detail(done.module + "." + done.method + ": max |difference| " +
+                         scientific(done.difference) + ", tolerance " + scientific(done.tolerance));
+       })) {
+    Worst& worst = modules[result.module];
+    // The record that comes closest to its own tolerance, or exceeds it most, stands for its module.
+    const bool worse =
+        worst.records++ == 0 || !(result.difference / result.tolerance <= worst.difference / worst.tolerance);
+    if (worse) worst.difference = result.difference, worst.tolerance = result.tolerance;
+    worst.passed = worst.passed && result.passed();
+  }
+  std::string failed;
+  for (const auto& [name, worst] : modules) {
+    terminal.result(name + ": " + (worst.passed ? "ok" : "FAILED") + ", " + std::to_string(worst.records) +
+                    " records, max |difference| " + scientific(worst.difference) + ", tolerance " +
+                    scientific(worst.tolerance));
+    if (!worst.passed) failed += (failed.empty() ? "" : ", ") + name;
+  }
+  if (!failed.empty()) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + ": results differ from the recorded ones: " + failed);
+  }
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* command = app.add_subcommand("check", "Compare a bundle with its checksums and recorded results");
+  flags->model.add_model(*command, true);
+  flags->model.add_runtime(*command);
+  command->remove_option(command->get_option("--dtype"));  // recorded in fp32, replayed in fp32
+  command->remove_option(command->get_option("--skip-checksums"));
+  flags->talk.add(*command);
+  command->callback([flags] { check(*flags); });
+}
+
+}  // namespace lamplighter::cli

@@ -1,0 +1,62 @@
+#include "codes_file.h"
+
+#include "base/files.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr const char* kFormat = "lamplighter codes";
+constexpr int kSchema = 1;
+constexpr std::int64_t kMaxSide = 4096;  // tokens
+
+SavedCodes read_picture(JsonReader reader) {
+  SavedCodes saved;
+  saved.codes.rows = static_cast<int>(reader.integer("rows", 1, kMaxSide));
+  saved.codes.columns = static_cast<int>(reader.integer("columns", 1, kMaxSide));
+  for (const std::int64_t id : reader.integers("codes")) {
+    if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
+      reader.fail("codes: got " + std::to_string(id) + ", expected codebook indices");
+    }
+    saved.codes.ids.push_back(static_cast<std::int32_t>(id));
+  }
+  if (reader.has("parameters")) {
+    JsonReader parameters = reader.object("parameters");
+    saved.parameters = reader.value("parameters");
+  }
+  reader.finish();
+  const std::int64_t expected = std::int64_t{saved.codes.rows} * saved.codes.columns;
+  if (static_cast<std::int64_t>(saved.codes.ids.size()) != expected) {
+    reader.fail("codes: got " + std::to_string(saved.codes.ids.size()) + " indices, expected " +
+                std::to_string(expected));
+  }
+  return saved;
+}
+
+}  // namespace
+
+void write_codes(const std::string& path, const std::vector<SavedCodes>& pictures) {
+  Json list = Json::array();
+  for (const SavedCodes& picture : pictures) {
+    Json entry{
+        {"rows", picture.codes.rows}, {"columns", picture.codes.columns}, {"codes", picture.codes.ids}};
+    if (!picture.parameters.is_null()) entry["parameters"] = picture.parameters;
+    list.push_back(std::move(entry));
+  }
+  const Json file{{"format", kFormat}, {"schema", kSchema}, {"pictures", std::move(list)}};
+  write_file(path, file.dump() + "\n");
+}
+
+std::vector<SavedCodes> read_codes(const std::string& path) {
+  const Json file = parse_json(read_file(path, ExitCode::input), path, ExitCode::input);
+  JsonReader reader(file, path, ExitCode::input);
+  reader.choice("format", {kFormat});
+  reader.integer("schema", kSchema, kSchema);
+  std::vector<SavedCodes> pictures;
+  for (JsonReader& picture : reader.objects("pictures")) pictures.push_back(read_picture(std::move(picture)));
+  reader.finish();
+  if (pictures.empty()) reader.fail("pictures: got none");
+  return pictures;
+}
+
+}  // namespace lamplighter::cli

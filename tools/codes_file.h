@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter::cli {
+
+// A file of saved codes, JSON:
+//   {"format": "lamplighter codes", "schema": 1,
+//    "pictures": [{"rows": 16, "columns": 16, "codes": [codebook indices in raster order], "parameters":
+//    {...}}, ...]}
+// "parameters" is what the picture's PNG carries (metadata.h) and may be missing.
+struct SavedCodes {
+  Codes codes;
+  Json parameters;  // null when missing
+};
+
+void write_codes(const std::string& path,
+                 const std::vector<SavedCodes>& pictures);    // throws Error(ExitCode::output)
+std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
+
+}  // namespace lamplighter::cli

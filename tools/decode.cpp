@@ -1,0 +1,72 @@
+#include <memory>
+
+#include "codes_file.h"
+#include "commands.h"
+#include "flags.h"
+#include "lamplighter/error.h"
+#include "lamplighter/image.h"
+#include "lamplighter/pipeline.h"
+#include "metadata.h"
+#include "outputs.h"
+#include "signals.h"
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+struct DecodeFlags {
+  ModelFlags model;
+  TalkFlags talk;
+  std::string codes, output = "output.png";
+  bool overwrite = false, no_metadata = false;
+};
+
+std::uint64_t seed_of(const SavedCodes& saved) {
+  const auto seed = saved.parameters.find("seed");
+  return seed != saved.parameters.end() && seed->is_number_unsigned() ? seed->get<std::uint64_t>() : 0;
+}
+
+void decode(const DecodeFlags& flags) {
+  Terminal terminal(flags.talk);
+  const std::vector<SavedCodes> pictures = read_codes(flags.codes);
+  const Manifest manifest = read_manifest(flags.model.folder());
+  if (!manifest.has("image_decoder")) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + " cannot decode codes: it lacks image_decoder");
+  }
+  std::vector<OutputRequest> outputs;
+  for (const SavedCodes& saved : pictures) outputs.push_back({flags.output, outputs.size(), seed_of(saved)});
+  const std::vector<std::string> paths = expand_outputs(outputs);
+  prepare_outputs(outputs, paths, flags.overwrite);
+
+  TextToImage engine(manifest.directory, flags.model.options());
+  const OrderlyStop orderly;
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const Image image = engine.decode(pictures[i].codes);
+    const bool text = !flags.no_metadata && !pictures[i].parameters.is_null();
+    write_png(paths[i], image, text ? png_text(pictures[i].parameters) : PngText());
+    terminal.detail(std::to_string(i + 1) + "/" + std::to_string(pictures.size()) + " " + paths[i]);
+    terminal.result(paths[i]);
+    if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
+  }
+}
+
+}  // namespace
+
+void add_decode(CLI::App& app) {
+  auto flags = std::make_shared<DecodeFlags>();
+  CLI::App* command = app.add_subcommand("decode", "Turn saved codes into pictures");
+  command->add_option("codes", flags->codes, "File written by generate --save-codes")
+      ->required()
+      ->type_name("CODES");
+  flags->model.add_model(*command, false);
+  command->add_option("-o,--output", flags->output, "File, pattern with %04d, {index}, {seed}, or folder")
+      ->type_name("PATTERN");
+  flags->model.add_runtime(*command);
+  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
+  flags->talk.add(*command);
+  command->callback([flags] { decode(*flags); });
+}
+
+}  // namespace lamplighter::cli

@@ -1,0 +1,139 @@
+#include "flags.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <random>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBundle = "models/demo/bundle";
+
+// The demo bundle of a source tree (build/lamplighter) or of an installation (bin/lamplighter).
+std::string demo_bundle() {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path root = program.parent_path().parent_path();
+  for (const fs::path& folder : {root / kBundle, root / "share/lamplighter" / kBundle}) {
+    if (fs::exists(folder / "manifest.json", ignored)) return folder.string();
+  }
+  return "";
+}
+
+// The value of a configuration entry as a flag would give it.
+std::string flag_text(const JsonReader& reader, const std::string& key, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean() || value.is_number()) return value.dump();
+  reader.reject(key, "a string, a number, true or false");
+}
+
+}  // namespace
+
+void ModelFlags::add_model(CLI::App& command, bool positional) {
+  command
+      .add_option(positional ? "-m,--model,model" : "-m,--model", model,
+                  "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
+      ->envname("LAMPLIGHTER_MODEL")
+      ->type_name("DIR");
+}
+
+void ModelFlags::add_runtime(CLI::App& command) {
+  command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
+  command.add_option("--dtype", runtime.dtype, "auto, fp32, bf16, or fp16 on CUDA")->type_name("NAME");
+  command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");
+  command.add_flag("--skip-checksums", skip_checksums,
+                   "Do not compare the bundle's files with their checksums");
+}
+
+std::string ModelFlags::folder() const {
+  const std::string folder = model.empty() ? demo_bundle() : model;
+  if (folder.empty()) {
+    throw Error(ExitCode::bundle, "no model: the demo bundle is not beside the program; give --model DIR");
+  }
+  return folder;
+}
+
+RuntimeOptions ModelFlags::options() const {
+  RuntimeOptions options = runtime;
+  options.verify_checksums = !skip_checksums;
+  return options;
+}
+
+void TalkFlags::add(CLI::App& command) {
+  CLI::Option* silent = command.add_flag("-q,--quiet", quiet, "Print results and errors only");
+  command.add_flag("-v,--verbose", verbose, "Print where the time goes")->excludes(silent);
+}
+
+void SamplingFlags::add(CLI::App& command) {
+  command.add_option("--cfg-scale", cfg_scale, "Guidance scale; 1 = none")->group("Sampling")->type_name("X");
+  command.add_option("--temperature", temperature, "0 = most probable token")
+      ->group("Sampling")
+      ->type_name("X");
+  command.add_option("--top-k", top_k, "Keep the K most probable tokens; 0 = all")
+      ->group("Sampling")
+      ->type_name("K");
+  command.add_option("--top-p", top_p, "Keep tokens up to this mass; 1 = all")
+      ->group("Sampling")
+      ->type_name("X");
+  command.add_option("--cfg-interval", cfg_interval, "Guide tokens 0 .. N + 1 only; -1 = all")
+      ->group("Sampling")
+      ->type_name("N");
+  command.add_option("-W,--width", width, "Pixels; one of the bundle's grids")->type_name("N");
+  command.add_option("-H,--height", height, "Pixels; one of the bundle's grids")->type_name("N");
+}
+
+void SamplingFlags::apply(Request& request) const {
+  const auto set = [](auto& target, const auto& value) {
+    if (value) target = value;
+  };
+  set(request.cfg_scale, cfg_scale);
+  set(request.temperature, temperature);
+  set(request.top_p, top_p);
+  set(request.top_k, top_k);
+  set(request.cfg_interval, cfg_interval);
+  if (width != 0) request.width = width;
+  if (height != 0) request.height = height;
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  if (text == "-1") return std::random_device()();
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    throw Error(ExitCode::usage,
+                "--seed: got '" + text + "', expected -1 (random) or 0 to 18446744073709551615");
+  }
+  return seed;
+}
+
+void apply_config(CLI::App& command, const std::string& path) {
+  const Json config = parse_json(read_file(path, ExitCode::input), path, ExitCode::input);
+  const JsonReader reader(config, path, ExitCode::input);
+  for (const auto& [key, value] : config.items()) {
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    CLI::Option* option = command.get_option_no_throw("--" + name);
+    if (option == nullptr || name == "config" || name == "help") reader.fail("unknown flag " + key);
+    if (option->count() != 0) continue;
+    if (value.is_array()) {
+      for (const Json& element : value) option->add_result(flag_text(reader, key, element));
+    } else {
+      option->add_result(flag_text(reader, key, value));
+    }
+    try {
+      if (option->count() != 0) option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      reader.fail(error.what());
+    }
+  }
+}
+
+}  // namespace lamplighter::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lamplighter/bundle.h"
+#include "lamplighter/options.h"
+
+namespace lamplighter::cli {
+
+// Which bundle, and where it runs.
+struct ModelFlags {
+  std::string model;
+  RuntimeOptions runtime;
+  bool skip_checksums = false;
+
+  void add_model(CLI::App& command, bool positional);
+  void add_runtime(CLI::App& command);
+
+  // The bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
+  // Throws Error(ExitCode::bundle) when there is none.
+  std::string folder() const;
+  RuntimeOptions options() const;
+};
+
+// How much is said on standard error.
+struct TalkFlags {
+  bool quiet = false, verbose = false;
+
+  void add(CLI::App& command);
+};
+
+// Values of any request, all optional.
+struct SamplingFlags {
+  std::optional<float> cfg_scale, temperature, top_p;
+  std::optional<std::int64_t> top_k, cfg_interval;
+  int width = 0, height = 0;
+
+  void add(CLI::App& command);
+  void apply(Request& request) const;
+};
+
+// "-1" (a random seed) or 0 .. 2^64 - 1. Throws Error(ExitCode::usage).
+std::uint64_t parse_seed(const std::string& text);
+
+// Gives the flags named in a JSON file ({"cfg_scale": 5, "prompt": ["a", "b"]}) to a command, except those
+// that the command line or the environment has set. Throws Error (input, usage).
+void apply_config(CLI::App& command, const std::string& path);
+
+}  // namespace lamplighter::cli

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/files.h"
+#include "base/stopwatch.h"
+#include "base/utf8.h"
+#include "codes_file.h"
+#include "commands.h"
+#include "lamplighter/error.h"
+#include "lamplighter/image.h"
+#include "lamplighter/pipeline.h"
+#include "metadata.h"
+#include "outputs.h"
+#include "requests.h"
+#include "signals.h"
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  JobFlags jobs;
+  TalkFlags talk;
+  std::string grid, save_codes, params_from, config;
+  bool overwrite = false, json = false, no_metadata = false;
+};
+
+// Everything that is known before weights are loaded.
+struct Plan {
+  std::vector<Job> jobs;
+  std::vector<std::string> paths;  // of the pictures
+  std::vector<std::int64_t> tokens;
+  std::int64_t total_tokens = 0;
+};
+
+// The request of `--params-from`, with its seed unless the command line has one.
+std::vector<Job> jobs_of(const GenerateFlags& flags, bool seed_given, Terminal& terminal) {
+  Request defaults;
+  if (!flags.params_from.empty()) defaults = read_request(flags.params_from);
+  const bool recorded = !flags.params_from.empty() && !seed_given;
+  const std::uint64_t seed = recorded ? defaults.seed : parse_seed(flags.jobs.seed);
+  if (!recorded && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
+  return make_jobs(flags.jobs, defaults, seed);
+}
+
+void check_bundle(const Manifest& manifest) {
+  std::string missing;
+  for (const std::string& name : missing_for_generation(manifest))
+    missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty()) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
+  }
+}
+
+// Checks requests and outputs against the manifest; reads no weights.
+Plan make_plan(const GenerateFlags& flags, const Manifest& manifest, std::vector<Job> jobs) {
+  Plan plan;
+  std::vector<OutputRequest> outputs;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Job& job = jobs[i];
+    try {
+      TextToImage::check(manifest, job.request);
+    } catch (const Error& error) {
+      const bool from_file =
+          job.origin.rfind("prompt", 0) != 0 || job.origin.find(" line ") != std::string::npos;
+      if (!from_file) throw;
+      throw Error(ExitCode::input, job.origin + ": " + error.what());
+    }
+    plan.tokens.push_back(find_grid(manifest, job.request.width, job.request.height).tokens());
+    plan.total_tokens += plan.tokens.back();
+    outputs.push_back({job.output, i, job.request.seed});
+  }
+  plan.paths = expand_outputs(outputs);
+  std::vector<std::string> all = plan.paths;
+  for (const std::string& path : {flags.grid, flags.save_codes}) {
+    if (path.empty()) continue;
+    if (std::find(all.begin(), all.end(), path) != all.end()) {
+      throw Error(ExitCode::usage, "--grid and --save-codes need names of their own: got " + path + " twice");
+    }
+    all.push_back(path);
+  }
+  prepare_outputs(outputs, all, flags.overwrite);
+  plan.jobs = std::move(jobs);
+  return plan;
+}
+
+std::string summary(const Statistics& s) {
+  const double seconds = (s.text_ms + s.prefill_ms + s.decode_ms + s.image_ms) / 1000;
+  const double rate = 1000.0 * static_cast<double>(s.tokens - 1) * s.batch / std::max(s.decode_ms, 1e-3);
+  return std::to_string(s.tokens) + " tokens, " + format_fixed(rate, 0) + " tokens/s, " +
+         format_fixed(seconds, 2) + " s" +
+         (s.batch > 1 ? " for " + std::to_string(s.batch) + " pictures together" : "");
+}
+
+std::string stages(const Statistics& s) {
+  return "  text " + format_fixed(s.text_ms, 1) + " ms, prefill " + format_fixed(s.prefill_ms, 1) +
+         " ms, decode " + format_fixed(s.decode_ms, 1) + " ms, image " + format_fixed(s.image_ms, 1) + " ms";
+}
+
+Json report(const std::string& path, const Json& picture, const Statistics& s) {
+  Json line{{"output", path}};
+  line.update(picture);
+  line["batch"] = s.batch;
+  line["ms"] = {
+      {"text", s.text_ms}, {"prefill", s.prefill_ms}, {"decode", s.decode_ms}, {"image", s.image_ms}};
+  return line;
+}
+
+// Draws and writes the pictures of a plan.
+class Run {
+ public:
+  Run(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal)
+      : flags_(flags), plan_(plan), engine_(engine), terminal_(terminal), origin_(describe_origin(engine)) {}
+
+  void draw() {
+    std::vector<Request> requests;
+    for (const Job& job : plan_.jobs) requests.push_back(job.request);
+    {
+      const OrderlyStop orderly;
+      engine_.generate(
+          requests, [&](std::size_t i, Result&& result) { finish(i, std::move(result)); },
+          [&](const Progress& progress) {
+            terminal_.progress(finished_tokens_ + progress.tokens_done, plan_.total_tokens);
+            return stop_signal() == 0;
+          });
+    }
+    if (!flags_.save_codes.empty()) write_codes(flags_.save_codes, codes_);
+    if (!flags_.grid.empty()) {
+      const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures_.size()))));
+      write_png(flags_.grid, contact_sheet(pictures_, columns));
+    }
+  }
+
+ private:
+  void finish(std::size_t i, Result&& result) {
+    const Request& request = plan_.jobs[i].request;
+    const std::string& path = plan_.paths[i];
+    const Json picture = describe_picture(origin_, request, result);
+    write_png(path, result.image, flags_.no_metadata ? PngText() : png_text(picture));
+    finished_tokens_ += plan_.tokens[i];
+    terminal_.say(std::to_string(i + 1) + "/" + std::to_string(plan_.jobs.size()) + " " + path + ": seed " +
+                  std::to_string(result.seed) + ", " + summary(result.statistics));
+    terminal_.detail(stages(result.statistics));
+    terminal_.result(flags_.json ? report(path, picture, result.statistics).dump() : path);
+    if (!flags_.save_codes.empty()) codes_.push_back({result.codes, picture});
+    if (!flags_.grid.empty()) pictures_.push_back(std::move(result.image));
+    if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
+  }
+
+  const GenerateFlags& flags_;
+  const Plan& plan_;
+  TextToImage& engine_;
+  Terminal& terminal_;
+  Origin origin_;
+  std::int64_t finished_tokens_ = 0;
+  std::vector<SavedCodes> codes_;
+  std::vector<Image> pictures_;
+};
+
+void generate(const GenerateFlags& flags, bool seed_given) {
+  Terminal terminal(flags.talk);
+  std::vector<Job> jobs = jobs_of(flags, seed_given, terminal);
+  const Manifest manifest = read_manifest(flags.model.folder());
+  check_bundle(manifest);
+  const Plan plan = make_plan(flags, manifest, std::move(jobs));
+  Stopwatch watch;
+  TextToImage engine(flags.model.folder(), flags.model.options());
+  terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
+                  ", checked in " + format_fixed(watch.lap(), 0) + " ms");
+  Run(flags, plan, engine, terminal).draw();
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* command = app.add_subcommand("generate", "Draw pictures from captions");
+  flags->model.add_model(*command, false);
+  flags->jobs.add(*command);
+  flags->model.add_runtime(*command);
+  command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together")
+      ->type_name("N");
+  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  command->add_option("--grid", flags->grid, "Also write all pictures on one sheet")->type_name("FILE");
+  command
+      ->add_option("--save-codes", flags->save_codes, "Also write the image tokens, for `lamplighter decode`")
+      ->type_name("FILE");
+  command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
+  command->add_option("--params-from", flags->params_from, "Take what is not given here from a picture")
+      ->type_name("IMAGE");
+  command->add_option("--config", flags->config, "JSON file with flags: {\"cfg_scale\": 5}")
+      ->type_name("FILE");
+  flags->talk.add(*command);
+  command->footer(
+      "Example: lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png");
+  command->callback([flags, command] {
+    if (!flags->config.empty()) apply_config(*command, flags->config);
+    generate(*flags, command->get_option("--seed")->count() != 0);
+  });
+}
+
+}  // namespace lamplighter::cli

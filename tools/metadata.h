@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "lamplighter/image.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter::cli {
+
+// What drew a run's pictures.
+struct Origin {
+  std::string model;            // name of the bundle
+  std::string manifest_sha256;  // of manifest.json, which names every other file by its checksum
+  std::string device, dtype;    // cpu or cuda; fp32, bf16 or fp16
+};
+Origin describe_origin(const TextToImage& engine);
+
+// Everything that decides a picture, as JSON. Neither times nor batch sizes: equal runs give equal bytes.
+Json describe_picture(const Origin& origin, const Request& request, const Result& result);
+
+// The text chunks of a picture: "parameters" in the form that image viewers and web UIs read, and
+// "lamplighter", the JSON.
+PngText png_text(const Json& picture);
+
+// The request that a picture was drawn with. Throws Error(ExitCode::input).
+Request read_request(const std::string& png_path);
+
+}  // namespace lamplighter::cli

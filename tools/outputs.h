@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lamplighter::cli {
+
+// Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} (the same) and
+// {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for FOLDER/%04d.png.
+struct OutputRequest {
+  std::string pattern;
+  std::size_t index = 0;
+  std::uint64_t seed = 0;
+};
+
+// Paths of the pictures, in order. A pattern that would give several pictures one name gets "-%04d" before
+// its ending. Throws Error(ExitCode::usage) for malformed patterns, endings other than .png and names that
+// still collide.
+std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);
+
+// Creates the folders of patterns that end in "/", then checks that every path can be written.
+// Throws Error(ExitCode::output).
+void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vector<std::string>& paths,
+                     bool overwrite);
+
+}  // namespace lamplighter::cli

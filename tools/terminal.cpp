@@ -1,0 +1,87 @@
+#include "terminal.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr int kCells = 24;
+constexpr std::chrono::milliseconds kRefresh{100};
+
+bool terminal_draws_bars() {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
+}  // namespace
+
+std::string format_fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+Terminal::Terminal(const TalkFlags& flags)
+    : flags_(flags), bar_wanted_(!flags.quiet && terminal_draws_bars()) {}
+
+Terminal::~Terminal() {
+  clear_bar();
+}
+
+void Terminal::clear_bar() {
+  if (bar_shown_) std::cerr << "\r\x1b[K" << std::flush;
+  bar_shown_ = false;
+}
+
+void Terminal::say(const std::string& line) {
+  if (flags_.quiet) return;
+  clear_bar();
+  std::cerr << line << std::endl;
+}
+
+void Terminal::detail(const std::string& line) {
+  if (flags_.verbose) say(line);
+}
+
+void Terminal::result(const std::string& line) {
+  clear_bar();
+  std::cout << line << std::endl;
+  if (!std::cout) throw Error(ExitCode::output, "cannot write to standard output");
+}
+
+void Terminal::progress(std::int64_t done, std::int64_t total) {
+  if (!bar_wanted_) return;
+  const Clock::time_point now = Clock::now();
+  if (!started_) {
+    started_ = true;
+    start_ = now;
+    first_done_ = done;
+  } else if (now - drawn_ < kRefresh && done < total) {
+    return;
+  }
+  drawn_ = now;
+  const int filled = static_cast<int>(done * kCells / std::max<std::int64_t>(1, total));
+  std::string bar(static_cast<std::size_t>(filled), '#');
+  bar.resize(kCells, '.');
+  std::string line =
+      "\r\x1b[K[" + bar + "] " + std::to_string(done) + "/" + std::to_string(total) + " tokens";
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  if (done > first_done_ && seconds > 0) {
+    const double rate = static_cast<double>(done - first_done_) / seconds;
+    line += ", " + format_fixed(rate, 0) + " tokens/s, " +
+            format_fixed(static_cast<double>(total - done) / rate, 1) + " s left";
+  }
+  std::cerr << line << std::flush;
+  bar_shown_ = true;
+}
+
+}  // namespace lamplighter::cli

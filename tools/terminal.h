@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "flags.h"
+
+namespace lamplighter::cli {
+
+// Words for people, on standard error: lines, and on a terminal one bar that lines push aside.
+class Terminal {
+ public:
+  explicit Terminal(const TalkFlags& flags);
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void say(const std::string& line);     // unless --quiet
+  void detail(const std::string& line);  // with --verbose
+  void result(const std::string& line);  // standard output
+
+  // Shows how far `total` tokens are; the clock starts with the first call.
+  void progress(std::int64_t done, std::int64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void clear_bar();
+
+  TalkFlags flags_;
+  bool bar_wanted_;
+  bool bar_shown_ = false;
+  bool started_ = false;
+  std::int64_t first_done_ = 0;
+  Clock::time_point start_, drawn_;
+};
+
+std::string format_fixed(double value, int digits);
+
+}  // namespace lamplighter::cli
