@@ -30,7 +30,13 @@ TIME_PHRASES: dict[str, tuple[str, ...]] = {
     "day": ("at noon", "by day", "on a sunny day", "under a blue sky", "in daylight"),
     "dusk": ("at dusk", "at sunset", "in the evening", "in evening light", "under a red sky"),
     "night": ("at night", "by night", "under the stars", "in the moonlight", "under a starry sky"),
-    "storm": ("in a storm", "under stormy skies", "in stormy weather", "during a storm", "under dark clouds"),
+    "storm": (
+        "in a storm",
+        "under stormy skies",
+        "in stormy weather",
+        "during a storm",
+        "under dark clouds",
+    ),
 }
 TIME_TAGS: dict[str, tuple[str, ...]] = {
     "dawn": ("dawn", "sunrise", "morning"),
@@ -40,14 +46,31 @@ TIME_TAGS: dict[str, tuple[str, ...]] = {
     "storm": ("storm", "stormy", "stormy sky", "thunderstorm"),
 }
 GROUND_PHRASES: dict[str, tuple[str, ...]] = {
-    "meadow": ("on a meadow", "in a green field", "on the grass", "in a flower meadow", "in a meadow"),
+    "meadow": (
+        "on a meadow",
+        "in a green field",
+        "on the grass",
+        "in a flower meadow",
+        "in a meadow",
+    ),
     "sea": ("on the sea", "on the ocean", "at sea", "on the water", "on the waves"),
     "desert": ("in the desert", "on the sand", "in the dunes", "among sand dunes"),
     "snow": ("in the snow", "on the snow", "in winter", "on a snowy field"),
     "autumn": ("in an autumn field", "in autumn", "on an autumn meadow", "in the fall"),
-    "lavender": ("in a lavender field", "in the lavender", "among lavender", "in a field of lavender"),
+    "lavender": (
+        "in a lavender field",
+        "in the lavender",
+        "among lavender",
+        "in a field of lavender",
+    ),
 }
-COAST_PHRASES = ("on the coast", "on the shore", "by the sea", "by the ocean", "on a rock in the sea")
+COAST_PHRASES = (
+    "on the coast",
+    "on the shore",
+    "by the sea",
+    "by the ocean",
+    "on a rock in the sea",
+)
 OVER_PHRASES: dict[str, tuple[str, ...]] = {
     "meadow": ("over a meadow", "over a green field", "above the grass"),
     "sea": ("over the sea", "over the ocean", "above the water", "over the coast"),
@@ -64,7 +87,12 @@ BACKGROUND_PHRASES: dict[str, tuple[str, ...]] = {
         "with mountains in the background",
         "below tall mountains",
     ),
-    "hills": ("in front of hills", "with hills behind", "with hills in the background", "below green hills"),
+    "hills": (
+        "in front of hills",
+        "with hills behind",
+        "with hills in the background",
+        "below green hills",
+    ),
     "forest": (
         "in front of a forest",
         "with a forest behind",

@@ -1,140 +1,28 @@
-"""Sky, background and ground of a demo picture."""
+"""Background and ground of a demo picture."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from models.demo.paint import SCALE, SIDE, SIZE, Canvas, Colour, mix, noise, patch, profile, rgb
-
-NOISE_SIZE = 512
-
-
-@dataclass(frozen=True)
-class Light:
-    """How a time of day colours the world."""
-
-    top: Colour
-    middle: Colour
-    horizon: Colour
-    ground: Colour  # factor on ground colours
-    subject: Colour  # factor on the subject's colours
-    cloud: Colour
-    cloud_shade: Colour
-    glow: Colour  # sun or moon
-    lamps: float  # how bright windows and lamps shine
+from models.demo.paint import (
+    NOISE,
+    SCALE,
+    SIDE,
+    SIZE,
+    Canvas,
+    Colour,
+    mix,
+    noise,
+    patch,
+    profile,
+    rgb,
+)
+from models.demo.sky import Light
 
 
-LIGHTS: dict[str, Light] = {
-    "dawn": Light(
-        (0.50, 0.66, 0.88), (0.93, 0.78, 0.84), (1.0, 0.87, 0.70), (1.0, 0.93, 0.88),
-        (1.0, 0.96, 0.92), (1.0, 0.90, 0.88), (0.88, 0.70, 0.78), (1.0, 0.95, 0.78), 0.0,
-    ),
-    "day": Light(
-        (0.12, 0.42, 0.86), (0.42, 0.69, 0.96), (0.80, 0.92, 0.99), (1.0, 1.0, 1.0),
-        (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.78, 0.85, 0.94), (1.0, 0.97, 0.75), 0.0,
-    ),
-    "dusk": Light(
-        (0.23, 0.13, 0.42), (0.78, 0.25, 0.38), (1.0, 0.58, 0.18), (0.84, 0.67, 0.70),
-        (0.95, 0.86, 0.84), (0.98, 0.52, 0.36), (0.50, 0.20, 0.42), (1.0, 0.80, 0.36), 0.7,
-    ),
-    "night": Light(
-        (0.015, 0.03, 0.12), (0.04, 0.08, 0.25), (0.10, 0.17, 0.40), (0.46, 0.47, 0.60),
-        (0.80, 0.81, 0.88), (0.16, 0.21, 0.40), (0.07, 0.10, 0.24), (0.98, 0.97, 0.86), 1.0,
-    ),
-    "storm": Light(
-        (0.17, 0.19, 0.24), (0.33, 0.37, 0.42), (0.66, 0.70, 0.68), (0.74, 0.76, 0.78),
-        (0.90, 0.91, 0.93), (0.46, 0.49, 0.54), (0.14, 0.16, 0.21), (0.92, 0.92, 1.0), 0.8,
-    ),
-}  # fmt: skip
-
-
-def sky(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator) -> None:
-    """A vertical gradient from the top colour through the middle to the horizon colour."""
-    height = int(horizon * SCALE) + 8
-    t = np.linspace(0, 1, height, dtype=np.float32)[:, None]
-    low = np.clip(t * 2 - 1, 0, 1) ** 1.2
-    column = rgb(light.top) + (rgb(light.middle) - rgb(light.top)) * np.clip(t * 2, 0, 1)
-    column += (rgb(light.horizon) - rgb(light.middle)) * low
-    column *= np.float32(rng.uniform(0.95, 1.04))
-    canvas.pixels[:height] = column[:, None]
-
-
-def stars(canvas: Canvas, horizon: float, rng: np.random.Generator) -> None:
-    count = int(rng.integers(50, 80))
-    x = rng.integers(1, SIDE - 2, count)
-    y = (rng.random(count) ** 1.3 * (horizon - 8) * SCALE).astype(int)
-    bright = (0.35 + 0.6 * rng.random(count)).astype(np.float32)[:, None]
-    big = rng.random(count) < 0.35
-    for dy, dx in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        canvas.pixels[y + dy, x + dx] = np.maximum(canvas.pixels[y + dy, x + dx], bright)
-    for dy, dx in ((-1, 0), (-1, 1), (2, 0), (2, 1), (0, -1), (1, -1), (0, 2), (1, 2)):
-        star = np.clip(y[big] + dy, 0, SIDE - 1), np.clip(x[big] + dx, 0, SIDE - 1)
-        canvas.pixels[star] = np.maximum(canvas.pixels[star], bright[big] * 0.6)
-
-
-def celestial(
-    canvas: Canvas, time: str, light: Light, horizon: float, away: float, rng: np.random.Generator
-) -> float:
-    """Sun, moon or lightning on the side away from column `away`; returns its column."""
-    x = float(rng.uniform(12, 44) if away > 64 else rng.uniform(84, 116))
-    if 54 < away < 74 and rng.random() < 0.5:
-        x = 128 - x
-    if time == "storm":
-        if rng.random() < 0.6:
-            lightning(canvas, x, horizon, rng)
-        return x
-    y = {"dawn": horizon - 16, "day": 20.0, "dusk": horizon - 8, "night": 20.0}[time]
-    y += float(rng.uniform(-5, 5))
-    reach, strength = {
-        "dawn": (46, 0.6), "day": (40, 0.55), "dusk": (60, 0.75), "night": (30, 0.35)
-    }[time]  # fmt: skip
-    radius = {"dawn": 7.0, "day": 8.0, "dusk": 10.0, "night": 8.0}[time]
-    canvas.glow(x, y, reach, light.glow, strength)
-    canvas.circle(x, y, radius, light.glow)
-    if time == "night":
-        crescent = rng.random() < 0.4
-        for dx, dy, r in ((-2.5, -1.5, 2.0), (2.0, 2.5, 1.5), (2.5, -3.0, 1.2)):
-            if not crescent:
-                canvas.circle(x + dx, y + dy, r, (0.86, 0.86, 0.78))
-        if crescent:
-            row = canvas.pixels[int((y + 14) * SCALE), int(x * SCALE)].copy()
-            canvas.circle(x + 3.5, y - 2, 7.0, row)
-    return x
-
-
-def lightning(canvas: Canvas, x: float, horizon: float, rng: np.random.Generator) -> None:
-    canvas.glow(x, horizon * 0.45, 50, (0.85, 0.88, 1.0), 0.45)
-    y, points = 10.0, [(x, 10.0)]
-    while y < horizon - 2:
-        y += float(rng.uniform(6, 12))
-        points.append((points[-1][0] + float(rng.uniform(-7, 7)), min(y, horizon)))
-    width = np.linspace(1.3, 0.5, len(points))
-    outline = [(px - w, py) for (px, py), w in zip(points, width)]
-    outline += [(px + w, py) for (px, py), w in zip(points[::-1], width[::-1])]
-    canvas.shape(outline, (0.9, 0.92, 1.0), blur=1.5, opacity=0.8)
-    canvas.shape(outline, (1.0, 1.0, 0.95))
-
-
-def clouds(canvas: Canvas, time: str, light: Light, horizon: float, rng: np.random.Generator) -> None:
-    """Flat-lying noise above a threshold, lit from above; a storm covers most of the sky."""
-    storm = time == "storm"
-    height = int((horizon - 6) * SCALE)
-    rows = (np.arange(height) * (1.7 if storm else 2.6)).astype(int)
-    y0, x0 = rng.integers(NOISE_SIZE, size=2)
-    field = noise("cloud")[np.ix_((rows + y0) % NOISE_SIZE, (np.arange(SIDE) + x0) % NOISE_SIZE)]
-    above = noise("cloud")[np.ix_((rows + y0 - 14) % NOISE_SIZE, (np.arange(SIDE) + x0 - 4) % NOISE_SIZE)]
-    start = 0.38 if storm else float(rng.uniform(0.52, 0.72))
-    alpha = np.clip((field - start) * (4 if storm else 5), 0, 1)
-    fade = np.linspace(1, 0.15, height, dtype=np.float32)[:, None]
-    alpha = alpha * (fade if storm else np.minimum(fade * 1.6, 1)) * np.float32(0.95)
-    lit = np.clip(0.5 + (field - above) * 4.0, 0, 1)[..., None]
-    colour = rgb(light.cloud_shade) + (rgb(light.cloud) - rgb(light.cloud_shade)) * lit
-    canvas.blend(alpha, colour, 0, 0)
-
-
-def _ridge(canvas: Canvas, heights: np.ndarray, horizon: float) -> tuple[np.ndarray, np.ndarray, int]:
+def _ridge(
+    canvas: Canvas, heights: np.ndarray, horizon: float
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Opacity and height above the ridge line's foot of the region under `heights` (pixels)."""
     base = int(horizon * SCALE) + 6
     top = int(base - 6 - heights.max() * SCALE) - 2
@@ -151,14 +39,18 @@ def mountains(canvas: Canvas, light: Light, horizon: float, rng: np.random.Gener
     for haze, tall, count in ((0.42, 44.0, 4), (0.14, 30.0, 5)):
         centres = (np.arange(count) + rng.uniform(0.1, 0.9, count)) * SIZE / count
         tops = tall * rng.uniform(0.6, 1.0, count)
-        cones = tops[:, None] - np.abs(x[None] - centres[:, None]) * rng.uniform(0.8, 1.2, (count, 1))
+        cones = tops[:, None] - np.abs(x[None] - centres[:, None]) * rng.uniform(
+            0.8, 1.2, (count, 1)
+        )
         owner = cones.argmax(0)
         heights = np.maximum(cones.max(0), 4) + (profile(rng) - 0.5) * 14
         heights = np.maximum(heights, 2)
         alpha, depth, top = _ridge(canvas, heights, horizon)
         grain = patch("cloud", rng, *alpha.shape)
         offset = (x - centres[owner])[None] + (grain - 0.5) * (8 + 0.5 * np.maximum(depth, 0))
-        facing = (0.72 + 0.28 * lit_from * np.clip(offset * 0.5, -1, 1) + 0.25 * (grain - 0.5))[..., None]
+        facing = (0.72 + 0.28 * lit_from * np.clip(offset * 0.5, -1, 1) + 0.25 * (grain - 0.5))[
+            ..., None
+        ]
         rock = rgb((0.50, 0.45, 0.47)) * rgb(light.ground)
         snow_depth = (tops[owner] * 0.42)[None] * SCALE - (tops[owner] - heights)[None] * SCALE
         snowy = np.clip((snow_depth - depth + (grain - 0.5) * 45) * 0.25, 0, 1)[..., None]
@@ -189,7 +81,12 @@ def forest(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generato
     for haze, count, tall in ((0.38, 26, 17.0), (0.10, 20, 22.0)):
         green = mix(rgb((0.10, 0.30, 0.17)) * rgb(light.ground), light.horizon, haze * 0.8)
         canvas.shape(
-            [(0, horizon - tall * 0.32), (SIZE, horizon - tall * 0.32), (SIZE, horizon + 2), (0, horizon + 2)],
+            [
+                (0, horizon - tall * 0.32),
+                (SIZE, horizon - tall * 0.32),
+                (SIZE, horizon + 2),
+                (0, horizon + 2),
+            ],
             green * 0.85,
         )
         for i in range(count):
@@ -218,10 +115,8 @@ def _perspective(
     near = ((rows - first + 4) / (SIDE - first + 4)).astype(np.float32)[:, None]
     across = (np.arange(SIDE) - SIDE / 2)[None] / (0.35 + 0.65 * near) * 0.8
     along = 130 * stretch / (near + 0.25)
-    y0, x0 = rng.integers(NOISE_SIZE, size=2)
-    return noise(kind)[
-        (along + y0).astype(int) % NOISE_SIZE, (across + x0).astype(int) % NOISE_SIZE
-    ], near
+    y0, x0 = rng.integers(NOISE, size=2)
+    return noise(kind)[(along + y0).astype(int) % NOISE, (across + x0).astype(int) % NOISE], near
 
 
 def _lay(canvas: Canvas, colour: np.ndarray, light: Light, haze: np.ndarray) -> None:
@@ -242,7 +137,11 @@ def meadow(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generato
 
 
 def flowers(
-    canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator, colours: tuple[Colour, ...]
+    canvas: Canvas,
+    light: Light,
+    horizon: float,
+    rng: np.random.Generator,
+    colours: tuple[Colour, ...],
 ) -> None:
     """Dots that grow towards the viewer."""
     for _ in range(int(rng.integers(25, 45))):
@@ -257,7 +156,9 @@ def autumn(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generato
     blades = patch("grain", rng, len(field), SIDE)
     shade = 0.82 + 0.55 * (field - 0.5) + 0.3 * (blades - 0.5) * near + 0.2 * near
     warm = np.clip((field - 0.42) * 3, 0, 1)[..., None]
-    colour = (rgb((0.72, 0.34, 0.12)) * (1 - warm) + rgb((0.88, 0.56, 0.16)) * warm) * shade[..., None]
+    colour = (rgb((0.72, 0.34, 0.12)) * (1 - warm) + rgb((0.88, 0.56, 0.16)) * warm) * shade[
+        ..., None
+    ]
     _lay(canvas, colour, light, 0.18 * (1 - near) ** 3)
     flowers(canvas, light, horizon, rng, ((0.8, 0.22, 0.1), (0.95, 0.7, 0.2), (0.6, 0.2, 0.1)))
 
@@ -289,7 +190,9 @@ def lavender(canvas: Canvas, light: Light, horizon: float, rng: np.random.Genera
     bloom = bloom * near[..., None] ** 0.4 + 0.8 * (1 - near[..., None] ** 0.4)
     blades = patch("grain", rng, len(field), SIDE)
     shade = 0.85 + 0.4 * (field - 0.5) + 0.45 * (blades - 0.5) * near + 0.15 * near
-    colour = (rgb((0.25, 0.36, 0.17)) * (1 - bloom) + rgb((0.60, 0.36, 0.84)) * bloom) * shade[..., None]
+    colour = (rgb((0.25, 0.36, 0.17)) * (1 - bloom) + rgb((0.60, 0.36, 0.84)) * bloom) * shade[
+        ..., None
+    ]
     _lay(canvas, colour, light, 0.2 * (1 - near) ** 3)
 
 
@@ -301,7 +204,10 @@ def sea(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator) 
     phase = 55 * near / (near + 0.35) * 2.2
     wave = np.sin(phase * 2.4 + (field - 0.5) * 5 + (swell - 0.5) * 9)
     deep = rgb((0.06, 0.34, 0.55)) * rgb(light.ground)
-    mirrored = mix(light.horizon, light.middle, 0.5) * (1 - near[..., None]) + rgb(light.middle) * near[..., None]
+    mirrored = (
+        mix(light.horizon, light.middle, 0.5) * (1 - near[..., None])
+        + rgb(light.middle) * near[..., None]
+    )
     colour = deep + (mirrored - deep) * np.float32(0.42)
     colour = colour * (1 + (0.13 * wave + 0.25 * (field - 0.5))[..., None])
     foam = np.clip((wave * 0.6 + (field - 0.5) * 2.4 - 0.72) * 3, 0, 1) * (0.1 + 0.35 * near)
@@ -319,12 +225,16 @@ GROUND_PAINTERS = {
 }
 
 
-def glitter(canvas: Canvas, light: Light, horizon: float, x: float, rng: np.random.Generator) -> None:
+def glitter(
+    canvas: Canvas, light: Light, horizon: float, x: float, rng: np.random.Generator
+) -> None:
     """The path of light that sun and moon lay on the water under column x."""
     first = int(horizon * SCALE)
     rows = SIDE - first
     near = np.linspace(0, 1, rows, dtype=np.float32)[:, None]
     across = np.abs(np.arange(SIDE) - x * SCALE)[None] / (6 + 22 * near)
-    lines = np.sin(np.arange(rows)[:, None] / (1.1 + 1.6 * near) + (patch("cloud", rng, rows, SIDE) - 0.5) * 14)
+    lines = np.sin(
+        np.arange(rows)[:, None] / (1.1 + 1.6 * near) + (patch("cloud", rng, rows, SIDE) - 0.5) * 14
+    )
     alpha = np.clip(1 - across, 0, 1) * np.clip(lines + 0.25, 0, 1) * 0.85
     canvas.blend(alpha.astype(np.float32), light.glow, first, 0)

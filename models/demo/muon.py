@@ -17,14 +17,18 @@ def orthogonalise(matrices: Tensor, steps: int = 4) -> Tensor:
     x = x / (torch.linalg.vector_norm(x.float(), dim=(1, 2), keepdim=True) + 1e-7).to(x.dtype)
     for _ in range(steps):
         gram = torch.bmm(x, x.mT)
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+        x = torch.baddbmm(
+            x, torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445
+        )
     return (x if wide else x.mT).to(matrices.dtype)
 
 
 class Muon(torch.optim.Optimizer):
     """lr is relative: every step moves a weight by lr times its own norm (4-D weights as [out, rest])."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95) -> None:
+    def __init__(
+        self, parameters: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95
+    ) -> None:
         super().__init__(parameters, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()

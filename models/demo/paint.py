@@ -62,9 +62,7 @@ class Canvas:
         self.mask = np.zeros((SIDE, SIDE), bool)
         self.record = False
 
-    def blend(
-        self, alpha: np.ndarray, colour: Colour | np.ndarray, top: int, left: int
-    ) -> None:
+    def blend(self, alpha: np.ndarray, colour: Colour | np.ndarray, top: int, left: int) -> None:
         """Lays colour ([3] or [h, w, 3]) with opacity alpha [h, w] at row top, column left."""
         y0, x0 = max(top, 0), max(left, 0)
         y1, x1 = min(top + alpha.shape[0], SIDE), min(left + alpha.shape[1], SIDE)
@@ -117,7 +115,9 @@ class Canvas:
             self.blend(alpha, colour, top, left)
 
     def circle(self, x: float, y: float, radius: float, colour: Colour, **options) -> None:
-        self.shape([(x - radius, y - radius), (x + radius, y + radius)], colour, ellipse=True, **options)
+        self.shape(
+            [(x - radius, y - radius), (x + radius, y + radius)], colour, ellipse=True, **options
+        )
 
     def glow(self, x: float, y: float, radius: float, colour: Colour, strength: float) -> None:
         """Adds light that falls off smoothly to nothing at the radius."""

@@ -67,6 +67,4 @@ def sample_scene(rng: np.random.Generator) -> Scene:
 
 def mirror(scene: Scene) -> Scene:
     """The scene that the horizontally flipped picture shows."""
-    return replace(
-        scene, side={"left": "right", "right": "left"}.get(scene.side, scene.side)
-    )
+    return replace(scene, side={"left": "right", "right": "left"}.get(scene.side, scene.side))

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.data import SHARD, WORK, held_out, image_shards, load_images, shard_path
+from models.demo.data import SHARD, held_out, image_shards, load_images, shard_path
 from models.demo.muon import Muon
 from models.demo.vq_model import DemoTokenizer, to_rgb
 
@@ -36,7 +36,8 @@ class Batches:
         self.shards, self.images = shards, load_images(self.work, shards)
         self.cells = [np.load(shard_path(self.work, "cells", k)) for k in shards]
         self.nights = [
-            np.load(shard_path(self.work, "attributes", k))[:, _TIME_COLUMN] == _NIGHT for k in shards
+            np.load(shard_path(self.work, "attributes", k))[:, _TIME_COLUMN] == _NIGHT
+            for k in shards
         ]
 
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
@@ -54,7 +55,9 @@ class Batches:
                 picture, weight = picture[:, ::-1], weight[:, ::-1]
             pictures.append(np.ascontiguousarray(picture))
             weights.append(np.ascontiguousarray(weight))
-        return to_rgb(torch.from_numpy(np.stack(pictures))), torch.from_numpy(np.stack(weights))[:, None]
+        return to_rgb(torch.from_numpy(np.stack(pictures))), torch.from_numpy(np.stack(weights))[
+            :, None
+        ]
 
 
 def validation(work: Path, count: int = 48) -> Tensor:
@@ -76,7 +79,9 @@ def reconstruction_loss(output: Tensor, target: Tensor, weight: Tensor) -> Tenso
     return loss
 
 
-def optimisers(parameters: list[tuple[str, nn.Parameter]], lr: float) -> list[torch.optim.Optimizer]:
+def optimisers(
+    parameters: list[tuple[str, nn.Parameter]], lr: float
+) -> list[torch.optim.Optimizer]:
     """Muon for wide convolutions (relative lr), AdamW at lr / 20 for the rest."""
     wide = [p for _, p in parameters if p.ndim == 4 and min(p.shape[0], p[0].numel()) >= 16]
     chosen = {id(p) for p in wide}

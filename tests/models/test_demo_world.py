@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from models.demo import captions, data
+from models.demo.brush import PAINTS
 from models.demo.scene import ATTRIBUTES, BACKGROUNDS, COLOURS, GROUNDS, SUBJECTS, TIMES, Scene
-from models.demo.subjects import PAINTS
 from models.demo.world import mirror, object_cells, render, render_with_cells, sample_scene
 
 SCENES = [sample_scene(np.random.default_rng(seed)) for seed in range(4000)]
