@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from models.demo.data import WORK
 from models.demo.feeder import Batch, Feeder, Feeding
-from models.demo.model import DemoModel, load_pretrained_text, start_from_codebook
+from models.demo.model import DemoModel, load_pretrained_text, start_from_codes
 from models.demo.muon import Muon
 from models.demo.text import PREFIX, AttributeHeads, CaptionReader
 from models.demo.vq_model import load_tokenizer
@@ -79,9 +79,7 @@ class Trainer:
         self.reader = CaptionReader(work / "text.model")
         model = DemoModel(len(self.reader.pieces))
         load_pretrained_text(model, work / "text.pt")
-        start_from_codebook(
-            model, load_tokenizer(work / "vq-codes.pt").vq.quantize.table().detach()
-        )
+        start_from_codes(model, load_tokenizer(work / "vq-codes.pt").vq.quantize.table().detach())
         self.trainee = Trainee(model).to(options.device)
         matrices = [p for p in model.gpt.layers.parameters() if p.dim() == 2]
         taken = {id(p) for p in matrices}

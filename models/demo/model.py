@@ -51,12 +51,13 @@ def load_pretrained_text(model: DemoModel, path: Path) -> None:
     model.gpt.cls_embedding.cap_proj.load_state_dict(saved["project"])
 
 
-def start_from_codebook(model: DemoModel, codes: Tensor) -> None:
-    """Gives similar codes similar embeddings from the start; codes are unit rows [1024, 8]."""
+def start_from_codes(model: DemoModel, centres: Tensor) -> None:
+    """Gives similar codes similar embeddings from the start; centres [codes, width] of the patches."""
     weight = model.gpt.tok_embeddings.weight
-    spread = codes @ torch.randn(codes.shape[1], weight.shape[1])
+    spread = centres - centres.mean(0)
+    spread = spread / spread.square().sum(1).mean().clamp(min=1e-12).sqrt()
     with torch.no_grad():
-        weight.copy_(0.02 * spread + 0.5 * weight)
+        weight.copy_(0.02 * spread @ torch.randn(centres.shape[1], weight.shape[1]) + 0.5 * weight)
 
 
 def load_average(work: Path = WORK) -> DemoModel:

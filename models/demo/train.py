@@ -1,7 +1,7 @@
 """Trains the demo model: python -m models.demo.train all, or one stage after the other.
 
     render     pictures with attributes                   work/images-*.npy
-    vq         codebook and encoder                       work/vq-codes.pt
+    vq         codes: k-means over patches                work/vq-codes.pt
     tokenise   pictures to codes                          work/tokens-*.npy
     decoder    image decoder on the frozen codes          work/vq.pt
     text       tokenizer and text encoder on captions     work/text.model, work/text.pt
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from models.demo import classifier, data, text, vq_decoder, vq_train
+from models.demo import classifier, data, patch_codes, text, vq_decoder
 from models.demo.ar_train import Options, train_ar
 from models.demo.export import BUNDLE, export_bundle
 from models.demo.model import gpt_config
@@ -33,7 +33,8 @@ def run(stage: str, options: argparse.Namespace) -> None:
     if stage == "render":
         data.render_all(work, options.shards)
     elif stage == "vq":
-        vq_train.train_codes(work, 60 * (minutes or 25))
+        if not (work / "vq-codes.pt").exists():
+            patch_codes.fit_codes(work)
     elif stage == "tokenise":
         data.tokenise_all(work)
     elif stage == "decoder":
