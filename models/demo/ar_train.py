@@ -33,8 +33,8 @@ class Options(Feeding):
     """Settings of one run; those of a resumed run may differ."""
 
     minutes: float = 80.0
-    muon: float = 0.02
-    adam: float = 2e-3
+    muon: float = 0.01
+    adam: float = 1e-3
     hold: float = 0.4  # share of the run before the learning rate falls
     auxiliary: float = 0.1  # weight of the attribute heads
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subject's cells: first, last
@@ -44,7 +44,10 @@ class Options(Feeding):
 
 
 class Trainee(nn.Module):
-    """The model with the auxiliary heads: they keep the attributes alive in the image rows."""
+    """The model with the auxiliary heads: they keep the attributes alive in the image rows.
+
+    The heads see normalised rows: the residual stream grows, and heads that grow with it take over.
+    """
 
     TAPS = (2, 4)  # layers whose output the heads read
     STRIDE = 4  # every so many image positions
@@ -64,7 +67,7 @@ class Trainee(nn.Module):
             logits.float().flatten(0, 1), batch.tokens.flatten(), reduction="none"
         )
         told = ~batch.drop
-        rows = [x[told, PREFIX - 1 :: self.STRIDE] for x in taken]
+        rows = [F.rms_norm(x[told, PREFIX - 1 :: self.STRIDE], x.shape[-1:]) for x in taken]
         labels = batch.attributes[told].repeat_interleave(rows[0].shape[1], 0)
         extra = [head.loss(x.flatten(0, 1), labels) for head, x in zip(self.heads, rows)]
         return loss.view_as(batch.tokens), torch.stack(extra).mean()
@@ -78,15 +81,17 @@ class Trainer:
         torch.manual_seed(options.seed)
         self.reader = CaptionReader(work / "text.model")
         model = DemoModel(len(self.reader.pieces))
+        # The text encoder is done; noisy gradients of the GPT would only make its features drift.
         load_pretrained_text(model, work / "text.pt")
-        start_from_codes(model, load_tokenizer(work / "vq-codes.pt").vq.quantize.table().detach())
+        model.text.requires_grad_(False)
+        start_from_codes(model, load_tokenizer(work / "vq-codes.pt").centres)
         self.trainee = Trainee(model).to(options.device)
         matrices = [p for p in model.gpt.layers.parameters() if p.dim() == 2]
         taken = {id(p) for p in matrices}
-        rest = [p for p in self.trainee.parameters() if id(p) not in taken]
+        self.weights = [p for p in self.trainee.parameters() if p.requires_grad]
+        rest = [p for p in self.weights if id(p) not in taken]
         self.muon = Muon(matrices, options.muon)
         self.adam = torch.optim.AdamW(rest, options.adam, betas=(0.9, 0.98), weight_decay=0.01)
-        self.weights = list(self.trainee.parameters())
         self.average = copy.deepcopy(model)
         self.step, self.spent = 0, 0.0
         if (work / "ar.pt").exists():
