@@ -51,7 +51,8 @@ def draw(
     lines = [json.dumps({"prompt": text, "seed": i}) for i, text in enumerate(captions)]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [str(binary), "generate", "-q", "-m", str(bundle), "--prompt-file", str(prompts)]
-    subprocess.run([*command, "-o", str(folder / "%05d.png"), *options], check=True)
+    command += ["-o", str(folder / "%05d.png"), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     files = sorted(folder.glob("*.png"))
     if len(files) != len(captions):
         raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(captions)}")
