@@ -9,7 +9,14 @@
 namespace lamplighter {
 namespace {
 
-constexpr int kPrefetchLines = 1;  // distance in lines of x: 1 KiB of each block's weights per line
+// Distances of the two prefetches, in steps. Few rows: the memory is the limit, and a short distance to the
+// second cache level leaves its queues free for the hardware's own. Many rows: a step takes longer and
+// arithmetic is the limit, so lines are fetched earlier, and moved to the first level shortly before use.
+template <int R>
+struct Distance {
+  static constexpr int far = R <= 4 ? 20 : 48;
+  static constexpr int near = R <= 4 ? 4 : 8;
+};
 
 // What differs between the types: one step is 64 bytes of a block's weights and 4 bytes of a row.
 struct Float32Step {
@@ -57,18 +64,24 @@ void compute_tile(const LinearTile& tile) {
   const char* weight = tile.weight;
   const int64_t block = tile.block_bytes;
   __m512i weights[N];
-  for (int64_t line = 0; line < lines; ++line, x += 64 * R, weight += 1024) {
-    const int64_t ahead = line + kPrefetchLines;
-    const char* prefetch =
-        ahead < lines ? weight + 1024 * kPrefetchLines : tile.next + 1024 * (ahead - lines);
-#pragma GCC unroll 2
-    for (int k = 0; k < 16; ++k) {
+  const auto ahead = [&](int64_t k) {
+    return k < 16 * lines ? tile.weight + 64 * k : tile.next + 64 * (k - 16 * lines);
+  };
+  for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
+    for (int quarter = 0; quarter < 4; ++quarter, weight += 256) {
+      const int64_t now = 16 * line + 4 * quarter;
+      const char* far = ahead(now + Distance<R>::far);
+      const char* near = ahead(now + Distance<R>::near);
 #pragma GCC unroll 4
-      for (int n = 0; n < N; ++n) {
-        weights[n] = _mm512_loadu_si512(weight + n * block + 64 * k);
-        _mm_prefetch(prefetch + n * block + 64 * k, _MM_HINT_T0);
+      for (int k = 0; k < 4; ++k) {
+#pragma GCC unroll 4
+        for (int n = 0; n < N; ++n) {
+          weights[n] = _mm512_loadu_si512(weight + n * block + 64 * k);
+          _mm_prefetch(far + n * block + 64 * k, _MM_HINT_T1);
+          if (Distance<R>::near > 0) _mm_prefetch(near + n * block + 64 * k, _MM_HINT_T0);
+        }
+        step<Step, R, N>(sums, x + 16 * quarter + 4 * k, weights);
       }
-      step<Step, R, N>(sums, x + 4 * k, weights);
     }
   }
   for (int64_t k = lines * 16; k < steps; ++k, weight += 64, x += 4) {

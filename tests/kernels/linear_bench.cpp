@@ -1,0 +1,141 @@
+// Time of all linear layers of a decoder, one after the other, so that every weight is read from where it
+// would be read in a real step: `packed` is lamplighter::linear over packed weights, `library` is at::linear
+// over plain ones. The two run in turn; the table gives the tenth percentile of each in milliseconds of one
+// thread's CPU time, their ratio, and the rate at which the packed weights pass (GB/s) and are multiplied
+// (GMAC/s).
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randn.h>
+#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/anchor.h"
+
+namespace {
+
+struct Decoder {
+  const char* name;
+  int64_t width, layers, hidden;
+  int64_t samples;
+};
+
+constexpr Decoder kDecoders[] = {
+    {"d192_L10", 192, 10, 512, 60},
+    {"d384_L8", 384, 8, 1024, 30},
+    {"d768_L12", 768, 12, 2048, 8},
+    {"d1024_L24", 1024, 24, 2816, 4},
+};
+constexpr int64_t kRows[] = {1, 2, 4, 6, 8, 10, 12, 16, 36, 60, 120};
+
+struct Layer {
+  at::Tensor plain, packed;
+};
+
+at::Tensor pack_linear(const at::Tensor& weight) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("lamplighter::pack_linear", "")
+                             .typed<at::Tensor(const at::Tensor&)>();
+  return op.call(weight);
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("lamplighter::linear", "")
+                             .typed<at::Tensor(const at::Tensor&, const at::Tensor&, int64_t)>();
+  return op.call(x, weight, out_features);
+}
+
+double thread_milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+// The layers of the decoder that ran last; only one is kept in memory.
+const std::vector<Layer>& layers_of(const Decoder& decoder, at::ScalarType dtype) {
+  static std::vector<Layer> layers;
+  static std::string key;
+  const std::string wanted = decoder.name + std::string(c10::toString(dtype));
+  if (key == wanted) return layers;
+  key = wanted;
+  layers.clear();
+  const int64_t d = decoder.width;
+  const std::pair<int64_t, int64_t> shapes[] = {
+      {3 * d, d}, {d, d}, {2 * decoder.hidden, d}, {d, decoder.hidden}};
+  std::vector<at::Tensor> weights;
+  for (const auto& [out, in] : shapes) weights.push_back(at::randn({out, in}).to(dtype));
+  for (int64_t layer = 0; layer < decoder.layers; ++layer) {
+    for (const at::Tensor& weight : weights) layers.push_back({weight.clone(), pack_linear(weight)});
+  }
+  return layers;
+}
+
+double tenth_percentile(std::vector<double>& samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples[samples.size() / 10];
+}
+
+void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, int64_t rows) {
+  const std::vector<Layer>& layers = layers_of(decoder, dtype);
+  const at::Tensor narrow = at::randn({rows, decoder.width}).to(dtype);
+  const at::Tensor wide = at::randn({rows, decoder.hidden}).to(dtype);
+  double weights = 0;
+  for (const Layer& layer : layers) weights += static_cast<double>(layer.plain.numel());
+  std::vector<double> packed;
+  std::vector<double> library;
+  for (auto _ : state) {
+    const double start = thread_milliseconds();
+    for (const Layer& layer : layers) {
+      const at::Tensor& x = layer.plain.size(1) == decoder.width ? narrow : wide;
+      benchmark::DoNotOptimize(linear(x, layer.packed, layer.plain.size(0)));
+    }
+    const double middle = thread_milliseconds();
+    for (const Layer& layer : layers) {
+      const at::Tensor& x = layer.plain.size(1) == decoder.width ? narrow : wide;
+      benchmark::DoNotOptimize(at::linear(x, layer.plain));
+    }
+    packed.push_back(middle - start);
+    library.push_back(thread_milliseconds() - middle);
+    state.SetIterationTime(packed.back() * 1e-3);
+  }
+  const double best = tenth_percentile(packed);
+  state.counters["packed_ms"] = best;
+  state.counters["library_ms"] = tenth_percentile(library);
+  state.counters["ratio"] = tenth_percentile(library) / best;
+  state.counters["GB/s"] = weights * static_cast<double>(c10::elementSize(dtype)) / best * 1e-6;
+  state.counters["GMAC/s"] = weights * static_cast<double>(rows) / best * 1e-6;
+}
+
+void register_all() {
+  for (const Decoder& decoder : kDecoders) {
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat}) {
+      for (const int64_t rows : kRows) {
+        const std::string name = std::string(decoder.name) + (dtype == at::kFloat ? "/fp32" : "/bf16") +
+                                 "/rows:" + std::to_string(rows);
+        benchmark::RegisterBenchmark(name.c_str(), run, decoder, dtype, rows)
+            ->Iterations(decoder.samples)
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lamplighter_ops_anchor();
+  at::set_num_threads(1);
+  register_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
