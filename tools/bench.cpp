@@ -106,8 +106,8 @@ void bench(BenchFlags& flags) {
   }
   TextToImage engine(manifest.directory, flags.model.options());
   terminal.say("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() + ", " +
-               std::to_string(options.requests.size()) + " pictures, " + std::to_string(flags.repeats) +
-               " repeats after one that is not counted");
+               "pictures: " + std::to_string(options.requests.size()) +
+               ", measured rounds: " + std::to_string(flags.repeats) + " after one that is not counted");
   const OrderlyStop orderly;
   const std::vector<BenchSample> samples = run_bench(engine, options, [&](const BenchSample& sample) {
     terminal.detail(sample.method + " repeat " + std::to_string(sample.repeat) + ": decode " +

@@ -69,6 +69,7 @@ void read_prompt_file(const std::string& path, const Line& pattern, std::vector<
       read_fields(content, line);
     } else {
       line.request.prompt = content;
+      line.request.class_id.reset();
     }
     if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);
     lines.push_back(std::move(line));
@@ -87,6 +88,7 @@ std::vector<Line> read_lines(const JobFlags& flags, const Request& defaults) {
   for (const std::string& prompt : flags.prompts) {
     lines.push_back(pattern);
     lines.back().request.prompt = prompt;
+    if (!flags.class_id) lines.back().request.class_id.reset();  // of --params-from
     lines.back().origin = "prompt " + std::to_string(lines.size());
     check_prompt(prompt, lines.back().origin);
   }

@@ -1,0 +1,84 @@
+"""Small bundles with random weights, and the command line under test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from models.llamagen.config import GPTConfig
+from tests.e2e.support import CODES, Cli, Refused, Result, export_bundle
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Captions to 32 x 32 pixels."""
+    golden = Path(os.environ.get("LAMPLIGHTER_GOLDEN", root / "tests" / "golden"))
+    config = GPTConfig(
+        dim=32, n_layer=2, n_head=2, ffn_dim=48, vocab_size=CODES, grid=4, cls_token_num=120,
+        caption_dim=64,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("tiny")
+    return export_bundle(folder, config, "--t5", golden / "llamagen_t5" / "flan-t5-tiny")
+
+
+@pytest.fixture(scope="session")
+def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine classes to 32 x 32 pixels."""
+    config = GPTConfig(
+        dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=CODES, grid=4, cls_token_num=1,
+        num_classes=9, model_type="c2i",
+    )  # fmt: skip
+    return export_bundle(tmp_path_factory.mktemp("classes"), config)
+
+
+@pytest.fixture(scope="session")
+def bundle(demo_bundle: Path, request: pytest.FixtureRequest) -> Path:
+    """The bundle for tests of pictures: LAMPLIGHTER_TEST_BUNDLE, else the shipped one, else a tiny one."""
+    named = os.environ.get("LAMPLIGHTER_TEST_BUNDLE")
+    if named:
+        return Path(named).resolve()
+    if (demo_bundle / "manifest.json").is_file():
+        return demo_bundle
+    return request.getfixturevalue("tiny_bundle")
+
+
+@pytest.fixture
+def cli(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Cli:
+    """Runs the program in an empty folder; a `model` of None leaves the choice to the program."""
+
+    def run(*arguments: object, model: Path | None = tiny_bundle, **options: object) -> Result:
+        environment = {**os.environ, **options.pop("env", {})}  # type: ignore[dict-item]
+        environment.pop("LAMPLIGHTER_MODEL", None)
+        if model is not None:
+            environment["LAMPLIGHTER_MODEL"] = str(model)
+        settings = {
+            "capture_output": True,
+            "text": True,
+            "timeout": 300,
+            "cwd": tmp_path,
+            **options,
+        }
+        command = [str(lamplighter), *map(str, arguments)]
+        return subprocess.run(command, env=environment, **settings)  # type: ignore[call-overload]
+
+    return run
+
+
+@pytest.fixture
+def refused(cli: Cli, tmp_path: Path) -> Refused:
+    """Runs the program, which must fail with one line and an exit code, and leave no file behind."""
+
+    def run(code: int, *arguments: object, **options: object) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        result = cli(*arguments, **options)
+        assert result.returncode == code, result.stderr
+        assert result.stdout == ""
+        assert result.stderr.startswith("lamplighter: error: ")
+        assert result.stderr.count("\n") == 1 and result.stderr.endswith("\n")
+        assert sorted(tmp_path.rglob("*")) == before
+        return result.stderr
+
+    return run

@@ -1,0 +1,47 @@
+"""What the tests of the command line share: bundles of random weights and the types of fixtures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from models.export.__main__ import main as export
+from models.llamagen.config import GPTConfig, VQConfig
+from models.llamagen.gpt import GPT
+from models.llamagen.vq import VQModel
+
+CODES = 40
+SIDE = 32  # pixels of a picture: 4 x 4 tokens
+
+Result = subprocess.CompletedProcess[str]
+Cli = Callable[..., Result]
+Refused = Callable[..., str]
+
+
+def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
+    """A bundle of random weights in `folder`/bundle; always the same one."""
+    torch.manual_seed(11)
+    vq = VQConfig(
+        ch=32, encoder_ch_mult=(1, 1, 1, 1), decoder_ch_mult=(1, 1, 1, 1), num_res_blocks=0,
+        z_channels=32, codebook_size=CODES,
+    )  # fmt: skip
+    torch.save({"model": GPT(config).state_dict()}, folder / "gpt.pt")
+    torch.save({"model": VQModel(vq, False).state_dict()}, folder / "vq.pt")
+    (folder / "config.json").write_text(
+        json.dumps({"gpt": {"n_head": config.n_head, "grid": config.grid}})
+    )
+    parts = (
+        "--gpt",
+        folder / "gpt.pt",
+        "--vq",
+        folder / "vq.pt",
+        "--config",
+        folder / "config.json",
+    )
+    out = folder / "bundle"
+    assert export([str(word) for word in ("llamagen", "--out", out, *parts, *arguments)]) == 0
+    return out

@@ -1,0 +1,212 @@
+"""Mistakes of people and machines: one line, the right exit code, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import Cli, Refused
+
+DRAW = ("generate", "-p", "a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no command"),
+        (("paint",), "unknown command paint"),
+        (("generat",), "did you mean generate"),
+        ((*DRAW, "--cfg-scal", 3), "did you mean --cfg-scale"),
+        ((*DRAW, "--frobnicate"), "unknown argument --frobnicate"),
+        ((*DRAW, "stray"), "unknown argument stray"),
+        ((*DRAW, "--seed"), "--seed"),
+        ((*DRAW, "-q", "-v"), "--quiet"),
+        ((*DRAW, "--temperature", "warm"), "--temperature"),
+        ((*DRAW, "--temperature", "nan"), "--temperature: got nan"),
+        ((*DRAW, "--temperature", "inf"), "--temperature: got inf"),
+        ((*DRAW, "--temperature", -0.5), "--temperature"),
+        ((*DRAW, "--cfg-scale", "nan"), "--cfg-scale"),
+        ((*DRAW, "--cfg-scale", -1), "--cfg-scale"),
+        ((*DRAW, "--top-p", 0), "--top-p"),
+        ((*DRAW, "--top-p", 1.5), "--top-p"),
+        ((*DRAW, "--top-p", "nan"), "--top-p"),
+        ((*DRAW, "--top-k", -3), "--top-k"),
+        ((*DRAW, "--top-k", 1.5), "--top-k"),
+        ((*DRAW, "--top-k", 10**30), "--top-k"),
+        ((*DRAW, "--batch-count", 0), "--batch-count"),
+        ((*DRAW, "--batch-count", 10**9), "--batch-count"),
+        ((*DRAW, "--seed", 2**64), "18446744073709551615"),
+        ((*DRAW, "--seed", -2), "--seed"),
+        ((*DRAW, "--seed", "1x"), "--seed"),
+        ((*DRAW, "--seed", ""), "--seed"),
+        ((*DRAW, "-W", 33), "32x32"),
+        ((*DRAW, "-W", -32), "32x32"),
+        ((*DRAW, "--threads", -1), "--threads"),
+        ((*DRAW, "--device", "gpu"), "--device"),
+        ((*DRAW, "--dtype", "int8"), "--dtype"),
+        ((*DRAW, "--class", 3), "--class"),
+        (("generate",), "nothing to draw"),
+        (("generate", "-p"), "--prompt"),
+        ((*DRAW, "-o", ""), "--output"),
+        ((*DRAW, "-o", "a.jpg"), ".png"),
+        ((*DRAW, "-o", "{name}.png"), "{index} or {seed}"),
+        ((*DRAW, "-o", "{seed"), "{index} or {seed}"),
+        ((*DRAW, "-o", "%99d.png"), "%0Nd"),
+        ((*DRAW, "-o", "x.png", "--grid", "x.png"), "x.png twice"),
+        (("decode",), "codes"),
+        (("bench", "--methods", "magic"), "magic"),
+        (("bench", "--repeats", 0), "--repeats"),
+    ],
+)  # fmt: skip
+def test_usage(refused: Refused, arguments: tuple[object, ...], words: str) -> None:
+    assert words in refused(2, *arguments)
+
+
+def test_outputs_that_collide(refused: Refused, tmp_path: Path) -> None:
+    lines = ['{"prompt": "a", "output": "x.png"}', '{"prompt": "b", "output": "./x.png"}']
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    assert "x.png" in refused(2, "generate", "--prompt-file", "p.jsonl")
+
+
+@pytest.mark.parametrize("prompt", ["", " ", "\t\n"])
+def test_blank_prompts(refused: Refused, prompt: str) -> None:
+    assert "prompt 1: the prompt is empty" in refused(3, "generate", "-p", prompt)
+
+
+def test_prompt_that_is_no_utf8(refused: Refused) -> None:
+    assert "byte 3 is no valid UTF-8" in refused(
+        3, "generate", "-p", b"ab\xff".decode("utf-8", "surrogateescape")
+    )
+
+
+def test_prompt_of_a_megabyte(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("word " * 200_000)
+    assert "bytes, expected at most" in refused(3, "generate", "--prompt-file", "long.txt")
+    (tmp_path / "long.txt").write_text("x" * 1_000_000)
+    assert "bytes, expected at most" in refused(3, "generate", "--prompt-file", "long.txt")
+
+
+def test_longest_prompt_is_cut_as_the_tokenizer_does(cli: Cli) -> None:
+    assert cli("generate", "-p", "word " * 6000).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no prompts"),
+        ("\n \n", "no prompts"),
+        ("ok\n\xff\xfe", "line 2: byte 1 is no valid UTF-8"),
+        ('ok\n{"prompt": }', "line 2: no valid JSON"),
+        ('{"prompt": 3}', 'prompt: got 3, expected a string'),
+        ('{"prompt": "a", "colour": 1}', "unknown field colour"),
+        ('{"prompt": "a", "seed": -1}', "seed"),
+        ('{"prompt": "a", "seed": 18446744073709551616}', "seed"),
+        ('{"prompt": "a", "temperature": "hot"}', "temperature"),
+        ('{"prompt": "a", "temperature": -1}', "line 1: --temperature"),
+        ('{"prompt": "a", "temperature": 1e99}', "line 1: --temperature"),
+        ('{"prompt": "a", "width": 31}', "32x32"),
+        ('{"prompt": "a", "width": 0}', "width"),
+        ('{"seed": 3}', "the prompt is empty"),
+        ('{"prompt": "\\ud800"}', "no valid JSON"),
+        ("{" * 100_000, "bytes, expected"),
+    ],
+)  # fmt: skip
+def test_prompt_files(refused: Refused, tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "p").write_bytes(content.encode("latin-1"))
+    if content.startswith("{{"):
+        words = "no valid JSON"
+    assert words in refused(3, "generate", "--prompt-file", "p")
+
+
+def test_prompt_file_that_cannot_be_read(refused: Refused, tmp_path: Path) -> None:
+    assert "none: No such file" in refused(3, "generate", "--prompt-file", "none")
+    assert "Is a directory" in refused(3, "generate", "--prompt-file", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("", "no valid JSON"),
+        ("[1]", "a JSON object"),
+        ('{"colour": 1}', "unknown flag colour"),
+        ('{"config": "x"}', "unknown flag config"),
+        ('{"top_k": {}}', "top_k"),
+        ('{"top_k": "many"}', "top-k"),
+        ('{"top_k": null}', "top_k"),
+    ],
+)
+def test_config_files(refused: Refused, tmp_path: Path, config: str, words: str) -> None:
+    (tmp_path / "c").write_text(config)
+    assert words in refused(3, *DRAW, "--config", "c")
+
+
+def test_parameters_from_other_files(cli: Cli, refused: Refused, tmp_path: Path) -> None:
+    assert "No such file" in refused(3, "generate", "--params-from", "none.png")
+    (tmp_path / "p.png").write_bytes(b"GIF89a")
+    assert "not a PNG file" in refused(3, "generate", "--params-from", "p.png")
+    assert cli("generate", "-p", "a", "-o", "x.png", "--no-metadata").returncode == 0
+    assert "holds no parameters" in refused(3, "generate", "--params-from", "x.png", "-o", "y.png")
+    (tmp_path / "p.png").write_bytes((tmp_path / "x.png").read_bytes()[:60])
+    assert "damaged PNG" in refused(3, "generate", "--params-from", "p.png")
+
+
+def test_outputs_that_cannot_be_written(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("")
+    assert "No such file" in refused(7, *DRAW, "-o", "none/x.png")
+    assert "Not a directory" in refused(7, *DRAW, "-o", "file/x.png")
+    assert "cannot create folder" in refused(7, *DRAW, "-o", "file/new/")
+    assert "it is a directory" in refused(7, *DRAW, "--grid", "folder.png")
+    assert "No such file" in refused(7, *DRAW, "--save-codes", "none/c.json")
+    assert "File name too long" in refused(7, *DRAW, "-o", "x" * 300 + ".png")
+    assert "it exists" in refused(7, *DRAW, "--grid", "file")
+
+
+def test_full_disk(refused: Refused) -> None:
+    assert "No space left" in refused(7, *DRAW, "-q", "-o", "/dev/full")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    assert "File too large" in refused(7, *DRAW, "-q", "-o", "x.png", preexec_fn=limit)
+
+
+def test_closed_standard_output(cli: Cli, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        result = cli(*DRAW, "-q", capture_output=False, stdout=full, stderr=-1)
+    assert result.returncode == 7 and "standard output" in result.stderr
+
+
+def test_missing_device(refused: Refused) -> None:
+    assert "device cuda:63 is not there" in refused(5, *DRAW, "--device", "cuda:63")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no valid JSON"),
+        ("{}", "format is missing"),
+        ('{"format": "other", "schema": 1, "pictures": []}', "format"),
+        ('{"format": "lamplighter codes", "schema": 2, "pictures": []}', "schema"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": []}', "pictures"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 2, "codes": [1]}]}', "1 indices, expected 2"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [-1]}]}', "-1"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [40]}]}', "got id 40"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 0, "columns": 1, "codes": []}]}', "rows"),
+        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": ["a"]}]}', "integers"),
+    ],
+)  # fmt: skip
+def test_code_files(refused: Refused, tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "codes.json").write_text(content)
+    assert words in refused(3, "decode", "codes.json", "-o", "x.png")
+
+
+def test_code_file_of_another_family_of_parameters(cli: Cli, tmp_path: Path) -> None:
+    picture = {"rows": 1, "columns": 1, "codes": [1], "parameters": {"prompt": 3}}
+    file = {"format": "lamplighter codes", "schema": 1, "pictures": [picture]}
+    (tmp_path / "codes.json").write_text(json.dumps(file))
+    result = cli("decode", "codes.json", "-o", "x.png")
+    assert result.returncode == 3 and result.stderr.count("\n") == 1, result.stderr

@@ -1,0 +1,219 @@
+"""inspect, check, bench and devices; bundles that are partial, missing or broken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import Cli, Refused
+
+
+@pytest.fixture
+def copy(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle to break."""
+    folder = tmp_path_factory.mktemp("copy") / "bundle"
+    shutil.copytree(tiny_bundle, folder)
+    return folder
+
+
+def edit_manifest(folder: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def replace_file(folder: Path, name: str, content: bytes) -> None:
+    """Puts other content into a bundle, with a manifest that agrees."""
+    (folder / name).write_bytes(content)
+    entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
+
+
+def remove_module(folder: Path, *names: str) -> None:
+    def change(manifest: dict) -> None:  # type: ignore[type-arg]
+        for name in names:
+            manifest["files"].pop(manifest["modules"].pop(name)["file"])
+        records = manifest["golden"]["records"]
+        manifest["golden"]["records"] = [r for r in records if r["module"] not in names]
+        if "image_decoder" in names:
+            manifest.pop("decoder")
+        if "target" in names:
+            manifest.pop("target")
+
+    edit_manifest(folder, change)
+
+
+def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
+    text = cli("inspect", tiny_bundle, model=None).stdout
+    for words in ("llamagen-t2i", "32x32 (4x4 tokens)", "target.pt, float32", "methods", "top-k"):
+        assert words in text
+    report = json.loads(cli("inspect", "--json").stdout)
+    assert report["methods"] == ["ar"] and report["missing_for_generation"] == []
+    assert report["manifest"] == json.loads((tiny_bundle / "manifest.json").read_text())
+
+
+def test_check(cli: Cli, tiny_bundle: Path) -> None:
+    result = cli("check", tiny_bundle, model=None)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("checksums: ") and len(lines) == 4
+    for line, module in zip(lines[1:], ("image_decoder", "target", "text_encoder"), strict=True):
+        assert line.startswith(f"{module}: ok, ") and "max |difference|" in line
+
+
+def test_check_of_the_shipped_bundle(cli: Cli, bundle: Path) -> None:
+    result = cli("check", bundle, model=None)
+    assert result.returncode == 0, result.stderr
+
+
+def test_check_finds_other_results(cli: Cli, copy: Path) -> None:
+    def change(manifest: dict) -> None:  # type: ignore[type-arg]
+        for record in manifest["golden"]["records"]:
+            if record["method"] == "logits":
+                record["tolerance"] = 0 if record["tolerance"] == 0 else 1e-300
+                record["outputs"] = record["inputs"]  # other numbers of another shape
+
+    edit_manifest(copy, change)
+    result = cli("check", copy)
+    assert result.returncode == 4
+    assert "target: FAILED" in result.stdout and "text_encoder: ok" in result.stdout
+    assert (
+        result.stderr.count("\n") == 1 and "differ from the recorded ones: target" in result.stderr
+    )
+
+
+def test_partial_bundles(cli: Cli, refused: Refused, copy: Path, tmp_path: Path) -> None:
+    assert cli("generate", "-p", "a", "--save-codes", "codes.json").returncode == 0
+    remove_module(copy, "image_decoder")
+    assert "image_decoder" in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
+    assert "image_decoder" in refused(4, "decode", "codes.json", "-o", "x.png", model=copy)
+    assert "missing for generate  image_decoder" in cli("inspect", copy).stdout
+    assert cli("check", copy).returncode == 0
+
+
+def test_decoder_alone_decodes(cli: Cli, refused: Refused, copy: Path, tmp_path: Path) -> None:
+    assert cli("generate", "-p", "a", "-o", "a.png", "--save-codes", "codes.json").returncode == 0
+    remove_module(copy, "target", "text_encoder")
+    assert "lacks" in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
+    result = cli("decode", "codes.json", "-o", "b.png", model=copy)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert cli("check", copy).returncode == 0
+
+
+def test_missing_bundles(refused: Refused, tmp_path: Path) -> None:
+    assert "manifest.json" in refused(4, "generate", "-p", "a", model=tmp_path)
+    assert "none" in refused(4, "inspect", "none")
+    assert "none" in refused(4, "check", "none")
+
+
+def test_missing_and_damaged_files(refused: Refused, copy: Path) -> None:
+    content = (copy / "target.pt").read_bytes()
+    flipped = bytearray(content)
+    flipped[len(flipped) // 2] ^= 1
+    (copy / "target.pt").write_bytes(flipped)
+    for command in (("generate", "-p", "a", "-o", "x.png"), ("inspect",), ("check",)):
+        assert "target.pt" in refused(4, *command, model=copy)
+    (copy / "target.pt").write_bytes(content[:-1])
+    assert "target.pt" in refused(4, "inspect", "--skip-checksums", model=copy)
+    (copy / "target.pt").unlink()
+    assert "target.pt" in refused(4, "check", model=copy)
+
+
+@pytest.mark.parametrize(
+    "name", ["target.pt", "text_encoder.pt", "image_decoder.pt", "spiece.model"]
+)
+def test_files_of_another_kind(refused: Refused, copy: Path, name: str) -> None:
+    for content in (b"", b"<html>not found</html>", b"PK\x03\x04 and no more"):
+        replace_file(copy, name, content)
+        assert name in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
+
+
+def test_archives_truncated_anywhere(refused: Refused, copy: Path) -> None:
+    content = (copy / "target.pt").read_bytes()
+    for cut in range(64):
+        replace_file(copy, "target.pt", content[: len(content) * cut // 64])
+        assert "target" in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
+
+
+def test_archives_with_flipped_bytes(cli: Cli, copy: Path, tmp_path: Path) -> None:
+    content = (copy / "target.pt").read_bytes()
+    for number in range(16):
+        flipped = bytearray(content)
+        flipped[(len(flipped) - 1) * number // 15] ^= 0xFF
+        replace_file(copy, "target.pt", bytes(flipped))
+        result = cli("generate", "-p", "a", "-o", f"{number}.png", "-q", model=copy)
+        # Names and padding of an archive carry no checksum, so some flips change nothing that is read.
+        assert result.returncode in (0, 4), (number, result.returncode, result.stderr)
+        assert result.stderr.count("\n") == (1 if result.returncode else 0)
+
+
+def test_manifests_truncated_anywhere(refused: Refused, copy: Path) -> None:
+    content = (copy / "manifest.json").read_bytes().rstrip()
+    for cut in range(64):
+        (copy / "manifest.json").write_bytes(content[: len(content) * cut // 64])
+        assert "manifest.json" in refused(4, "inspect", model=copy)
+
+
+def test_manifest_that_leads_outside(refused: Refused, copy: Path) -> None:
+    outside = copy.parent / "outside.pt"
+    outside.write_bytes((copy / "target.pt").read_bytes())
+
+    def change(manifest: dict) -> None:  # type: ignore[type-arg]
+        manifest["files"]["../outside.pt"] = manifest["files"].pop("target.pt")
+        manifest["modules"]["target"]["file"] = "../outside.pt"
+
+    edit_manifest(copy, change)
+    assert "outside.pt" in refused(4, "inspect", model=copy)
+
+
+def test_bench(cli: Cli, tmp_path: Path) -> None:
+    result = cli(
+        "bench", "--repeats", 2, "-b", 2, "--batch-size", 2, "--export-json", "b.json", "-q"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[1].startswith("ar ")
+    report = json.loads((tmp_path / "b.json").read_text())
+    assert len(report["samples"]) == 4
+    assert {sample["tokens"] for sample in report["samples"]} == {16}
+    (method,) = report["methods"]
+    assert method["tokens_per_pass"] == 1 and method["tokens_per_second"]["p50"] > 0
+    assert method["token_ms"]["min"] <= method["token_ms"]["p50"] <= method["token_ms"]["max"]
+    assert (
+        json.loads(cli("bench", "--repeats", 1, "--json", "-q").stdout)["methods"][0]["samples"]
+        == 1
+    )
+
+
+def test_devices(cli: Cli) -> None:
+    assert cli("devices").stdout.startswith("cpu: ")
+    first = json.loads(cli("devices", "--json").stdout)[0]
+    assert first["device"] == "cpu" and first["threads"] >= 1
+
+
+def test_help_and_version(cli: Cli) -> None:
+    assert cli("--version").stdout.startswith("lamplighter 0.")
+    for command in (
+        (),
+        ("generate",),
+        ("decode",),
+        ("inspect",),
+        ("check",),
+        ("bench",),
+        ("devices",),
+    ):
+        result = cli(*command, "--help")
+        assert result.returncode == 0 and "Usage" in result.stdout and result.stderr == ""
+
+
+def test_model_is_found_beside_the_program(cli: Cli, demo_bundle: Path) -> None:
+    result = cli("inspect", "--json", model=None)
+    if (demo_bundle / "manifest.json").is_file():
+        assert Path(json.loads(result.stdout)["directory"]).resolve() == demo_bundle
+    else:
+        assert result.returncode == 4 and "--model" in result.stderr

@@ -1,0 +1,265 @@
+"""Drawing pictures from the command line: outputs, seeds, batches, metadata."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.e2e.support import SIDE, Cli
+
+
+def pixels(path: Path) -> bytes:
+    with Image.open(path) as image:
+        return image.convert("RGB").tobytes()
+
+
+def test_draws_a_picture(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    result = cli("generate", "-p", "a red boat on the sea", "-o", "boat.png", model=bundle)
+    assert (result.returncode, result.stdout) == (0, "boat.png\n"), result.stderr
+    grid = json.loads((bundle / "manifest.json").read_text())["grids"][0]
+    with Image.open(tmp_path / "boat.png") as image:
+        assert (image.format, image.mode) == ("PNG", "RGB")
+        assert image.size == (grid["width"], grid["height"])
+    assert [path.name for path in tmp_path.iterdir()] == ["boat.png"]
+
+
+def test_equal_runs_give_equal_bytes(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        assert cli("generate", "-p", "a tree", "-s", 7, "-o", name, model=bundle).returncode == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_batch_size_and_threads_change_nothing(
+    cli: Cli, bundle: Path, tmp_path: Path, dtype: str
+) -> None:
+    for size, threads in ((1, 1), (4, 1), (3, 2)):
+        done = cli(
+            "generate", "-p", "a tree", "-p", "a white house in the snow", "-b", 2, "-o", f"{size}/",
+            "--batch-size", size, "--threads", threads, "--dtype", dtype, model=bundle,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    for number in range(4):
+        first = (tmp_path / f"1/000{number}.png").read_bytes()
+        assert (tmp_path / f"4/000{number}.png").read_bytes() == first
+        assert (tmp_path / f"3/000{number}.png").read_bytes() == first
+
+
+def test_picture_i_draws_with_seed_plus_i(cli: Cli, tmp_path: Path) -> None:
+    assert (
+        cli(
+            "generate", "-p", "a", "-p", "b", "-b", 2, "-s", 5, "-o", "{index}-{seed}.png"
+        ).returncode
+        == 0
+    )
+    assert {p.name for p in tmp_path.iterdir()} == {"0-5.png", "1-6.png", "2-7.png", "3-8.png"}
+    assert cli("generate", "-p", "b", "-s", 8, "-o", "alone.png").returncode == 0
+    assert (tmp_path / "alone.png").read_bytes() == (tmp_path / "3-8.png").read_bytes()
+
+
+def test_seeds_wrap_at_64_bits(cli: Cli, tmp_path: Path) -> None:
+    assert cli("generate", "-p", "a", "-b", 2, "-s", 2**64 - 1, "-o", "{seed}.png").returncode == 0
+    assert {p.name for p in tmp_path.iterdir()} == {f"{2**64 - 1}.png", "0.png"}
+
+
+def test_random_seed_is_printed_and_differs(cli: Cli, tmp_path: Path) -> None:
+    seeds = set()
+    for number in range(3):
+        result = cli("generate", "-p", "a", "-s", -1, "-o", f"{number}.png")
+        assert result.returncode == 0
+        first = result.stderr.splitlines()[0].split()
+        assert first[0] == "seed"
+        with Image.open(tmp_path / f"{number}.png") as image:
+            assert json.loads(image.text["lamplighter"])["seed"] == int(first[1])
+        seeds.add(first[1])
+    assert len(seeds) > 1
+
+
+def test_output_patterns(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for pattern, names in {
+        "x-%04d.png": ["x-0000.png", "x-0001.png"],
+        "%d%%.png": ["0%.png", "1%.png"],
+        "%3d.png": ["  0.png", "  1.png"],
+        "100%.png": ["100%-0000.png", "100%-0001.png"],
+        "plain.png": ["plain-0000.png", "plain-0001.png"],
+        "there": ["there/0000.png", "there/0001.png"],
+        "new/deep/": ["new/deep/0000.png", "new/deep/0001.png"],
+    }.items():
+        result = cli("generate", "-p", "a", "-b", 2, "-o", pattern)
+        assert result.stdout.splitlines() == names, result.stderr
+        assert all((tmp_path / name).is_file() for name in names)
+
+
+def test_default_output_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:
+    assert cli("generate", "-p", "a").stdout == "output.png\n"
+    before = (tmp_path / "output.png").read_bytes()
+    refused = cli("generate", "-p", "b", "-s", 1)
+    assert refused.returncode == 7 and "--overwrite" in refused.stderr
+    assert (tmp_path / "output.png").read_bytes() == before
+    assert cli("generate", "-p", "b", "-s", 1, "--overwrite").returncode == 0
+    assert (tmp_path / "output.png").read_bytes() != before
+
+
+def test_prompt_file_with_lines_and_fields(cli: Cli, tmp_path: Path) -> None:
+    lines = [
+        "\ufeffa plain line\r",
+        "   ",
+        json.dumps({"prompt": "fields", "seed": 9, "output": "own.png", "temperature": 0.5,
+                    "cfg_scale": 2, "top_k": 5, "top_p": 0.75, "cfg_interval": 3,
+                    "width": SIDE, "height": SIDE}),
+        "né à 猫",
+    ]  # fmt: skip
+    (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
+    result = cli("generate", "--prompt-file", "prompts.txt", "-o", "p%d.png", "--json")
+    assert result.returncode == 0, result.stderr
+    first, second, third = map(json.loads, result.stdout.splitlines())
+    assert (first["prompt"], first["output"], first["seed"]) == ("a plain line", "p0.png", 42)
+    assert (second["output"], second["seed"], second["temperature"]) == ("own.png", 9, 0.5)
+    assert (second["cfg_scale"], second["top_k"], second["top_p"]) == (2, 5, 0.75)
+    assert second["cfg_interval"] == 3
+    assert (third["prompt"], third["output"], third["seed"]) == ("né à 猫", "p2.png", 44)
+
+
+def test_prompts_from_standard_input(cli: Cli, tmp_path: Path) -> None:
+    result = cli("generate", "--prompt-file", "-", "-o", "%d.png", input="one\ntwo")
+    assert result.stdout.splitlines() == ["0.png", "1.png"], result.stderr
+
+
+@pytest.mark.parametrize(
+    "prompt", ["-x --y", "[a, b]", "%s {seed}", "a\nb\tc", "</s> <extra_id_3>", "=", "ﬁ 猫 😀"]
+)
+def test_any_text_is_a_prompt(cli: Cli, tmp_path: Path, prompt: str) -> None:
+    result = cli("generate", "-p", prompt, "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["prompt"] == prompt
+    with Image.open(tmp_path / "output.png") as image:
+        assert json.loads(image.text["lamplighter"])["prompt"] == prompt
+        assert image.text["parameters"].startswith(prompt + "\nSteps: 16, Sampler: ar, CFG scale: ")
+
+
+def test_metadata(cli: Cli, tmp_path: Path) -> None:
+    flags = (
+        "--temperature",
+        0.9,
+        "--top-k",
+        7,
+        "--top-p",
+        0.95,
+        "--cfg-scale",
+        3,
+        "--dtype",
+        "fp32",
+    )
+    assert cli("generate", "-p", "a cat", *flags, "-o", "a.png").returncode == 0
+    with Image.open(tmp_path / "a.png") as image:
+        fields = json.loads(image.text["lamplighter"])
+        assert set(image.text) == {"parameters", "lamplighter"}
+        text = image.text["parameters"]
+    assert fields["temperature"] == 0.9 and fields["top_p"] == 0.95 and fields["cfg_scale"] == 3
+    assert (fields["top_k"], fields["tokens"], fields["target_passes"]) == (7, 16, 16)
+    assert (fields["device"], fields["dtype"], fields["method"]) == ("cpu", "fp32", "ar")
+    assert text.split("\n")[1] == (
+        f"Steps: 16, Sampler: ar, CFG scale: 3.0, Seed: 42, Size: {SIDE}x{SIDE}, Model: bundle, "
+        f"Temperature: 0.9, Top-k: 7, Top-p: 0.95, Version: lamplighter {fields['version']}"
+    )
+    assert cli("generate", "-p", "a cat", *flags, "-o", "b.png", "--no-metadata").returncode == 0
+    with Image.open(tmp_path / "b.png") as image:
+        assert not image.text
+    assert pixels(tmp_path / "a.png") == pixels(tmp_path / "b.png")
+
+
+def test_parameters_of_a_picture_draw_it_again(cli: Cli, tmp_path: Path) -> None:
+    given = ("-p", "a \u201ccat\u201d", "-s", 99, "--temperature", 0.7, "--top-k", 9)
+    assert cli("generate", *given, "-o", "a.png").returncode == 0
+    assert cli("generate", "--params-from", "a.png", "-o", "b.png").returncode == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    changed = cli(
+        "generate", "--params-from", "a.png", "-s", 98, "--top-k", 8, "-o", "c.png", "--json"
+    )
+    fields = json.loads(changed.stdout)
+    assert (fields["seed"], fields["top_k"], fields["temperature"]) == (98, 8, 0.7)
+    assert fields["prompt"] == "a \u201ccat\u201d"
+
+
+def test_config_file_gives_flags(cli: Cli, tmp_path: Path) -> None:
+    config = {
+        "cfg_scale": 2.5,
+        "top-k": 3,
+        "prompt": ["from", "file"],
+        "seed": 4,
+        "no_metadata": True,
+    }
+    (tmp_path / "c.json").write_text(json.dumps(config))
+    result = cli("generate", "--config", "c.json", "-s", 5, "-o", "%d.png", "--json")
+    assert result.returncode == 0, result.stderr
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["prompt"], second["prompt"]) == ("from", "file")
+    assert (first["seed"], first["cfg_scale"], first["top_k"]) == (5, 2.5, 3)
+    with Image.open(tmp_path / "0.png") as image:
+        assert not image.text
+
+
+def test_codes_and_contact_sheet(cli: Cli, tmp_path: Path) -> None:
+    result = cli("generate", "-p", "a", "-b", 3, "-o", "%d.png", "--save-codes", "codes.json",
+                 "--grid", "sheet.png")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.size == (2 * SIDE + 2, 2 * SIDE + 2)
+        box = (SIDE + 2, 0, 2 * SIDE + 2, SIDE)
+        assert sheet.crop(box).tobytes() == pixels(tmp_path / "1.png")
+        assert sheet.getpixel((2 * SIDE, 2 * SIDE)) == (255, 255, 255)
+    pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+    assert [len(picture["codes"]) for picture in pictures] == [16, 16, 16]
+    decoded = cli("decode", "codes.json", "-o", "again-%d.png")
+    assert decoded.stdout.splitlines() == [f"again-{i}.png" for i in range(3)], decoded.stderr
+    for number in range(3):
+        assert (tmp_path / f"{number}.png").read_bytes() == (
+            tmp_path / f"again-{number}.png"
+        ).read_bytes()
+
+
+def test_greedy_draws_do_not_depend_on_the_seed(cli: Cli, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        assert (
+            cli(
+                "generate", "-p", "a", "--temperature", 0, "-s", seed, "-o", f"{seed}.png"
+            ).returncode
+            == 0
+        )
+    assert pixels(tmp_path / "1.png") == pixels(tmp_path / "2.png")
+
+
+def test_classes(cli: Cli, class_bundle: Path, tmp_path: Path) -> None:
+    result = cli("generate", "--class", 3, "--json", model=class_bundle)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["class"] == 3
+    with Image.open(tmp_path / "output.png") as image:
+        assert image.text["parameters"].startswith("class 3\n")
+    (tmp_path / "c.jsonl").write_text('{"class": 1}\n{"class": 2}\n')
+    lines = cli(
+        "generate", "--prompt-file", "c.jsonl", "-o", "%d.png", "--json", model=class_bundle
+    )
+    assert [json.loads(line)["class"] for line in lines.stdout.splitlines()] == [1, 2]
+
+
+def test_quiet_says_nothing_and_verbose_says_more(cli: Cli) -> None:
+    quiet = cli("generate", "-p", "a", "-q")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "output.png\n", "")
+    plain = cli("generate", "-p", "a", "--overwrite")
+    assert len(plain.stderr.splitlines()) == 1 and "\r" not in plain.stderr
+    verbose = cli("generate", "-p", "a", "--overwrite", "-v")
+    assert "prefill" in verbose.stderr and "bf16" in verbose.stderr or "fp32" in verbose.stderr
+
+
+def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "target.png").write_bytes(b"old")
+    (tmp_path / "link.png").symlink_to("target.png")
+    assert cli("generate", "-p", "a", "-o", "link.png", "--overwrite").returncode == 0
+    assert (tmp_path / "link.png").is_symlink()
+    assert (tmp_path / "target.png").read_bytes().startswith(b"\x89PNG")
+    assert cli("generate", "-p", "a", "-o", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()

@@ -1,0 +1,78 @@
+"""Signals and terminals."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+PICTURES = 100_000
+
+
+def start(
+    lamplighter: Path, bundle: Path, folder: Path, **options: object
+) -> subprocess.Popen[str]:
+    command = [lamplighter, "generate", "-m", bundle, "-p", "a", "-b", PICTURES, "-o", "%05d.png"]
+    return subprocess.Popen(  # type: ignore[call-overload]
+        [str(part) for part in command], cwd=folder, stdout=subprocess.PIPE, text=True, **options
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_cleanly(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    process = start(lamplighter, tiny_bundle, tmp_path, stderr=subprocess.PIPE)
+    assert process.stdout and process.stderr
+    printed = [process.stdout.readline().strip() for _ in range(2)]
+    process.send_signal(number)
+    rest, words = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert words.splitlines()[-1] == "lamplighter: error: stopped"
+    printed += rest.split()
+    assert 2 <= len(printed) < PICTURES
+    # Every picture that was announced is there in full, and nothing else is.
+    assert sorted(printed) == sorted(path.name for path in tmp_path.iterdir())
+    assert all((tmp_path / name).read_bytes()[-8:-4] == b"IEND" for name in printed)
+
+
+def test_signal_while_loading_ends_at_once(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    process = start(
+        lamplighter, tiny_bundle, tmp_path, stderr=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    # Before the program has set its handlers, the system's own ends it.
+    assert process.returncode in (130, -signal.SIGINT)
+
+
+def test_bar_on_a_terminal(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [str(lamplighter), "generate", "-m", str(tiny_bundle), "-p", "a"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=follower, env=environment
+    )
+    os.close(follower)
+    shown = b""
+    while select.select([leader], [], [], 60)[0]:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    assert process.wait(timeout=60) == 0
+    assert b"16/16 tokens" in shown and b"tokens/s" in shown and b"\r\x1b[K" in shown
+    assert shown.rstrip().endswith(b"s") and b"output.png" in shown
