@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/attend_scores.h"
 #include "kernels/simd_exp.h"
@@ -8,10 +9,42 @@
 namespace lamplighter {
 namespace {
 
+// Calls step.template run<N>(first) over [0, count) in near-equal steps of at most Most.
+template <int Most, typename Step>
+void in_even_steps(int64_t count, const Step& step) {
+  int64_t steps = (count + Most - 1) / Most;
+  for (int64_t i = 0; i < count; --steps) {
+    const int64_t n = (count - i + steps - 1) / steps;
+    if constexpr (Most >= 4) {
+      if (n == 4) step.template run<4>(i);
+      if (n == 3) step.template run<3>(i);
+    }
+    if (n == 2) step.template run<2>(i);
+    if (n == 1) step.template run<1>(i);
+    i += n;
+  }
+}
+
+// bf16 weights and values where V multiplies pairs of rows, fp32 weights elsewhere.
+template <typename V, typename T>
+constexpr bool joins_rows() {
+  return V::kJoinsRows && sizeof(T) == 2;
+}
+
+// Weights of query i in place of its scores: float [j], or bf16 at [j ^ 1] when rows are joined.
+template <typename V, typename T>
+auto weights(const Queries<T>& q, int64_t i) {
+  if constexpr (joins_rows<V, T>()) {
+    return reinterpret_cast<uint16_t*>(q.scores(i));
+  } else {
+    return q.scores(i);
+  }
+}
+
 // Scores -> exp(score - maximum) over the visible keys of query i, 0 elsewhere up to q.end.
 template <typename V, typename T>
 void weigh(const Queries<T>& q, int64_t i) {
-  float* scores = q.scratch.scores + i * q.scratch.stride;
+  float* scores = q.scores(i);
   const int64_t end = visible_end(q, i);
   if (q.args->tree_mask != nullptr) {
     const uint64_t* mask = q.mask(i);
@@ -25,48 +58,91 @@ void weigh(const Queries<T>& q, int64_t i) {
   auto most = hidden;
   for (int64_t j = 0; j < padded; j += V::kLanes) most = V::max(most, V::load(scores + j));
   const auto maximum = V::set(V::largest(most));
+  auto* out = weights<V>(q, i);
   for (int64_t j = 0; j < padded; j += V::kLanes) {
     const auto s = V::load(scores + j);
-    V::store(scores + j, V::keep_above(vector_exp<V>(V::sub(s, maximum)), s, hidden));
+    const auto w = V::keep_above(vector_exp<V>(V::sub(s, maximum)), s, hidden);
+    if constexpr (joins_rows<V, T>()) {
+      V::store_swapped(out + j, w);  // stays behind the scores still to be read
+    } else {
+      V::store(out + j, w);
+    }
   }
-  for (int64_t j = padded; j < q.end; ++j) scores[j] = 0.0F;
+  for (int64_t j = padded; j < q.end + q.end % 2; ++j) out[j] = 0;
 }
 
-// Adds key j to N queries: weight sums and N x vectors of weighted values.
+// Running sums of N queries over K vectors of words of the values, in fp32.
 template <typename V, typename T, int N, int K>
 struct ValueSums {
   static constexpr int kParts = static_cast<int>(sizeof(uint32_t) / sizeof(T));
   typename V::F value[N][K][kParts];
   typename V::F weight[N];
 
-  template <bool kSkip>
-  void add(const T* v, int64_t tail, const float* weights, int64_t stride) {
-    typename V::F x[K][kParts];
+  // One key of value row `v`. kSkip: leave out queries that do not see it (weight 0).
+  template <bool kSkip, typename Load, typename Weight>
+  void add(const T* v, const Load& load, const Weight* weights, int64_t stride) {
+    typename V::W x[K][kParts];
+#pragma GCC unroll 16
     for (int k = 0; k < K; ++k) {
-      const T* p = v + k * V::kLanes * kParts;
-      const auto words = tail > 0 ? V::load_words(p, tail) : V::load_words(p);
-      if constexpr (kParts == 1) {
-        x[k][0] = V::as_floats(words);
+      const typename V::W words = load(v, k);
+      if constexpr (joins_rows<V, T>()) {
+        x[k][0] = V::join_low(words, V::set_word(0));
+        x[k][1] = V::join_high(words, V::set_word(0));
+      } else if constexpr (kParts == 2) {
+        x[k][0] = V::as_words(V::even(words));
+        x[k][1] = V::as_words(V::odd(words));
       } else {
-        x[k][0] = V::even(words);
-        x[k][1] = V::odd(words);
+        x[k][0] = words;
       }
     }
+#pragma GCC unroll 16
     for (int i = 0; i < N; ++i) {
-      const float one = weights[i * stride];
-      if (kSkip && one == 0.0F) continue;
-      const auto w = V::set(one);
-      weight[i] = V::add(weight[i], w);
-      for (int k = 0; k < K; ++k) {
-        for (int part = 0; part < kParts; ++part)
-          value[i][k][part] = V::fma(w, x[k][part], value[i][k][part]);
+      const Weight w = weights[i * stride];
+      if (kSkip && w == 0) continue;
+      if constexpr (joins_rows<V, T>()) {
+        add_to(i, x, V::set_word(static_cast<uint32_t>(w) << 16), V::set_word(kOnes), T{});
+      } else {
+        add_to(i, x, V::as_words(V::set(w)), V::as_words(V::set(1.0F)), 0.0F);
       }
+    }
+  }
+
+  // Two keys in a row that all N queries see; the bits of two add().
+  template <typename Load>
+  void add_pair(const T* v, int64_t size, const Load& load, const uint16_t* weights, int64_t stride) {
+    typename V::W x[K][kParts];
+#pragma GCC unroll 16
+    for (int k = 0; k < K; ++k) {
+      const typename V::W first = load(v, k);
+      const typename V::W second = load(v + size, k);
+      x[k][0] = V::join_low(first, second);
+      x[k][1] = V::join_high(first, second);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) {
+      uint32_t both;
+      std::memcpy(&both, weights + i * stride, sizeof(both));
+      add_to(i, x, V::set_word(both), V::set_word(kOnes), T{});
+    }
+  }
+
+ private:
+  static constexpr uint32_t kOnes = 0x3f803f80U;  // a pair of bf16 ones
+
+  template <typename Kind>
+  void add_to(int i, const typename V::W (&x)[K][kParts], typename V::W w, typename V::W one, Kind kind) {
+    weight[i] = V::dot(weight[i], w, one, kind);
+#pragma GCC unroll 16
+    for (int k = 0; k < K; ++k) {
+#pragma GCC unroll 16
+      for (int part = 0; part < kParts; ++part)
+        value[i][k][part] = V::dot(value[i][k][part], w, x[k][part], kind);
     }
   }
 };
 
 // Output of N queries for K vectors of words (tail > 0: K = 1 and only `tail` lanes) from feature d on.
-template <typename V, typename T, int K>
+template <typename V, typename T, int K, bool kTail>
 struct ValueStep {
   const Queries<T>& q;
   int64_t d;
@@ -74,34 +150,50 @@ struct ValueStep {
 
   template <int N>
   void run(int64_t query) const {
-    const AttendArgs& args = *q.args;
-    const int64_t size = args.head_dim;
-    const int64_t stride = q.scratch.stride;
-    const float* weights = q.scratch.scores + query * stride;
+    const int64_t size = q.args->head_dim;
+    const auto* w = weights<V>(q, query);
+    const int64_t stride = weights<V>(q, query + 1) - w;
+    const int64_t lanes = tail;
+    const auto load = [lanes](const T* v, int k) {
+      const T* p = v + k * V::kLanes * static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
+      return kTail ? V::load_words(p, lanes) : V::load_words(p);
+    };
     ValueSums<V, T, N, K> sums{};
     // All N see the prefix; of causal rows also what the first of them sees.
-    const int64_t common = args.tree_mask == nullptr ? visible_end(q, query) : q.length;
-    const int64_t end = args.tree_mask == nullptr ? visible_end(q, query + N - 1) : q.end;
-    for (int64_t j = 0; j < common; ++j)
-      sums.template add<false>(q.values + j * size + d, tail, weights + j, stride);
-    for (int64_t j = common; j < end; ++j)
-      sums.template add<true>(q.values + j * size + d, tail, weights + j, stride);
+    const bool causal = q.args->tree_mask == nullptr;
+    const int64_t common = causal ? visible_end(q, query) : q.length;
+    const int64_t end = causal ? visible_end(q, query + N - 1) : q.end;
+    const T* v = q.values + d;
+    int64_t j = 0;
+    if constexpr (joins_rows<V, T>()) {
+      for (; j + 1 < common; j += 2) sums.add_pair(v + j * size, size, load, w + j, stride);
+      for (; j < end; ++j) sums.template add<true>(v + j * size, load, w + (j ^ 1), stride);
+    } else {
+      for (; j < common; ++j) sums.template add<false>(v + j * size, load, w + j, stride);
+      for (; j < end; ++j) sums.template add<true>(v + j * size, load, w + j, stride);
+    }
+#pragma GCC unroll 16
     for (int i = 0; i < N; ++i) {
-      T* out = static_cast<T*>(args.out) + (q.sequence * args.rows + q.row(query + i)) * args.heads * size +
-               q.head(query + i) * size + d;
       const auto inverse = V::div(V::set(1.0F), sums.weight[i]);
-      for (int k = 0; k < K; ++k) write(out + k * V::kLanes * sums.kParts, sums.value[i][k], inverse);
+#pragma GCC unroll 16
+      for (int k = 0; k < K; ++k) write(query + i, k, sums.value[i][k], inverse);
     }
   }
 
-  void write(T* out, const typename V::F* value, typename V::F inverse) const {
+  void write(int64_t query, int k, const typename V::F* value, typename V::F inverse) const {
+    const AttendArgs& args = *q.args;
+    const int64_t row = q.sequence * args.rows + q.row(query);
+    T* out = static_cast<T*>(args.out) + (row * args.heads + q.head(query)) * args.head_dim + d +
+             k * V::kLanes * static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
     typename V::W words;
-    if constexpr (sizeof(T) == 4) {
-      words = V::as_words(V::mul(value[0], inverse));
-    } else {
+    if constexpr (joins_rows<V, T>()) {
+      words = V::unjoin(V::mul(value[0], inverse), V::mul(value[1], inverse));
+    } else if constexpr (sizeof(T) == 2) {
       words = V::pairs(V::mul(value[0], inverse), V::mul(value[1], inverse));
+    } else {
+      words = V::as_words(V::mul(value[0], inverse));
     }
-    tail > 0 ? V::store_words(out, words, tail) : V::store_words(out, words);
+    kTail ? V::store_words(out, words, tail) : V::store_words(out, words);
   }
 };
 
@@ -113,13 +205,14 @@ void sum_values(const Queries<T>& q) {
   const int64_t size = q.args->head_dim;
   int64_t d = 0;
   for (; d + kMost * kVector <= size; d += kMost * kVector) {
-    in_even_steps<V::kQueries>(q.count, ValueStep<V, T, kMost>{q, d, 0});
+    in_even_steps<V::kQueries>(q.count, ValueStep<V, T, kMost, false>{q, d, 0});
   }
-  for (; d + kVector <= size; d += kVector) in_even_steps<V::kQueries>(q.count, ValueStep<V, T, 1>{q, d, 0});
+  for (; d + kVector <= size; d += kVector)
+    in_even_steps<V::kQueries>(q.count, ValueStep<V, T, 1, false>{q, d, 0});
   if (d < size) {
     const int64_t words =
         (size - d) * static_cast<int64_t>(sizeof(T)) / static_cast<int64_t>(sizeof(uint32_t));
-    in_even_steps<V::kQueries>(q.count, ValueStep<V, T, 1>{q, d, words});
+    in_even_steps<V::kQueries>(q.count, ValueStep<V, T, 1, true>{q, d, words});
   }
 }
 

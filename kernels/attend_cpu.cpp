@@ -14,8 +14,7 @@
 namespace lamplighter {
 
 size_t attend_scratch_bytes(const AttendArgs& args) {
-  const int64_t rows_of_queries = kQueryBlock * args.head_dim + kKeyBlock * args.head_dim;
-  return static_cast<size_t>(rows_of_queries + kQueryBlock * score_stride(args)) * sizeof(float);
+  return static_cast<size_t>(kQueryBlock * (args.head_dim + score_stride(args))) * sizeof(float);
 }
 
 namespace {

@@ -10,13 +10,12 @@ namespace lamplighter {
 namespace {
 
 constexpr int64_t kQueryBlock = 32;  // queries that share one pass over the keys and values
-constexpr int64_t kKeyBlock = 64;    // keys turned at a time; a multiple of every vector length
+constexpr int64_t kMostLanes = 16;   // of any vector vocabulary
 
 // Working memory of one thread.
 struct AttendScratch {
-  float* queries;  // [kQueryBlock][head_dim] words
-  uint32_t* keys;  // [head_dim][kKeyBlock] words
-  float* scores;   // [kQueryBlock][stride]
+  void* queries;  // [kQueryBlock][head_dim] of the operator's dtype
+  float* scores;  // [kQueryBlock][stride]
   int64_t stride;
 };
 
@@ -29,14 +28,14 @@ inline int64_t most_keys(const AttendArgs& args) {
 // Between the score rows of two queries: an odd number of cache lines, so that equal columns fall into
 // different sets of the cache.
 inline int64_t score_stride(const AttendArgs& args) {
-  return (most_keys(args) + kKeyBlock - 1) / kKeyBlock * kKeyBlock + 16;
+  const int64_t lines = (most_keys(args) + kMostLanes - 1) / kMostLanes;
+  return (lines + 1 - lines % 2) * kMostLanes;
 }
 
 inline AttendScratch split_scratch(const AttendArgs& args, void* scratch) {
   AttendScratch parts{};
-  parts.queries = static_cast<float*>(scratch);
-  parts.keys = reinterpret_cast<uint32_t*>(parts.queries + kQueryBlock * args.head_dim);
-  parts.scores = reinterpret_cast<float*>(parts.keys + kKeyBlock * args.head_dim);
+  parts.queries = scratch;
+  parts.scores = static_cast<float*>(scratch) + kQueryBlock * args.head_dim;
   parts.stride = score_stride(args);
   return parts;
 }

@@ -15,7 +15,7 @@ struct Avx2 {
   using W = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kQueries = 2;
-  static constexpr bool kPairDot = false;
+  static constexpr bool kJoinsRows = false;
 
   static __m256i first(int64_t n) {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -86,15 +86,35 @@ struct Avx2 {
     return _mm256_or_si256(rounded_high(even), _mm256_slli_epi32(rounded_high(odd), 16));
   }
 
+  static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
+  static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
+
   static F turn(F x, F cos_sin) {
     const F crossed = _mm256_mul_ps(_mm256_permute_ps(x, 0xb1), _mm256_movehdup_ps(cos_sin));
     return _mm256_addsub_ps(_mm256_mul_ps(x, _mm256_moveldup_ps(cos_sin)), crossed);
   }
 
-  static void transpose(W* r);
+  static F sums(const F* a) {
+    F half[4];  // of rows i and i + 4
+#pragma GCC unroll 16
+    for (int i = 0; i < 4; ++i) {
+      const F low = _mm256_blend_ps(a[i], a[i + 4], 0xf0);
+      half[i] = _mm256_add_ps(low, _mm256_permute2f128_ps(a[i], a[i + 4], 0x21));
+    }
+    F quarter[2];
+#pragma GCC unroll 16
+    for (int i = 0; i < 2; ++i) {
+      const F low = _mm256_blend_ps(half[2 * i], half[2 * i + 1], 0xcc);
+      quarter[i] = _mm256_add_ps(low, _mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0x4e));
+    }
+    return _mm256_add_ps(_mm256_shuffle_ps(quarter[0], quarter[1], 0x88),
+                         _mm256_shuffle_ps(quarter[0], quarter[1], 0xdd));
+  }
 
  private:
-  static F widen(__m128i a) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(a), 16)); }
+  static F widen(__m128i a) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(a), 16));
+  }
   // The bf16 nearest to each lane (ties to even, NaN kept) in the low half of the lane.
   static W rounded_high(F a) {
     const W bits = _mm256_castps_si256(a);
@@ -109,25 +129,6 @@ struct Avx2 {
     return _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   }
 };
-
-// 8 x 8 words: 4 x 4 tiles inside the halves, then the halves.
-inline void Avx2::transpose(W* r) {
-  W t[8];
-  for (int i = 0; i < 8; i += 4) {
-    const W a = _mm256_unpacklo_epi32(r[i], r[i + 1]);
-    const W b = _mm256_unpackhi_epi32(r[i], r[i + 1]);
-    const W c = _mm256_unpacklo_epi32(r[i + 2], r[i + 3]);
-    const W d = _mm256_unpackhi_epi32(r[i + 2], r[i + 3]);
-    t[i] = _mm256_unpacklo_epi64(a, c);
-    t[i + 1] = _mm256_unpackhi_epi64(a, c);
-    t[i + 2] = _mm256_unpacklo_epi64(b, d);
-    t[i + 3] = _mm256_unpackhi_epi64(b, d);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x20);
-    r[i + 4] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x31);
-  }
-}
 
 }  // namespace
 }  // namespace lamplighter

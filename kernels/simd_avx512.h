@@ -23,8 +23,8 @@ struct Avx512 {
   using F = __m512;
   using W = __m512i;
   static constexpr int kLanes = 16;
-  static constexpr int kQueries = 4;      // queries whose sums fit in registers beside the keys or values
-  static constexpr bool kPairDot = true;  // dot() multiplies bf16 pairs
+  static constexpr int kQueries = 4;        // queries whose sums fit in registers beside the keys or values
+  static constexpr bool kJoinsRows = true;  // has join_low() and its kin
 
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1U << n) - 1U); }
 
@@ -72,8 +72,24 @@ struct Avx512 {
     const __m512i high = _mm512_cvtepu16_epi32(narrow(odd));
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
   }
-  static F dot(F sum, W a, W b) {
+  // sum + products of the words of a and b, one after the other. For bf16 pairs the high half comes first,
+  // each product added with one rounding: two steps with a zero in one half give the bits of one step.
+  static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
+  static F dot(F sum, W a, W b, uint16_t) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+  // bf16 features of two rows -> pairs with `first` in the high half; unjoin() restores the order of the
+  // features.
+  static W join_low(W first, W second) { return _mm512_unpacklo_epi16(second, first); }
+  static W join_high(W first, W second) { return _mm512_unpackhi_epi16(second, first); }
+  static W unjoin(F low, F high) {
+    const W order = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    return _mm512_permutex2var_epi64(_mm512_castsi256_si512(narrow(low)), order,
+                                     _mm512_castsi256_si512(narrow(high)));
+  }
+  // bf16 with neighbours swapped: element i at p[i ^ 1].
+  static void store_swapped(uint16_t* p, F a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_rol_epi32(narrow(a), 16));
   }
 
   // Lanes (2i, 2i+1) hold x and (cos, sin): x0 cos - x1 sin, x1 cos + x0 sin, each product rounded.
@@ -83,37 +99,41 @@ struct Avx512 {
     return _mm512_fmaddsub_ps(straight, _mm512_set1_ps(1.0F), crossed);
   }
 
-  static void transpose(W* r);
+  // Lane i: the sum of a[i]'s lanes, in an order that is the same for every i.
+  static F sums(const F* a) {
+    F half[8];  // of rows i and i + 8
+#pragma GCC unroll 16
+    for (int i = 0; i < 8; ++i) {
+      const F low = _mm512_mask_blend_ps(0xff00, a[i], a[i + 8]);
+      half[i] = _mm512_add_ps(low, _mm512_shuffle_f32x4(a[i], a[i + 8], 0x4e));
+    }
+    const __m512i across = _mm512_setr_epi64(2, 3, 8, 9, 6, 7, 12, 13);
+    F quarter[4];  // of rows i, i + 4, i + 8, i + 12
+#pragma GCC unroll 16
+    for (int i = 0; i < 4; ++i) {
+      const F low = _mm512_mask_blend_ps(0xf0f0, half[i], half[i + 4]);
+      const __m512d high =
+          _mm512_permutex2var_pd(_mm512_castps_pd(half[i]), across, _mm512_castps_pd(half[i + 4]));
+      quarter[i] = _mm512_add_ps(low, _mm512_castpd_ps(high));
+    }
+    F eighth[2];
+#pragma GCC unroll 16
+    for (int i = 0; i < 2; ++i) {
+      const F low = _mm512_mask_blend_ps(0xcccc, quarter[2 * i], quarter[2 * i + 1]);
+      eighth[i] = _mm512_add_ps(low, _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x4e));
+    }
+    return _mm512_add_ps(_mm512_shuffle_ps(eighth[0], eighth[1], 0x88),
+                         _mm512_shuffle_ps(eighth[0], eighth[1], 0xdd));
+  }
 
  private:
-  static F widen(__m256i a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(a), 16)); }
-  static __m256i narrow(F a) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a)); }
+  static F widen(__m256i a) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(a), 16));
+  }
+  static __m256i narrow(F a) {
+    return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a));
+  }
 };
-
-// 16 x 16 words: 4 x 4 tiles inside the 128-bit quarters, then the quarters.
-inline void Avx512::transpose(W* r) {
-  W t[16];
-  for (int i = 0; i < 16; i += 4) {
-    const W a = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    const W b = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    const W c = _mm512_unpacklo_epi32(r[i + 2], r[i + 3]);
-    const W d = _mm512_unpackhi_epi32(r[i + 2], r[i + 3]);
-    t[i] = _mm512_unpacklo_epi64(a, c);
-    t[i + 1] = _mm512_unpackhi_epi64(a, c);
-    t[i + 2] = _mm512_unpacklo_epi64(b, d);
-    t[i + 3] = _mm512_unpackhi_epi64(b, d);
-  }
-  for (int i = 0; i < 4; ++i) {
-    const W a = _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88);
-    const W b = _mm512_shuffle_i32x4(t[i], t[i + 4], 0xdd);
-    const W c = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88);
-    const W d = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xdd);
-    r[i] = _mm512_shuffle_i32x4(a, c, 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(a, c, 0xdd);
-    r[i + 4] = _mm512_shuffle_i32x4(b, d, 0x88);
-    r[i + 12] = _mm512_shuffle_i32x4(b, d, 0xdd);
-  }
-}
 
 }  // namespace
 }  // namespace lamplighter

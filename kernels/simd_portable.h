@@ -14,7 +14,7 @@ struct Portable {
   typedef uint32_t W __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
   static constexpr int kQueries = 2;
-  static constexpr bool kPairDot = false;
+  static constexpr bool kJoinsRows = false;
 
   static F zero() { return F{}; }
   static F set(float x) { return F{x, x, x, x}; }
@@ -42,17 +42,23 @@ struct Portable {
     return x > y ? x : y;
   }
 
-  static F load(const float* p, int64_t n = kLanes) { return reinterpret_cast<F>(load_words(p, n)); }
-  static F load(const uint16_t* p, int64_t n = kLanes) {
+  static F load(const float* p) { return reinterpret_cast<F>(load_words(p)); }
+  static F load(const float* p, int64_t n) { return reinterpret_cast<F>(load_words(p, n)); }
+  static F load(const uint16_t* p) { return reinterpret_cast<F>(W{p[0], p[1], p[2], p[3]} << 16); }
+  static F load(const uint16_t* p, int64_t n) {
     uint16_t buffer[kLanes] = {};
     std::memcpy(buffer, p, static_cast<size_t>(n) * sizeof(uint16_t));
-    return reinterpret_cast<F>(W{buffer[0], buffer[1], buffer[2], buffer[3]} << 16);
+    return load(buffer);
   }
-  static void store(float* p, F a, int64_t n = kLanes) { store_words(p, reinterpret_cast<W>(a), n); }
-  static void store(uint16_t* p, F a, int64_t n = kLanes) {
+  static void store(float* p, F a) { store_words(p, reinterpret_cast<W>(a)); }
+  static void store(float* p, F a, int64_t n) { store_words(p, reinterpret_cast<W>(a), n); }
+  static void store(uint16_t* p, F a) {
     const W words = rounded_high(a);
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<uint16_t>(words[i]);
+  }
+  static void store(uint16_t* p, F a, int64_t n) {
     uint16_t buffer[kLanes];
-    for (int i = 0; i < kLanes; ++i) buffer[i] = static_cast<uint16_t>(words[i]);
+    store(buffer, a);
     std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(uint16_t));
   }
   static F rounded(F a, float) { return a; }
@@ -68,7 +74,8 @@ struct Portable {
     std::memcpy(&a, p, static_cast<size_t>(n) * sizeof(uint32_t));
     return a;
   }
-  static void store_words(void* p, W a, int64_t n = kLanes) {
+  static void store_words(void* p, W a) { std::memcpy(p, &a, sizeof(W)); }
+  static void store_words(void* p, W a, int64_t n) {
     std::memcpy(p, &a, static_cast<size_t>(n) * sizeof(uint32_t));
   }
   static W set_word(uint32_t x) { return W{x, x, x, x}; }
@@ -78,22 +85,30 @@ struct Portable {
   static F odd(W pairs) { return reinterpret_cast<F>(pairs & 0xffff0000U); }
   static W pairs(F even, F odd) { return rounded_high(even) | (rounded_high(odd) << 16); }
 
+  static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
+  static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
+
   static F turn(F x, F cs) {
     return F{x[0] * cs[0] - x[1] * cs[1], x[1] * cs[0] + x[0] * cs[1], x[2] * cs[2] - x[3] * cs[3],
              x[3] * cs[2] + x[2] * cs[3]};
   }
 
-  static void transpose(W* r) {
-    for (int i = 0; i < kLanes; ++i) {
-      for (int j = 0; j < i; ++j) {
-        const uint32_t kept = r[i][j];
-        r[i][j] = r[j][i];
-        r[j][i] = kept;
-      }
-    }
+  static F sums(const F* a) {
+    F half[2];  // of rows i and i + 2
+#pragma GCC unroll 16
+    for (int i = 0; i < 2; ++i) half[i] = low_high(a[i], a[i + 2]) + high_low(a[i], a[i + 2]);
+    const F x = half[0];
+    const F y = half[1];
+    return F{x[0] + x[1], y[0] + y[1], x[2] + x[3], y[2] + y[3]};
   }
 
  private:
+  static F low_high(F a, F b) {
+    return F{a[0], a[1], b[2], b[3]};
+  }
+  static F high_low(F a, F b) {
+    return F{a[2], a[3], b[0], b[1]};
+  }
   // The bf16 nearest to each lane (ties to even, NaN kept) in the low half of the lane.
   static W rounded_high(F a) {
     const W bits = reinterpret_cast<W>(a);

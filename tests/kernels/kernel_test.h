@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <c10/core/ScalarType.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ using KernelCase = std::tuple<Isa, at::ScalarType>;
 class KernelTest : public ::testing::TestWithParam<KernelCase> {
  protected:
   void SetUp() override {
+    at::set_num_threads(1);
     if (limit_isa(std::get<0>(GetParam())) != std::get<0>(GetParam())) GTEST_SKIP() << "not on this CPU";
   }
   void TearDown() override { limit_isa(Isa::kAvx512); }
