@@ -33,9 +33,10 @@ class Options(Feeding):
     """Settings of one run; those of a resumed run may differ."""
 
     minutes: float = 80.0
-    muon: float = 0.01
-    adam: float = 1e-3
-    hold: float = 0.4  # share of the run before the learning rate falls
+    muon: float = 1e-3  # root mean square of a step
+    decay: float = 0.1
+    adam: float = 1.5e-3
+    hold: float = 0.25  # share of the run before the learning rate falls
     auxiliary: float = 0.1  # weight of the attribute heads
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subject's cells: first, last
     average: float = 0.999
@@ -90,7 +91,7 @@ class Trainer:
         taken = {id(p) for p in matrices}
         self.weights = [p for p in self.trainee.parameters() if p.requires_grad]
         rest = [p for p in self.weights if id(p) not in taken]
-        self.muon = Muon(matrices, options.muon)
+        self.muon = Muon(matrices, options.muon, relative=False, decay=options.decay)
         self.adam = torch.optim.AdamW(rest, options.adam, betas=(0.9, 0.98), weight_decay=0.01)
         self.average = copy.deepcopy(model)
         self.step, self.spent = 0, 0.0

@@ -24,12 +24,22 @@ def orthogonalise(matrices: Tensor, steps: int = 4) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """lr is relative: every step moves a weight by lr times its own norm (4-D weights as [out, rest])."""
+    """Matrices, and 4-D weights as [out, rest].
+
+    relative: every step moves a weight by lr times its own norm, for networks whose norms undo the
+    scale of their weights. Else lr is the root mean square of a step, and weights shrink by lr * decay.
+    """
 
     def __init__(
-        self, parameters: Iterable[Tensor], lr: float = 0.02, momentum: float = 0.95
+        self,
+        parameters: Iterable[Tensor],
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        relative: bool = True,
+        decay: float = 0.0,
     ) -> None:
-        super().__init__(parameters, {"lr": lr, "momentum": momentum})
+        defaults = {"lr": lr, "momentum": momentum, "relative": relative, "decay": decay}
+        super().__init__(parameters, defaults)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
@@ -47,5 +57,6 @@ class Muon(torch.optim.Optimizer):
             for pairs in by_shape.values():
                 updates = orthogonalise(torch.stack([ahead for _, ahead in pairs]))
                 for (weight, _), update in zip(pairs, updates):
-                    scale = group["lr"] * weight.norm() / (update.norm() + 1e-7)
-                    weight.sub_(update.view_as(weight) * scale)
+                    size = weight.norm() if group["relative"] else weight.numel() ** 0.5
+                    weight.mul_(1 - group["lr"] * group["decay"])
+                    weight.sub_(update.view_as(weight) * (group["lr"] * size / (update.norm() + 1e-7)))
