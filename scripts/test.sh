@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 source scripts/environment.sh
 export OMP_NUM_THREADS=1
+export PYTHONWARNINGS="ignore:builtin type:DeprecationWarning" # of SentencePiece's bindings, at exit
 
 status=0
 run() { "$@" || status=1; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import golden_engine as engine
 import numpy as np
@@ -23,13 +24,18 @@ KINDS = ("llamagen_vq",)
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (checkpoint,) = case.weights()
     out = tmp_path_factory.mktemp("vq") / "bundle"
-    return engine.export(out, {"vq": case.info["model"]}, vq=checkpoint)
+    return engine.export(out, {"vq": shape(case)}, vq=checkpoint)
 
 
 @pytest.fixture(scope="module")
 def plain(case: Case) -> VQModel:
     (checkpoint,) = case.weights()
-    return load_vq(checkpoint, case.info["model"])
+    return load_vq(checkpoint, shape(case))
+
+
+def shape(case: Case) -> dict[str, Any]:
+    """The tokenizer's dimensions; it takes grids of any size."""
+    return {name: value for name, value in case.info["model"].items() if name != "grid"}
 
 
 @pytest.fixture(scope="module")
