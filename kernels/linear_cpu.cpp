@@ -17,7 +17,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr int64_t kBlocksPerChunk = 12;           // whole panels of any tile height
+constexpr int64_t kBlocksPerChunk = 4;            // what threads share out
 constexpr int64_t kSerialWork = 2 * 1000 * 1000;  // multiplications worth a thread of their own
 
 // Grows to the largest request of its thread: linear_scratch_bytes() is bounded by the widest layer.
@@ -80,10 +80,12 @@ void check(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) 
   TORCH_CHECK(out_features > 0, "linear: out_features is ", out_features, ", expected a positive number");
   if (weight.dim() == 2) {
     check_shape("linear", "weight", weight, {out_features, kAny});
-  } else {
-    check_shape("linear", "weight", weight,
-                {(out_features + kLinearBlock - 1) / kLinearBlock, kAny, kLinearBlock});
+    return;
   }
+  check_shape("linear", "weight", weight,
+              {(out_features + kLinearBlock - 1) / kLinearBlock, kAny, kLinearBlock});
+  TORCH_CHECK(weight.size(1) > 0, "linear: weight has shape ", weight.sizes(),
+              ", expected no empty dimension");
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -96,7 +98,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
   args.type = element_type(x);
   args.in = weight.size(1);
   args.out_features = out_features;
-  args.rows = args.in == 0 ? 0 : x.numel() / args.in;
+  args.rows = x.numel() / args.in;
   at::DimVector shape(x.sizes());
   shape.back() = out_features;
   at::Tensor out = at::empty(shape, x.options());

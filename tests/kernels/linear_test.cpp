@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "tests/kernels/kernel_test.h"
 #include "tests/kernels/operators.h"
 
 namespace lamplighter::test {
@@ -152,6 +153,10 @@ TEST(LinearErrors, NameWhatIsWrong) {
               HasSubstr("weight has shape [2, 8, 16], expected [3, -1, 16]"));
   EXPECT_THAT(message_of([&] { linear(x, packed, 16); }), HasSubstr("expected [1, -1, 16]"));
   EXPECT_THAT(message_of([&] { linear(x, weight, 19); }), HasSubstr("expected [19, -1]"));
+  EXPECT_THAT(message_of([&] {
+                linear(at::zeros({2, 0}), at::zeros({1, 0, 16}), 16);
+              }),
+              HasSubstr("weight has shape [1, 0, 16], expected no empty dimension"));
   EXPECT_THAT(message_of([&] { linear(x, packed, 0); }), HasSubstr("out_features is 0"));
   EXPECT_THAT(message_of([&] { linear(x, weight[0], 8); }), HasSubstr("weight has shape [8]"));
   EXPECT_THAT(message_of([&] { linear(x, at::zeros({2, 8, 8}), 16); }), HasSubstr("expected [1, -1, 16]"));
