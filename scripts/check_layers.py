@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # From the lowest layer up. Folders on one line are equal: they may not include each other.
 LAYERS = [
     ["include"],
-    ["src/base", "src/image"],
+    ["src/base"],
+    ["src/image"],
     ["src/text"],
     ["src/tree", "src/acceptance"],
     ["kernels"],
