@@ -253,6 +253,8 @@ TEST_P(SamplingTest, DrawInvertsTheCumulativeDistribution) {
   const std::vector<float> u = {0, 0.2499F, 0.25F, 0.5F, 0.7499F, 0.75F, 0x1.fffffep-1F};
   const at::Tensor uniforms = at::tensor(u).view({1, 7});
   EXPECT_THAT(values(drawn(row.expand({1, 7, 6}).contiguous(), uniforms)), ElementsAre(1, 1, 3, 3, 3, 4, 4));
+  const at::Tensor small = at::tensor({1e-9F, 0.5F, 0.5F}).view({1, 1, 3});
+  EXPECT_THAT(values(drawn(small, at::zeros({1, 1}))), ElementsAre(0));
   // Rows need not sum to 1; zeros behind the last entry are not drawn.
   const at::Tensor loose = at::cat({row * 3, at::zeros({500})}).expand({1, 7, 506}).contiguous();
   EXPECT_THAT(values(drawn(loose, uniforms)), ElementsAre(1, 1, 3, 3, 3, 4, 4));
