@@ -38,6 +38,7 @@ def engine_ms(bundle: Path, dtype: str, threads: int, repeats: int) -> list[floa
 def load_plain(bundle: Path):  # noqa: ANN201
     """The plain GPT with the weights of a bundle's target, and the bundle's manifest."""
     import torch
+
     from models import ops
     from models.llamagen.config import GPTConfig
     from models.llamagen.gpt import GPT
@@ -88,6 +89,7 @@ def load_plain(bundle: Path):  # noqa: ANN201
 def eager_runner(bundle: Path) -> Callable[[str], float]:
     """A function that decodes one picture eagerly and gives milliseconds per token."""
     import torch
+
     from models.llamagen.generate import generate
 
     plain, manifest = load_plain(bundle)
@@ -150,6 +152,7 @@ def streaming_gb_per_s() -> float:
 def large_shape(dtype_name: str) -> None:
     """Prints a step of LlamaGen-L's shape with random weights against the streaming bandwidth."""
     import torch
+
     from models.llamagen.config import gpt_config
     from models.llamagen.gpt import GPT
     from models.llamagen.target_module import TargetModule
