@@ -105,15 +105,15 @@ void bench(BenchFlags& flags) {
     options.requests.push_back(std::move(job.request));
   }
   TextToImage engine(manifest.directory, flags.model.options());
-  terminal.say("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() + ", " +
-               "pictures: " + std::to_string(options.requests.size()) +
-               ", measured rounds: " + std::to_string(flags.repeats) + " after one that is not counted");
   const OrderlyStop orderly;
   const std::vector<BenchSample> samples = run_bench(engine, options, [&](const BenchSample& sample) {
     terminal.detail(sample.method + " repeat " + std::to_string(sample.repeat) + ": decode " +
                     format_fixed(sample.statistics.decode_ms, 1) + " ms");
     return stop_signal() == 0;
   });
+  terminal.say("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() + ", " +
+               "pictures: " + std::to_string(options.requests.size()) +
+               ", measured rounds: " + std::to_string(flags.repeats) + " after one that is not counted");
   const Json json = to_json(flags, engine, samples);
   if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
   if (flags.json) {

@@ -21,21 +21,28 @@ struct DecodeFlags {
   bool overwrite = false, no_metadata = false;
 };
 
-std::uint64_t seed_of(const SavedCodes& saved) {
-  const auto seed = saved.parameters.find("seed");
-  return seed != saved.parameters.end() && seed->is_number_unsigned() ? seed->get<std::uint64_t>() : 0;
+// Where every picture goes; {seed} is 0 for codes without parameters.
+std::vector<OutputRequest> output_requests(const DecodeFlags& flags,
+                                           const std::vector<SavedCodes>& pictures) {
+  std::vector<OutputRequest> outputs;
+  for (const SavedCodes& saved : pictures) {
+    const std::string where = flags.codes + ": pictures[" + std::to_string(outputs.size()) + "].parameters";
+    const bool known = !saved.parameters.is_null();
+    outputs.push_back(
+        {flags.output, outputs.size(), known ? parse_picture(saved.parameters, where).seed : 0});
+  }
+  return outputs;
 }
 
 void decode(const DecodeFlags& flags) {
   Terminal terminal(flags.talk);
   const std::vector<SavedCodes> pictures = read_codes(flags.codes);
+  const std::vector<OutputRequest> outputs = output_requests(flags, pictures);
   const Manifest manifest = read_manifest(flags.model.folder());
   if (!manifest.has("image_decoder")) {
     throw Error(ExitCode::bundle,
                 "bundle " + manifest.directory + " cannot decode codes: it lacks image_decoder");
   }
-  std::vector<OutputRequest> outputs;
-  for (const SavedCodes& saved : pictures) outputs.push_back({flags.output, outputs.size(), seed_of(saved)});
   const std::vector<std::string> paths = expand_outputs(outputs);
   prepare_outputs(outputs, paths, flags.overwrite);
 

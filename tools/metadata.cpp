@@ -12,6 +12,7 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr int kSchema = 1;
+constexpr std::int64_t kMaxSide = 1 << 20;  // pixels
 
 // A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
 double shortest(float value) {
@@ -68,6 +69,28 @@ PngText png_text(const Json& picture) {
   return {{"parameters", text}, {"lamplighter", picture.dump()}};
 }
 
+Request parse_picture(const Json& picture, const std::string& where) {
+  JsonReader reader(picture, where, ExitCode::input);
+  reader.integer("schema", kSchema, kSchema);
+  for (const char* key : {"version", "model", "method"}) reader.text(key);
+  reader.integer("target_passes", 0);
+  Request request;
+  if (reader.has("class")) {
+    request.class_id = reader.integer("class", 0);
+  } else {
+    request.prompt = reader.text("prompt");
+  }
+  request.seed = reader.unsigned_integer("seed");
+  request.width = static_cast<int>(reader.integer("width", 1, kMaxSide));
+  request.height = static_cast<int>(reader.integer("height", 1, kMaxSide));
+  request.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  request.cfg_interval = reader.integer("cfg_interval");
+  request.temperature = static_cast<float>(reader.number("temperature"));
+  request.top_k = reader.integer("top_k");
+  request.top_p = static_cast<float>(reader.number("top_p"));
+  return request;
+}
+
 Request read_request(const std::string& png_path) {
   std::string text;
   for (const auto& [keyword, value] : read_png_text(png_path)) {
@@ -78,21 +101,7 @@ Request read_request(const std::string& png_path) {
                 png_path + ": holds no parameters of lamplighter; was it drawn with --no-metadata?");
   }
   const std::string where = png_path + ": parameters";
-  const Json json = parse_json(text, where, ExitCode::input);
-  JsonReader reader(json, where, ExitCode::input);
-  reader.integer("schema", kSchema, kSchema);
-  Request request;
-  if (reader.has("prompt")) request.prompt = reader.text("prompt");
-  if (reader.has("class")) request.class_id = reader.integer("class", 0);
-  request.seed = reader.unsigned_integer("seed");
-  request.width = static_cast<int>(reader.integer("width", 1, 1 << 20));
-  request.height = static_cast<int>(reader.integer("height", 1, 1 << 20));
-  request.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
-  request.cfg_interval = reader.integer("cfg_interval");
-  request.temperature = static_cast<float>(reader.number("temperature"));
-  request.top_k = reader.integer("top_k");
-  request.top_p = static_cast<float>(reader.number("top_p"));
-  return request;
+  return parse_picture(parse_json(text, where, ExitCode::input), where);
 }
 
 }  // namespace lamplighter::cli

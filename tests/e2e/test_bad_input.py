@@ -35,7 +35,6 @@ DRAW = ("generate", "-p", "a")
         ((*DRAW, "--top-p", "nan"), "--top-p"),
         ((*DRAW, "--top-k", -3), "--top-k"),
         ((*DRAW, "--top-k", 1.5), "--top-k"),
-        ((*DRAW, "--top-k", 10**30), "--top-k"),
         ((*DRAW, "--batch-count", 0), "--batch-count"),
         ((*DRAW, "--batch-count", 10**9), "--batch-count"),
         ((*DRAW, "--seed", 2**64), "18446744073709551615"),
@@ -204,9 +203,9 @@ def test_code_files(refused: Refused, tmp_path: Path, content: str, words: str) 
     assert words in refused(3, "decode", "codes.json", "-o", "x.png")
 
 
-def test_code_file_of_another_family_of_parameters(cli: Cli, tmp_path: Path) -> None:
-    picture = {"rows": 1, "columns": 1, "codes": [1], "parameters": {"prompt": 3}}
-    file = {"format": "lamplighter codes", "schema": 1, "pictures": [picture]}
-    (tmp_path / "codes.json").write_text(json.dumps(file))
-    result = cli("decode", "codes.json", "-o", "x.png")
-    assert result.returncode == 3 and result.stderr.count("\n") == 1, result.stderr
+def test_code_file_with_other_parameters(refused: Refused, tmp_path: Path) -> None:
+    for parameters in ({}, {"schema": 1, "prompt": 3}, 5):
+        picture = {"rows": 1, "columns": 1, "codes": [1], "parameters": parameters}
+        file = {"format": "lamplighter codes", "schema": 1, "pictures": [picture]}
+        (tmp_path / "codes.json").write_text(json.dumps(file))
+        assert "pictures[0].parameters" in refused(3, "decode", "codes.json", "-o", "x.png")

@@ -92,7 +92,7 @@ def test_partial_bundles(cli: Cli, refused: Refused, copy: Path, tmp_path: Path)
     remove_module(copy, "image_decoder")
     assert "image_decoder" in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
     assert "image_decoder" in refused(4, "decode", "codes.json", "-o", "x.png", model=copy)
-    assert "missing for generate  image_decoder" in cli("inspect", copy).stdout
+    assert "missing for generate  modules.image_decoder" in cli("inspect", copy).stdout
     assert cli("check", copy).returncode == 0
 
 
@@ -155,8 +155,8 @@ def test_archives_with_flipped_bytes(cli: Cli, copy: Path, tmp_path: Path) -> No
 
 def test_manifests_truncated_anywhere(refused: Refused, copy: Path) -> None:
     content = (copy / "manifest.json").read_bytes().rstrip()
-    for cut in range(64):
-        (copy / "manifest.json").write_bytes(content[: len(content) * cut // 64])
+    for cut in range(16):
+        (copy / "manifest.json").write_bytes(content[: len(content) * cut // 16])
         assert "manifest.json" in refused(4, "inspect", model=copy)
 
 
