@@ -16,21 +16,22 @@ c10::TypedOperatorHandle<Signature> handle(const char* name) {
 
 __attribute__((visibility("default"))) at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps,
                                                            Purpose purpose, std::int64_t count) {
-  static const auto op =
-      handle<at::Tensor(const at::Tensor&, const at::Tensor&, std::int64_t, std::int64_t)>("lamplighter::uniforms");
+  static const auto op = handle<at::Tensor(const at::Tensor&, const at::Tensor&, std::int64_t, std::int64_t)>(
+      "lamplighter::uniforms");
   return op.call(seeds, steps, static_cast<std::int64_t>(purpose), count);
 }
 
 __attribute__((visibility("default"))) at::Tensor guide_and_filter(
-    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature, const at::Tensor& top_k,
-    const at::Tensor& top_p, const std::string& order) {
-  static const auto op = handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                           const at::Tensor&, const at::Tensor&, c10::string_view)>(
-      "lamplighter::guide_and_filter");
+    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
+    const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order) {
+  static const auto op =
+      handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                        const at::Tensor&, c10::string_view)>("lamplighter::guide_and_filter");
   return op.call(logits, guidance, temperature, top_k, top_p, order);
 }
 
-__attribute__((visibility("default"))) at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms,
+__attribute__((visibility("default"))) at::Tensor draw(const at::Tensor& probabilities,
+                                                       const at::Tensor& uniforms,
                                                        const at::Tensor& temperature) {
   static const auto op =
       handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>("lamplighter::draw");
@@ -40,8 +41,8 @@ __attribute__((visibility("default"))) at::Tensor draw(const at::Tensor& probabi
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
-  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend", "uniforms",
-                           "guide_and_filter", "draw"}) {
+  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend",
+                           "uniforms", "guide_and_filter", "draw"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

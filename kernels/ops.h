@@ -6,7 +6,8 @@
 #include <string>
 
 // The operators of this library that the engine itself calls; shapes and meanings stand beside the kernels.
-// I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V = vocabulary.
+// I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V =
+// vocabulary.
 namespace lamplighter::ops {
 
 // What a random number is for; part of the counter, so that draws for different purposes never coincide.
@@ -16,8 +17,9 @@ enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
 
 // logits [S, R, V]; guidance, temperature, top_p fp32 [I]; top_k int64 [I] -> probabilities fp32 [I, R, V].
-at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
-                            const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order);
+at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
+                            const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
+                            const std::string& order);
 
 // probabilities fp32 [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
 at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, const at::Tensor& temperature);

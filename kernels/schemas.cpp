@@ -19,4 +19,6 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def("draw(Tensor probabilities, Tensor uniforms, Tensor temperature) -> Tensor");
 }
 
-extern "C" int lamplighter_ops_anchor() { return 1; }
+extern "C" int lamplighter_ops_anchor() {
+  return 1;
+}

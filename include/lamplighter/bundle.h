@@ -11,8 +11,8 @@
 
 namespace lamplighter {
 
-// manifest.json of a bundle, field by field (schema: src/bundle/manifest.schema.json). A bundle is a folder that
-// describes one model: the engine reads all that differs between model families from here.
+// manifest.json of a bundle, field by field (schema: src/bundle/manifest.schema.json). A bundle is a folder
+// that describes one model: the engine reads all that differs between model families from here.
 struct FileEntry {
   std::uint64_t bytes = 0;
   std::string sha256;  // 64 hexadecimal digits
@@ -41,16 +41,16 @@ struct GoldenRecord {
 };
 
 struct PromptEntry {
-  std::string kind;              // text_features, class, tokens
-  std::int64_t length = 0;       // rows reserved for the prompt
-  std::string align;             // end: prompt row j of n has position length - n + j; start: position j
-  std::int64_t features = 0;     // width of the text encoder's features (text_features)
-  std::int64_t classes = 0;      // number of classes (class)
+  std::string kind;           // text_features, class, tokens
+  std::int64_t length = 0;    // rows reserved for the prompt
+  std::string align;          // end: prompt row j of n has position length - n + j; start: position j
+  std::int64_t features = 0;  // width of the text encoder's features (text_features)
+  std::int64_t classes = 0;   // number of classes (class)
 };
 
 struct Grid {
-  int width = 0, height = 0;  // pixels
-  int rows = 0, columns = 0;  // tokens
+  int width = 0, height = 0;                         // pixels
+  int rows = 0, columns = 0;                         // tokens
   std::vector<std::int64_t> before, row_end, after;  // forced token ids
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(rows) * columns; }
@@ -87,8 +87,8 @@ struct Manifest {
   bool has(const std::string& module) const { return modules.count(module) != 0; }
 };
 
-// Reads and checks DIRECTORY/manifest.json: schema version, unknown keys, types, and the agreement of vocabulary,
-// codebook, head and grids. Touches no other file. Throws Error(ExitCode::bundle).
+// Reads and checks DIRECTORY/manifest.json: schema version, unknown keys, types, and the agreement of
+// vocabulary, codebook, head and grids. Touches no other file. Throws Error(ExitCode::bundle).
 LAMPLIGHTER_API Manifest read_manifest(const std::string& directory);
 
 // Compares presence and size of every file the manifest names, and with `checksums` their SHA-256.
@@ -98,7 +98,8 @@ LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
 // What `generate` would still need, as names of manifest entries; empty when pictures can be drawn.
 LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);
 
-// The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids there are.
+// The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids
+// there are.
 LAMPLIGHTER_API const Grid& find_grid(const Manifest& manifest, int width, int height);
 
 }  // namespace lamplighter

@@ -21,13 +21,15 @@ using PngText = std::vector<std::pair<std::string, std::string>>;
 // The bytes of a PNG file; equal input gives equal bytes.
 LAMPLIGHTER_API std::string encode_png(const Image& image, const PngText& text = {});
 
-// Writes a PNG file atomically: a temporary file in the same folder, then a rename. Throws Error(ExitCode::output).
+// Writes a PNG file atomically: a temporary file in the same folder, then a rename. Throws
+// Error(ExitCode::output).
 LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const PngText& text = {});
 
 // The text chunks of a PNG file (tEXt, zTXt and iTXt). Throws Error(ExitCode::input).
 LAMPLIGHTER_API PngText read_png_text(const std::string& path);
 
-// All pictures on one sheet, row by row, `gap` pixels apart, on a white ground. Pictures of different sizes are centred in equal cells.
+// All pictures on one sheet, row by row, `gap` pixels apart, on a white ground. Pictures of different sizes
+// are centred in equal cells.
 LAMPLIGHTER_API Image contact_sheet(const std::vector<Image>& images, int columns, int gap = 2);
 
 }  // namespace lamplighter

@@ -8,19 +8,20 @@ namespace lamplighter {
 
 // Where and how a bundle runs.
 struct RuntimeOptions {
-  std::string device = "auto";   // auto (CUDA when there is one), cpu, cuda, cuda:N
-  std::string dtype = "auto";    // auto, fp32, bf16, fp16 (CUDA only); auto = bf16 where the device multiplies it natively
-  int threads = 0;               // CPU threads; 0 = all cores
+  std::string device = "auto";  // auto (CUDA when there is one), cpu, cuda, cuda:N
+  std::string dtype =
+      "auto";       // auto, fp32, bf16, fp16 (CUDA only); auto = bf16 where the device multiplies it natively
+  int threads = 0;  // CPU threads; 0 = all cores
   int batch_size = 4;            // images decoded together
   bool verify_checksums = true;  // compare every file with the manifest's SHA-256 before loading
 };
 
 // How tokens are drawn. Order: guidance, temperature, top-k, top-p, draw.
 struct SamplingOptions {
-  float cfg_scale = 1.0F;      // guided logits = uncond + (cond - uncond) * cfg_scale; <= 1 turns guidance off
-  float temperature = 1.0F;    // 0 = always the most probable token
-  std::int64_t top_k = 0;      // keep the k most probable tokens and their ties; 0 = all
-  float top_p = 1.0F;          // keep the smallest set of tokens with this mass; 1 = all
+  float cfg_scale = 1.0F;    // guided logits = uncond + (cond - uncond) * cfg_scale; <= 1 turns guidance off
+  float temperature = 1.0F;  // 0 = always the most probable token
+  std::int64_t top_k = 0;    // keep the k most probable tokens and their ties; 0 = all
+  float top_p = 1.0F;        // keep the smallest set of tokens with this mass; 1 = all
   std::int64_t cfg_interval = -1;  // guide tokens 0 .. cfg_interval + 1 only; -1 = all
 };
 

@@ -35,16 +35,18 @@ struct Result {
   Statistics statistics;
 };
 
-// Tokens committed so far in the running batch; return false to stop (then Error(ExitCode::interrupted) is thrown).
+// Tokens committed so far in the running batch; return false to stop (then Error(ExitCode::interrupted) is
+// thrown).
 struct Progress {
-  std::size_t first_request = 0, batch = 0;  // the batch covers requests first_request .. first_request + batch - 1
+  std::size_t first_request = 0,
+              batch = 0;  // the batch covers requests first_request .. first_request + batch - 1
   std::int64_t tokens_done = 0, tokens_total = 0;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
 
-// Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not on the
-// other requests, the batch size or the number of threads (on the CPU, bit for bit).
+// Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
+// on the other requests, the batch size or the number of threads (on the CPU, bit for bit).
 class LAMPLIGHTER_API TextToImage {
  public:
   // Checks and loads the bundle. Throws Error (bundle, device, memory).
@@ -57,10 +59,12 @@ class LAMPLIGHTER_API TextToImage {
   std::string device() const;  // cpu, cuda:0, ...
   std::string dtype() const;   // fp32, bf16, fp16
 
-  // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no weights.
+  // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no
+  // weights.
   static void check(const Manifest& manifest, const Request& request);
 
-  // Draws all requests, `batch_size` at a time, and hands over each result as soon as it is ready, in request order.
+  // Draws all requests, `batch_size` at a time, and hands over each result as soon as it is ready, in request
+  // order.
   void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
                 const ProgressCallback& on_progress = {});
   Result generate(const Request& request);

@@ -53,7 +53,8 @@ std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& opti
 std::vector<BenchReport> report(const std::vector<BenchSample>& samples) {
   std::vector<std::string> methods;
   for (const BenchSample& sample : samples) {
-    if (std::find(methods.begin(), methods.end(), sample.method) == methods.end()) methods.push_back(sample.method);
+    if (std::find(methods.begin(), methods.end(), sample.method) == methods.end())
+      methods.push_back(sample.method);
   }
   std::vector<BenchReport> reports;
   for (const std::string& method : methods) {
@@ -70,9 +71,12 @@ std::vector<BenchReport> report(const std::vector<BenchSample>& samples) {
     result.method = method;
     result.samples = of_method.size();
     // The first token comes out of the prefill.
-    const auto decoded = [](const Statistics& s) { return static_cast<double>(std::max<std::int64_t>(1, s.tokens - 1)); };
+    const auto decoded = [](const Statistics& s) {
+      return static_cast<double>(std::max<std::int64_t>(1, s.tokens - 1));
+    };
     result.token_ms = over([&](const Statistics& s) { return s.decode_ms / decoded(s); });
-    result.tokens_per_second = over([&](const Statistics& s) { return 1000.0 * s.batch * decoded(s) / s.decode_ms; });
+    result.tokens_per_second =
+        over([&](const Statistics& s) { return 1000.0 * s.batch * decoded(s) / s.decode_ms; });
     result.text_ms = over([](const Statistics& s) { return s.text_ms; });
     result.prefill_ms = over([](const Statistics& s) { return s.prefill_ms; });
     result.decode_ms = over([](const Statistics& s) { return s.decode_ms; });

@@ -37,8 +37,11 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
   std::vector<CheckResult> results;
   if (!manifest.golden) return results;
   const c10::InferenceMode inference;
-  const Safetensors file = Safetensors::read(join_path(manifest.directory, *manifest.golden), ExitCode::bundle);
-  const auto tensor = [&](const std::string& name) { return to_tensor(file.at(name), name, ExitCode::bundle); };
+  const Safetensors file =
+      Safetensors::read(join_path(manifest.directory, *manifest.golden), ExitCode::bundle);
+  const auto tensor = [&](const std::string& name) {
+    return to_tensor(file.at(name), name, ExitCode::bundle);
+  };
 
   std::map<std::string, std::vector<const GoldenRecord*>> by_module;
   for (const GoldenRecord& record : manifest.golden_records) by_module[record.module].push_back(&record);
@@ -56,7 +59,8 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
         const double difference = largest_difference(got, tensor(expected));
         result.difference = difference <= result.difference ? result.difference : difference;  // keeps NaN
       };
-      if (outputs.size() != record->outputs.size()) result.difference = std::numeric_limits<double>::infinity();
+      if (outputs.size() != record->outputs.size())
+        result.difference = std::numeric_limits<double>::infinity();
       for (std::size_t i = 0; i < std::min(outputs.size(), record->outputs.size()); ++i) {
         compare(outputs[i], record->outputs[i]);
       }

@@ -16,8 +16,8 @@ struct CheckResult {
   bool passed() const { return difference <= tolerance; }  // false for NaN
 };
 
-// Replays every record of the manifest in fp32 on `device`, module by module; `on_result` hears of each as it is done.
-// Throws Error(ExitCode::bundle) when a module or the golden file cannot be read.
+// Replays every record of the manifest in fp32 on `device`, module by module; `on_result` hears of each as it
+// is done. Throws Error(ExitCode::bundle) when a module or the golden file cannot be read.
 std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Device& device,
                                        const std::function<void(const CheckResult&)>& on_result = {});
 

@@ -131,12 +131,15 @@ void require(JsonReader& reader, const char* key, const char* module) {
   if (!reader.has(key)) reader.fail(std::string(key) + " is missing; a bundle with " + module + " needs it");
 }
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
 
 // Parts made by different exports of different models do not fit together; say which two numbers disagree.
 void check_agreement(JsonReader& reader, const Manifest& manifest) {
   if (manifest.has("target")) {
-    for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"}) require(reader, key, "a target");
+    for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"})
+      require(reader, key, "a target");
     const auto& tokens = manifest.tokens;
     if (manifest.target.head != tokens.codebook_size) {
       reader.fail("target.head " + number(manifest.target.head) + " disagrees with tokens.codebook_size " +
@@ -165,7 +168,8 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
     const std::int64_t factor = manifest.decoder.downsample;
     if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
       reader.fail("grid of " + number(grid.rows) + " x " + number(grid.columns) + " tokens disagrees with " +
-                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " + number(factor));
+                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " +
+                  number(factor));
     }
   }
 }
@@ -176,17 +180,20 @@ Manifest read_manifest(const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
-    throw Error(ExitCode::bundle, "bundle " + directory + ": no such folder; see python -m models.export --help");
+    throw Error(ExitCode::bundle,
+                "bundle " + directory + ": no such folder; see python -m models.export --help");
   }
   if (!fs::is_directory(directory, ignored)) {
-    throw Error(ExitCode::bundle, "bundle " + directory + ": got a file, expected a folder with manifest.json");
+    throw Error(ExitCode::bundle,
+                "bundle " + directory + ": got a file, expected a folder with manifest.json");
   }
   const std::string path = join_path(directory, "manifest.json");
   const Json json = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
   JsonReader reader(json, path, ExitCode::bundle);
   const std::int64_t version = reader.integer("schema_version");
   if (version != kSchemaVersion) {
-    reader.reject("schema_version", number(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
+    reader.reject("schema_version",
+                  number(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
   }
 
   Manifest manifest;
@@ -213,7 +220,8 @@ Manifest read_manifest(const std::string& directory) {
     manifest.modules[role] = read_module(module, manifest);
   }
   if (reader.has("drafters")) {
-    for (auto& [name, module] : reader.members("drafters")) manifest.drafters[name] = read_module(module, manifest);
+    for (auto& [name, module] : reader.members("drafters"))
+      manifest.drafters[name] = read_module(module, manifest);
   }
   if (reader.has("tokenizer")) manifest.tokenizer = read_tokenizer(reader.object("tokenizer"), manifest);
   if (reader.has("neighbours")) {
@@ -241,14 +249,16 @@ void verify_files(const Manifest& manifest, bool checksums) {
     const std::uintmax_t size = fs::file_size(path, error);
     if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
     if (size != entry.bytes) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) + " bytes, expected " +
-                                        std::to_string(entry.bytes) + "; copy or export the bundle again");
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) +
+                                        " bytes, expected " + std::to_string(entry.bytes) +
+                                        "; copy or export the bundle again");
     }
     if (!checksums) continue;
     const std::string sum = sha256_file(path, ExitCode::bundle);
     if (sum != entry.sha256) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) + "..., expected " +
-                                        entry.sha256.substr(0, 16) + "...; the file was changed or damaged");
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) +
+                                        "..., expected " + entry.sha256.substr(0, 16) +
+                                        "...; the file was changed or damaged");
     }
   }
 }
@@ -272,8 +282,8 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
     if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
     known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
   }
-  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" + std::to_string(height) +
-                                   ", this bundle draws " + known);
+  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" +
+                                   std::to_string(height) + ", this bundle draws " + known);
 }
 
 }  // namespace lamplighter

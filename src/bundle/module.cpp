@@ -19,7 +19,9 @@
 namespace lamplighter {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw Error(ExitCode::bundle, message); }
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ExitCode::bundle, message);
+}
 
 // The first line of what Torch says: the rest is a stack trace.
 std::string first_line(const c10::Error& error) {
@@ -47,7 +49,8 @@ void check_archive(const std::string& path, const std::string& role) {
   try {
     caffe2::serialize::PyTorchStreamReader reader(path);
     if (!reader.hasRecord("constants.pkl")) {
-      fail(where + "got a checkpoint (state dict), expected a TorchScript archive; run python -m models.export");
+      fail(where +
+           "got a checkpoint (state dict), expected a TorchScript archive; run python -m models.export");
     }
   } catch (const c10::Error& error) {
     fail(where + "damaged archive: " + first_line(error));
@@ -90,7 +93,8 @@ Module::Module(const std::string& path, const std::string& role, const std::vect
   }
 }
 
-std::vector<at::Tensor> Module::call(const std::string& method, const std::vector<at::Tensor>& arguments) const {
+std::vector<at::Tensor> Module::call(const std::string& method,
+                                     const std::vector<at::Tensor>& arguments) const {
   const auto found = archive_->methods.find(method);
   if (found == archive_->methods.end()) fail(role_ + ": method " + method + " is missing");
   const c10::InferenceMode inference;

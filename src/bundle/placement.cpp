@@ -34,7 +34,8 @@ c10::Device resolve_device(const std::string& name) {
 
 Placement resolve_placement(const RuntimeOptions& options) {
   if (options.threads < 0) {
-    throw Error(ExitCode::usage, "--threads: got " + std::to_string(options.threads) + ", expected 0 or more");
+    throw Error(ExitCode::usage,
+                "--threads: got " + std::to_string(options.threads) + ", expected 0 or more");
   }
   Placement placement;
   placement.device = resolve_device(options.device);
@@ -49,7 +50,8 @@ Placement resolve_placement(const RuntimeOptions& options) {
     placement.dtype = c10::kHalf;
   } else {
     throw Error(ExitCode::usage, "--dtype: got '" + options.dtype + "' on " + placement.device.str() +
-                                     ", expected auto, fp32, bf16" + (cuda ? " or fp16" : " (fp16 needs CUDA)"));
+                                     ", expected auto, fp32, bf16" +
+                                     (cuda ? " or fp16" : " (fp16 needs CUDA)"));
   }
   if (options.threads > 0) at::set_num_threads(options.threads);
   return placement;

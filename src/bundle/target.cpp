@@ -21,14 +21,15 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
 
 Target::Target(const Manifest& manifest, const Placement& placement)
     : manifest_(manifest),
-      module_(load(manifest, "target", {"embed_condition", "embed_unconditional", "embed", "forward", "logits"},
-                   placement)) {
+      module_(load(manifest, "target",
+                   {"embed_condition", "embed_unconditional", "embed", "forward", "logits"}, placement)) {
   // One row through the head: an archive that disagrees with its manifest is caught before any work.
-  const auto hidden = at::zeros({1, 1, manifest.target.hidden}, at::dtype(placement.dtype).device(placement.device));
+  const auto hidden =
+      at::zeros({1, 1, manifest.target.hidden}, at::dtype(placement.dtype).device(placement.device));
   const std::int64_t head = logits(hidden).size(-1);
   if (head != manifest.target.head) {
-    throw Error(ExitCode::bundle, "target: the head gives " + std::to_string(head) + " logits, the manifest says " +
-                                      std::to_string(manifest.target.head));
+    throw Error(ExitCode::bundle, "target: the head gives " + std::to_string(head) +
+                                      " logits, the manifest says " + std::to_string(manifest.target.head));
   }
 }
 
@@ -36,9 +37,13 @@ at::Tensor Target::embed_condition(const at::Tensor& features, const at::Tensor&
   return module_("embed_condition", {features, mask});
 }
 
-at::Tensor Target::embed_unconditional(const at::Tensor& mask) const { return module_("embed_unconditional", {mask}); }
+at::Tensor Target::embed_unconditional(const at::Tensor& mask) const {
+  return module_("embed_unconditional", {mask});
+}
 
-at::Tensor Target::embed(const at::Tensor& ids) const { return module_("embed", {ids}); }
+at::Tensor Target::embed(const at::Tensor& ids) const {
+  return module_("embed", {ids});
+}
 
 Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                                const at::Tensor& lengths, const at::Tensor& cache) const {
@@ -50,7 +55,9 @@ Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions,
   return {std::move(results[0]), std::move(results[1])};
 }
 
-at::Tensor Target::logits(const at::Tensor& hidden) const { return module_("logits", {hidden}); }
+at::Tensor Target::logits(const at::Tensor& hidden) const {
+  return module_("logits", {hidden});
+}
 
 at::Tensor Target::make_cache(std::int64_t sequences, std::int64_t slots) const {
   const auto& shape = manifest_.cache;
@@ -68,6 +75,8 @@ at::Tensor TextEncoder::encode(const at::Tensor& ids, const at::Tensor& mask) co
 ImageDecoder::ImageDecoder(const Manifest& manifest, const c10::Device& device)
     : module_(load(manifest, "image_decoder", {"decode"}, {device, c10::kFloat})) {}
 
-at::Tensor ImageDecoder::decode(const at::Tensor& codes) const { return module_("decode", {codes}); }
+at::Tensor ImageDecoder::decode(const at::Tensor& codes) const {
+  return module_("decode", {codes});
+}
 
 }  // namespace lamplighter

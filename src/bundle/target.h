@@ -8,14 +8,15 @@
 
 namespace lamplighter {
 
-// The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden width,
-// F = feature width, V = ids the head can give. All state lives in tensors of the caller.
+// The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden
+// width, F = feature width, V = ids the head can give. All state lives in tensors of the caller.
 class Target {
  public:
   // Throws Error(ExitCode::bundle).
   Target(const Manifest& manifest, const Placement& placement);
 
-  // Prompt rows, valid ones first. features [B, T, C] (or class ids int64 [B, 1]), mask int64 [B, T] -> [B, T, H].
+  // Prompt rows, valid ones first. features [B, T, C] (or class ids int64 [B, 1]), mask int64 [B, T] -> [B,
+  // T, H].
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;
   // The same rows for the unconditional half of guidance.
   at::Tensor embed_unconditional(const at::Tensor& mask) const;
@@ -26,8 +27,8 @@ class Target {
     at::Tensor hidden;    // [S, R, H], after the final norm
     at::Tensor features;  // [S, R, F], what drafters read
   };
-  // x [S, R, H], positions int64 [S, R], tree_mask int64 (empty = causal rows), lengths int64 [S]. Writes rows
-  // lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
+  // x [S, R, H], positions int64 [S, R], tree_mask int64 (empty = causal rows), lengths int64 [S]. Writes
+  // rows lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
   Output forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                  const at::Tensor& lengths, const at::Tensor& cache) const;
   // hidden [S, R, H] -> [S, R, V].

@@ -12,14 +12,14 @@ namespace lamplighter {
 namespace {
 
 constexpr std::array<std::pair<const char*, c10::ScalarType>, 9> kTypes{{{"F64", c10::kDouble},
-                                                                        {"F32", c10::kFloat},
-                                                                        {"F16", c10::kHalf},
-                                                                        {"BF16", c10::kBFloat16},
-                                                                        {"I64", c10::kLong},
-                                                                        {"I32", c10::kInt},
-                                                                        {"I16", c10::kShort},
-                                                                        {"U8", c10::kByte},
-                                                                        {"BOOL", c10::kBool}}};
+                                                                         {"F32", c10::kFloat},
+                                                                         {"F16", c10::kHalf},
+                                                                         {"BF16", c10::kBFloat16},
+                                                                         {"I64", c10::kLong},
+                                                                         {"I32", c10::kInt},
+                                                                         {"I16", c10::kShort},
+                                                                         {"U8", c10::kByte},
+                                                                         {"BOOL", c10::kBool}}};
 
 }  // namespace
 
@@ -40,7 +40,8 @@ void write_tensors(const std::string& path, const std::map<std::string, at::Tens
     kept.push_back(tensor.cpu().contiguous());
     for (const auto& [dtype, type] : kTypes) {
       if (kept.back().scalar_type() != type) continue;
-      views[name] = {dtype, kept.back().sizes().vec(),
+      views[name] = {dtype,
+                     kept.back().sizes().vec(),
                      {static_cast<const char*>(kept.back().const_data_ptr()), kept.back().nbytes()}};
     }
   }

@@ -9,7 +9,8 @@
 
 namespace lamplighter {
 
-// A tensor of a safetensors file as a Torch tensor on the CPU; it owns its memory. Throws Error(code) when Torch has no such dtype.
+// A tensor of a safetensors file as a Torch tensor on the CPU; it owns its memory. Throws Error(code) when
+// Torch has no such dtype.
 at::Tensor to_tensor(const TensorView& view, const std::string& name, ExitCode code);
 
 // Writes tensors (any device) as a safetensors file, atomically. Throws Error(ExitCode::output).

@@ -31,21 +31,21 @@ bool is_guided(const std::vector<DecodeRequest>& requests);
 // Everything a cycle reads and writes; tensors live on the target's device.
 struct DecodeState {
   // fixed for the run
-  at::Tensor seeds;        // int64 [I]
-  at::Tensor guidance;     // fp32 [I]
-  at::Tensor interval;     // int64 [I], number of guided tokens, or the image's token count
-  at::Tensor temperature;  // fp32 [I]
-  at::Tensor top_k;        // int64 [I]
-  at::Tensor top_p;        // fp32 [I]
-  bool guided = false;     // sequences are pairs
+  at::Tensor seeds;            // int64 [I]
+  at::Tensor guidance;         // fp32 [I]
+  at::Tensor interval;         // int64 [I], number of guided tokens, or the image's token count
+  at::Tensor temperature;      // fp32 [I]
+  at::Tensor top_k;            // int64 [I]
+  at::Tensor top_p;            // fp32 [I]
+  bool guided = false;         // sequences are pairs
   bool partly_guided = false;  // guidance ends before the last token for some image
   std::int64_t total = 0;      // tokens per image
   // advanced by commit
-  at::Tensor cache;      // [layers, 2, S, kv_heads, slots, head_dim]
-  at::Tensor lengths;    // int64 [S], committed rows of the cache
-  at::Tensor positions;  // int64 [S, 1], position of the last committed token
-  at::Tensor steps;      // int64 [I], tokens committed: the counter of the next draw
-  at::Tensor codes;      // int64 [I, total], codebook indices
+  at::Tensor cache;                // [layers, 2, S, kv_heads, slots, head_dim]
+  at::Tensor lengths;              // int64 [S], committed rows of the cache
+  at::Tensor positions;            // int64 [S, 1], position of the last committed token
+  at::Tensor steps;                // int64 [I], tokens committed: the counter of the next draw
+  at::Tensor codes;                // int64 [I, total], codebook indices
   std::int64_t committed = 0;      // tokens per image so far
   std::int64_t target_passes = 0;  // prefill included
 
@@ -53,9 +53,10 @@ struct DecodeState {
 };
 
 // The parts of a cycle, in order of use.
-DecodeState make_state(const Target& target, const Prompts& prompts, const std::vector<DecodeRequest>& requests,
-                       const Grid& grid);
-// Runs the prompts through the target: hidden rows [S, R, H], R = the longest prompt; rows past a prompt's end are padding.
+DecodeState make_state(const Target& target, const Prompts& prompts,
+                       const std::vector<DecodeRequest>& requests, const Grid& grid);
+// Runs the prompts through the target: hidden rows [S, R, H], R = the longest prompt; rows past a prompt's
+// end are padding.
 at::Tensor prefill(const Target& target, const Prompts& prompts, DecodeState& state);
 // Of these the last valid row of each sequence [S, 1, H]: it decides the first token.
 at::Tensor last_rows(const at::Tensor& hidden, const Prompts& prompts);

@@ -25,9 +25,11 @@ SamplingOptions resolve(const Manifest& manifest, const Request& request) {
   return sampling;
 }
 
-// fp32 [3, h, w] in [-1, 1] to bytes: trunc(clamp(127.5 x + 128, 0, 255)), as the published sampling scripts save it.
+// fp32 [3, h, w] in [-1, 1] to bytes: trunc(clamp(127.5 x + 128, 0, 255)), as the published sampling scripts
+// save it.
 Image to_image(const at::Tensor& rgb) {
-  const at::Tensor bytes = (rgb * 127.5 + 128.0).clamp(0, 255).to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
+  const at::Tensor bytes =
+      (rgb * 127.5 + 128.0).clamp(0, 255).to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
   Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)), {}};
   const std::uint8_t* data = bytes.const_data_ptr<std::uint8_t>();
   image.pixels.assign(data, data + bytes.numel());
@@ -70,7 +72,8 @@ struct TextToImage::Implementation {
     if (!missing.empty()) {
       std::string names;
       for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-      throw Error(ExitCode::bundle, "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
+      throw Error(ExitCode::bundle,
+                  "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
     }
     prompts.emplace(manifest, placement);
     load_decoder();
@@ -91,9 +94,15 @@ TextToImage::~TextToImage() = default;
 TextToImage::TextToImage(TextToImage&&) noexcept = default;
 TextToImage& TextToImage::operator=(TextToImage&&) noexcept = default;
 
-const Manifest& TextToImage::manifest() const { return implementation_->manifest; }
-std::string TextToImage::device() const { return implementation_->placement.device.str(); }
-std::string TextToImage::dtype() const { return dtype_name(implementation_->placement.dtype); }
+const Manifest& TextToImage::manifest() const {
+  return implementation_->manifest;
+}
+std::string TextToImage::device() const {
+  return implementation_->placement.device.str();
+}
+std::string TextToImage::dtype() const {
+  return dtype_name(implementation_->placement.dtype);
+}
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   find_grid(manifest, request.width, request.height);
@@ -135,8 +144,9 @@ Result TextToImage::generate(const Request& request) {
   return result;
 }
 
-void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
-                                            const ResultCallback& on_result, const ProgressCallback& on_progress) {
+void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin,
+                                            std::size_t end, const ResultCallback& on_result,
+                                            const ProgressCallback& on_progress) {
   const Grid& grid = find_grid(manifest, requests[begin].width, requests[begin].height);
   const std::size_t batch = end - begin;
   Statistics statistics;
@@ -155,10 +165,11 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
 
   const std::int64_t images = static_cast<std::int64_t>(batch);
   DecodeState state;
-  const at::Tensor codes = lamplighter::decode(*target, rows, draws, grid, state, [&](const DecodeState& now) {
-    if (now.committed == 1) statistics.prefill_ms = watch.lap();
-    return !on_progress || on_progress({begin, batch, now.committed * images, now.total * images});
-  });
+  const at::Tensor codes =
+      lamplighter::decode(*target, rows, draws, grid, state, [&](const DecodeState& now) {
+        if (now.committed == 1) statistics.prefill_ms = watch.lap();
+        return !on_progress || on_progress({begin, batch, now.committed * images, now.total * images});
+      });
   statistics.decode_ms = watch.lap();
   statistics.tokens = state.committed;
   statistics.target_passes = state.target_passes;
@@ -166,15 +177,19 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
   // One picture at a time: convolutions of another batch size round differently.
   std::vector<Image> pictures;
   for (std::int64_t i = 0; i < images; ++i) {
-    pictures.push_back(to_image(decoder->decode(codes[i].view({1, grid.rows, grid.columns}).to(placement.device))[0]));
+    pictures.push_back(
+        to_image(decoder->decode(codes[i].view({1, grid.rows, grid.columns}).to(placement.device))[0]));
   }
   statistics.image_ms = watch.lap();
 
   for (std::size_t i = 0; i < batch; ++i) {
     const at::Tensor row = codes[static_cast<std::int64_t>(i)].to(at::kInt);
     const std::int32_t* ids = row.const_data_ptr<std::int32_t>();
-    on_result(begin + i, Result{std::move(pictures[i]), {grid.rows, grid.columns, {ids, ids + row.numel()}},
-                                draws[i].sampling, draws[i].seed, statistics});
+    on_result(begin + i, Result{std::move(pictures[i]),
+                                {grid.rows, grid.columns, {ids, ids + row.numel()}},
+                                draws[i].sampling,
+                                draws[i].seed,
+                                statistics});
   }
 }
 
@@ -193,7 +208,8 @@ Image TextToImage::decode(const Codes& codes) {
   }
   implementation_->load_decoder();
   const at::Tensor ids =
-      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt).to(at::kLong);
+      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
+          .to(at::kLong);
   return to_image(implementation_->decoder->decode(ids.to(implementation_->placement.device))[0]);
 }
 

@@ -17,7 +17,7 @@ PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placemen
     : prompt_(*manifest.prompt), placement_(placement) {
   if (prompt_.kind == "text_features") {
     tokenizer_ = std::make_unique<T5Tokenizer>(join_path(manifest.directory, manifest.tokenizer->file),
-                                              *manifest.tokenizer);
+                                               *manifest.tokenizer);
     encoder_ = std::make_unique<TextEncoder>(manifest, placement);
   } else if (prompt_.kind != "class") {
     throw Error(ExitCode::bundle, "bundle " + manifest.directory + ": prompts of kind '" + prompt_.kind +
@@ -32,7 +32,8 @@ Condition PromptEncoder::encode(const Request& request) const {
   // The encoder sees the valid ids only; padding afterwards gives the same rows for less work.
   const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
   const std::int64_t padding = prompt_.length - ids.size(1);
-  return {at::constant_pad_nd(features, {0, 0, 0, padding}), at::constant_pad_nd(at::ones_like(ids), {0, padding})};
+  return {at::constant_pad_nd(features, {0, 0, 0, padding}),
+          at::constant_pad_nd(at::ones_like(ids), {0, padding})};
 }
 
 Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided) {

@@ -28,8 +28,9 @@ class PromptEncoder {
   std::unique_ptr<TextEncoder> encoder_;
 };
 
-// Prompt rows of the target: interleaved pairs when `guided`, else the conditional rows alone. Prompts are embedded one
-// by one: library products give other roundings for other batch sizes, and a picture must not depend on its batch.
+// Prompt rows of the target: interleaved pairs when `guided`, else the conditional rows alone. Prompts are
+// embedded one by one: library products give other roundings for other batch sizes, and a picture must not
+// depend on its batch.
 Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided);
 
 }  // namespace lamplighter

@@ -24,7 +24,8 @@ TEST(BenchReport, SeparatesMethodsAndLeavesThePrefillOut) {
   slow.decode_ms = 20;
   quick.decode_ms = 10;
   slow.batch = 2;
-  const std::vector<BenchReport> reports = report({{"ar", 0, 1, slow}, {"eagle", 0, 1, quick}, {"ar", 1, 1, slow}});
+  const std::vector<BenchReport> reports =
+      report({{"ar", 0, 1, slow}, {"eagle", 0, 1, quick}, {"ar", 1, 1, slow}});
   ASSERT_EQ(reports.size(), 2U);
   EXPECT_EQ(reports[0].method, "ar");
   EXPECT_EQ(reports[0].samples, 2U);

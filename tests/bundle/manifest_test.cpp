@@ -108,13 +108,17 @@ TEST_F(ManifestTest, RejectsWhatDoesNotFitTheSchema) {
 }
 
 TEST_F(ManifestTest, FilesStayInsideTheBundleAndAreListed) {
-  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "../target.pt"; }), HasSubstr("inside the bundle"));
-  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "/target.pt"; }), HasSubstr("inside the bundle"));
-  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "other.pt"; }), HasSubstr("\"files\" lists"));
+  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "../target.pt"; }),
+              HasSubstr("inside the bundle"));
+  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "/target.pt"; }),
+              HasSubstr("inside the bundle"));
+  EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "other.pt"; }),
+              HasSubstr("\"files\" lists"));
 }
 
 TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {
-  EXPECT_THAT(error([](Json& j) { j["target"]["head"] = 256; }), HasSubstr("256 disagrees with tokens.codebook_size 512"));
+  EXPECT_THAT(error([](Json& j) { j["target"]["head"] = 256; }),
+              HasSubstr("256 disagrees with tokens.codebook_size 512"));
   EXPECT_THAT(error([](Json& j) { j["decoder"]["codebook_size"] = 1024; }), HasSubstr("1024 disagrees"));
   EXPECT_THAT(error([](Json& j) { j["tokens"]["vocabulary"] = 500; }), HasSubstr("vocabulary 500"));
   EXPECT_THAT(error([](Json& j) { j["decoder"]["downsample"] = 16; }), HasSubstr("downsample 16"));

@@ -1,7 +1,9 @@
-// Runs the decode loop on recorded conditions: golden_decode BUNDLE IN.safetensors OUT.safetensors OPTIONS.json
+// Runs the decode loop on recorded conditions: golden_decode BUNDLE IN.safetensors OUT.safetensors
+// OPTIONS.json
 //   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
 //   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i)
-//   out: tokens int32 [B, N]; with forced_tokens also, per step and with rows conditional first, then unconditional:
+//   out: tokens int32 [B, N]; with forced_tokens also, per step and with rows conditional first, then
+//   unconditional:
 //        logits [N, S, V], probabilities [N, B, V], hidden_steps [N - 1, S, H], hidden_prefill [S, T, H]
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -73,8 +75,8 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
   while (true) {
     const at::Tensor row = target.logits(hidden);
     logits.push_back(halves_first(row.squeeze(1), state.guided));
-    probabilities.push_back(ops::guide_and_filter(row, state.guidance, state.temperature, state.top_k, state.top_p,
-                                                  target.manifest().sampling_order)
+    probabilities.push_back(ops::guide_and_filter(row, state.guidance, state.temperature, state.top_k,
+                                                  state.top_p, target.manifest().sampling_order)
                                 .squeeze(1));
     commit(state, forced.narrow(1, state.committed, 1));
     if (state.finished()) break;
@@ -103,7 +105,8 @@ void run(char** arguments) {
 
   std::map<std::string, at::Tensor> out;
   if (file.tensors().count("forced_tokens") != 0) {
-    const at::Tensor forced = to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
+    const at::Tensor forced =
+        to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
     out = run_forced(target, prompts, requests, grid, forced);
   }
   DecodeState state;
