@@ -48,9 +48,18 @@ class Case:
 
     @property
     def kind(self) -> str | None:
-        """The longest known kind the name starts with; None when there is none."""
-        found = [kind for kind in BUILT + NOT_BUILT if self.name.startswith(kind)]
-        return max(found, key=len, default=None)
+        """The longest known kind the name starts with; None when there is none.
+
+        Folders above the one that names the kind do not matter, nor does a missing `acceptance`.
+        """
+        parts = self.name.split("/")
+        for start in range(len(parts)):
+            rest = "/".join(parts[start:])
+            names = (rest, f"acceptance/{rest}")
+            found = [k for k in BUILT + NOT_BUILT if any(n.startswith(k) for n in names)]
+            if found:
+                return max(found, key=len)
+        return None
 
     @cached_property
     def info(self) -> dict[str, Any]:
