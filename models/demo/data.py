@@ -152,7 +152,7 @@ def tokenise_all(work: Path = WORK) -> None:
 
     @torch.inference_mode()
     def encode(images: np.ndarray) -> np.ndarray:
-        rgb = to_rgb(torch.from_numpy(np.ascontiguousarray(images)))
+        rgb = to_rgb(torch.from_numpy(images.copy()))
         return model.encode(rgb).flatten(1).numpy().astype(np.uint16)
 
     for shard in image_shards(work):

@@ -28,9 +28,10 @@ from models.demo.vq_train import (
     validation,
 )
 
-GAN_WEIGHT = 0.25  # relative to the gradient of the reconstruction loss at the last layer
+GAN_WEIGHT = 0.7  # relative to the gradient of the reconstruction loss at the last layer
 GAN_START = 0.45  # share of the budget that trains without the discriminator
-AVERAGE = 0.998  # decay of the running mean of the weights that is saved
+JUDGE_RATE = 1e-3
+AVERAGE = 0.995  # decay of the running mean of the weights that is saved
 
 
 def discriminator() -> nn.Sequential:
@@ -60,7 +61,9 @@ class DecoderTraining:
         self.named = list(self.model.vq.named_parameters())
         self.judge = discriminator()
         self.optims = optimisers(self.named, 0.01)
-        self.judge_optim = torch.optim.AdamW(self.judge.parameters(), lr=4e-4, betas=(0.5, 0.9))
+        self.judge_optim = torch.optim.AdamW(
+            self.judge.parameters(), lr=JUDGE_RATE, betas=(0.5, 0.9)
+        )
         self.step, self.spent = 0, 0.0
         if self.path.exists():
             self.restore()
