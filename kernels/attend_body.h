@@ -222,6 +222,7 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   q.args = &args;
   q.sequence = item / args.kv_heads;
   q.kv_head = item % args.kv_heads;
+  q.group = args.heads / args.kv_heads;
   q.length = args.lengths[q.sequence];
   q.scratch = split_scratch(args, scratch);
   T* keys = static_cast<T*>(args.keys) + item * args.max_length * args.head_dim;
@@ -229,7 +230,7 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   q.keys = keys;
   q.values = values;
   append<V>(q, keys, values);
-  const int64_t queries = args.rows * q.group();
+  const int64_t queries = args.rows * q.group;
   for (q.first = 0; q.first < queries; q.first += kQueryBlock) {
     q.count = queries - q.first < kQueryBlock ? queries - q.first : kQueryBlock;
     q.end = 0;

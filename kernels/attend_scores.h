@@ -23,17 +23,17 @@ struct Queries {
   const T* values;
   int64_t sequence;
   int64_t kv_head;
+  int64_t group;   // query heads per kv head
   int64_t length;  // prefix
-  int64_t first;   // query index: row * (heads per kv head) + head of the group
+  int64_t first;   // query index: row * group + head of the group
   int64_t count;
   int64_t end;  // keys that any query of the group can see
   AttendScratch scratch;
 
   T* rotated_query(int64_t i) const { return static_cast<T*>(scratch.queries) + i * args->head_dim; }
   float* scores(int64_t i) const { return scratch.scores + i * scratch.stride; }
-  int64_t group() const { return args->heads / args->kv_heads; }
-  int64_t row(int64_t i) const { return (first + i) / group(); }
-  int64_t head(int64_t i) const { return kv_head * group() + (first + i) % group(); }
+  int64_t row(int64_t i) const { return group == 1 ? first + i : (first + i) / group; }
+  int64_t head(int64_t i) const { return kv_head * group + (first + i) - row(i) * group; }
   const uint64_t* mask(int64_t i) const {
     const int64_t row_of_mask = sequence / args->sequences_per_mask * args->rows + row(i);
     return reinterpret_cast<const uint64_t*>(args->tree_mask) + row_of_mask * args->mask_words;

@@ -17,14 +17,18 @@
 // The operators as TorchScript calls them, and inputs for their tests.
 namespace lamplighter::test {
 
-// Calls the operator `lamplighter::name`.
-template <typename Result, typename... Args>
-Result call(const std::string& name, Args... args) {
+// The operator `lamplighter::name`.
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> find(const std::string& name) {
   lamplighter_ops_anchor();
   return c10::Dispatcher::singleton()
       .findSchemaOrThrow(("lamplighter::" + name).c_str(), "")
-      .typed<Result(Args...)>()
-      .call(std::forward<Args>(args)...);
+      .typed<Signature>();
+}
+
+template <typename Result, typename... Args>
+Result call(const std::string& name, Args... args) {
+  return find<Result(Args...)>(name).call(std::forward<Args>(args)...);
 }
 
 inline at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
@@ -50,9 +54,10 @@ struct AttendCall {
   double scale = 1.0;
 
   at::Tensor run() {
-    return call<at::Tensor, const at::Tensor&, at::Tensor&, int64_t, const at::Tensor&, const at::Tensor&,
-                const at::Tensor&, const at::Tensor&, int64_t, int64_t, double>(
-        "attend", qkv, cache, layer, positions, lengths, tree_mask, rotary, heads, kv_heads, scale);
+    static const auto op =
+        find<at::Tensor(const at::Tensor&, at::Tensor&, int64_t, const at::Tensor&, const at::Tensor&,
+                        const at::Tensor&, const at::Tensor&, int64_t, int64_t, double)>("attend");
+    return op.call(qkv, cache, layer, positions, lengths, tree_mask, rotary, heads, kv_heads, scale);
   }
 };
 
