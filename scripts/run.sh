@@ -2,5 +2,5 @@
 # Sets up whatever is missing, then runs the program: scripts/run.sh generate -p "a lighthouse at dusk" -o out.png
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-"$root/scripts/setup.sh"
+LAMPLIGHTER_TARGET=lamplighter_cli "$root/scripts/setup.sh"
 exec "$root/build/lamplighter" "$@"

@@ -3,6 +3,7 @@
 # SentencePiece (.cache/sentencepiece), the programs (build/). Whatever is already there is left alone.
 #   scripts/setup.sh [PRESET...]      presets of CMakePresets.json to build; default: release
 # Environment: LAMPLIGHTER_JOBS = compile jobs at a time; default: as many as cores and memory allow.
+#              LAMPLIGHTER_TARGET = what to build; default: everything, tests included.
 # All words go to stderr. Nothing is written outside this folder, the distribution's packages apart.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -71,19 +72,19 @@ make_sentencepiece() {
 
 # Configures when that was never done (later Ninja does it by itself) and builds; silent when all is up to date.
 build() {
-  local preset=$1 folder=build
+  local preset=$1 folder=build target=${LAMPLIGHTER_TARGET:-all}
   [ "$preset" = release ] || folder=build-$preset
   if [ ! -f "$folder/build.ninja" ]; then
     say "configuring ($preset)"
     cmake --preset "$preset" >".cache/configure-$preset.log" 2>&1 </dev/null ||
       { cat ".cache/configure-$preset.log"; fail "configuring failed (.cache/configure-$preset.log)"; }
   fi
-  ninja -C "$folder" -n 2>&1 </dev/null | grep -q 'no work to do' && return 0
+  ninja -C "$folder" -n "$target" 2>&1 </dev/null | grep -q 'no work to do' && return 0
   say "building ($preset, $LAMPLIGHTER_JOBS jobs at a time)"
   if [ -t 2 ]; then
-    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" </dev/null || fail "building failed"
+    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" </dev/null || fail "building failed"
   else
-    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" >".cache/build-$preset.log" 2>&1 </dev/null ||
+    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" >".cache/build-$preset.log" 2>&1 </dev/null ||
       { grep -v '^\[' ".cache/build-$preset.log" | tail -n 60; fail "building failed (.cache/build-$preset.log)"; }
   fi
 }
