@@ -70,23 +70,33 @@ make_sentencepiece() {
   echo "$want" >"$stamp"
 }
 
-# Configures when that was never done (later Ninja does it by itself) and builds; silent when all is up to date.
+# Ninja's lines on standard input: a counter on a terminal, else one line, nothing when nothing is compiled.
+progress() {
+  local line said=
+  while read -r line; do
+    [[ $line =~ ^\[([0-9]+/[0-9]+)\]\ [^R] ]] || continue # "Re-running CMake" is no news
+    if [ -t 2 ]; then
+      printf '\rsetup: building %s ' "${BASH_REMATCH[1]}"
+    elif [ -z "$said" ]; then
+      say "building ($LAMPLIGHTER_JOBS jobs at a time)"
+    fi
+    said=1
+  done
+  if [ -t 2 ] && [ -n "$said" ]; then echo; fi
+}
+
+# Configures when that was never done (later Ninja does it by itself) and builds.
 build() {
-  local preset=$1 folder=build target=${LAMPLIGHTER_TARGET:-all}
+  local preset=$1 folder=build target=${LAMPLIGHTER_TARGET:-all} log
   [ "$preset" = release ] || folder=build-$preset
   if [ ! -f "$folder/build.ninja" ]; then
     say "configuring ($preset)"
-    cmake --preset "$preset" >".cache/configure-$preset.log" 2>&1 </dev/null ||
-      { cat ".cache/configure-$preset.log"; fail "configuring failed (.cache/configure-$preset.log)"; }
+    log=.cache/configure-$preset.log
+    cmake --preset "$preset" >"$log" 2>&1 </dev/null || { cat "$log"; fail "configuring failed ($log)"; }
   fi
-  ninja -C "$folder" -n "$target" 2>&1 </dev/null | grep -q 'no work to do' && return 0
-  say "building ($preset, $LAMPLIGHTER_JOBS jobs at a time)"
-  if [ -t 2 ]; then
-    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" </dev/null || fail "building failed"
-  else
-    ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" >".cache/build-$preset.log" 2>&1 </dev/null ||
-      { grep -v '^\[' ".cache/build-$preset.log" | tail -n 60; fail "building failed (.cache/build-$preset.log)"; }
-  fi
+  log=.cache/build-$preset.log
+  ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" 2>&1 </dev/null | tee "$log" | progress ||
+    { grep -v '^\[' "$log" | tail -n 60; fail "building failed ($log)"; }
 }
 
 mkdir -p .cache
