@@ -14,7 +14,7 @@ from models.llamagen.vq import VQModel
 
 BUNDLE = Path(__file__).parent / "bundle"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/demo"
-SAMPLING = {"cfg_scale": 3.0, "temperature": 1.0, "top_k": 200, "top_p": 1.0}
+SAMPLING = {"cfg_scale": 2.0, "temperature": 0.9, "top_k": 200, "top_p": 1.0}
 STORAGE = {
     "target": torch.bfloat16,
     "text_encoder": torch.bfloat16,
