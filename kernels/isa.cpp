@@ -40,7 +40,9 @@ std::atomic<Isa>& current() {
 
 }  // namespace
 
-Isa active_isa() { return current().load(std::memory_order_relaxed); }
+Isa active_isa() {
+  return current().load(std::memory_order_relaxed);
+}
 
 Isa limit_isa(Isa limit) {
   const Isa isa = std::min(limit, cpu_isa());

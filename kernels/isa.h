@@ -8,7 +8,8 @@ namespace lamplighter {
 enum class Isa { kPortable, kAvx2, kAvx512 };
 
 // The set that kernels use: the best one of this CPU, at most what the environment variable LAMPLIGHTER_ISA
-// (portable, avx2 or avx512; read once) or limit_isa() allows. Throws c10::Error for other values of the variable.
+// (portable, avx2 or avx512; read once) or limit_isa() allows. Throws c10::Error for other values of the
+// variable.
 __attribute__((visibility("default"))) Isa active_isa();
 
 // Lowers active_isa() for the whole process to `limit` where the CPU has more; for tests and benchmarks.
