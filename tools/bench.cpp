@@ -106,11 +106,14 @@ void bench(BenchFlags& flags) {
   }
   TextToImage engine(manifest.directory, flags.model.options());
   const OrderlyStop orderly;
-  const std::vector<BenchSample> samples = run_bench(engine, options, [&](const BenchSample& sample) {
-    terminal.detail(sample.method + " repeat " + std::to_string(sample.repeat) + ": decode " +
-                    format_fixed(sample.statistics.decode_ms, 1) + " ms");
-    return stop_signal() == 0;
-  });
+  const std::vector<BenchSample> samples = run_bench(
+      engine, options,
+      [&](const BenchSample& sample) {
+        terminal.detail(sample.method + " repeat " + std::to_string(sample.repeat) + ": decode " +
+                        format_fixed(sample.statistics.decode_ms, 1) + " ms");
+        return stop_signal() == 0;
+      },
+      [](const Progress&) { return stop_signal() == 0; });
   terminal.say("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() + ", " +
                "pictures: " + std::to_string(options.requests.size()) +
                ", measured rounds: " + std::to_string(flags.repeats) + " after one that is not counted");

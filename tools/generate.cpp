@@ -144,7 +144,10 @@ class Run {
     terminal_.say(std::to_string(i + 1) + "/" + std::to_string(plan_.jobs.size()) + " " + path + ": seed " +
                   std::to_string(result.seed) + ", " + summary(result.statistics));
     terminal_.detail(stages(result.statistics));
-    terminal_.result(flags_.json ? report(path, picture, result.statistics).dump() : path);
+    terminal_.result(
+        flags_.json
+            ? report(path, picture, result.statistics).dump(-1, ' ', false, Json::error_handler_t::replace)
+            : path);
     if (!flags_.save_codes.empty()) codes_.push_back({result.codes, picture});
     if (!flags_.grid.empty()) pictures_.push_back(std::move(result.image));
     if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");

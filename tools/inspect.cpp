@@ -98,7 +98,7 @@ void inspect(const InspectFlags& flags) {
                     {"methods", methods(manifest)},
                     {"missing_for_generation", missing_for_generation(manifest)},
                     {"manifest", parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle)}};
-    terminal.result(json.dump(1));
+    terminal.result(json.dump(1, ' ', false, Json::error_handler_t::replace));
     return;
   }
   constexpr std::size_t kLabel = 22;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
