@@ -59,4 +59,6 @@ class Muon(torch.optim.Optimizer):
                 for (weight, _), update in zip(pairs, updates):
                     size = weight.norm() if group["relative"] else weight.numel() ** 0.5
                     weight.mul_(1 - group["lr"] * group["decay"])
-                    weight.sub_(update.view_as(weight) * (group["lr"] * size / (update.norm() + 1e-7)))
+                    weight.sub_(
+                        update.view_as(weight) * (group["lr"] * size / (update.norm() + 1e-7))
+                    )

@@ -37,7 +37,9 @@ def sample_patches(work: Path, seed: int) -> tuple[Tensor, Tensor]:
         patches.append(F.pixel_unshuffle(rgb, PATCH).flatten(2).transpose(1, 2).flatten(0, 1))
         subject = np.load(shard_path(work, "cells", shard))[rows]
         night = np.load(shard_path(work, "attributes", shard))[rows, _TIME_COLUMN] == _NIGHT
-        weight = np.where(subject, SUBJECT_WEIGHT, 1.0) * np.where(night, NIGHT_WEIGHT, 1.0)[:, None]
+        weight = (
+            np.where(subject, SUBJECT_WEIGHT, 1.0) * np.where(night, NIGHT_WEIGHT, 1.0)[:, None]
+        )
         weights.append(torch.from_numpy(weight.astype(np.float32)).flatten())
     return torch.cat(patches), torch.cat(weights)
 
@@ -45,7 +47,9 @@ def sample_patches(work: Path, seed: int) -> tuple[Tensor, Tensor]:
 def feature_projection(patches: Tensor, width: int) -> Tensor:
     """Projection [patch size, width] onto the main axes of mean colours and shrunken detail."""
     pixels = PATCH * PATCH
-    mean = torch.kron(torch.eye(3), torch.full((pixels, pixels), 1 / pixels))  # channel-major patches
+    mean = torch.kron(
+        torch.eye(3), torch.full((pixels, pixels), 1 / pixels)
+    )  # channel-major patches
     shape = mean + DETAIL * (torch.eye(3 * pixels) - mean)
     shaped = patches[:: max(1, len(patches) // 60_000)] @ shape
     covariance = torch.cov(shaped.T)
@@ -91,9 +95,13 @@ def fit_codes(work: Path = WORK, seed: int = 1) -> None:
     share = torch.bincount(nearest(features, centres), minlength=len(centres)).double()
     share = share / share.sum()
     perplexity = float((-(share * share.clamp(min=1e-12).log()).sum()).exp())
-    error = (patches - (centres @ torch.linalg.pinv(model.projection))[nearest(features, centres)]) / 2
+    error = (
+        patches - (centres @ torch.linalg.pinv(model.projection))[nearest(features, centres)]
+    ) / 2
     psnr = float(-10 * torch.log10(error.square().mean()))
-    print(f"codes: {int((share > 0).sum())} used, perplexity {perplexity:.0f}, patch PSNR {psnr:.2f} dB")
+    print(
+        f"codes: {int((share > 0).sum())} used, perplexity {perplexity:.0f}, patch PSNR {psnr:.2f} dB"
+    )
 
 
 if __name__ == "__main__":
