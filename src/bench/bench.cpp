@@ -29,7 +29,8 @@ Summary summarise(std::vector<double> values) {
 }
 
 std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
-                                   const std::function<bool(const BenchSample&)>& on_sample) {
+                                   const std::function<bool(const BenchSample&)>& on_sample,
+                                   const ProgressCallback& on_progress) {
   for (const std::string& method : options.methods) {
     if (method != "ar") throw Error(ExitCode::usage, "--methods: got '" + method + "', expected ar");
   }
@@ -37,9 +38,12 @@ std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& opti
   for (int repeat = -1; repeat < options.repeats; ++repeat) {
     for (const std::string& method : options.methods) {
       std::vector<BenchSample> round;
-      engine.generate(options.requests, [&](std::size_t index, Result&& result) {
-        round.push_back({method, repeat, options.requests[index].seed, result.statistics});
-      });
+      engine.generate(
+          options.requests,
+          [&](std::size_t index, Result&& result) {
+            round.push_back({method, repeat, options.requests[index].seed, result.statistics});
+          },
+          on_progress);
       if (repeat < 0) continue;  // the first pass warms caches and branch predictors
       for (const BenchSample& sample : round) {
         samples.push_back(sample);

@@ -40,7 +40,8 @@ struct BenchOptions {
 // Draws every request with every method, interleaved: all methods see the same noise of the machine.
 // Throws Error(ExitCode::usage) for an unknown method.
 std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
-                                   const std::function<bool(const BenchSample&)>& on_sample = {});
+                                   const std::function<bool(const BenchSample&)>& on_sample = {},
+                                   const ProgressCallback& on_progress = {});
 
 // One report per method, in the order of first appearance.
 std::vector<BenchReport> report(const std::vector<BenchSample>& samples);

@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -57,7 +58,9 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
       CheckResult result{record->module, record->method, 0, record->tolerance};
       const auto compare = [&](const at::Tensor& got, const std::string& expected) {
         const double difference = largest_difference(got, tensor(expected));
-        result.difference = difference <= result.difference ? result.difference : difference;  // keeps NaN
+        // NaN once, NaN for good: it compares as no difference at all.
+        if (!std::isnan(result.difference) && !(difference <= result.difference))
+          result.difference = difference;
       };
       if (outputs.size() != record->outputs.size())
         result.difference = std::numeric_limits<double>::infinity();

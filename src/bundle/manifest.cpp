@@ -10,6 +10,8 @@ namespace lamplighter {
 namespace {
 
 constexpr int kSchemaVersion = 1;
+constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;   // vocabularies
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, counts of layers and heads
 
 // A name that stays inside the bundle: archives execute, so nothing outside is ever loaded.
 std::string file_name(JsonReader& reader, const std::string& key, const Manifest& manifest) {
@@ -32,11 +34,11 @@ TokenizerEntry read_tokenizer(JsonReader reader, const Manifest& manifest) {
   TokenizerEntry entry;
   entry.kind = reader.choice("kind", {"t5"});
   entry.file = file_name(reader, "file", manifest);
-  entry.max_length = reader.integer("max_length", 1);
+  entry.max_length = reader.integer("max_length", 1, kMaxSize);
   entry.pad = reader.integer("pad", 0);
   entry.eos = reader.integer("eos", 0);
   entry.unk = reader.integer("unk", 0);
-  entry.extra_ids = reader.integer("extra_ids", 0);
+  entry.extra_ids = reader.integer("extra_ids", 0, kMaxSize);
   entry.cleaning = reader.choice("cleaning", {"llamagen", "lower", "none"});
   reader.finish();
   return entry;
@@ -52,6 +54,7 @@ void read_golden(JsonReader reader, Manifest& manifest) {
     record.outputs = item.texts("outputs");
     if (item.has("mutated")) record.mutated = item.texts("mutated");
     record.tolerance = item.number("tolerance");
+    if (!record.mutated.empty() && record.inputs.empty()) item.reject("inputs", "the tensor that is mutated");
     if (record.tolerance <= 0) item.reject("tolerance", "a number above 0");
     item.finish();
     manifest.golden_records.push_back(std::move(record));
@@ -62,7 +65,7 @@ void read_golden(JsonReader reader, Manifest& manifest) {
 PromptEntry read_prompt(JsonReader reader) {
   PromptEntry prompt;
   prompt.kind = reader.choice("kind", {"text_features", "class", "tokens"});
-  prompt.length = reader.integer("length", 1);
+  prompt.length = reader.integer("length", 1, kMaxSize);
   prompt.align = reader.choice("align", {"start", "end"});
   if (prompt.kind == "text_features") prompt.features = reader.integer("features", 1);
   if (prompt.kind == "class") prompt.classes = reader.integer("classes", 1);
@@ -91,6 +94,7 @@ void read_sampling(JsonReader reader, Manifest& manifest) {
   if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
   if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
   if (reader.has("order")) manifest.sampling_order = reader.choice("order", {"ar", "eagle"});
+  if (!(sampling.cfg_scale >= 0)) reader.reject("cfg_scale", "0 or more");
   if (sampling.temperature < 0) reader.reject("temperature", "0 or more");
   if (sampling.top_p <= 0 || sampling.top_p > 1) reader.reject("top_p", "a number in (0, 1]");
   reader.finish();
@@ -99,30 +103,30 @@ void read_sampling(JsonReader reader, Manifest& manifest) {
 void read_shapes(JsonReader& reader, Manifest& manifest) {
   if (reader.has("tokens")) {
     JsonReader tokens = reader.object("tokens");
-    manifest.tokens.vocabulary = tokens.integer("vocabulary", 1);
-    manifest.tokens.first_image_id = tokens.integer("first_image_id", 0);
-    manifest.tokens.codebook_size = tokens.integer("codebook_size", 1);
+    manifest.tokens.vocabulary = tokens.integer("vocabulary", 1, kMaxIds);
+    manifest.tokens.first_image_id = tokens.integer("first_image_id", 0, kMaxIds);
+    manifest.tokens.codebook_size = tokens.integer("codebook_size", 1, kMaxIds);
     tokens.finish();
   }
   if (reader.has("target")) {
     JsonReader target = reader.object("target");
-    manifest.target.hidden = target.integer("hidden", 1);
-    manifest.target.features = target.integer("features", 1);
-    manifest.target.head = target.integer("head", 1);
+    manifest.target.hidden = target.integer("hidden", 1, kMaxSize);
+    manifest.target.features = target.integer("features", 1, kMaxSize);
+    manifest.target.head = target.integer("head", 1, kMaxIds);
     target.finish();
   }
   if (reader.has("cache")) {
     JsonReader cache = reader.object("cache");
-    manifest.cache.layers = cache.integer("layers", 1);
-    manifest.cache.kv_heads = cache.integer("kv_heads", 1);
-    manifest.cache.head_dim = cache.integer("head_dim", 2);
-    manifest.cache.max_length = cache.integer("max_length", 1);
+    manifest.cache.layers = cache.integer("layers", 1, kMaxSize);
+    manifest.cache.kv_heads = cache.integer("kv_heads", 1, kMaxSize);
+    manifest.cache.head_dim = cache.integer("head_dim", 2, kMaxSize);
+    manifest.cache.max_length = cache.integer("max_length", 1, kMaxSize);
     cache.finish();
   }
   if (reader.has("decoder")) {
     JsonReader decoder = reader.object("decoder");
-    manifest.decoder.codebook_size = decoder.integer("codebook_size", 1);
-    manifest.decoder.downsample = decoder.integer("downsample", 1);
+    manifest.decoder.codebook_size = decoder.integer("codebook_size", 1, kMaxIds);
+    manifest.decoder.downsample = decoder.integer("downsample", 1, kMaxSize);
     decoder.finish();
   }
 }
@@ -148,6 +152,10 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
     if (tokens.first_image_id + tokens.codebook_size > tokens.vocabulary) {
       reader.fail("image ids up to " + number(tokens.first_image_id + tokens.codebook_size - 1) +
                   " disagree with tokens.vocabulary " + number(tokens.vocabulary));
+    }
+    if (manifest.tokenizer && manifest.tokenizer->max_length > manifest.prompt->length) {
+      reader.fail("tokenizer.max_length " + number(manifest.tokenizer->max_length) +
+                  " disagrees with prompt.length " + number(manifest.prompt->length));
     }
     if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
     for (const Grid& grid : manifest.grids) {

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <fstream>
+#include <string_view>
 #include <unordered_map>
 
 #include "kernels/ops.h"
@@ -23,10 +24,18 @@ namespace {
   throw Error(ExitCode::bundle, message);
 }
 
-// The first line of what Torch says: the rest is a stack trace.
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
+// The first line of what Torch says that is not empty: the rest is a stack trace.
+std::string first_line(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  text.erase(0, text.find_first_not_of(" \n"));
   return text.substr(0, text.find('\n'));
+}
+
+// The CPU's allocator has no exception type of its own.
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+         std::string_view(error.what()).find("DefaultCPUAllocator") != std::string_view::npos;
 }
 
 // TorchScript reports the call stack first and the reason last.
@@ -76,9 +85,8 @@ Module::Module(const std::string& path, const std::string& role, const std::vect
   try {
     torch::jit::ExtraFilesMap no_extra_files;
     archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
-  } catch (const c10::OutOfMemoryError& error) {
-    throw Error(ExitCode::memory, role + " in " + path + ": " + first_line(error));
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw Error(ExitCode::memory, role + " in " + path + ": out of memory");
     fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
   }
   archive_->module.eval();
@@ -101,16 +109,21 @@ std::vector<at::Tensor> Module::call(const std::string& method,
   torch::jit::Stack stack(arguments.begin(), arguments.end());
   try {
     found->second.run(stack);
-  } catch (const c10::OutOfMemoryError& error) {
-    throw Error(ExitCode::memory, role_ + "." + method + ": out of memory: " + first_line(error));
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) {
+      throw Error(ExitCode::memory, role_ + "." + method + ": out of memory; try a smaller --batch-size");
+    }
     fail(role_ + "." + method + ": " + last_line(error.what()));
   }
   const c10::IValue result = std::move(stack.back());
   if (result.isTensor()) return {result.toTensor()};
   std::vector<at::Tensor> tensors;
   if (result.isTuple()) {
-    for (const c10::IValue& element : result.toTupleRef().elements()) tensors.push_back(element.toTensor());
+    for (const c10::IValue& element : result.toTupleRef().elements()) {
+      if (!element.isTensor())
+        fail(role_ + "." + method + ": got a " + element.tagKind() + " among the results");
+      tensors.push_back(element.toTensor());
+    }
   }
   return tensors;
 }

@@ -33,9 +33,14 @@ c10::Device resolve_device(const std::string& name) {
 }  // namespace
 
 Placement resolve_placement(const RuntimeOptions& options) {
-  if (options.threads < 0) {
+  constexpr int kMaxThreads = 1024;
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    throw Error(ExitCode::usage, "--threads: got " + std::to_string(options.threads) + ", expected 0 to " +
+                                     std::to_string(kMaxThreads));
+  }
+  if (options.batch_size < 1) {
     throw Error(ExitCode::usage,
-                "--threads: got " + std::to_string(options.threads) + ", expected 0 or more");
+                "--batch-size: got " + std::to_string(options.batch_size) + ", expected 1 or more");
   }
   Placement placement;
   placement.device = resolve_device(options.device);

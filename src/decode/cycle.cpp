@@ -47,7 +47,7 @@ DecodeState make_state(const Target& target, const Prompts& prompts,
                                     [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
   // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
   state.interval = per_image<std::int64_t>(requests, device, [&](const auto& r) {
-    return r.sampling.cfg_interval < 0 ? state.total : std::min(r.sampling.cfg_interval + 2, state.total);
+    return r.sampling.cfg_interval < 0 ? state.total : std::min(r.sampling.cfg_interval, state.total) + 2;
   });
   state.partly_guided = state.guided && std::any_of(requests.begin(), requests.end(), [](const auto& r) {
                           return guided(r) && r.sampling.cfg_interval >= 0;

@@ -1,10 +1,12 @@
 #include "lamplighter/pipeline.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "base/stopwatch.h"
@@ -79,9 +81,35 @@ struct TextToImage::Implementation {
     load_decoder();
     target.emplace(manifest, placement);
   }
+  // codes int64 [I, rows, columns] on the CPU.
+  std::vector<Image> paint(const at::Tensor& codes) const;
   void run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
                  const ResultCallback& on_result, const ProgressCallback& on_progress);
 };
+
+// Library convolutions round differently for other numbers of pictures and of threads, so every picture is
+// decoded alone and, on the CPU, by one thread; pictures share the cores.
+std::vector<Image> TextToImage::Implementation::paint(const at::Tensor& codes) const {
+  std::vector<Image> pictures(static_cast<std::size_t>(codes.size(0)));
+  const auto paint_range = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const at::Tensor one = codes.narrow(0, i, 1).to(placement.device);
+      pictures[static_cast<std::size_t>(i)] = to_image(decoder->decode(one)[0]);
+    }
+  };
+  const int threads = at::get_num_threads();
+  if (placement.device.is_cuda()) {
+    paint_range(0, codes.size(0));
+  } else if (codes.size(0) == 1 && threads > 1) {
+    const auto restore = [](const int* count) { at::set_num_threads(*count); };
+    at::set_num_threads(1);
+    const std::unique_ptr<const int, decltype(restore)> guard(&threads, restore);
+    paint_range(0, 1);
+  } else {
+    at::parallel_for(0, codes.size(0), 1, paint_range);
+  }
+  return pictures;
+}
 
 TextToImage::TextToImage(const std::string& bundle_directory, const RuntimeOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
@@ -105,13 +133,19 @@ std::string TextToImage::dtype() const {
 }
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
-  find_grid(manifest, request.width, request.height);
+  const Grid& grid = find_grid(manifest, request.width, request.height);
+  if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty()) {
+    throw Error(ExitCode::bundle, "bundle " + manifest.directory +
+                                      ": grids with forced tokens cannot be drawn by this version");
+  }
   const SamplingOptions sampling = resolve(manifest, request);
   check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "--cfg-scale",
               std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
   check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "--temperature",
               std::to_string(sampling.temperature), "a finite number, 0 or more");
   check_range(sampling.top_k >= 0, "--top-k", std::to_string(sampling.top_k), "0 (off) or more");
+  check_range(sampling.cfg_interval >= -1, "--cfg-interval", std::to_string(sampling.cfg_interval),
+              "-1 (all) or more");
   check_range(sampling.top_p > 0 && sampling.top_p <= 1, "--top-p", std::to_string(sampling.top_p),
               "a number in (0, 1]");
   const bool by_class = manifest.prompt && manifest.prompt->kind == "class";
@@ -130,7 +164,7 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
                            const ProgressCallback& on_progress) {
   for (const Request& request : requests) check(implementation_->manifest, request);
   implementation_->load_all();
-  const std::size_t limit = static_cast<std::size_t>(std::max(1, implementation_->options.batch_size));
+  const std::size_t limit = static_cast<std::size_t>(implementation_->options.batch_size);
   for (std::size_t begin = 0; begin < requests.size();) {
     const std::size_t end = batch_end(implementation_->manifest, requests, begin, limit);
     implementation_->run_batch(requests, begin, end, on_result, on_progress);
@@ -174,12 +208,7 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
   statistics.tokens = state.committed;
   statistics.target_passes = state.target_passes;
 
-  // One picture at a time: convolutions of another batch size round differently.
-  std::vector<Image> pictures;
-  for (std::int64_t i = 0; i < images; ++i) {
-    pictures.push_back(
-        to_image(decoder->decode(codes[i].view({1, grid.rows, grid.columns}).to(placement.device))[0]));
-  }
+  std::vector<Image> pictures = paint(codes.view({images, grid.rows, grid.columns}));
   statistics.image_ms = watch.lap();
 
   for (std::size_t i = 0; i < batch; ++i) {
@@ -210,7 +239,7 @@ Image TextToImage::decode(const Codes& codes) {
   const at::Tensor ids =
       at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
           .to(at::kLong);
-  return to_image(implementation_->decoder->decode(ids.to(implementation_->placement.device))[0]);
+  return std::move(implementation_->paint(ids).front());
 }
 
 }  // namespace lamplighter
