@@ -35,8 +35,9 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+// Damaged files put arbitrary bytes into messages; terminals and logs want UTF-8.
 int fail(int code, const std::string& message) {
-  std::cerr << "lamplighter: error: " << first_line(message) << std::endl;
+  std::cerr << "lamplighter: error: " << encode_utf8(decode_utf8(first_line(message))) << std::endl;
   return code;
 }
 

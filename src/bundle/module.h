@@ -23,7 +23,8 @@ std::string dtype_name(c10::ScalarType dtype);  // fp32, bf16, fp16
 
 // A TorchScript archive of a bundle, loaded to its device and prepared (weights cast and packed).
 // The one place that knows TorchScript: arguments and results are flat lists of tensors, so that another
-// kind of compiled module can take its place. Copies share the module. Calls may come from several threads.
+// kind of compiled module can take its place. Copies share the module. Calls are safe from one thread at a
+// time.
 class Module {
  public:
   // `role` names the module in messages. Throws Error(ExitCode::bundle) when the file is no TorchScript

@@ -88,25 +88,18 @@ struct TextToImage::Implementation {
 };
 
 // Library convolutions round differently for other numbers of pictures and of threads, so every picture is
-// decoded alone and, on the CPU, by one thread; pictures share the cores.
+// decoded alone and, on the CPU, by one thread.
 std::vector<Image> TextToImage::Implementation::paint(const at::Tensor& codes) const {
-  std::vector<Image> pictures(static_cast<std::size_t>(codes.size(0)));
-  const auto paint_range = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const at::Tensor one = codes.narrow(0, i, 1).to(placement.device);
-      pictures[static_cast<std::size_t>(i)] = to_image(decoder->decode(one)[0]);
-    }
-  };
   const int threads = at::get_num_threads();
-  if (placement.device.is_cuda()) {
-    paint_range(0, codes.size(0));
-  } else if (codes.size(0) == 1 && threads > 1) {
-    const auto restore = [](const int* count) { at::set_num_threads(*count); };
+  const auto restore = [](const int* count) { at::set_num_threads(*count); };
+  std::unique_ptr<const int, decltype(restore)> guard(nullptr, restore);
+  if (placement.device.is_cpu() && threads > 1) {
     at::set_num_threads(1);
-    const std::unique_ptr<const int, decltype(restore)> guard(&threads, restore);
-    paint_range(0, 1);
-  } else {
-    at::parallel_for(0, codes.size(0), 1, paint_range);
+    guard.reset(&threads);
+  }
+  std::vector<Image> pictures;
+  for (std::int64_t i = 0; i < codes.size(0); ++i) {
+    pictures.push_back(to_image(decoder->decode(codes.narrow(0, i, 1).to(placement.device))[0]));
   }
   return pictures;
 }

@@ -67,9 +67,9 @@ constexpr char32_t kLeads = 19, kVowels = 21, kTails = 28;
 void decompose(char32_t code, std::u32string& result) {
   if (code >= kSyllable && code < kSyllable + kLeads * kVowels * kTails) {
     const char32_t index = code - kSyllable;
-    result += kLead + index / (kVowels * kTails);
-    result += kVowel + index % (kVowels * kTails) / kTails;
-    if (index % kTails != 0) result += kTail + index % kTails;
+    result.push_back(kLead + index / (kVowels * kTails));
+    result.push_back(kVowel + index % (kVowels * kTails) / kTails);
+    if (index % kTails != 0) result.push_back(kTail + index % kTails);
   } else if (const Decomposition* row = find_code(kDecompositions, code)) {
     decompose(row->first, result);
     if (row->second != 0) result += row->second;  // second parts do not decompose further, first parts may

@@ -171,5 +171,24 @@ TEST_F(ManifestTest, WhatIsNoTorchScriptArchiveIsToldInPlainWords) {
   EXPECT_THAT(load("PK\x03\x04 and then nothing that a zip archive has"), HasSubstr("damaged archive"));
 }
 
+TEST_F(ManifestTest, NumbersThatNoModelHas) {
+  EXPECT_THAT(error([](Json& json) { json["cache"]["layers"] = 1'000'000'000'000; }),
+              HasSubstr("cache.layers: got 1000000000000"));
+  EXPECT_THAT(error([](Json& json) { json["tokens"]["first_image_id"] = INT64_MAX - 10; }),
+              HasSubstr("tokens.first_image_id"));
+  EXPECT_THAT(error([](Json& json) { json["target"]["hidden"] = INT64_MAX; }), HasSubstr("target.hidden"));
+  EXPECT_THAT(error([](Json& json) { json["sampling"]["cfg_scale"] = -1; }), HasSubstr("sampling.cfg_scale"));
+}
+
+TEST_F(ManifestTest, PromptsFitTheTokenizer) {
+  EXPECT_THAT(error([](Json& json) {
+                json["files"]["t5"] = json["files"]["target.pt"];
+                json["tokenizer"] = {{"kind", "t5"},   {"file", "t5"},      {"max_length", 25},
+                                     {"pad", 0},       {"eos", 1},          {"unk", 2},
+                                     {"extra_ids", 0}, {"cleaning", "none"}};
+              }),
+              HasSubstr("tokenizer.max_length 25 disagrees with prompt.length 24"));
+}
+
 }  // namespace
 }  // namespace lamplighter

@@ -48,6 +48,29 @@ def test_batch_size_and_threads_change_nothing(
         assert (tmp_path / f"3/000{number}.png").read_bytes() == first
 
 
+def test_pictures_of_a_mixed_batch_are_those_drawn_alone(cli: Cli, tmp_path: Path) -> None:
+    requests = [
+        {"prompt": "a white lighthouse on the coast at dusk", "cfg_scale": 5},
+        {"prompt": "a", "cfg_scale": 1, "temperature": 0},
+        {"prompt": "a red boat", "cfg_scale": 3, "cfg_interval": 4, "top_k": 5},
+        {"prompt": "a very small house far away in the hills", "cfg_scale": 0.5, "top_p": 0.9},
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, requests)))
+    for size in (1, 4):
+        done = cli("generate", "--prompt-file", "p.jsonl", "-o", f"{size}/", "--batch-size", size)
+        assert done.returncode == 0, done.stderr
+    for number in range(len(requests)):
+        alone = (tmp_path / f"1/000{number}.png").read_bytes()
+        assert (tmp_path / f"4/000{number}.png").read_bytes() == alone
+
+
+def test_guidance_to_the_last_token_is_all_guidance(cli: Cli, tmp_path: Path) -> None:
+    for interval in (-1, 2**63 - 1):
+        done = cli("generate", "-p", "a", "--cfg-interval", interval, "-o", f"{interval}.png")
+        assert done.returncode == 0, done.stderr
+    assert pixels(tmp_path / "-1.png") == pixels(tmp_path / f"{2**63 - 1}.png")
+
+
 def test_picture_i_draws_with_seed_plus_i(cli: Cli, tmp_path: Path) -> None:
     assert (
         cli(

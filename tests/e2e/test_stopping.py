@@ -20,7 +20,13 @@ def start(
 ) -> subprocess.Popen[str]:
     command = [lamplighter, "generate", "-m", bundle, "-p", "a", "-b", PICTURES, "-o", "%05d.png"]
     return subprocess.Popen(  # type: ignore[call-overload]
-        [str(part) for part in command], cwd=folder, stdout=subprocess.PIPE, text=True, **options
+        [str(part) for part in command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Shells start background jobs with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
     )
 
 
