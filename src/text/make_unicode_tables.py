@@ -109,12 +109,19 @@ def table(kind: str, name: str, rows: Iterable[Iterable[int]]) -> str:
 
 
 def entity_table() -> str:
-    rows = ['{"' + name + '", "' + "".join(f"\\x{b:02x}" for b in text.encode()) + '"}' for name, text in entities()]
+    rows = [
+        '{"' + name + '", "' + "".join(f"\\x{b:02x}" for b in text.encode()) + '"}'
+        for name, text in entities()
+    ]
     return f"constexpr Entity kEntities[] = {{\n{wrap(rows)}\n}};\n"
 
 
 def main() -> None:
-    digits = [first for first, last in runs(lambda c: unicodedata.category(chr(c)) == "Nd") for first in range(first, last, 10)]
+    digits = [
+        first
+        for first, last in runs(lambda c: unicodedata.category(chr(c)) == "Nd")
+        for first in range(first, last, 10)
+    ]
     assert all(unicodedata.decimal(chr(code)) == 0 for code in digits)
     parts = [
         f"// Made by make_unicode_tables.py from Unicode {unicodedata.unidata_version}. Do not edit.\n",
@@ -137,7 +144,11 @@ def final_sigma(before: str, after: str) -> bool:
 
 def is_case_ignorable(code: int) -> bool:
     """Case-ignorable characters may stand between a letter and a final sigma."""
-    return chr(code).lower() != "σ" and final_sigma("a" + chr(code), "") and not final_sigma(chr(code), "")
+    return (
+        chr(code).lower() != "σ"
+        and final_sigma("a" + chr(code), "")
+        and not final_sigma(chr(code), "")
+    )
 
 
 def is_cased(code: int) -> bool:
