@@ -60,8 +60,8 @@ std::vector<std::pair<std::string, std::string>> describe(const Manifest& manife
       {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
   for (const auto& [name, module] : manifest.modules)
     lines.push_back({name, describe_module(manifest, module)});
-  for (const auto& [name, module] : manifest.drafters) {
-    lines.push_back({"drafter " + name, describe_module(manifest, module)});
+  for (const auto& [name, drafter] : manifest.drafters) {
+    lines.push_back({"drafter " + name, describe_module(manifest, drafter.module)});
   }
   if (manifest.tokenizer) {
     lines.push_back({"tokenizer", manifest.tokenizer->kind + ", at most " +

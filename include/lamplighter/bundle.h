@@ -23,6 +23,12 @@ struct ModuleEntry {
   std::string dtype;  // storage: float32, bfloat16, float16
 };
 
+struct DrafterEntry {
+  ModuleEntry module;
+  std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
+  std::int64_t prompt_id = 0;                           // id embedded on prompt rows
+};
+
 struct TokenizerEntry {
   std::string kind;  // t5
   std::string file;
@@ -62,7 +68,8 @@ struct Manifest {
   std::string exporter_version, exporter_torch;
   std::map<std::string, FileEntry> files;
   std::map<std::string, ModuleEntry> modules;   // target, text_encoder, image_decoder
-  std::map<std::string, ModuleEntry> drafters;  // by name
+  std::map<std::string, DrafterEntry> drafters;  // by name
+  std::map<std::string, std::string> trees;      // tree files by kind of device: cpu, cuda
   std::optional<TokenizerEntry> tokenizer;
   std::optional<std::string> neighbours;  // file
   std::optional<std::string> golden;      // file

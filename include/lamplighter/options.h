@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lamplighter {
 
@@ -23,6 +24,31 @@ struct SamplingOptions {
   std::int64_t top_k = 0;    // keep the k most probable tokens and their ties; 0 = all
   float top_p = 1.0F;        // keep the smallest set of tokens with this mass; 1 = all
   std::int64_t cfg_interval = -1;  // guide tokens 0 .. cfg_interval + 1 only; -1 = all
+};
+
+// How many tokens a target pass may commit. `method` sets the rest; what is set here overrides it.
+//   method     rule       tree         children
+//   ar         -          -            -         one token a pass
+//   eagle      exact      static       sampled   EAGLE (Li et al. 2024)
+//   eagle-2    exact      dynamic      top       EAGLE-2 (Li et al. 2024)
+//   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
+//   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
+struct MethodOptions {
+  std::string method = "ar";
+  std::string rule;      // exact, traversal, block (exact laws), lantern, lantern++ (relaxed)
+  std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
+  std::string children;  // sampled (without replacement from the filtered draft distribution) or top
+  std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
+                         // official-lumina-dynamic: what is left of the target after a relaxed rejection
+  std::string draft_guidance;        // combined (both halves of a pair are drafted) or conditional
+  std::string drafter;               // name in the bundle; empty = its first
+  std::string neighbours;            // safetensors or official .npy file; empty = the bundle's, else computed
+  std::optional<std::int64_t> k;     // neighbours looked at besides the token itself
+  std::optional<float> delta;        // lantern: bound on the borrowed mass, >= 0
+  std::vector<float> lambda;         // lantern++: factor >= 1, one for all depths or one per depth
+  std::optional<int> dynamic_depth;  // dynamic: expansions after the first
+  std::optional<int> dynamic_width;  // dynamic: nodes expanded per level
+  std::optional<int> dynamic_nodes;  // dynamic: drafted nodes kept
 };
 
 // One picture to draw. What is not set comes from the bundle.

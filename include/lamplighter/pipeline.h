@@ -13,12 +13,35 @@
 
 namespace lamplighter {
 
+// One round of draft, verify, accept, commit for one picture. Times are those of its batch.
+struct Cycle {
+  std::int64_t first = 0;      // index of the first token committed
+  std::int64_t committed = 0;  // tokens, the bonus token included
+  std::int64_t accepted = 0;   // drafted tokens accepted, also those past the last token of the picture
+  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;
+};
+
 // What one picture cost. Times are wall-clock milliseconds of the batch the picture was drawn in.
 struct Statistics {
   std::int64_t tokens = 0;         // image tokens committed
   std::int64_t target_passes = 0;  // prefill included
   int batch = 1;                   // pictures decoded together
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
+  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // parts of decode_ms
+  std::vector<Cycle> cycles;  // without the prefill, which commits the first token
+  // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
+  std::vector<std::int64_t> drafted, accepted;
+  // Which children led on: reached[d][r] counts the cycles whose path took the child of rank r at depth d + 1.
+  std::vector<std::vector<std::int64_t>> reached;
+
+  // Autoregressive target passes per target pass made: tokens over passes, prefill included.
+  double step_compression() const {
+    return target_passes > 0 ? static_cast<double>(tokens) / static_cast<double>(target_passes) : 0.0;
+  }
+  // Tokens per cycle, bonus token included.
+  double acceptance_length() const {
+    return cycles.empty() ? 0.0 : static_cast<double>(tokens - 1) / static_cast<double>(cycles.size());
+  }
 };
 
 // A picture's tokens as codebook indices in raster order.
@@ -31,6 +54,7 @@ struct Result {
   Image image;
   Codes codes;
   SamplingOptions sampling;  // as used: request over bundle defaults
+  MethodOptions method;      // as used: complete
   std::uint64_t seed = 0;
   Statistics statistics;
 };
@@ -41,9 +65,15 @@ struct Progress {
   std::size_t first_request = 0,
               batch = 0;  // the batch covers requests first_request .. first_request + batch - 1
   std::int64_t tokens_done = 0, tokens_total = 0;
+  // Tokens of picture `index` of the batch so far, raster order; fewer than the grid holds.
+  std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
+
+// The method with every field set, checked for sense and against what the bundle holds. Reads tree files, no
+// weights. Throws Error (usage, input, bundle).
+LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest);
 
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit).
@@ -64,10 +94,10 @@ class LAMPLIGHTER_API TextToImage {
   static void check(const Manifest& manifest, const Request& request);
 
   // Draws all requests, `batch_size` at a time, and hands over each result as soon as it is ready, in request
-  // order.
+  // order. Throws Error(ExitCode::usage or bundle) when the method does not fit the bundle.
   void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
-                const ProgressCallback& on_progress = {});
-  Result generate(const Request& request);
+                const ProgressCallback& on_progress = {}, const MethodOptions& method = {});
+  Result generate(const Request& request, const MethodOptions& method = {});
 
   // Pictures from codebook indices. Throws Error(ExitCode::input) when they do not fit the decoder.
   Image decode(const Codes& codes);

@@ -19,7 +19,7 @@ const ModuleEntry& find_module(const Manifest& manifest, const std::string& name
   const auto module = manifest.modules.find(name);
   if (module != manifest.modules.end()) return module->second;
   const auto drafter = manifest.drafters.find(name);
-  if (drafter != manifest.drafters.end()) return drafter->second;
+  if (drafter != manifest.drafters.end()) return drafter->second.module;
   throw Error(ExitCode::bundle, "bundle " + manifest.directory + ": golden record of a module \"" + name +
                                     "\" that the bundle does not have");
 }

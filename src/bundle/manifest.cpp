@@ -30,6 +30,18 @@ ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
   return entry;
 }
 
+DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
+  DrafterEntry entry;
+  entry.module.file = file_name(reader, "file", manifest);
+  entry.module.dtype = reader.choice("dtype", {"float32", "bfloat16", "float16"});
+  entry.layers = reader.integer("layers", 1, kMaxSize);
+  entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
+  entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
+  entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
+  reader.finish();
+  return entry;
+}
+
 TokenizerEntry read_tokenizer(JsonReader reader, const Manifest& manifest) {
   TokenizerEntry entry;
   entry.kind = reader.choice("kind", {"t5"});
@@ -166,6 +178,15 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
       }
     }
   }
+  if (!manifest.drafters.empty() && !manifest.has("target")) {
+    reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
+  }
+  for (const auto& [name, drafter] : manifest.drafters) {
+    if (drafter.prompt_id >= manifest.tokens.vocabulary) {
+      reader.fail("drafters." + name + ".prompt_id " + number(drafter.prompt_id) +
+                  " disagrees with tokens.vocabulary " + number(manifest.tokens.vocabulary));
+    }
+  }
   if (!manifest.has("image_decoder")) return;
   require(reader, "decoder", "an image decoder");
   if (manifest.has("target") && manifest.decoder.codebook_size != manifest.tokens.codebook_size) {
@@ -228,8 +249,15 @@ Manifest read_manifest(const std::string& directory) {
     manifest.modules[role] = read_module(module, manifest);
   }
   if (reader.has("drafters")) {
-    for (auto& [name, module] : reader.members("drafters"))
-      manifest.drafters[name] = read_module(module, manifest);
+    for (auto& [name, drafter] : reader.members("drafters"))
+      manifest.drafters[name] = read_drafter(drafter, manifest);
+  }
+  if (reader.has("trees")) {
+    JsonReader trees = reader.object("trees");
+    for (const char* device : {"cpu", "cuda"}) {
+      if (trees.has(device)) manifest.trees[device] = file_name(trees, device, manifest);
+    }
+    trees.finish();
   }
   if (reader.has("tokenizer")) manifest.tokenizer = read_tokenizer(reader.object("tokenizer"), manifest);
   if (reader.has("neighbours")) {
