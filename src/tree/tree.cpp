@@ -1,0 +1,208 @@
+#include "tree/tree.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/files.h"
+
+namespace lamplighter {
+namespace {
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+std::string to_text(const TreePath& path) {
+  std::string text;
+  for (const std::int64_t rank : path) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return "[" + text + "]";
+}
+
+bool by_depth_and_path(const TreePath& a, const TreePath& b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+// Nodes `begin` .. `end` - 1.
+std::vector<std::int64_t> range(std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> nodes;
+  for (std::int64_t node = begin; node < end; ++node) nodes.push_back(node);
+  return nodes;
+}
+
+// Throws unless the sorted drafted paths form a tree.
+void check_paths(const std::vector<TreePath>& paths, const std::string& where, ExitCode code) {
+  const auto reject = [&](const TreePath& path, const std::string& why) {
+    throw Error(code, where + ": path " + to_text(path) + ": " + why);
+  };
+  if (paths.size() >= at(kMaxTreeNodes)) {
+    throw Error(code, where + ": got " + std::to_string(paths.size()) + " drafted nodes, expected at most " +
+                          std::to_string(kMaxTreeNodes - 1));
+  }
+  const auto listed = [&](const TreePath& path) {
+    return path.empty() || std::binary_search(paths.begin(), paths.end(), path, by_depth_and_path);
+  };
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const TreePath& path = paths[i];
+    if (path.empty()) reject(path, "is the root, which is not listed");
+    if (*std::min_element(path.begin(), path.end()) < 0) reject(path, "ranks start at 0");
+    if (i > 0 && path == paths[i - 1]) reject(path, "is listed twice");
+    const TreePath above(path.begin(), path.end() - 1);
+    if (!listed(above)) reject(path, "its parent " + to_text(above) + " is missing");
+    if (path.back() == 0) continue;
+    TreePath before = path;
+    --before.back();
+    if (!listed(before)) reject(path, "its earlier sibling " + to_text(before) + " is missing");
+  }
+}
+
+// Nodes per parent for the breadth-first trees below: entry n counts the children of node n, later nodes
+// have none.
+Tree from_child_counts(const std::vector<std::int64_t>& counts) {
+  std::vector<TreePath> paths{{}};
+  for (std::size_t node = 0; node < counts.size(); ++node) {
+    for (std::int64_t rank = 0; rank < counts[node]; ++rank) {
+      TreePath path = paths[node];
+      path.push_back(rank);
+      paths.push_back(std::move(path));
+    }
+  }
+  paths.erase(paths.begin());
+  return make_tree(std::move(paths));
+}
+
+// Drafted nodes of chain-N, or -1.
+std::int64_t chain_length(const std::string& name) {
+  const std::string prefix = "chain-";
+  if (name.rfind(prefix, 0) != 0) return -1;
+  const std::string digits = name.substr(prefix.size());
+  const bool plain = !digits.empty() && digits.size() <= 2 &&
+                     digits.find_first_not_of("0123456789") == std::string::npos &&
+                     (digits.size() == 1 || digits[0] != '0');
+  if (!plain) return -1;
+  const std::int64_t length = std::stoll(digits);
+  return length < kMaxTreeNodes ? length : -1;
+}
+
+}  // namespace
+
+std::int64_t Tree::max_children() const {
+  std::int64_t most = 0;
+  for (std::int64_t node = 0; node < size(); ++node) most = std::max(most, child_count(node));
+  return most;
+}
+
+std::int64_t Tree::child_count(std::int64_t node) const {
+  return child_begin[at(node) + 1] - child_begin[at(node)];
+}
+
+std::vector<std::int64_t> Tree::level(std::int64_t of_depth) const {
+  return range(level_begin[at(of_depth)], level_begin[at(of_depth) + 1]);
+}
+
+std::vector<std::int64_t> Tree::expanded_level(std::int64_t of_depth) const {
+  std::vector<std::int64_t> nodes;
+  for (const std::int64_t node : expanded) {
+    if (depth[at(node)] == of_depth) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+std::vector<std::int64_t> Tree::nodes_to(std::int64_t node) const {
+  std::vector<std::int64_t> nodes;
+  for (; node >= 0; node = parent[at(node)]) nodes.push_back(node);
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+Tree make_tree(std::vector<TreePath> paths, const std::string& where, ExitCode code) {
+  std::sort(paths.begin(), paths.end(), by_depth_and_path);
+  check_paths(paths, where, code);
+  paths.insert(paths.begin(), TreePath{});
+
+  Tree tree;
+  std::map<TreePath, std::int64_t> node_of;
+  std::vector<std::int64_t> counts(paths.size());
+  for (const TreePath& path : paths) {
+    const std::int64_t node = tree.size();
+    node_of[path] = node;
+    const bool root = path.empty();
+    const std::int64_t parent = root ? -1 : node_of[TreePath(path.begin(), path.end() - 1)];
+    tree.parent.push_back(parent);
+    tree.rank.push_back(root ? 0 : path.back());
+    tree.depth.push_back(static_cast<std::int64_t>(path.size()));
+    tree.ancestors.push_back((root ? 0 : tree.ancestors[at(parent)]) | std::uint64_t{1} << node);
+    if (!root) ++counts[at(parent)];
+    if (tree.level_begin.size() == path.size()) tree.level_begin.push_back(node);
+  }
+  tree.level_begin.push_back(tree.size());
+  tree.child_begin.push_back(1);
+  for (std::int64_t node = 0; node < tree.size(); ++node) {
+    const bool leaf = counts[at(node)] == 0;
+    tree.child_begin.push_back(tree.child_begin.back() + counts[at(node)]);
+    tree.draft_row.push_back(leaf ? -1 : static_cast<std::int64_t>(tree.expanded.size()));
+    if (!leaf) tree.expanded.push_back(node);
+  }
+  tree.paths = std::move(paths);
+  return tree;
+}
+
+bool is_tree_preset(const std::string& name) {
+  return name == "lantern-26" || name == "lantern-58" || chain_length(name) >= 0;
+}
+
+Tree preset_tree(const std::string& name) {
+  if (name == "lantern-26") {  // mc_sim_7b_63 of EAGLE-1
+    return from_child_counts({4, 3, 2, 2, 1, 3, 2, 2, 1, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2});
+  }
+  if (name == "lantern-58") {  // naive_extend_57 of LANTERN
+    return from_child_counts({5, 4, 3, 3, 2, 1, 4, 3, 3, 2, 2, 1, 0, 1, 0, 0, 0, 0, 0, 4, 3, 2,
+                              1, 2, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 2, 1, 0, 1});
+  }
+  const std::int64_t length = chain_length(name);
+  if (length < 0) {
+    throw Error(ExitCode::usage, "tree \"" + name + "\": expected chain-0 to chain-" +
+                                     std::to_string(kMaxTreeNodes - 1) + ", lantern-26 or lantern-58");
+  }
+  return from_child_counts(std::vector<std::int64_t>(at(length), 1));
+}
+
+Tree parse_tree(std::string_view text, const std::string& where, ExitCode code) {
+  const Json json = parse_json(text, where, code);
+  JsonReader reader(json, where, code);
+  const Json& entries = reader.value("paths");
+  if (reader.has("about")) reader.value("about");
+  reader.finish();
+  if (!entries.is_array()) reader.reject("paths", "a list of paths, such as [[0], [1], [0, 0]]");
+  std::vector<TreePath> paths;
+  for (const Json& entry : entries) {
+    TreePath path;
+    const std::string here = where + ": paths[" + std::to_string(paths.size()) + "]: got " + entry.dump();
+    if (!entry.is_array()) throw Error(code, here + ", expected a list of child ranks");
+    for (const Json& rank : entry) {
+      if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() >= at(kMaxTreeNodes)) {
+        throw Error(code, here + ", expected child ranks from 0 to " + std::to_string(kMaxTreeNodes - 2));
+      }
+      path.push_back(rank.get<std::int64_t>());
+    }
+    paths.push_back(std::move(path));
+  }
+  return make_tree(std::move(paths), where, code);
+}
+
+Tree load_tree(const std::string& name_or_file) {
+  if (is_tree_preset(name_or_file)) return preset_tree(name_or_file);
+  const bool plain_name =
+      name_or_file.find('/') == std::string::npos && name_or_file.find('.') == std::string::npos;
+  if (plain_name) return preset_tree(name_or_file);  // rejects it and names the presets
+  return parse_tree(read_file(name_or_file), name_or_file);
+}
+
+Json to_json(const Tree& tree, const Json& about) {
+  Json json;
+  json["paths"] = std::vector<TreePath>(tree.paths.begin() + 1, tree.paths.end());
+  if (!about.is_null()) json["about"] = about;
+  return json;
+}
+
+}  // namespace lamplighter

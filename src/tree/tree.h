@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace lamplighter {
+
+// Child ranks from the root down: {0, 2} is the third child of the root's first child; {} is the root.
+using TreePath = std::vector<std::int64_t>;
+
+// One bit per node in the 64-bit masks; node 0 is the root.
+constexpr std::int64_t kMaxTreeNodes = 64;
+
+// A static draft tree. Node 0 is the root (the last committed token); drafted nodes follow sorted by
+// (depth, path), so parents come before children, levels are contiguous, and so are the children of a node.
+struct Tree {
+  std::vector<TreePath> paths;       // [N]
+  std::vector<std::int64_t> parent;  // [N], root -1
+  std::vector<std::int64_t> rank;    // [N] which draw of its parent; root 0
+  std::vector<std::int64_t> depth;   // [N] root 0
+  std::vector<std::int64_t>
+      child_begin;  // [N + 1] children of n: nodes child_begin[n] .. child_begin[n + 1] - 1
+  std::vector<std::uint64_t> ancestors;   // [N] bit j of entry n: j is n or an ancestor of n
+  std::vector<std::int64_t> level_begin;  // [max_depth + 2] nodes of depth d: level_begin[d] .. [d + 1] - 1
+  std::vector<std::int64_t> expanded;     // nodes with children, in node order (breadth first)
+  std::vector<std::int64_t> draft_row;    // [N] place in `expanded`, -1 for leaves
+
+  std::int64_t size() const { return static_cast<std::int64_t>(parent.size()); }  // with the root
+  std::int64_t drafted() const { return size() - 1; }
+  std::int64_t max_depth() const { return depth.back(); }
+  std::int64_t max_children() const;
+  std::int64_t child_count(std::int64_t node) const;
+  std::vector<std::int64_t> level(std::int64_t of_depth) const;           // nodes of a depth
+  std::vector<std::int64_t> expanded_level(std::int64_t of_depth) const;  // those of them with children
+  std::vector<std::int64_t> nodes_to(std::int64_t node) const;            // root .. node
+};
+
+// The tree of these drafted nodes, in any order; none: the root alone. Throws Error(code), naming `where` and
+// the path, unless every parent is listed, sibling ranks are 0, 1, 2, ..., nothing is listed twice and there
+// are at most 63.
+Tree make_tree(std::vector<TreePath> paths, const std::string& where = "tree",
+               ExitCode code = ExitCode::usage);
+
+// chain-N (N = 0..63: N drafted nodes below each other), lantern-26 and lantern-58 (the static trees of EAGLE
+// and LANTERN, counted with the root). Throws Error(usage) for other names.
+Tree preset_tree(const std::string& name);
+bool is_tree_preset(const std::string& name);
+
+// A tree file: {"paths": [[0], [1], [0, 0]], "about": anything}; `about` may be missing. Throws Error(code).
+Tree parse_tree(std::string_view text, const std::string& where, ExitCode code = ExitCode::input);
+
+// A preset by name, otherwise a tree file.
+Tree load_tree(const std::string& name_or_file);
+
+// What parse_tree reads; `about` is left out when null.
+Json to_json(const Tree& tree, const Json& about = nullptr);
+
+}  // namespace lamplighter
