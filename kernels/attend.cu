@@ -38,7 +38,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) append_kernel(AttendArgs args, T* queries) {
   const int64_t sequence = blockIdx.x / args.rows;
   const int64_t row = blockIdx.x % args.rows;
-  const int64_t index = args.lengths[sequence] + row;
+  const int64_t index = args.starts[sequence] + row;
   const bool fits = index >= 0 && index < args.max_length;
   const int64_t position = args.positions[blockIdx.x];
   const int64_t entry = position < 0 ? 0 : position < args.table_rows ? position : args.table_rows - 1;
@@ -87,7 +87,8 @@ __global__ void __launch_bounds__(kKeys) partial_kernel(AttendArgs args, Workspa
   split.begin = int64_t{blockIdx.x} * kKeys;
   split.first = rows.begin * split.group + done;
   split.count = static_cast<int>(queries - done < kQueries ? queries - done : kQueries);
-  const int64_t last = args.tree_mask == nullptr ? split.row(split.count - 1) : args.rows - 1;
+  split.columns = mask_columns(args, split.sequence, split.length);
+  const int64_t last = args.tree_mask == nullptr ? split.row(split.count - 1) : split.columns - 1;
   if (split.begin > split.length + last) return;  // no row sees so many keys
   const int64_t plane = (split.sequence * args.kv_heads + split.kv_head) * args.max_length * args.head_dim;
   split.keys = static_cast<const T*>(args.keys) + plane;

@@ -10,9 +10,12 @@ namespace lamplighter {
 // Attention of `rows` new rows (tree nodes) per sequence over a key/value cache.
 //   1. q and k of row r are rotated by table row positions[s][r]: features (2i, 2i+1) turn by one angle
 //      (Su et al. 2021, interleaved pairs), in fp32, rounded to `type`.
-//   2. rotated k and v of row r go to cache index lengths[s] + r.
-//   3. row r attends over the indices [0, lengths[s]) and over lengths[s] + j of every row j it sees:
+//   2. rotated k and v of row r go to cache index starts[s] + r.
+//   3. row r attends over the prefix [0, lengths[s]) and over lengths[s] + j of every column j it sees:
 //      out = sum softmax(scale * q.k) v, with k and v as the cache holds them, rounded to `type` at the end.
+// Columns are the cache indices from lengths[s] on: rows that earlier calls put there, then those of this
+// call, so that a tree can grow over several calls; row r is column starts[s] - lengths[s] + r. The operator
+// takes both as `lengths` int64 [2, S], or [S] when every tree fits in one call (starts = lengths).
 // Query head h reads key/value head h / (heads / kv_heads).
 // All tensors are contiguous; q, k, v, cache and out hold `type`.
 struct AttendArgs {
@@ -20,9 +23,11 @@ struct AttendArgs {
   void* keys;                // this layer's keys [sequences, kv_heads, max_length, head_dim]
   void* values;              // this layer's values, same shape
   const int64_t* positions;  // [sequences, rows], rows of `rotary`
-  const int64_t* lengths;    // [sequences], filled cache indices before this call
-  const int64_t* tree_mask;  // null: row r sees rows 0..r. Else [masks, rows, mask_words]: bit j % 64 of word
-                             // j / 64 of row r is set when row r sees row j of this call, itself included
+  const int64_t* lengths;    // [sequences], cache indices that every row sees
+  const int64_t* starts;     // [sequences], cache index of row 0, at least lengths
+  const int64_t* tree_mask;  // null: row r sees all before it; lengths = starts then. Else [masks, rows,
+                             // mask_words]: bit j % 64 of word j / 64 of row r is set when row r sees column
+                             // j, its own included; bits past the columns are ignored
   const float* rotary;       // [table_rows, head_dim / 2, 2]: cos, sin
   void* out;                 // [sequences, rows, heads * head_dim]
   int64_t sequences;
@@ -32,7 +37,7 @@ struct AttendArgs {
   int64_t head_dim;  // even
   int64_t max_length;
   int64_t table_rows;
-  int64_t mask_words;          // ceil(rows / 64)
+  int64_t mask_words;          // at least ceil((starts[s] - lengths[s] + rows) / 64)
   int64_t sequences_per_mask;  // sequence s uses mask s / sequences_per_mask
   float scale;
   ElementType type;

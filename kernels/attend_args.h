@@ -35,19 +35,28 @@ inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, in
   const int64_t rows = qkv.size(1);
   check_shape(op, "cache", cache, {kAny, 2, sequences, kv_heads, kAny, head_dim});
   check_shape(op, "positions", positions, {sequences, rows});
-  check_shape(op, "lengths", lengths, {sequences});
+  const bool grows = lengths.dim() == 2;
+  if (grows) {
+    check_shape(op, "lengths", lengths, {2, sequences});
+  } else {
+    check_shape(op, "lengths", lengths, {sequences});
+  }
   check_shape(op, "rotary", rotary, {kAny, head_dim / 2, 2});
 
   AttendArgs args{};
-  args.mask_words = (rows + 63) / 64;
+  args.lengths = lengths.const_data_ptr<int64_t>();
+  args.starts = grows ? args.lengths + sequences : args.lengths;
   args.sequences_per_mask = 1;
   if (tree_mask.numel() > 0) {
-    check_shape(op, "tree_mask", tree_mask, {kAny, rows, args.mask_words});
+    check_shape(op, "tree_mask", tree_mask, {kAny, rows, grows ? kAny : (rows + 63) / 64});
+    args.mask_words = tree_mask.size(2);
     const int64_t masks = tree_mask.size(0);
     TORCH_CHECK(sequences % masks == 0, op, ": tree_mask has ", masks, " masks, expected 1 or a divisor of ",
                 sequences, " sequences");
     args.sequences_per_mask = sequences / masks;
     args.tree_mask = tree_mask.const_data_ptr<int64_t>();
+  } else {
+    args.lengths = args.starts;
   }
   const size_t plane = static_cast<size_t>(cache.stride(1)) * cache.element_size();
   char* keys = static_cast<char*>(cache.mutable_data_ptr()) + 2 * plane * static_cast<size_t>(layer);
@@ -55,7 +64,6 @@ inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, in
   args.keys = keys;
   args.values = keys + plane;
   args.positions = positions.const_data_ptr<int64_t>();
-  args.lengths = lengths.const_data_ptr<int64_t>();
   args.rotary = rotary.const_data_ptr<float>();
   args.sequences = sequences;
   args.rows = rows;

@@ -224,6 +224,7 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   q.kv_head = item % args.kv_heads;
   q.group = args.heads / args.kv_heads;
   q.length = args.lengths[q.sequence];
+  q.columns = args.starts[q.sequence] - q.length + args.rows;
   q.scratch = split_scratch(args, scratch);
   T* keys = static_cast<T*>(args.keys) + item * args.max_length * args.head_dim;
   T* values = static_cast<T*>(args.values) + item * args.max_length * args.head_dim;

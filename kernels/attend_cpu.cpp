@@ -22,12 +22,29 @@ namespace {
 // Multiply-adds of one thread at least: below, waking another one costs more.
 constexpr int64_t kWorkPerThread = 1 << 20;
 
+void check_mask(const AttendArgs& args, int64_t sequence) {
+  const int64_t mask = sequence / args.sequences_per_mask;
+  const int64_t before = args.starts[sequence] - args.lengths[sequence];
+  const int64_t words = (before + args.rows + 63) / 64;
+  TORCH_CHECK(args.mask_words >= words, "attend: rows of tree_mask have ", args.mask_words,
+              " words, expected at least ", words, " for ", before + args.rows, " columns of sequence ",
+              sequence);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const int64_t column = before + row;
+    const int64_t* bits = args.tree_mask + (mask * args.rows + row) * args.mask_words;
+    TORCH_CHECK(((static_cast<uint64_t>(bits[column / 64]) >> (column % 64)) & 1U) != 0, "attend: row ", row,
+                " of mask ", mask, " of tree_mask does not see itself");
+  }
+}
+
 // Contents that would lead outside the cache or the table. Only the CPU reads them.
 void check_contents(const AttendArgs& args) {
   for (int64_t s = 0; s < args.sequences; ++s) {
-    TORCH_CHECK(args.lengths[s] >= 0 && args.lengths[s] + args.rows <= args.max_length, "attend: sequence ",
-                s, " holds ", args.lengths[s], " keys and gets ", args.rows, " more, the cache has room for ",
-                args.max_length);
+    const int64_t length = args.lengths[s], start = args.starts[s];
+    TORCH_CHECK(start >= 0 && start + args.rows <= args.max_length, "attend: sequence ", s, " holds ", start,
+                " keys and gets ", args.rows, " more, the cache has room for ", args.max_length);
+    TORCH_CHECK(length >= 0 && length <= start, "attend: sequence ", s, " holds ", start,
+                " keys, its prefix has ", length, ", expected 0..", start);
     for (int64_t r = 0; r < args.rows; ++r) {
       const int64_t position = args.positions[s * args.rows + r];
       TORCH_CHECK(position >= 0 && position < args.table_rows, "attend: position ", position, " of row ", r,
@@ -35,13 +52,7 @@ void check_contents(const AttendArgs& args) {
     }
   }
   if (args.tree_mask == nullptr) return;
-  const int64_t masks = args.sequences / args.sequences_per_mask;
-  for (int64_t i = 0; i < masks * args.rows; ++i) {
-    const int64_t row = i % args.rows;
-    const auto word = static_cast<uint64_t>(args.tree_mask[i * args.mask_words + row / 64]);
-    TORCH_CHECK(((word >> (row % 64)) & 1U) != 0, "attend: row ", row, " of mask ", i / args.rows,
-                " of tree_mask does not see itself");
-  }
+  for (int64_t s = 0; s < args.sequences; ++s) check_mask(args, s);
 }
 
 // Grows to the largest call of the thread and stays.

@@ -23,9 +23,10 @@ struct Queries {
   const T* values;
   int64_t sequence;
   int64_t kv_head;
-  int64_t group;   // query heads per kv head
-  int64_t length;  // prefix
-  int64_t first;   // query index: row * group + head of the group
+  int64_t group;    // query heads per kv head
+  int64_t length;   // prefix
+  int64_t columns;  // cache indices from there on that a mask speaks of
+  int64_t first;    // query index: row * group + head of the group
   int64_t count;
   int64_t end;  // keys that any query of the group can see
   AttendScratch scratch;
@@ -56,7 +57,7 @@ template <typename T>
 int64_t visible_end(const Queries<T>& q, int64_t i) {
   if (q.args->tree_mask == nullptr) return q.length + q.row(i) + 1;
   const uint64_t* mask = q.mask(i);
-  int64_t end = q.args->rows;
+  int64_t end = q.columns;
   while (end > 0 && !has_bit(mask, end - 1)) --end;
   return q.length + end;
 }
@@ -78,11 +79,11 @@ template <typename V, typename T>
 void append(const Queries<T>& q, T* keys, T* values) {
   const AttendArgs& args = *q.args;
   const int64_t size = args.head_dim;
+  const int64_t start = args.starts[q.sequence];
   for (int64_t r = 0; r < args.rows; ++r) {
     const T* k = q.block(r) + (args.heads + q.kv_head) * size;
-    rotate<V>(k, q.table(r), keys + (q.length + r) * size, size);
-    std::memcpy(values + (q.length + r) * size, k + args.kv_heads * size,
-                static_cast<size_t>(size) * sizeof(T));
+    rotate<V>(k, q.table(r), keys + (start + r) * size, size);
+    std::memcpy(values + (start + r) * size, k + args.kv_heads * size, static_cast<size_t>(size) * sizeof(T));
   }
 }
 

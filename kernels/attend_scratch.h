@@ -21,7 +21,7 @@ struct AttendScratch {
 
 inline int64_t most_keys(const AttendArgs& args) {
   int64_t most = 0;
-  for (int64_t s = 0; s < args.sequences; ++s) most = args.lengths[s] > most ? args.lengths[s] : most;
+  for (int64_t s = 0; s < args.sequences; ++s) most = args.starts[s] > most ? args.starts[s] : most;
   return most + args.rows;
 }
 

@@ -5,10 +5,10 @@
 
 // The steps of attend.cu's partial_kernel: one block, one split of the keys, a few queries.
 //
-// A row's visible keys have ordinals 0, 1, 2, ... in index order: the prefix, then the rows of this call that
-// it sees. The work is split at multiples of kKeys ordinals, so a row's bits do not depend on where the
-// prefix ends, on other rows or on hidden keys. Products and sums name their rounding: every instantiation
-// gives equal bits.
+// A row's visible keys have ordinals 0, 1, 2, ... in index order: the prefix, then the columns that it sees.
+// The work is split at multiples of kKeys ordinals, so a row's bits do not depend on where the prefix ends,
+// on other rows or on hidden keys. Products and sums name their rounding: every instantiation gives equal
+// bits.
 namespace lamplighter {
 namespace {
 
@@ -49,14 +49,28 @@ __device__ const int64_t* mask_row(const AttendArgs& args, int64_t sequence, int
   return args.tree_mask + (sequence / args.sequences_per_mask * args.rows + row) * args.mask_words;
 }
 
+// Columns that the mask of a sequence speaks of.
+__device__ int64_t mask_columns(const AttendArgs& args, int64_t sequence, int64_t length) {
+  const int64_t columns = args.starts[sequence] - length + args.rows;
+  const int64_t bits = args.mask_words * 64;
+  return columns < 0 ? 0 : columns < bits ? columns : bits;
+}
+
+// Word w of a mask without the bits past its columns.
+__device__ unsigned long long mask_word(const int64_t* words, int64_t w, int64_t columns) {
+  const int64_t left = columns - w * 64;
+  const unsigned long long keep = left >= 64 ? ~0ULL : left > 0 ? (1ULL << left) - 1 : 0;
+  return static_cast<unsigned long long>(words[w]) & keep;
+}
+
 // Number of keys that a row sees.
 __device__ int64_t visible_keys(const AttendArgs& args, int64_t sequence, int64_t row, int64_t length) {
   int64_t count = length + row + 1;
   if (args.tree_mask != nullptr) {
     count = length;
     const int64_t* words = mask_row(args, sequence, row);
-    for (int64_t w = 0; w < args.mask_words; ++w)
-      count += __popcll(static_cast<unsigned long long>(words[w]));
+    const int64_t columns = mask_columns(args, sequence, length);
+    for (int64_t w = 0; w < args.mask_words; ++w) count += __popcll(mask_word(words, w, columns));
   }
   return count < args.max_length ? count : args.max_length;
 }
@@ -76,11 +90,12 @@ struct Split {
   const T* values;
   int64_t sequence;
   int64_t kv_head;
-  int64_t group;   // query heads per key/value head
-  int64_t length;  // of the prefix
-  int64_t begin;   // first ordinal
-  int64_t first;   // first query: row * group + head within the group
-  int count;       // queries
+  int64_t group;    // query heads per key/value head
+  int64_t length;   // of the prefix
+  int64_t columns;  // of the mask
+  int64_t begin;    // first ordinal
+  int64_t first;    // first query: row * group + head within the group
+  int count;        // queries
 
   __device__ int64_t row(int q) const { return (first + q) / group; }
   __device__ int64_t head(int q) const { return kv_head * group + (first + q) % group; }
@@ -108,7 +123,7 @@ __device__ void load_tile(const AttendArgs& args, const Workspace& workspace, co
     const int64_t* words = mask_row(args, split.sequence, split.row(q));
     int64_t slot = split.length - split.begin;
     for (int64_t w = 0; w < args.mask_words; ++w) {
-      for (auto bits = static_cast<unsigned long long>(words[w]); bits != 0; bits &= bits - 1) {
+      for (auto bits = mask_word(words, w, split.columns); bits != 0; bits &= bits - 1) {
         const int64_t key = split.length + w * 64 + __ffsll(static_cast<long long>(bits)) - 1;
         if (slot >= 0 && slot < kKeys && key < args.max_length) tile.key[q][slot] = static_cast<int>(key);
         ++slot;

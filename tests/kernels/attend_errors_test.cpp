@@ -1,5 +1,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,6 +32,10 @@ TEST_F(AttendErrors, Shapes) {
               HasSubstr("attend: positions has shape [2, 2], expected [2, 3]"));
   EXPECT_THAT(failure([](AttendCall& c) { c.lengths = c.lengths.narrow(0, 0, 1); }),
               HasSubstr("attend: lengths has shape [1], expected [2]"));
+  EXPECT_THAT(failure([](AttendCall& c) {
+                c.lengths = at::stack({c.lengths, c.lengths, c.lengths});
+              }),
+              HasSubstr("attend: lengths has shape [3, 2], expected [2, 2]"));
   EXPECT_THAT(failure([](AttendCall& c) { c.tree_mask = c.tree_mask.narrow(1, 0, 2).contiguous(); }),
               HasSubstr("attend: tree_mask has shape [1, 2, 1], expected [-1, 3, 1]"));
   EXPECT_THAT(failure([](AttendCall& c) { c.rotary = rotary_table(8, 8); }),
@@ -60,6 +66,32 @@ TEST_F(AttendErrors, Contents) {
   EXPECT_THAT(failure([](AttendCall& c) { c.positions[0][0] = -1; }), HasSubstr("attend: position -1"));
   EXPECT_THAT(failure([](AttendCall& c) { c.tree_mask[0][1][0] = 1; }),
               HasSubstr("attend: row 1 of mask 0 of tree_mask does not see itself"));
+}
+
+TEST_F(AttendErrors, ContentsOfTreesOfSeveralCalls) {
+  const auto grow = [](AttendCall& c, int64_t columns) {
+    c.lengths.fill_(5);
+    c.lengths = at::stack({c.lengths - columns, c.lengths});
+    c.tree_mask.fill_(-1);
+  };
+  EXPECT_EQ(failure([&](AttendCall& c) { grow(c, 4); }), "no error");
+  EXPECT_THAT(failure([&](AttendCall& c) {
+                grow(c, 4);
+                c.lengths[0][1] = 6;
+              }),
+              HasSubstr("attend: sequence 1 holds 5 keys, its prefix has 6, expected 0..5"));
+  EXPECT_THAT(failure([&](AttendCall& c) { grow(c, 6); }), HasSubstr("its prefix has -1"));
+  EXPECT_THAT(failure([&](AttendCall& c) {
+                grow(c, 4);
+                c.tree_mask[0][1][0] = 0b1011111;
+              }),
+              HasSubstr("attend: row 1 of mask 0 of tree_mask does not see itself"));
+  EXPECT_THAT(failure([&](AttendCall& c) {
+                c.cache = at::zeros({2, 2, 2, 2, 70, 16});
+                c.lengths = at::stack({c.lengths * 0, c.lengths * 0 + 62});
+                c.tree_mask.fill_(-1);
+              }),
+              HasSubstr("attend: rows of tree_mask have 1 words, expected at least 2 for 65 columns of"));
 }
 
 }  // namespace

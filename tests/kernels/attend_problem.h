@@ -36,10 +36,11 @@ inline at::Tensor rotary_table(int64_t rows, int64_t head_dim) {
 inline at::Tensor pack_mask(const std::vector<std::vector<std::vector<bool>>>& visible) {
   const auto masks = static_cast<int64_t>(visible.size());
   const auto rows = static_cast<int64_t>(visible[0].size());
-  const int64_t words = (rows + 63) / 64;
+  const auto columns = static_cast<int64_t>(visible[0][0].size());
+  const int64_t words = (columns + 63) / 64;
   return integers({masks, rows, words}, [&](int64_t i) {
     uint64_t word = 0;
-    for (int64_t j = 0; j < 64 && i % words * 64 + j < rows; ++j) {
+    for (int64_t j = 0; j < 64 && i % words * 64 + j < columns; ++j) {
       const auto& row = visible[static_cast<size_t>(i / words / rows)][static_cast<size_t>(i / words % rows)];
       if (row[static_cast<size_t>(i % words * 64 + j)]) word |= uint64_t{1} << j;
     }
@@ -68,6 +69,14 @@ inline std::vector<std::vector<bool>> ancestor_mask(const std::vector<int64_t>& 
       visible[r][static_cast<size_t>(j)] = true;
   }
   return visible;
+}
+
+// Cache indices of sequence s that every row sees, and the one where the rows of the call begin.
+inline int64_t prefix_of(const AttendCall& call, int64_t s) {
+  return call.lengths.flatten()[s].item<int64_t>();
+}
+inline int64_t start_of(const AttendCall& call, int64_t s) {
+  return call.lengths.flatten()[call.lengths.numel() - call.qkv.size(0) + s].item<int64_t>();
 }
 
 // A random call. Cache contents that no row may read are NaN.
@@ -100,8 +109,43 @@ inline AttendCall make_call(std::mt19937& rng, const AttendShape& shape, at::Sca
   return call;
 }
 
+// A random call that continues trees of up to `earlier` columns, as many as differ by sequence; any row may
+// see any column beside its own.
+inline AttendCall make_growing_call(std::mt19937& rng, AttendShape shape, int64_t earlier,
+                                    at::ScalarType dtype) {
+  const int64_t masks = shape.masks;
+  shape.masks = 0;
+  shape.most_length += earlier;
+  AttendCall call = make_call(rng, shape, dtype);
+  const at::Tensor starts = call.lengths;
+  call.lengths = integers({2, shape.sequences}, [&](int64_t i) {
+    const int64_t start = starts[i % shape.sequences].item<int64_t>();
+    return i < shape.sequences ? pick(rng, std::max<int64_t>(0, start - earlier), start) : start;
+  });
+  if (masks == 0) return call;
+  std::vector<std::vector<bool>> columns(static_cast<size_t>(shape.rows),
+                                         std::vector<bool>(static_cast<size_t>(earlier + shape.rows)));
+  std::vector<std::vector<std::vector<bool>>> visible(static_cast<size_t>(masks), columns);
+  for (auto& mask : visible) {
+    for (auto& row : mask) {
+      for (size_t j = 0; j < row.size(); ++j) row[j] = pick(rng, 0, 2) == 0;
+    }
+  }
+  for (int64_t i = 0; i < shape.sequences * shape.rows; ++i) {
+    const int64_t s = i / shape.rows, row = i % shape.rows;
+    const int64_t own = start_of(call, s) - prefix_of(call, s) + row;
+    visible[static_cast<size_t>(s / (shape.sequences / masks))][static_cast<size_t>(row)]
+           [static_cast<size_t>(own)] = true;
+  }
+  call.tree_mask = pack_mask(visible);
+  return call;
+}
+
+// Whether a row sees the cache index `column` places behind the prefix.
 inline bool sees(const AttendCall& call, int64_t sequence, int64_t row, int64_t column) {
-  if (call.tree_mask.numel() == 0) return column <= row;
+  if (call.tree_mask.numel() == 0) {
+    return column <= start_of(call, sequence) - prefix_of(call, sequence) + row;
+  }
   const int64_t masks = call.tree_mask.size(0);
   const int64_t mask = sequence / (call.qkv.size(0) / masks);
   const auto word = static_cast<uint64_t>(call.tree_mask[mask][row][column / 64].item<int64_t>());

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 #include "tests/kernels/attend_problem.h"
@@ -38,14 +39,14 @@ Expected reference(const AttendCall& call) {
   const at::Tensor v = heads.narrow(2, call.heads + call.kv_heads, call.kv_heads);
   Expected expected{at::empty({s_count, rows, call.heads, d}, at::kDouble), call.cache.clone()};
   for (int64_t s = 0; s < s_count; ++s) {
-    const int64_t length = call.lengths[s].item<int64_t>();
+    const int64_t length = prefix_of(call, s), start = start_of(call, s);
     const at::Tensor slots = expected.cache[call.layer].select(1, s);  // [2, kv_heads, max_length, D]
-    slots[0].narrow(1, length, rows).copy_(k[s].transpose(0, 1));
-    slots[1].narrow(1, length, rows).copy_(v[s].transpose(0, 1));
+    slots[0].narrow(1, start, rows).copy_(k[s].transpose(0, 1));
+    slots[1].narrow(1, start, rows).copy_(v[s].transpose(0, 1));
     for (int64_t r = 0; r < rows; ++r) {
       std::vector<int64_t> keys;
       for (int64_t j = 0; j < length; ++j) keys.push_back(j);
-      for (int64_t j = 0; j < rows; ++j) {
+      for (int64_t j = 0; j < start - length + rows; ++j) {
         if (sees(call, s, r, j)) keys.push_back(length + j);
       }
       const auto index = integers({static_cast<int64_t>(keys.size())},
@@ -94,6 +95,18 @@ TEST_P(AttendTest, MatchesTheDefinitionOnRandomShapes) {
                  << shape.heads << "/" << shape.kv_heads << " D " << shape.head_dim << " length "
                  << shape.most_length << " masks " << shape.masks);
     expect_matches(make_call(rng_, shape, dtype()), dtype());
+  }
+}
+
+TEST_P(AttendTest, MatchesTheDefinitionOnTreesOfSeveralCalls) {
+  for (int i = 0; i < 24; ++i) {
+    const AttendShape shape = random_shape(rng_, 100);
+    const int64_t earlier = pick(rng_, 0, 90);
+    SCOPED_TRACE(::testing::Message()
+                 << "case " << i << ": S " << shape.sequences << " R " << shape.rows << " heads "
+                 << shape.heads << "/" << shape.kv_heads << " D " << shape.head_dim << " length "
+                 << shape.most_length << " masks " << shape.masks << " earlier " << earlier);
+    expect_matches(make_growing_call(rng_, shape, earlier, dtype()), dtype());
   }
 }
 
@@ -161,6 +174,54 @@ TEST_P(AttendTest, TreeNodesEqualStepsAlongTheirPaths) {
   }
 }
 
+// Rows [first, first + count) of a tree whose earlier rows are in `cache` already, in place.
+at::Tensor run_level(const AttendCall& tree, const std::vector<std::vector<bool>>& visible, at::Tensor cache,
+                     int64_t first, int64_t count) {
+  AttendCall level = tree;
+  level.cache = std::move(cache);
+  level.qkv = tree.qkv.narrow(1, first, count).contiguous();
+  level.positions = tree.positions.narrow(1, first, count).contiguous();
+  level.lengths = at::stack({tree.lengths, tree.lengths + first});
+  std::vector<std::vector<bool>> rows(visible.begin() + first, visible.begin() + first + count);
+  for (auto& row : rows) row.resize(static_cast<size_t>(first + count));
+  level.tree_mask = pack_mask({rows});
+  return level.run();
+}
+
+// Decodes `tree` in random levels and expects the bits of a single call.
+void expect_levels_equal(std::mt19937& rng, AttendCall tree, const std::vector<int64_t>& parents) {
+  const std::vector<std::vector<bool>> visible = ancestor_mask(parents);
+  tree.tree_mask = pack_mask({visible});
+  at::Tensor cache = tree.cache.clone();
+  const at::Tensor out = tree.run();
+  const auto rows = static_cast<int64_t>(parents.size());
+  for (int64_t first = 0; first < rows;) {
+    const int64_t count = std::min(rows - first, pick(rng, 1, 9));
+    const at::Tensor level = run_level(tree, visible, cache, first, count);
+    ASSERT_TRUE(same_bits(level, out.narrow(1, first, count))) << "rows " << first << " + " << count;
+    first += count;
+  }
+  EXPECT_TRUE(same_bits(cache, tree.cache));
+}
+
+TEST_P(AttendTest, TreesInSeveralCallsEqualTreesAtOnce) {
+  for (const int64_t head_dim : {6, 64, 100}) {
+    for (const int64_t length : {0, 61}) {
+      const AttendShape shape{2, 90, 4, 2, head_dim, length, 0};
+      expect_levels_equal(rng_, make_call(rng_, shape, dtype()), random_tree(rng_, shape.rows));
+    }
+  }
+}
+
+TEST_P(AttendTest, WithoutMaskThePrefixEndsAtTheRows) {
+  AttendCall one = make_call(rng_, {3, 5, 2, 1, 64, 30, 0}, dtype());
+  AttendCall two = one;
+  two.cache = one.cache.clone();
+  two.lengths = at::stack({one.lengths.div(2, "floor"), one.lengths});
+  EXPECT_TRUE(same_bits(two.run(), one.run()));
+  EXPECT_TRUE(same_bits(two.cache, one.cache));
+}
+
 // Values so that any other order of summation shows even after rounding to bf16: equal weights (q = 0), and
 // every third value of a chain cancels a large one two steps before. `chains` rows belong to one step.
 void make_order_visible(AttendCall& call, int64_t chains) {
@@ -184,6 +245,9 @@ TEST_P(AttendTest, KeysAreSummedInOneOrder) {
     for (int64_t r = 0; r < shape.rows; ++r) parents.push_back(r < kChains ? -1 : r - kChains);
     tree.tree_mask = pack_mask({ancestor_mask(parents)});
     const at::Tensor before = tree.cache.clone();
+    AttendCall levels = tree;
+    levels.cache = before.clone();
+    expect_levels_equal(rng_, levels, parents);
     const at::Tensor out = tree.run();
     AttendCall steps = tree;
     steps.tree_mask = at::empty({0}, at::kLong);

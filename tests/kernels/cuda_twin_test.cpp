@@ -5,6 +5,7 @@
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
@@ -101,7 +102,9 @@ AttendShape random_shape(std::mt19937& rng, int trial) {
 
 TEST_P(CudaTwinTest, Attend) {
   for (int trial = 0; trial < 40; ++trial) {
-    AttendCall host = make_call(rng_, random_shape(rng_, trial), dtype());
+    const AttendShape shape = random_shape(rng_, trial);
+    AttendCall host = trial % 4 == 3 ? make_growing_call(rng_, shape, pick(rng_, 0, 90), dtype())
+                                     : make_call(rng_, shape, dtype());
     AttendCall device = device_call(host, dtype());
     host.qkv = host.qkv.to(at::kFloat);
     host.cache = host.cache.to(at::kFloat);
@@ -110,6 +113,29 @@ TEST_P(CudaTwinTest, Attend) {
     const at::Tensor cache = device.cache.cpu().to(at::kFloat);
     EXPECT_TRUE(at::isnan(cache).equal(at::isnan(host.cache))) << "other cache entries were written";
     expect_close(cache.nan_to_num(0).to(dtype()), host.cache.nan_to_num(0), 0.5);
+  }
+}
+
+// The rows of a tree over two calls have the bits of one call.
+TEST_P(CudaTwinTest, AttendTreeInTwoCallsEqualsOne) {
+  for (const int64_t length : {0, 120, 127}) {
+    AttendCall tree = make_call(rng_, {2, 40, 4, 2, 64, length, 1}, dtype());
+    tree.tree_mask.bitwise_and_(integers({1, 40, 1}, [](int64_t i) { return (int64_t{2} << i) - 1; }));
+    const AttendCall device = device_call(tree, dtype());
+    AttendCall whole = device;
+    whole.cache = device.cache.clone();
+    const at::Tensor expected = whole.run();
+    AttendCall level = device;
+    for (const int64_t first : {0, 17}) {
+      const int64_t count = first == 0 ? 17 : 23;
+      level.qkv = device.qkv.narrow(1, first, count).contiguous();
+      level.positions = device.positions.narrow(1, first, count).contiguous();
+      level.lengths = at::stack({device.lengths, device.lengths + first});
+      level.tree_mask = device.tree_mask.narrow(1, first, count).contiguous();
+      EXPECT_TRUE(same_bits(level.run().cpu(), expected.narrow(1, first, count).cpu()))
+          << "prefix " << length;
+    }
+    EXPECT_TRUE(same_bits(level.cache.cpu(), whole.cache.cpu()));
   }
 }
 
