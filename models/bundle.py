@@ -1,4 +1,7 @@
-"""Writes bundles: a folder of TorchScript archives and data files described by manifest.json."""
+"""Writes bundles: a folder of TorchScript archives and data files described by manifest.json.
+
+Bundle.write makes one; edited changes one that exists.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from . import ops
@@ -22,6 +26,7 @@ from . import ops
 VERSION = "0.1.0"
 SCHEMA_VERSION = 1
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src" / "bundle" / "manifest.schema.json"
+GOLDEN_FILE = "golden.safetensors"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 
@@ -42,6 +47,7 @@ class BundleModule:
     module: nn.Module
     dtype: torch.dtype
     calls: Sequence[Call] = ()
+    entries: dict[str, Any] = field(default_factory=dict)  # further keys of its manifest entry
 
 
 @dataclass
@@ -64,15 +70,8 @@ class Bundle:
             raise FileExistsError(f"{out} exists already")
         ops.load()
         out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        try:
+        with replacing(out) as folder:
             self._fill(folder)
-            for path in folder.iterdir():  # temporary files start out private
-                path.chmod(0o644)
-            folder.chmod(0o755)
-            replace_folder(folder, out)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _fill(self, folder: Path) -> None:
         for name, path in self.files.items():
@@ -92,18 +91,76 @@ class Bundle:
         for kind, parts in (("modules", self.modules), ("drafters", self.drafters)):
             manifest[kind] = {}
             for role, part in parts.items():
-                file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
-                write_archive(part.module, folder / file)
-                manifest[kind][role] = {"file": file, "dtype": DTYPE_NAMES[part.dtype]}
-                recorded.record(role, folder / file, part.calls)
+                add_part(folder, manifest, recorded, kind, role, part)
         manifest.update(self.entries)
-        if recorded.records:
-            save_file(recorded.tensors, folder / "golden.safetensors")
-            manifest["golden"] = {"file": "golden.safetensors", "records": recorded.records}
-        manifest["files"] = {path.name: describe(path) for path in sorted(folder.iterdir())}
-        check_manifest(manifest)
-        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        (folder / "manifest.json").write_text(text, encoding="utf-8")
+        recorded.save(folder, manifest)
+        write_manifest(folder, manifest)
+
+
+def add_part(
+    folder: Path, manifest: dict[str, Any], recorded: Recorder, kind: str, role: str,
+    part: BundleModule,
+) -> None:  # fmt: skip
+    """Writes the archive of a module (kind "modules") or drafter, its entry and its records."""
+    file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
+    write_archive(part.module, folder / file)
+    manifest[kind][role] = {"file": file, "dtype": DTYPE_NAMES[part.dtype], **part.entries}
+    recorded.record(role, folder / file, part.calls)
+
+
+@contextmanager
+def edited(bundle: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A copy of a bundle and its manifest to be changed; the copy replaces the bundle at the end.
+
+    An error in between leaves the bundle as it was. The copy's files are links to the old ones:
+    unlink before writing to a name that exists.
+    """
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    with replacing(bundle) as folder:
+        for name in manifest["files"]:
+            if Path(name).name != name:
+                raise ValueError(f"{bundle}/manifest.json: files: {name} is no plain file name")
+            link_or_copy(bundle / name, folder / name)
+        yield folder, manifest
+        kept = {
+            name: entry
+            for name, entry in manifest["files"].items()
+            if (folder / name).is_file() and (folder / name).samefile(bundle / name)
+        }
+        write_manifest(folder, manifest, kept)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # not every file system has links
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `out` at the end; on an error `out` stays."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        yield folder
+        for path in folder.iterdir():  # temporary files start out private
+            path.chmod(0o644)
+        folder.chmod(0o755)
+        replace_folder(folder, out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_manifest(
+    folder: Path, manifest: dict[str, Any], known: dict[str, Any] | None = None
+) -> None:
+    """Writes manifest.json; `known` are entries of files that need not be read again."""
+    known = known or {}
+    names = sorted(path.name for path in folder.iterdir())
+    manifest["files"] = {name: known.get(name) or describe(folder / name) for name in names}
+    check_manifest(manifest)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
 
 
 class Recorder:
@@ -112,6 +169,27 @@ class Recorder:
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.records: list[dict[str, Any]] = []
+
+    @classmethod
+    def load(cls, folder: Path, manifest: dict[str, Any], without: str) -> Recorder:
+        """The records of a bundle less those of one module."""
+        recorded = cls()
+        if "golden" not in manifest:
+            return recorded
+        tensors = load_file(folder / manifest["golden"]["file"])
+        for record in manifest["golden"]["records"]:
+            if record["module"] != without:
+                recorded.records.append(record)
+                names = (*record["inputs"], *record["outputs"], *record.get("mutated", []))
+                recorded.tensors.update({name: tensors[name] for name in names})
+        return recorded
+
+    def save(self, folder: Path, manifest: dict[str, Any]) -> None:
+        """Writes the records, if any, in place of those the bundle may have."""
+        (folder / manifest.pop("golden", {}).get("file", GOLDEN_FILE)).unlink(missing_ok=True)
+        if self.records:
+            save_file(self.tensors, folder / GOLDEN_FILE)
+            manifest["golden"] = {"file": GOLDEN_FILE, "records": self.records}
 
     @torch.inference_mode()
     def record(self, role: str, archive: Path, calls: Sequence[Call]) -> None:
