@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "acceptance/neighbours.h"
+#include "acceptance/rules.h"
+
+namespace lamplighter {
+
+// One cycle of speculative decoding, judged on the host in double precision: the reference for the operator
+// verify_tree. Distributions are probabilities after temperature, filters and guidance; a row with NaN, an
+// infinity or without any mass is bad.
+using Distribution = std::vector<double>;
+
+struct DraftedTree {
+  std::vector<std::int64_t> tokens;      // [N]; < 0 or >= V: padding, never accepted; the root's is not read
+  std::vector<std::int64_t> parents;     // [N]; root -1, others smaller than their own index
+  std::vector<std::int64_t> draft_rows;  // [N] row of `draft` the children of n were drawn from; -1 none
+  std::vector<Distribution> target;      // [N] rows of V: what follows node n
+  std::vector<Distribution> draft;       // rows of V; unused by deterministic children
+  // At least N values in [0, 1): entry n belongs to node n, entry 0 to the final token. The official
+  // residuals take entries 1, 2, ... in the order of the tests.
+  std::vector<double> uniforms;
+};
+
+enum StatusBit : std::int64_t { kBadTarget = 1, kBadDraft = 2 };
+
+enum class Reason { leaf, rejected, bad_target, bad_draft, skipped };
+
+// One test, in order. Accepted iff uniform * denominator < numerator (official residuals: <=).
+struct Test {
+  std::int64_t node = 0;
+  double uniform = 0;
+  double numerator = 0;
+  double denominator = 0;
+  std::int64_t neighbours = 0;  // neighbours whose probability the token borrowed
+  bool accepted = false;
+  bool skipped = false;  // official residuals: denominator 0, the uniform is used up
+};
+
+struct Verdict {
+  std::vector<std::int64_t> path;  // accepted nodes, the root first
+  Distribution final;              // the distribution of the next token; zeros when there is none
+  std::int64_t token = -1;         // drawn from it; -1 when the row is bad
+  std::int64_t status = 0;         // StatusBit
+  Reason reason = Reason::leaf;    // why the walk ended
+  int fallback = 0;  // 1 or 2: which stand-in for a residual without mass was taken at the last node
+  std::vector<Test> tests;
+};
+
+// Walks the tree and draws one more token. `table` may be null when the rule borrows nothing. Throws
+// Error(usage) for shapes that do not fit, for block verification of a tree that is no chain, and for a
+// relaxed rule without bounds or table.
+Verdict verify(const DraftedTree& tree, const AcceptanceOptions& options,
+               const NeighbourTable* table = nullptr);
+
+// The smallest id whose cumulative probability exceeds uniform * total; ids of probability 0 are never drawn.
+// -1 when there is no mass.
+std::int64_t draw_token(const Distribution& distribution, double uniform);
+
+// The smallest id of the largest probability.
+std::int64_t most_probable(const Distribution& distribution);
+
+}  // namespace lamplighter
