@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 
 #include "kernels/element_type.h"
 
@@ -49,6 +50,12 @@ inline void check_tensor(const char* op, const char* name, const at::Tensor& ten
   check_device(op, name, tensor, device);
   check_dtype(op, name, tensor, dtype);
   check_contiguous(op, name, tensor);
+}
+
+// Rows over a vocabulary are counted in int.
+inline void check_vocabulary(const char* op, const at::Tensor& tensor, int64_t vocabulary) {
+  TORCH_CHECK(vocabulary > 0 && vocabulary <= std::numeric_limits<int>::max() / 2, op, ": shape ",
+              tensor.sizes(), " has ", vocabulary, " entries a row, expected 1..2^30");
 }
 
 // A contiguous tensor of activations: fp32 or bf16, on CUDA also fp16.

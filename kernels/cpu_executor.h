@@ -92,6 +92,30 @@ class CpuExecutor {
     }
   }
 
+  template <class Keep>
+  int compact(int n, Keep keep, int* out) {
+    int count = 0;
+    int i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      int kept[kLanes];
+      int any = 0;
+#pragma omp simd reduction(| : any)
+      for (int j = 0; j < kLanes; ++j) {
+        kept[j] = static_cast<int>(keep(i + j));
+        any |= kept[j];
+      }
+      if (any == 0) continue;
+      for (int j = 0; j < kLanes; ++j) {
+        out[count] = i + j;
+        count += kept[j];
+      }
+    }
+    for (; i < n; ++i) {
+      if (keep(i)) out[count++] = i;
+    }
+    return count;
+  }
+
  private:
   static constexpr int kLanes = 16;
   void* cells_;

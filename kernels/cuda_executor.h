@@ -90,6 +90,26 @@ class BlockExecutor {
     __syncthreads();
   }
 
+  // Thread t lists the t-th of kThreads equal parts.
+  template <class Keep>
+  __device__ int compact(int n, Keep keep, int* out) {
+    const int part = (n + kThreads - 1) / kThreads;
+    const int begin = min(n, static_cast<int>(threadIdx.x) * part);
+    const int end = min(n, begin + part);
+    int count = 0;
+    for (int i = begin; i < end; ++i) count += keep(i) ? 1 : 0;
+    const int through = inclusive_sum(count);
+    if (threadIdx.x == kThreads - 1) storage_->index = through;
+    int at = through - count;
+    for (int i = begin; i < end; ++i) {
+      if (keep(i)) out[at++] = i;
+    }
+    __syncthreads();
+    const int total = storage_->index;
+    __syncthreads();
+    return total;
+  }
+
  private:
   static constexpr int kLanes = 32;
   static constexpr int kWarps = kThreads / kLanes;

@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,15 @@ at::Tensor attend(const at::Tensor& qkv, at::Tensor& cache, int64_t /*layer*/, c
   return with_last(qkv, cache.sym_size(5) * heads);
 }
 
+void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tensor& path,
+                   const at::Tensor& count) {
+  check_rank("compact_cache", "cache", cache, 6);
+  check_dtype("compact_cache", "lengths", lengths, at::kLong);
+  check_rank("compact_cache", "path", path, 2);
+  check_dtype("compact_cache", "path", path, at::kLong);
+  check_dtype("compact_cache", "count", count, at::kLong);
+}
+
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, int64_t /*purpose*/, int64_t count) {
   check_rank("uniforms", "seeds", seeds, 1);
   check_dtype("uniforms", "seeds", seeds, at::kLong);
@@ -106,6 +116,18 @@ at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, con
                           probabilities.options().dtype(at::kLong));
 }
 
+std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities, const at::Tensor& seeds,
+                                                 const at::Tensor& steps, const at::Tensor& nodes,
+                                                 int64_t count, bool /*sampled*/) {
+  check_rank("draw_children", "probabilities", probabilities, 3);
+  check_dtype("draw_children", "probabilities", probabilities, at::kFloat);
+  check_dtype("draw_children", "seeds", seeds, at::kLong);
+  check_dtype("draw_children", "steps", steps, at::kLong);
+  check_dtype("draw_children", "nodes", nodes, at::kLong);
+  const SymSizes sizes = {probabilities.sym_size(0), probabilities.sym_size(1), count};
+  return {like(seeds, sizes), like(probabilities, sizes)};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
@@ -115,9 +137,11 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("pack_linear", &pack_linear);
   m.impl("linear", &linear);
   m.impl("attend", &attend);
+  m.impl("compact_cache", &compact_cache);
   m.impl("uniforms", &uniforms);
   m.impl("guide_and_filter", &guide_and_filter);
   m.impl("draw", &draw);
+  m.impl("draw_children", &draw_children);
 }
 
 }  // namespace lamplighter

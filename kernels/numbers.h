@@ -48,6 +48,55 @@ LAMPLIGHTER_INLINE float widen(Float16Bits value) {
   return bits_float(sign | (magnitude < 0x7C00U ? finite : 0x7F800000U | (magnitude << 13)));
 }
 
+LAMPLIGHTER_INLINE uint64_t double_bits(double value) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+LAMPLIGHTER_INLINE double bits_double(uint64_t bits) {
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// a * b, never fused with an addition: the same bits on every device.
+LAMPLIGHTER_INLINE double product(double a, double b) {
+#if defined(__CUDACC__)
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+// 0 <= value < 2^52, by bits alone: not every instruction set converts 64-bit integers.
+LAMPLIGHTER_INLINE double small_integer(uint64_t value) {
+  return bits_double(0x4330000000000000U | value) - 0x1p52;
+}
+
+// Natural logarithm of a normal number > 0, relative error below 1e-15 also near 1. The same bits on every
+// CPU and on CUDA. x = 2^k * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = 2 artanh(f / (2 + f)).
+LAMPLIGHTER_INLINE double natural_log(double x) {
+  constexpr uint64_t kHalfRoot = 0x3FE6A09E00000000U;  // bits of sqrt(1/2)
+  constexpr uint64_t kOne = 0x3FF0000000000000U;
+  const uint64_t shifted = double_bits(x) + (kOne - kHalfRoot);
+  const double k = small_integer(shifted >> 52) - 1023.0;
+  const double f = bits_double((shifted & 0x000FFFFFFFFFFFFFU) + kHalfRoot) - 1.0;
+  const double s = f / (f + 2.0);
+  const double z = product(s, s);
+  double p = 1.0 / 19.0;  // artanh(s) / s = 1 + z / 3 + z^2 / 5 + ...
+  p = product(p, z) + 1.0 / 17.0;
+  p = product(p, z) + 1.0 / 15.0;
+  p = product(p, z) + 1.0 / 13.0;
+  p = product(p, z) + 1.0 / 11.0;
+  p = product(p, z) + 1.0 / 9.0;
+  p = product(p, z) + 1.0 / 7.0;
+  p = product(p, z) + 1.0 / 5.0;
+  p = product(p, z) + 1.0 / 3.0;
+  p = product(p, z) + 1.0;
+  return product(k, 0.693147180559945309417) + product(s + s, p);
+}
+
 // e^x for x <= 0 within 2 units in the last place; 0 where the result would be subnormal. The same bits on
 // every CPU: no library call, no fused multiply-add.
 LAMPLIGHTER_INLINE float exp_negative(float x) {

@@ -38,11 +38,27 @@ __attribute__((visibility("default"))) at::Tensor draw(const at::Tensor& probabi
   return op.call(probabilities, uniforms, temperature);
 }
 
+__attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor> draw_children(
+    const at::Tensor& probabilities, const at::Tensor& seeds, const at::Tensor& steps,
+    const at::Tensor& nodes, std::int64_t count, bool sampled) {
+  static const auto op = handle<std::tuple<at::Tensor, at::Tensor>(
+      const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, std::int64_t, bool)>(
+      "lamplighter::draw_children");
+  return op.call(probabilities, seeds, steps, nodes, count, sampled);
+}
+
+__attribute__((visibility("default"))) void compact_cache(at::Tensor& cache, const at::Tensor& lengths,
+                                                          const at::Tensor& path, const at::Tensor& count) {
+  static const auto op = handle<void(at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&)>(
+      "lamplighter::compact_cache");
+  op.call(cache, lengths, path, count);
+}
+
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
   for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend",
-                           "uniforms", "guide_and_filter", "draw"}) {
+                           "compact_cache", "uniforms", "guide_and_filter", "draw", "draw_children"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

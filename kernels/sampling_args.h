@@ -3,8 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/string_view.h>
 
-#include <limits>
-
 #include "kernels/checks.h"
 #include "kernels/sampling.h"
 
@@ -28,11 +26,6 @@ inline UniformsArgs uniforms_args(const at::Tensor& seeds, const at::Tensor& ste
   args.count = count;
   args.purpose = purpose;
   return args;
-}
-
-inline void check_vocabulary(const char* op, const at::Tensor& tensor, int64_t vocabulary) {
-  TORCH_CHECK(vocabulary > 0 && vocabulary <= std::numeric_limits<int>::max() / 2, op, ": shape ",
-              tensor.sizes(), " has ", vocabulary, " entries a row, expected 1..2^30");
 }
 
 // logits [S, R, V], S = I or 2 I; guidance, temperature, top_p fp32 [I]; top_k int64 [I].

@@ -12,11 +12,16 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def(
       "attend(Tensor qkv, Tensor(a!) cache, int layer, Tensor positions, Tensor lengths, Tensor tree_mask, "
       "Tensor rotary, int heads, int kv_heads, float scale) -> Tensor");
+  m.def("compact_cache(Tensor(a!) cache, Tensor lengths, Tensor path, Tensor count) -> ()");
   m.def("uniforms(Tensor seeds, Tensor steps, int purpose, int count) -> Tensor");
   m.def(
       "guide_and_filter(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "
       "str order) -> Tensor");
   m.def("draw(Tensor probabilities, Tensor uniforms, Tensor temperature) -> Tensor");
+  m.def(
+      "draw_children(Tensor probabilities, Tensor seeds, Tensor steps, Tensor nodes, int count, bool "
+      "sampled) "
+      "-> (Tensor tokens, Tensor conditional)");
 }
 
 extern "C" int lamplighter_ops_anchor() {

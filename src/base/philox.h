@@ -8,7 +8,7 @@
 #if defined(__CUDACC__)
 #define LAMPLIGHTER_HOST_DEVICE __host__ __device__
 #else
-#define LAMPLIGHTER_HOST_DEVICE
+#define LAMPLIGHTER_HOST_DEVICE __attribute__((always_inline))
 #endif
 
 namespace lamplighter {

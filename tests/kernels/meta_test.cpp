@@ -47,6 +47,11 @@ at::Tensor filter_once(at::Device d, at::ScalarType t) {
                                filled({2}, at::kFloat, d, 0.9), "ar");
 }
 
+std::tuple<at::Tensor, at::Tensor> children_once(at::Device d) {
+  return ops::draw_children(filled({2, 3, 50}, at::kFloat, d), filled({2}, at::kLong, d, 1),
+                            filled({2}, at::kLong, d, 2), filled({3}, at::kLong, d, 1), 4, true);
+}
+
 const std::map<std::string, std::vector<Variant>>& runs() {
   static const std::map<std::string, std::vector<Variant>> all = {
       {"rms_norm", {[](auto d, auto t) {
@@ -73,6 +78,12 @@ const std::map<std::string, std::vector<Variant>>& runs() {
           return linear(filled({24}, t, d), pack(filled({40, 24}, t, d)), 40);
         }}},
       {"attend", {attend_once}},
+      {"compact_cache", {[](auto d, auto t) {
+         at::Tensor cache = filled({2, 2, 4, 3, 9, 8}, t, d);
+         ops::compact_cache(cache, filled({4}, at::kLong, d, 2), filled({2, 5}, at::kLong, d, 0),
+                            filled({2}, at::kLong, d, 0));
+         return cache;
+       }}},
       {"uniforms", {[](auto d, auto) {
          return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,
                               5);
@@ -82,6 +93,9 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          return ops::draw(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d),
                           filled({2}, at::kFloat, d, 1));
        }}},
+      {"draw_children",
+       {[](auto d, auto) { return std::get<0>(children_once(d)); },
+        [](auto d, auto) { return std::get<1>(children_once(d)); }}},
   };
   return all;
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/children_body.h"
+#include "kernels/cpu_executor.h"
+
+// Loop over rows for the CPU; `Tag` as for CpuExecutor.
+namespace lamplighter::children {
+
+template <class Tag>
+void draw_children_rows(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<Tag> executor(scratch);
+  void* memory = static_cast<double*>(scratch) + kExecutorCells;
+  for (int64_t row = begin; row < end; ++row) draw_children_row(executor, args, row, memory);
+}
+
+}  // namespace lamplighter::children
