@@ -20,9 +20,7 @@ KeysValues = tuple[Tensor, Tensor]
 def rotary_table(config: DrafterConfig) -> Tensor:
     """Rotations [max_length, head_dim / 2, 2] as (cos, sin) in fp32, row = feature position."""
     if config.rotary == "line":
-        theta = config.rope_base ** -(
-            torch.arange(0, config.head_dim, 2).float() / config.head_dim
-        )
+        theta = config.rope_base ** -(torch.arange(0, config.head_dim, 2).float() / config.head_dim)
         angles = torch.outer(torch.arange(config.max_length).float(), theta)
         return torch.stack([angles.cos(), angles.sin()], -1)
     shape = GPTConfig(

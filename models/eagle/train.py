@@ -1,0 +1,309 @@
+"""Trains the EAGLE drafter of a bundle on a data set of `models.eagle.data`.
+
+    python -m models.eagle.train --bundle DIR --data FOLDER --out FILE --minutes 30
+
+The published recipe (feature regression and 0.1 soft cross entropy of every row's own law, one step):
+
+    ... --recipe published
+
+The default trains on the guided laws, over several steps of the drafter's own features, and ends on the
+acceptance rate itself. FILE is rewritten every few minutes; the same command continues from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.eagle.config import DrafterConfig
+from models.eagle.data import TargetModel, load_shards, load_target
+from models.eagle.drafter import Drafter, rotary_table
+from models.eagle.losses import (
+    Batch,
+    Weights,
+    acceptance,
+    chain_compression,
+    make_batch,
+    objective,
+)
+
+PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
+
+
+@dataclass
+class Options:
+    """How to train; `minutes` is the time of the whole schedule, resumed runs included."""
+
+    minutes: float = 30.0
+    batch: int = 8
+    steps: int = 4
+    weights: Weights = field(default_factory=Weights)
+    noise: float = 0.0
+    rate: float = 3e-3
+    muon_rate: float = 2e-2
+    train_embedding: bool = True
+    warm_up: int = 50
+    acceptance_from: float = (
+        0.3  # share of the schedule after which the acceptance objective sets in
+    )
+    save_minutes: float = 3.0
+    seed: int = 0
+
+
+RECIPES: dict[str, Options] = {
+    "published": Options(
+        steps=1, weights=Weights(1.0, 0.1, 0.0, guided=False), noise=1.0, train_embedding=False
+    ),
+    "guided": Options(steps=1, weights=Weights(0.2, 1.0, 0.0)),
+    "multi-step": Options(steps=4, weights=Weights(0.1, 1.0, 0.9)),
+}
+
+
+def drafter_config(model: TargetModel, ffn: int, input_norm: bool) -> DrafterConfig:
+    """A LlamaGen-style drafter that fits the target; checks that the rotations agree."""
+    target = model.target
+    table = dict(target.named_buffers())["rotary"]
+    grid = model.manifest["grids"][0]
+    cache = model.manifest["cache"]
+    config = DrafterConfig(
+        hidden=int(target.dim),
+        heads=int(target.heads),
+        kv_heads=int(target.kv_heads),
+        ffn=ffn,
+        vocabulary=int(model.embedding.shape[0]),
+        max_length=int(cache["max_length"]),
+        input_norm=input_norm,
+        norm_eps=float(target.eps),
+        grid=int(grid["rows"]),
+        prompt_length=model.prompt_length,
+        prefix_rotation="identity" if bool((table[0, :, 0] == 1).all()) else "zero",
+    )
+    rows = config.prompt_length - 1 + model.tokens
+    if not torch.allclose(rotary_table(config)[:rows], table[1 : rows + 1].float(), atol=1e-6):
+        raise ValueError(f"{model.bundle}: the target's rotations are not those of LlamaGen")
+    return config
+
+
+class Optimizers:
+    """Muon for the layer's matrices, AdamW for the embedding, norms and biases."""
+
+    def __init__(self, drafter: Drafter, options: Options) -> None:
+        matrices, others = [], []
+        drafter.embed_tokens.weight.requires_grad_(options.train_embedding)
+        for name, weight in drafter.named_parameters():
+            if weight.requires_grad:
+                embedding = name.startswith("embed_tokens")
+                (matrices if weight.dim() == 2 and not embedding else others).append(weight)
+        self.all = matrices + others
+        self.parts: list[torch.optim.Optimizer] = [
+            torch.optim.Muon(matrices, lr=options.muon_rate, momentum=0.95, weight_decay=0.01),
+            torch.optim.AdamW(others, lr=options.rate, betas=(0.9, 0.95), weight_decay=0.0),
+        ]
+        self.rates = [options.muon_rate, options.rate]
+
+    def step(self, loss: Tensor, factor: float) -> None:
+        for part, rate in zip(self.parts, self.rates):
+            part.param_groups[0]["lr"] = rate * factor
+            part.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.all, 1.0)
+        for part in self.parts:
+            part.step()
+
+
+class Pictures:
+    """Shards of a data set; the last pictures are held out."""
+
+    def __init__(self, folder: Path, config: DrafterConfig, held_out: int) -> None:
+        self.folder, self.config, self.held_out = folder, config, held_out
+        self.shards: list[dict[str, Tensor]] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes in the shards that exist by now; the held-out pictures stay those of shard 0."""
+        self.shards = load_shards(self.folder)
+        if not self.shards:
+            raise FileNotFoundError(f"{self.folder}: holds no features; run models.eagle.data")
+        size = len(self.shards[0]["codes"])
+        if self.held_out >= size:
+            raise ValueError(f"{self.folder}: the first shard has {size} pictures to hold out")
+
+    def __len__(self) -> int:
+        return sum(len(shard["codes"]) for shard in self.shards) - self.held_out
+
+    def batch(self, pictures: list[tuple[int, int]]) -> Batch:
+        """Pictures (shard, row); features in bf16 as stored."""
+        parts = [
+            [self.shards[s][k][i] for s, i in pictures] for k in ("features", "codes", "valid")
+        ]
+        features, codes, valid = (torch.stack(part) for part in parts)
+        return make_batch(
+            features.float(), codes, valid, self.config.prompt_length, self.config.prompt_id
+        )
+
+    def held_out_batches(self, size: int) -> Iterator[Batch]:
+        for first in range(0, self.held_out, size):
+            yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
+
+    def batches(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Endless passes in random order; every pass sees the shards there are by then."""
+        while True:
+            self.refresh()
+            places = [
+                (s, i)
+                for s, shard in enumerate(self.shards)
+                for i in range(self.held_out if s == 0 else 0, len(shard["codes"]))
+            ]
+            order = torch.randperm(len(places), generator=generator).tolist()
+            for first in range(0, len(order) - size + 1, size):
+                yield self.batch([places[k] for k in order[first : first + size]])
+
+
+def evaluate(
+    drafter: Drafter, model: TargetModel, pictures: Pictures, steps: int = 5
+) -> dict[str, Any]:
+    """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
+    drafter.eval()
+    top_k = int(model.manifest["sampling"]["top_k"])
+    parts = [
+        acceptance(drafter, batch, model.head, model.guidance, top_k, steps)
+        for batch in pictures.held_out_batches(8)
+    ]
+    rates, kept = (torch.cat(part) for part in zip(*parts))
+    drafter.train()
+    roots = rates.shape[1]
+    return {
+        "pictures": len(rates),
+        "rates": [round(float(rates[:, : roots - s, s].mean()), 4) for s in range(steps)],
+        "chains": {n: round(chain_compression(kept[..., :n]), 3) for n in range(1, steps + 1)},
+    }
+
+
+class Trainer:
+    """One training run: drafter, optimisers, clock, and the file they are kept in."""
+
+    def __init__(
+        self, model: TargetModel, config: DrafterConfig, options: Options, out: Path
+    ) -> None:
+        torch.manual_seed(options.seed)
+        self.model, self.options, self.out = model, options, out
+        self.drafter = Drafter(config)
+        with torch.no_grad():
+            self.drafter.embed_tokens.weight.copy_(model.embedding)
+        self.optimizers = Optimizers(self.drafter, options)
+        self.step, self.seconds = 0, 0.0
+        self.reports: list[dict[str, Any]] = []
+        if out.exists():
+            self.resume()
+
+    def resume(self) -> None:
+        saved = torch.load(self.out, map_location="cpu", weights_only=True)
+        if saved["config"] != asdict(self.drafter.config):
+            raise ValueError(f"{self.out}: holds another drafter; name a new file")
+        self.drafter.load_state_dict(saved["model"])
+        for part, state in zip(self.optimizers.parts, saved["optimizers"]):
+            part.load_state_dict(state)
+        self.step, self.seconds = saved["step"], saved["seconds"]
+        self.reports = saved["reports"]
+
+    def save(self) -> None:
+        """Rewrites the file: config, model (published weight names), and what resuming needs."""
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.out.with_suffix(".partial")
+        content = {
+            "config": asdict(self.drafter.config),
+            "model": self.drafter.state_dict(),
+            "optimizers": [part.state_dict() for part in self.optimizers.parts],
+            "options": asdict(self.options),
+            "step": self.step,
+            "seconds": self.seconds,
+            "reports": self.reports,
+        }
+        torch.save(content, partial)
+        os.replace(partial, self.out)
+
+    def schedule(self) -> tuple[float, Weights]:
+        """Factor of the learning rates and the weights at this time."""
+        options = self.options
+        share = min(self.seconds / (60 * options.minutes), 1.0)
+        factor = min((self.step + 1) / options.warm_up, 1.0) * max(1 - share, 0.01)
+        begun = (share - options.acceptance_from) / 0.2  # the objective shifts over a fifth
+        weight = options.weights.acceptance * min(max(begun, 0.0), 1.0)
+        return factor, replace(options.weights, acceptance=weight)
+
+    def report(self, pictures: Pictures, loss: float, parts: list[float]) -> None:
+        result = {
+            "step": self.step,
+            "minutes": round(self.seconds / 60, 1),
+            "training pictures": len(pictures),
+            "loss": round(loss, 4),
+            "token loss by step": [round(part, 4) for part in parts],
+            **evaluate(self.drafter, self.model, pictures),
+        }
+        self.reports.append(result)
+        print(json.dumps(result), flush=True)
+
+    def run(self, pictures: Pictures) -> None:
+        options = self.options
+        generator = torch.Generator().manual_seed(options.seed + self.step)
+        batches = pictures.batches(options.batch, generator)
+        limit, saved = 60 * options.minutes, self.seconds
+        noise = options.noise * PUBLISHED_NOISE * 512
+        loss, parts = float("nan"), []
+        while self.seconds < limit:
+            start = time.monotonic()
+            factor, weights = self.schedule()
+            batch = next(batches)
+            with torch.autocast("cpu", torch.bfloat16):
+                total, parts = objective(
+                    self.drafter, batch, self.model.head, self.model.guidance, weights,
+                    options.steps, noise / batch.features.shape[1],
+                )  # fmt: skip
+            self.optimizers.step(total, factor)
+            loss = float(total.detach())
+            self.step += 1
+            self.seconds += time.monotonic() - start
+            if self.seconds - saved > 60 * options.save_minutes:
+                saved = self.seconds
+                self.report(pictures, loss, parts)
+                self.save()
+        self.report(pictures, loss, parts)
+        self.save()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
+    parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
+    parser.add_argument("--recipe", choices=RECIPES, default="multi-step")
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--steps", type=int, help="drafted steps to train on")
+    parser.add_argument("--batch", type=int, default=8, help="pictures")
+    parser.add_argument("--ffn", type=int, default=0, help="default: twice the hidden width")
+    parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
+    parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
+    if arguments.steps:
+        options = replace(options, steps=arguments.steps)
+    model = load_target(arguments.bundle)
+    ffn = arguments.ffn or 2 * int(model.target.dim)
+    config = drafter_config(model, ffn, arguments.input_norm)
+    trainer = Trainer(model, config, options, arguments.out)
+    trainer.run(Pictures(arguments.data, config, arguments.held_out))
+
+
+if __name__ == "__main__":
+    main()
