@@ -23,6 +23,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models import ops
+from models.eagle.config import DrafterConfig
+from models.eagle.losses import Batch, make_batch
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
@@ -197,6 +200,54 @@ def shard_path(folder: Path, kind: str, shard: int) -> Path:
 def load_shards(folder: Path) -> list[dict[str, Tensor]]:
     """All finished shards, in order; the tensors are mapped, not read."""
     return [load_file(path) for path in sorted(folder.glob("features-?????.safetensors"))]
+
+
+class Pictures:
+    """Shards of a data set; the last pictures are held out."""
+
+    def __init__(self, folder: Path, config: DrafterConfig, held_out: int) -> None:
+        self.folder, self.config, self.held_out = folder, config, held_out
+        self.shards: list[dict[str, Tensor]] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes in the shards that exist by now; the held-out pictures stay those of shard 0."""
+        self.shards = load_shards(self.folder)
+        if not self.shards:
+            raise FileNotFoundError(f"{self.folder}: holds no features; run models.eagle.data")
+        size = len(self.shards[0]["codes"])
+        if self.held_out >= size:
+            raise ValueError(f"{self.folder}: the first shard has {size} pictures to hold out")
+
+    def __len__(self) -> int:
+        return sum(len(shard["codes"]) for shard in self.shards) - self.held_out
+
+    def batch(self, pictures: list[tuple[int, int]]) -> Batch:
+        """Pictures (shard, row); features in bf16 as stored."""
+        parts = [
+            [self.shards[s][k][i] for s, i in pictures] for k in ("features", "codes", "valid")
+        ]
+        features, codes, valid = (torch.stack(part) for part in parts)
+        return make_batch(
+            features.float(), codes, valid, self.config.prompt_length, self.config.prompt_id
+        )
+
+    def held_out_batches(self, size: int) -> Iterator[Batch]:
+        for first in range(0, self.held_out, size):
+            yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
+
+    def batches(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Endless passes in random order; every pass sees the shards there are by then."""
+        while True:
+            self.refresh()
+            places = [
+                (s, i)
+                for s, shard in enumerate(self.shards)
+                for i in range(self.held_out if s == 0 else 0, len(shard["codes"]))
+            ]
+            order = torch.randperm(len(places), generator=generator).tolist()
+            for first in range(0, len(order) - size + 1, size):
+                yield self.batch([places[k] for k in order[first : first + size]])
 
 
 def prepare_captions(folder: Path, source: str, images: int) -> list[str]:

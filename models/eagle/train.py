@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from models.eagle.config import DrafterConfig
-from models.eagle.data import TargetModel, load_shards, load_target
+from models.eagle.data import Pictures, TargetModel, load_target
 from models.eagle.drafter import Drafter, rotary_table
-from models.eagle.losses import (
-    Batch,
-    Weights,
-    acceptance,
-    chain_compression,
-    make_batch,
-    objective,
-)
+from models.eagle.losses import Weights, acceptance, chain_compression, objective
 
 PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
 
@@ -101,8 +93,8 @@ class Optimizers:
         drafter.embed_tokens.weight.requires_grad_(options.train_embedding)
         for name, weight in drafter.named_parameters():
             if weight.requires_grad:
-                embedding = name.startswith("embed_tokens")
-                (matrices if weight.dim() == 2 and not embedding else others).append(weight)
+                matrix = name.endswith(("fc.weight", "_proj.weight"))
+                (matrices if matrix else others).append(weight)
         self.all = matrices + others
         self.parts: list[torch.optim.Optimizer] = [
             torch.optim.Muon(matrices, lr=options.muon_rate, momentum=0.95, weight_decay=0.01),
@@ -118,54 +110,6 @@ class Optimizers:
         nn.utils.clip_grad_norm_(self.all, 1.0)
         for part in self.parts:
             part.step()
-
-
-class Pictures:
-    """Shards of a data set; the last pictures are held out."""
-
-    def __init__(self, folder: Path, config: DrafterConfig, held_out: int) -> None:
-        self.folder, self.config, self.held_out = folder, config, held_out
-        self.shards: list[dict[str, Tensor]] = []
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Takes in the shards that exist by now; the held-out pictures stay those of shard 0."""
-        self.shards = load_shards(self.folder)
-        if not self.shards:
-            raise FileNotFoundError(f"{self.folder}: holds no features; run models.eagle.data")
-        size = len(self.shards[0]["codes"])
-        if self.held_out >= size:
-            raise ValueError(f"{self.folder}: the first shard has {size} pictures to hold out")
-
-    def __len__(self) -> int:
-        return sum(len(shard["codes"]) for shard in self.shards) - self.held_out
-
-    def batch(self, pictures: list[tuple[int, int]]) -> Batch:
-        """Pictures (shard, row); features in bf16 as stored."""
-        parts = [
-            [self.shards[s][k][i] for s, i in pictures] for k in ("features", "codes", "valid")
-        ]
-        features, codes, valid = (torch.stack(part) for part in parts)
-        return make_batch(
-            features.float(), codes, valid, self.config.prompt_length, self.config.prompt_id
-        )
-
-    def held_out_batches(self, size: int) -> Iterator[Batch]:
-        for first in range(0, self.held_out, size):
-            yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
-
-    def batches(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Endless passes in random order; every pass sees the shards there are by then."""
-        while True:
-            self.refresh()
-            places = [
-                (s, i)
-                for s, shard in enumerate(self.shards)
-                for i in range(self.held_out if s == 0 else 0, len(shard["codes"]))
-            ]
-            order = torch.randperm(len(places), generator=generator).tolist()
-            for first in range(0, len(order) - size + 1, size):
-                yield self.batch([places[k] for k in order[first : first + size]])
 
 
 def evaluate(
@@ -200,7 +144,7 @@ class Trainer:
         with torch.no_grad():
             self.drafter.embed_tokens.weight.copy_(model.embedding)
         self.optimizers = Optimizers(self.drafter, options)
-        self.step, self.seconds = 0, 0.0
+        self.step, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
         self.reports: list[dict[str, Any]] = []
         if out.exists():
             self.resume()
@@ -213,6 +157,7 @@ class Trainer:
         for part, state in zip(self.optimizers.parts, saved["optimizers"]):
             part.load_state_dict(state)
         self.step, self.seconds = saved["step"], saved["seconds"]
+        self.cpu_seconds = saved["cpu_seconds"]
         self.reports = saved["reports"]
 
     def save(self) -> None:
@@ -226,6 +171,7 @@ class Trainer:
             "options": asdict(self.options),
             "step": self.step,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "reports": self.reports,
         }
         torch.save(content, partial)
@@ -244,6 +190,7 @@ class Trainer:
         result = {
             "step": self.step,
             "minutes": round(self.seconds / 60, 1),
+            "CPU minutes": round(self.cpu_seconds / 60, 1),
             "training pictures": len(pictures),
             "loss": round(loss, 4),
             "token loss by step": [round(part, 4) for part in parts],
@@ -260,7 +207,7 @@ class Trainer:
         noise = options.noise * PUBLISHED_NOISE * 512
         loss, parts = float("nan"), []
         while self.seconds < limit:
-            start = time.monotonic()
+            start, cpu = time.monotonic(), time.process_time()
             factor, weights = self.schedule()
             batch = next(batches)
             with torch.autocast("cpu", torch.bfloat16):
@@ -272,6 +219,7 @@ class Trainer:
             loss = float(total.detach())
             self.step += 1
             self.seconds += time.monotonic() - start
+            self.cpu_seconds += time.process_time() - cpu
             if self.seconds - saved > 60 * options.save_minutes:
                 saved = self.seconds
                 self.report(pictures, loss, parts)

@@ -28,7 +28,7 @@ from models.eagle.losses import (
     objective,
     token_loss,
 )
-from models.eagle.train import RECIPES, Options, Pictures, Trainer, evaluate
+from models.eagle.train import RECIPES, Options, Trainer, evaluate
 
 GRID, PROMPT, TOKENS, VOCABULARY, WIDTH = 4, 3, 16, 12, 16
 CONFIG = DrafterConfig(
@@ -184,7 +184,7 @@ def test_chain_compression_equals_simulated_decoding() -> None:
 def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: Path) -> None:
     """The toy target's law follows from the last token alone, so that drafts can be nearly perfect."""
     options = replace(RECIPES[recipe], batch=8, warm_up=5, minutes=0.05, noise=0.0)
-    pictures = Pictures(toy_data, CONFIG, held_out=8)
+    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     trainer = Trainer(toy_model(), CONFIG, options, tmp_path / "drafter.pt")  # type: ignore[arg-type]
     before = evaluate(trainer.drafter, trainer.model, pictures, steps=2)
     trainer.run(pictures)
@@ -202,7 +202,7 @@ def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: P
 def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     file = tmp_path / "drafter.pt"
     options = Options(minutes=0.01, batch=8, steps=1)
-    pictures = Pictures(toy_data, CONFIG, held_out=8)
+    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     first = Trainer(toy_model(), CONFIG, options, file)  # type: ignore[arg-type]
     first.run(pictures)
     longer = replace(options, minutes=0.02)
@@ -218,7 +218,7 @@ def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
 
 
 def test_held_out_pictures_are_not_trained_on(toy_data: Path) -> None:
-    pictures = Pictures(toy_data, CONFIG, held_out=8)
+    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     assert len(pictures) == 40
     held = {tuple(row[0].tolist()) for b in pictures.held_out_batches(3) for row in b.features[::2]}
     batches = pictures.batches(8, torch.Generator().manual_seed(0))
