@@ -23,6 +23,7 @@ BUILT = (
     "llamagen_c2i",
     "llamagen_vq",
     "llamagen_t5",
+    "lantern_llamagen_drafter",
     "acceptance/sampling_filters",
 )
 NOT_BUILT = (

@@ -38,6 +38,15 @@ def export(out: Path, config: dict[str, Any], **parts: Path) -> Path:
     return out
 
 
+def attach_drafter(bundle: Path, name: str, drafter: Path, **options: Path) -> dict[str, Any]:
+    """Adds a drafter, and with neighbours= a table, to a bundle -> its manifest entry."""
+    words = [word for key, path in options.items() for word in (f"--{key}", path)]
+    command = ("--bundle", bundle, "--name", name, "--drafter", drafter, *words)
+    run(sys.executable, "-m", "models.export", "drafter", *command)
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    return dict(manifest["drafters"][name])
+
+
 @cache
 def operators() -> Any:
     """torch.ops.lamplighter."""
