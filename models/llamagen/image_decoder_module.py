@@ -166,6 +166,8 @@ class ImageDecoderModule(nn.Module):
         blocks.append(ActiveConv(decoder.norm_out, decoder.conv_out))
         self.blocks = nn.ModuleList(blocks)
         self.register_buffer("table", model.quantize.table().detach())
+        # As trained; tables of neighbours are made from these, the decoder reads unit rows.
+        self.register_buffer("codebook", model.quantize.embedding.weight.detach())
 
     @torch.jit.export
     def prepare(self, like: Tensor) -> None:

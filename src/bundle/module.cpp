@@ -136,4 +136,10 @@ at::Tensor Module::operator()(const std::string& method, const std::vector<at::T
   return std::move(results.front());
 }
 
+at::Tensor Module::buffer(const std::string& name) const {
+  if (!archive_->module.hasattr(name)) return {};
+  const c10::IValue value = archive_->module.attr(name);
+  return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
 }  // namespace lamplighter

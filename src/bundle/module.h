@@ -37,6 +37,9 @@ class Module {
   // The same for methods with one result.
   at::Tensor operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const;
 
+  // What the archive keeps under the name; undefined when it has no such tensor.
+  at::Tensor buffer(const std::string& name) const;
+
   const Placement& placement() const { return placement_; }
 
  private:
