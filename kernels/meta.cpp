@@ -103,7 +103,7 @@ at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance
   check_dtype("guide_and_filter", "temperature", temperature, at::kFloat);
   check_dtype("guide_and_filter", "top_k", top_k, at::kLong);
   check_dtype("guide_and_filter", "top_p", top_p, at::kFloat);
-  return at::empty_symint({guidance.sym_size(0), logits.sym_size(1), logits.sym_size(2)},
+  return at::empty_symint({temperature.sym_size(0), logits.sym_size(1), logits.sym_size(2)},
                           logits.options().dtype(at::kFloat));
 }
 
@@ -128,6 +128,26 @@ std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities
   return {like(seeds, sizes), like(probabilities, sizes)};
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tree(
+    const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
+    const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
+    const at::Tensor& neighbours, c10::string_view /*rule*/, c10::string_view /*residual*/, bool /*sampled*/,
+    int64_t /*k*/, const at::Tensor& bounds, int64_t /*first_image_id*/, int64_t depth) {
+  check_rank("verify_tree", "target", target, 3);
+  check_dtype("verify_tree", "target", target, at::kFloat);
+  check_dtype("verify_tree", "draft", draft, at::kFloat);
+  check_dtype("verify_tree", "tokens", tokens, at::kLong);
+  check_dtype("verify_tree", "parents", parents, at::kLong);
+  check_dtype("verify_tree", "draft_rows", draft_rows, at::kLong);
+  check_dtype("verify_tree", "uniforms", uniforms, at::kFloat);
+  check_dtype("verify_tree", "temperature", temperature, at::kFloat);
+  check_dtype("verify_tree", "neighbours", neighbours, at::kInt);
+  check_dtype("verify_tree", "bounds", bounds, at::kFloat);
+  const c10::SymInt images = target.sym_size(0);
+  return {like(tokens, {images, depth + 1}), like(tokens, {images}), like(tokens, {images}),
+          like(target, {images, target.sym_size(2)}), like(tokens, {images})};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
@@ -142,6 +162,7 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("guide_and_filter", &guide_and_filter);
   m.impl("draw", &draw);
   m.impl("draw_children", &draw_children);
+  m.impl("verify_tree", &verify_tree);
 }
 
 }  // namespace lamplighter

@@ -1,6 +1,7 @@
 #include "kernels/ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 
 #include "kernels/anchor.h"
 
@@ -54,11 +55,29 @@ __attribute__((visibility("default"))) void compact_cache(at::Tensor& cache, con
   op.call(cache, lengths, path, count);
 }
 
+__attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTree& tree,
+                                                                const VerifyOptions& options) {
+  using T = const at::Tensor&;
+  using Results = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+  static const auto op =
+      handle<Results(T, T, T, T, T, T, T, T, c10::string_view, c10::string_view, bool, std::int64_t, T,
+                     std::int64_t, std::int64_t)>("lamplighter::verify_tree");
+  const auto or_empty = [&](const at::Tensor& tensor, at::ScalarType dtype) {
+    return tensor.defined() ? tensor : at::empty({0}, tree.target.options().dtype(dtype));
+  };
+  auto [path, count, token, final, status] = op.call(
+      tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature,
+      or_empty(options.neighbours, at::kInt), options.rule, options.residual, options.sampled, options.k,
+      or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth);
+  return {path, count, token, final, status};
+}
+
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
-  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend",
-                           "compact_cache", "uniforms", "guide_and_filter", "draw", "draw_children"}) {
+  for (const char* name :
+       {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend", "compact_cache",
+        "uniforms", "guide_and_filter", "draw", "draw_children", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

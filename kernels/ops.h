@@ -17,7 +17,8 @@ enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
 // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
 
-// logits [S, R, V]; guidance, temperature, top_p fp32 [I]; top_k int64 [I] -> probabilities fp32 [I, R, V].
+// logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] -> probabilities
+// fp32 [I, R, V].
 at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
                             const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
                             const std::string& order);
@@ -35,6 +36,39 @@ std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities
 // moves cache rows lengths[s] + path[i][j] -> lengths[s] + j for j = 1..count[i], in place.
 void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tensor& path,
                    const at::Tensor& count);
+
+// One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
+struct DraftedTree {
+  at::Tensor target;       // fp32 [I, N, V]: probabilities after each node; a row of zeros is bad
+  at::Tensor draft;        // fp32 [I, E, V]: probabilities that children were drawn from; E may be 0
+  at::Tensor tokens;       // int64 [I, N]; < 0: padding, never accepted
+  at::Tensor parents;      // int64 [1 or I, N]
+  at::Tensor draft_rows;   // int64 [1 or I, N]: row of `draft` that n's children were drawn from; -1 none
+  at::Tensor uniforms;     // fp32 [I, >= N] of [0, 1): entry n judges node n, entry 0 draws the last token
+  at::Tensor temperature;  // fp32 [I]; <= 0: greedy on the rows given, which are then to be unfiltered
+  std::int64_t depth = 0;  // D, that of the deepest node; the root's is 0
+};
+
+// How verify_tree judges: meanings in kernels/verify.h.
+struct VerifyOptions {
+  std::string rule = "exact";       // exact, lantern, lantern++, traversal, block
+  std::string residual = "paper";   // paper, optimal, official-[lumina-]static, official-[lumina-]dynamic
+  bool sampled = true;              // children drawn without replacement; false: the most probable ones
+  at::Tensor neighbours;            // int32 [codes, K], nearest first; undefined or empty: none
+  at::Tensor bounds;                // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
+  std::int64_t k = 0;               // neighbours looked at, at most K of them
+  std::int64_t first_image_id = 0;  // id of code 0
+};
+
+struct VerifyResult {
+  at::Tensor path;    // int64 [I, D + 1]: accepted nodes, the root first, then -1
+  at::Tensor count;   // int64 [I]: accepted nodes but the root
+  at::Tensor token;   // int64 [I]: the last token; -1 where its row is bad
+  at::Tensor final;   // fp32 [I, V]: the distribution it comes from
+  at::Tensor status;  // int64 [I]: 1 bad target row, 2 bad draft row
+};
+
+VerifyResult verify_tree(const DraftedTree& tree, const VerifyOptions& options);
 
 // Names of operators that TorchScript archives call and that this process lacks; empty when all are there.
 std::string missing_operators();

@@ -22,6 +22,11 @@ TORCH_LIBRARY(lamplighter, m) {
       "draw_children(Tensor probabilities, Tensor seeds, Tensor steps, Tensor nodes, int count, bool "
       "sampled) "
       "-> (Tensor tokens, Tensor conditional)");
+  m.def(
+      "verify_tree(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
+      "Tensor uniforms, Tensor temperature, Tensor neighbours, str rule, str residual, bool sampled, int k, "
+      "Tensor bounds, int first_image_id, int depth) "
+      "-> (Tensor path, Tensor count, Tensor token, Tensor final, Tensor status)");
 }
 
 extern "C" int lamplighter_ops_anchor() {

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "kernels/verify_greedy.h"
+#include "kernels/verify_paths.h"
+#include "kernels/verify_walk.h"
+
+// verify_tree for one image, written once for every executor; meaning in kernels/verify.h.
+namespace lamplighter::verification {
+
+template <class Executor>
+LAMPLIGHTER_INLINE void write_path(Executor& executor, const Cycle& cycle, int64_t image, int node) {
+  const VerifyArgs& args = cycle.args;
+  int count = 0;
+  for (int above = node; above > 0; above = cycle.parent(above)) ++count;
+  executor.for_each(1, [&](int) {
+    int64_t* path = args.path + image * (args.depth + 1);
+    for (int64_t i = args.depth; i > count; --i) path[i] = -1;
+    for (int i = count, above = node; i >= 0; --i, above = cycle.parent(above)) path[i] = above;
+    args.count[image] = count;
+  });
+}
+
+// The last token; its distribution goes to `final`. Target rows are not scaled: with no tree the same token
+// as that of the operator draw.
+template <class Executor>
+LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, const Outcome& outcome,
+                                      bool greedy, float* final) {
+  const int n = cycle.vocabulary;
+  const float* values = outcome.final.values;
+  if ((outcome.status & kVerifyBadTarget) != 0) {
+    executor.for_each(n, [=](int i) { final[i] = 0.0F; });
+    return -1;
+  }
+  const bool untouched = values == cycle.target + static_cast<int64_t>(outcome.node) * cycle.vocabulary;
+  const double scale = untouched ? 1.0 : outcome.final.scale;
+  executor.for_each(n, [=](int i) { final[i] = static_cast<float>(static_cast<double>(values[i]) * scale); });
+  return sampling::draw_row(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
+}
+
+// scratch: verify_scratch_floats().
+template <class Bugs, class Executor>
+LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
+                                     float* scratch) {
+  const Cycle cycle(args, image);
+  float* final = args.final + image * args.vocabulary;
+  const bool greedy = !(args.temperature[image] > 0.0F);
+  Outcome outcome;
+  if (greedy) {
+    outcome = walk_greedy(executor, cycle);
+  } else if (args.rule == Rule::traversal) {
+    outcome = traverse(executor, cycle, scratch);
+  } else if (args.rule == Rule::block) {
+    outcome = verify_block(executor, cycle, scratch);
+  } else {
+    outcome = walk<Bugs>(executor, cycle, final, scratch);
+  }
+  write_path(executor, cycle, image, outcome.node);
+  const int64_t token = last_token(executor, cycle, outcome, greedy, final);
+  executor.for_each(1, [&](int) {
+    args.token[image] = token;
+    args.status[image] = outcome.status;
+  });
+}
+
+}  // namespace lamplighter::verification

@@ -1,0 +1,32 @@
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "kernels/cuda_stream.h"
+#include "kernels/verify_args.h"
+#include "kernels/verify_results.h"
+
+namespace lamplighter {
+namespace {
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tree(
+    const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
+    const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
+    const at::Tensor& neighbours, c10::string_view rule, c10::string_view residual, bool sampled, int64_t k,
+    const at::Tensor& bounds, int64_t first_image_id, int64_t depth) {
+  VerifyArgs args = verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature},
+                                neighbours, rule, residual, sampled, k, bounds, first_image_id, depth);
+  const CudaLauncher launcher(target);
+  const VerifyResults results(args, tokens, target);
+  at::Tensor scratch =
+      at::empty({args.images, static_cast<int64_t>(verify_scratch_floats(args))}, target.options());
+  launcher.launch([&](void* stream) { verify_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
+  return results.tuple();
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lamplighter, CUDA, m) {
+  m.impl("verify_tree", &verify_tree);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "kernels/cpu_executor.h"
+#include "kernels/verify_body.h"
+
+// Loops over images for the CPU; `Tag` as for CpuExecutor.
+namespace lamplighter::verification {
+
+template <class Tag, class Bugs = NoBugs>
+void verify_images(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch) {
+  CpuExecutor<Tag> executor(nullptr);
+  for (int64_t image = begin; image < end; ++image) verify_image<Bugs>(executor, args, image, scratch);
+}
+
+}  // namespace lamplighter::verification

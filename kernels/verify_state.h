@@ -1,0 +1,137 @@
+#pragma once
+
+#include "kernels/executor.h"
+#include "kernels/numbers.h"
+#include "kernels/sampling_body.h"
+#include "kernels/verify.h"
+
+// What the parts of verify_tree share; written once for every executor. All masses are multiples of 2^-50
+// (sampling::mass), so that sums, and with them decisions, do not depend on the order of summation.
+namespace lamplighter::verification {
+
+using sampling::mass;
+using sampling::Sum;
+
+constexpr double kSmallestMass = 1e-6;
+
+// Classic mistakes, planted by tests alone.
+struct NoBugs {
+  static constexpr bool kResidualIsTarget = false;             // the last token from T, not from (T - D)+
+  static constexpr bool kSiblingsIndependent = false;          // every sibling judged on T and D as they were
+  static constexpr bool kSampledRuleForDeterministic = false;  // d = e(x) / sum(e) whatever the proposal
+};
+
+// The distribution values[i] / total.
+struct Row {
+  const float* values;
+  double total;
+  double scale;  // 1 / total; 0: a bad row
+
+  LAMPLIGHTER_INLINE bool bad() const { return scale == 0.0; }
+  LAMPLIGHTER_INLINE double at(int64_t i) const { return static_cast<double>(values[i]) * scale; }
+};
+
+LAMPLIGHTER_INLINE Row make_row(const float* values, double total) {
+  constexpr double kInfinity = __builtin_huge_val();
+  return {values, total, total > 0.0 && total < kInfinity ? 1.0 / total : 0.0};
+}
+
+template <class Executor>
+LAMPLIGHTER_INLINE Row read_row(Executor& executor, const float* values, int n) {
+  return make_row(values, executor.reduce(
+                              n, 0.0, [=](int i) { return mass(static_cast<double>(values[i])); }, Sum()));
+}
+
+// values[i] = value by one thread; the change of the row's mass.
+template <class Executor>
+LAMPLIGHTER_INLINE double set_value(Executor& executor, float* values, int64_t i, float value) {
+  return executor.reduce(
+      1, 0.0,
+      [=](int) {
+        const float old = values[i];
+        values[i] = value;
+        return mass(static_cast<double>(value)) - mass(static_cast<double>(old));
+      },
+      Sum());
+}
+
+// One image's part of the arguments.
+struct Cycle {
+  const VerifyArgs& args;
+  const float* target;
+  const float* draft;
+  const int64_t* tokens;
+  const int64_t* parents;
+  const int64_t* draft_rows;
+  const float* uniforms;
+  int nodes;
+  int vocabulary;
+
+  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t image)
+      : args(all),
+        target(all.target + image * all.nodes * all.vocabulary),
+        draft(all.draft + image * all.draft_count * all.vocabulary),
+        tokens(all.tokens + image * all.nodes),
+        parents(all.parents + image * all.parents_stride),
+        draft_rows(all.draft_rows + image * all.draft_rows_stride),
+        uniforms(all.uniforms + image * all.uniform_count),
+        nodes(static_cast<int>(all.nodes)),
+        vocabulary(static_cast<int>(all.vocabulary)) {}
+
+  // The first child of `node` behind node `after`; -1 when there is none.
+  LAMPLIGHTER_INLINE int next_child(int node, int after) const {
+    for (int child = after + 1; child < nodes; ++child) {
+      if (parents[child] == node) return child;
+    }
+    return -1;
+  }
+
+  // `depth`: of the node. Nodes below args.depth count as absent.
+  LAMPLIGHTER_INLINE int first_child(int node, int depth) const {
+    return depth < args.depth ? next_child(node, node) : -1;
+  }
+
+  LAMPLIGHTER_INLINE int parent(int node) const { return static_cast<int>(parents[node]); }
+
+  // -1 for padding.
+  LAMPLIGHTER_INLINE int token(int node) const {
+    const int64_t id = tokens[node];
+    return id >= 0 && id < vocabulary ? static_cast<int>(id) : -1;
+  }
+
+  // Whether a sibling before `child` has its token.
+  LAMPLIGHTER_INLINE bool repeated(int child) const {
+    for (int other = next_child(parent(child), parent(child)); other < child;
+         other = next_child(parent(child), other)) {
+      if (tokens[other] == tokens[child]) return true;
+    }
+    return false;
+  }
+
+  LAMPLIGHTER_INLINE double uniform(int i) const {
+    constexpr float kLargest = 0x1.fffffep-1F;
+    return static_cast<double>(uniforms[i] < kLargest ? uniforms[i] : kLargest);
+  }
+
+  template <class Executor>
+  LAMPLIGHTER_INLINE Row target_row(Executor& executor, int node) const {
+    return read_row(executor, target + static_cast<int64_t>(node) * vocabulary, vocabulary);
+  }
+
+  // The distribution that the children of `node` were drawn from.
+  template <class Executor>
+  LAMPLIGHTER_INLINE Row draft_row(Executor& executor, int node) const {
+    const int64_t row = draft_rows[node];
+    if (row < 0 || row >= args.draft_count) return {nullptr, 0.0, 0.0};
+    return read_row(executor, draft + row * vocabulary, vocabulary);
+  }
+};
+
+// Where a cycle ends and what its last token is drawn from.
+struct Outcome {
+  int node;
+  int64_t status;
+  Row final;
+};
+
+}  // namespace lamplighter::verification
