@@ -264,11 +264,10 @@ def read_neighbours(path: Path, codes: int) -> Tensor:
         raise ExportError(f"{path}: no such file") from error
     except (OSError, ValueError) as error:
         raise ExportError(f"{path}: no .npy table: {error}") from error
-    if table.ndim != 2 or table.shape[0] != codes or not numpy.issubdtype(table.dtype, numpy.integer):
-        raise ExportError(
-            f"{path}: got {table.dtype} of shape {list(table.shape)}, expected integers "
-            f"[{codes}, K]"
-        )
+    integers = numpy.issubdtype(table.dtype, numpy.integer)
+    if table.ndim != 2 or table.shape[0] != codes or not integers:
+        got = f"{table.dtype} of shape {list(table.shape)}"
+        raise ExportError(f"{path}: got {got}, expected integers [{codes}, K]")
     if table.size == 0 or table.min() < 0 or table.max() >= codes:
         raise ExportError(f"{path}: expected codes 0 to {codes - 1}")
     if (table == numpy.arange(codes)[:, None]).any():

@@ -55,7 +55,9 @@ def drafting(bundle: Path) -> Drafting:
 
 def calls(case: Case) -> list[str]:
     """Names of the successive drafting calls."""
-    return sorted(m[1] for name in case.tensors if (m := re.fullmatch(r"call(\w+)\.input_ids", name)))
+    return sorted(
+        m[1] for name in case.tensors if (m := re.fullmatch(r"call(\w+)\.input_ids", name))
+    )
 
 
 def extend(case: Case, drafting: Drafting, call: str) -> Tensor:
@@ -66,7 +68,9 @@ def extend(case: Case, drafting: Drafting, call: str) -> Tensor:
 
 def modes(case: Case, start: str) -> list[str]:
     """Modes whose name starts so; `warpers` has them with or without a call."""
-    return sorted({name.partition(".")[0] for name in case.info["warpers"] if name.startswith(start)})
+    return sorted(
+        {name.partition(".")[0] for name in case.info["warpers"] if name.startswith(start)}
+    )
 
 
 def warper(case: Case, mode: str, call: str) -> Warper:

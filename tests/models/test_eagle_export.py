@@ -1,0 +1,300 @@
+"""Drafters in bundles: the exporter's layouts and errors, and the scripted form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from models import ops
+from models.eagle.config import DrafterConfig
+from models.eagle.drafter import Drafter, from_published
+from models.export.__main__ import main
+from models.export.drafter import SPARE_POSITIONS, attach_drafter
+from models.llamagen.config import GPTConfig
+from models.llamagen.gpt import GPT
+
+TARGET = GPTConfig(
+    dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=40, grid=4, cls_token_num=6, caption_dim=16
+)
+LLAMAGEN = DrafterConfig(
+    hidden=32, heads=4, ffn=24, vocabulary=40, max_length=22, grid=4, prompt_length=6
+)
+CHAMELEON = replace(
+    LLAMAGEN, rotary="line", input_norm=True, qk_norm=True, norm_eps=1e-5, kv_heads=2
+)
+CONFIGS = {
+    "llamagen": LLAMAGEN,
+    "chameleon": CHAMELEON,
+    "own": replace(LLAMAGEN, fc_bias=False, prefix_rotation="identity", input_norm=True),
+}
+CAUSAL = torch.empty(0, dtype=torch.int64)
+
+
+def random_drafter(config: DrafterConfig) -> Drafter:
+    torch.manual_seed(8)
+    drafter = Drafter(config).eval().requires_grad_(False)
+    for name, weight in drafter.named_parameters():
+        weight.uniform_(0.5, 1.5) if "norm" in name else weight.normal_(std=0.2)
+    return drafter
+
+
+def published_settings(config: DrafterConfig) -> dict[str, Any]:
+    line = config.rotary == "line"
+    return {
+        "model_type": "chameleon" if line else "llama",
+        "hidden_size": config.hidden,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "intermediate_size": config.ffn,
+        "rms_norm_eps": config.norm_eps,
+        "rope_theta" if line else "rope_base": config.rope_base,
+    }
+
+
+class Files:
+    """A bundle with a target alone, and drafters beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bundle, self.drafter = folder, folder / "bundle", folder / "drafter"
+        torch.manual_seed(1)
+        model = GPT(TARGET)
+        torch.nn.init.normal_(model.output.weight)
+        torch.save({"model": model.state_dict()}, folder / "gpt.pt")
+        self.head = model.output.weight.detach()
+        (folder / "shapes.json").write_text(json.dumps({"gpt": {"n_head": 2, "grid": 4}}))
+        options = ["--gpt", "gpt.pt", "--config", "shapes.json", "--out", "bundle"]
+        paths = [
+            str(folder / word) if "." in word or word == "bundle" else word for word in options
+        ]
+        assert main(["llamagen", *paths]) == 0
+
+    def save(
+        self, settings: dict[str, Any], state: dict[str, Tensor], binary: bool = False
+    ) -> None:
+        self.drafter.mkdir(exist_ok=True)
+        (self.drafter / "config.json").write_text(json.dumps(settings))
+        if binary:
+            torch.save(state, self.drafter / "pytorch_model.bin")
+        else:
+            save_file(state, self.drafter / "model.safetensors")
+
+    def attach(self, *arguments: object, drafter: Path | None = None, name: str = "eagle") -> int:
+        words = ["--bundle", self.bundle, "--name", name, "--drafter", drafter or self.drafter]
+        return main(["drafter", *map(str, [*words, *arguments])])
+
+    def manifest(self) -> dict[str, Any]:
+        return json.loads((self.bundle / "manifest.json").read_text())
+
+    def content(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self.bundle.iterdir()}
+
+    def load(self, name: str = "eagle") -> torch.jit.ScriptModule:
+        module = torch.jit.load(self.bundle / f"drafter-{name}.pt")
+        module.prepare(torch.empty(0))
+        return module
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    ops.load()
+    return Files(tmp_path)
+
+
+def assert_same(module: torch.jit.ScriptModule, drafter: Drafter, head: Tensor) -> None:
+    """The scripted form in two calls against the plain form in one."""
+    config, rows = drafter.config, 9
+    torch.manual_seed(2)
+    ids = torch.randint(config.vocabulary, (2, rows))
+    features = torch.randn(2, rows, config.hidden)
+    positions = torch.stack([torch.arange(4, 4 + rows), torch.arange(6, 6 + rows)])
+    cache = torch.zeros(1, 2, 2, config.kv_heads, rows, config.head_dim)
+    out = []
+    for part in (slice(0, 5), slice(5, rows)):
+        fed = [t[:, part].contiguous() for t in (module.embed(ids), features, positions)]
+        out.append(module(*fed, CAUSAL, torch.full((2,), part.start), cache))
+    bias = torch.zeros(rows, rows).masked_fill(torch.ones(rows, rows).triu(1) > 0, -torch.inf)
+    expected, (keys, values) = drafter(drafter.embed_tokens(ids), features, positions, bias)
+    torch.testing.assert_close(torch.cat(out, 1), expected, atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(cache[0, 1], values, atol=2e-5, rtol=1e-5)
+    if config.rotary == "grid":
+        torch.testing.assert_close(cache[0, 0], keys, atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(module.logits(expected), expected @ head.T, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("kind", ["llamagen", "chameleon"])
+def test_published_folder(files: Files, kind: str, binary: bool) -> None:
+    before = files.content()
+    drafter = random_drafter(CONFIGS[kind])
+    files.save(published_settings(drafter.config), drafter.state_dict(), binary)
+    assert files.attach() == 0
+    manifest, after = files.manifest(), files.content()
+    assert manifest["drafters"]["eagle"] == {
+        "file": "drafter-eagle.pt", "dtype": "float32", "layers": 1,
+        "kv_heads": drafter.config.kv_heads, "head_dim": 8, "prompt_id": 0,
+        "max_length": 22 + SPARE_POSITIONS,
+    }  # fmt: skip
+    assert set(manifest["files"]) == set(after) - {"manifest.json"}
+    assert set(after) == {*before, "drafter-eagle.pt"} and after["target.pt"] == before["target.pt"]
+    assert_same(files.load(), drafter, files.head)
+
+
+def test_norms_shared_by_heads(files: Files) -> None:
+    config = replace(CHAMELEON, kv_heads=4)
+    state = random_drafter(config).state_dict()
+    for part in "qk":
+        for kind in ("weight", "bias"):
+            name = f"layers.0.self_attn.{part}_norm.{kind}"
+            state[name] = state[name][:2].clone()
+    files.save(published_settings(config), state)
+    assert files.attach() == 0
+    assert_same(files.load(), from_published(config, state), files.head)
+
+
+@pytest.mark.parametrize("layout", ["folder", "file", "memory"])
+def test_own_layouts(files: Files, layout: str) -> None:
+    drafter = random_drafter(CONFIGS["own"])
+    if layout == "folder":
+        files.save(asdict(drafter.config), drafter.state_dict())
+        assert files.attach() == 0
+    elif layout == "file":
+        file = files.folder / "trained.pt"
+        content = {"config": asdict(drafter.config), "model": drafter.state_dict(), "step": 3}
+        torch.save(content, file)
+        assert files.attach(drafter=file) == 0
+    else:
+        attach_drafter(files.bundle, "eagle", drafter)
+    assert_same(files.load(), drafter, files.head)
+
+
+def test_storage_precision(files: Files) -> None:
+    drafter = random_drafter(LLAMAGEN)
+    files.save(published_settings(LLAMAGEN), drafter.state_dict())
+    assert files.attach("--dtype", "bf16") == 0
+    assert files.manifest()["drafters"]["eagle"]["dtype"] == "bfloat16"
+    buffers = dict(torch.jit.load(files.bundle / "drafter-eagle.pt").named_buffers())
+    assert buffers["wqkv"].dtype == torch.bfloat16
+    assert buffers["head"].dtype == buffers["rotary"].dtype == torch.float32
+    rounded = {name: weight.bfloat16().float() for name, weight in drafter.state_dict().items()}
+    assert_same(files.load(), from_published(LLAMAGEN, rounded), files.head)
+
+
+def test_recorded_calls_can_be_replayed(files: Files) -> None:
+    recorded = {(r["module"], r["method"]) for r in files.manifest()["golden"]["records"]}
+    files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
+    assert files.attach() == files.attach(name="other") == files.attach("--overwrite") == 0
+    records = files.manifest()["golden"]["records"]
+    assert {(r["module"], r["method"]) for r in records} == recorded | {
+        (name, method) for name in ("eagle", "other") for method in ("embed", "forward", "logits")
+    }
+    tensors, module, changed = load_file(files.bundle / "golden.safetensors"), files.load(), 0
+    for record in (r for r in records if r["module"] == "eagle"):
+        inputs = [tensors[name].clone() for name in record["inputs"]]
+        (output,) = record["outputs"]
+        result = getattr(module, record["method"])(*inputs)
+        torch.testing.assert_close(result, tensors[output], atol=record["tolerance"], rtol=0)
+        for name in record.get("mutated", []):
+            torch.testing.assert_close(inputs[-1], tensors[name], atol=record["tolerance"], rtol=0)
+            changed += not torch.equal(tensors[name], tensors[record["inputs"][-1]])
+    assert changed == 1
+
+
+def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
+    others = [[j for j in range(40) if j != i] for i in range(40)]
+    table = numpy.array(others, dtype=numpy.uint16)
+    file = files.folder / "top_39_indices.npy"
+    numpy.save(file, table)
+    assert files.attach("--neighbours", file) == 0
+    assert files.manifest()["neighbours"] == {"file": "neighbours.safetensors"}
+    kept = load_file(files.bundle / "neighbours.safetensors")["neighbours"]
+    assert kept.dtype == torch.uint16 and numpy.array_equal(kept.numpy(), table)
+    before = files.content()
+    assert files.attach("--neighbours", file, name="other") == 7
+    assert "has neighbours already" in capsys.readouterr().err
+    for wrong, message in (
+        (table[:39], "got uint16 of shape [39, 39], expected integers [40, K]"),
+        (table.astype(numpy.float32), "got float32"),
+        (table + 1, "expected codes 0 to 39"),
+        (numpy.array([[0]] * 40), "a code is its own neighbour"),
+    ):
+        numpy.save(file, wrong)
+        assert files.attach("--neighbours", file, "--overwrite") == 3
+        assert message in capsys.readouterr().err
+    assert files.content() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "tensors", "arguments", "code", "message"),
+    [
+        ({"hidden_size": 16}, {}, [], 3, "hidden is 16, the bundle's target.features is 32"),
+        ({"num_attention_heads": 5}, {}, [], 3, "config: heads 5"),
+        ({"num_attention_heads": None}, {}, [], 3, "config: "),
+        ({}, {"fc.weight": None}, [], 3, "Missing key(s) in state_dict: \"fc.weight\""),
+        ({}, {"fc.weight": torch.zeros(32, 32)}, [], 3, "size mismatch for fc.weight"),
+        ({}, {"extra": torch.zeros(1)}, [], 3, "Unexpected key(s) in state_dict: \"extra\""),
+        ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 3, "embeds 39 tokens"),
+        ({}, {"fc.bias": torch.zeros(32, dtype=torch.int64)}, [], 3, "fc.bias is torch.int64"),
+        ({}, {}, ["--name", "target"], 2, "--name target"),
+        ({}, {}, ["--name", "../x"], 2, "--name ../x"),
+        ({}, {}, ["--neighbours", "none.npy"], 3, "none.npy: no such file"),
+    ],
+)  # fmt: skip
+def test_refused(
+    files: Files, capsys: pytest.CaptureFixture[str], settings: dict[str, Any],
+    tensors: dict[str, Tensor | None], arguments: list[str], code: int, message: str,
+) -> None:  # fmt: skip
+    """One line of error, and the bundle is as it was."""
+    state = {**random_drafter(LLAMAGEN).state_dict(), **tensors}
+    files.save(
+        {**published_settings(LLAMAGEN), **settings},
+        {name: tensor for name, tensor in state.items() if tensor is not None},
+    )
+    before, beside = files.content(), set(files.folder.iterdir())
+    assert files.attach(*arguments) == code
+    text = capsys.readouterr().err
+    assert text.startswith("error: ") and text.count("\n") == 1 and message in text
+    assert files.content() == before and set(files.folder.iterdir()) == beside
+
+
+def test_present_drafter_is_kept_without_overwrite(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
+    assert files.attach() == 0
+    before = files.content()
+    assert files.attach() == 7
+    assert "has eagle already; give --overwrite" in capsys.readouterr().err
+    assert files.content() == before
+
+
+def test_stage_of_a_published_drafter(
+    files: Files, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A drafter for 512 pixels does not go into a bundle that draws 256."""
+    torch.save({"model": GPT(replace(TARGET, grid=16)).state_dict()}, tmp_path / "gpt.pt")
+    (tmp_path / "shapes.json").write_text(json.dumps({"gpt": {"n_head": 2, "grid": 16}}))
+    shapes = ["--gpt", tmp_path / "gpt.pt", "--config", tmp_path / "shapes.json"]
+    arguments = [*shapes, "--out", files.bundle, "--overwrite"]
+    assert main(["llamagen", *map(str, arguments)]) == 0
+    state = random_drafter(LLAMAGEN).state_dict()
+    files.save({**published_settings(LLAMAGEN), "input_type": "t2i2"}, state)
+    assert files.attach() == 3
+    assert "input_type t2i2 is for a grid of 32 x 32" in capsys.readouterr().err
+    files.save({**published_settings(LLAMAGEN), "input_type": "t2i"}, state)
+    assert files.attach() == 0
+
+
+def test_no_bundle(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
+    files.bundle = files.folder / "none"
+    assert files.attach() == 3
+    assert "manifest.json: no such file" in capsys.readouterr().err
