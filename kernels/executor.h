@@ -9,7 +9,7 @@ namespace lamplighter {
 //   argmax(n, map)                    smallest i with the largest map(i); n > 0
 //   scan(n, limit, map)               smallest i with map(0) + ... + map(i) > limit, or n; and the sum before
 //   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0
-//   compact(n, keep, out)             the i with keep(i) in rising order to out (room for n ints); their number
+//   compact(n, keep, out)             out[0..count) = the i with keep(i), rising; out holds n; returns count
 //   sync()                            what was written before is visible to all threads
 //   cells<T>()                        kExecutorCells cells of T shared by the threads
 // All of them end with a synchronisation. The f of for_each and the map of reduce may write element i. scan
