@@ -79,8 +79,6 @@ Module::Module(const std::string& path, const std::string& role, const std::vect
   const std::string missing = ops::missing_operators();
   if (!missing.empty()) throw Error(ExitCode::device, "operator library lacks " + missing + "; rebuild it");
   check_archive(path, role);
-  // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
-  torch::jit::getProfilingMode() = false;
   const c10::InferenceMode inference;
   try {
     torch::jit::ExtraFilesMap no_extra_files;
@@ -90,14 +88,28 @@ Module::Module(const std::string& path, const std::string& role, const std::vect
     fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
   }
   archive_->module.eval();
+  set_up(role + " in " + path, methods);
+}
+
+Module::Module(const torch::jit::Module& module, const std::string& role,
+               const std::vector<std::string>& methods, const Placement& placement)
+    : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
+  archive_->module = module;
+  set_up(role, methods);
+}
+
+void Module::set_up(const std::string& where, const std::vector<std::string>& methods) {
+  // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
+  torch::jit::getProfilingMode() = false;
+  const c10::InferenceMode inference;
   for (const std::string& name : methods) {
     const auto method = archive_->module.find_method(name);
-    if (!method) fail(role + " in " + path + ": method " + name + " is missing; export the bundle again");
+    if (!method) fail(where + ": method " + name + " is missing; export the bundle again");
     archive_->methods.emplace(name, *method);
   }
   if (const auto prepare = archive_->module.find_method("prepare")) {
     archive_->methods.emplace("prepare", *prepare);
-    call("prepare", {at::empty({0}, at::dtype(placement.dtype).device(placement.device))});
+    call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
   }
 }
 

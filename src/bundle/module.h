@@ -8,6 +8,10 @@
 
 #include "lamplighter/bundle.h"
 
+namespace torch::jit {
+struct Module;
+}
+
 namespace lamplighter {
 
 // Where and in which precision modules run.
@@ -31,6 +35,9 @@ class Module {
   // archive or lacks one of `methods`.
   Module(const std::string& path, const std::string& role, const std::vector<std::string>& methods,
          const Placement& placement);
+  // The same for a module made in memory, on its device already; its buffers are shared.
+  Module(const torch::jit::Module& module, const std::string& role, const std::vector<std::string>& methods,
+         const Placement& placement);
 
   // Calls a method; a tuple of tensors comes back as several.
   std::vector<at::Tensor> call(const std::string& method, const std::vector<at::Tensor>& arguments) const;
@@ -43,6 +50,9 @@ class Module {
   const Placement& placement() const { return placement_; }
 
  private:
+  // Looks the methods up and prepares the weights; `where` stands in messages.
+  void set_up(const std::string& where, const std::vector<std::string>& methods);
+
   struct Archive;
   std::shared_ptr<Archive> archive_;
   std::string role_;

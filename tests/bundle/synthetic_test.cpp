@@ -1,0 +1,123 @@
+#include "bundle/synthetic.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bundle/drafter.h"
+#include "bundle/target.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::HasSubstr;
+
+SyntheticShape toy() {
+  SyntheticShape shape;
+  shape.weight_scale = 2;
+  return shape;
+}
+
+at::Tensor tokens(std::initializer_list<std::int64_t> ids) {
+  return at::tensor(std::vector<std::int64_t>(ids)).unsqueeze(0);
+}
+
+// Logits of every row of a causal pass over a one-row prompt and these tokens.
+at::Tensor logits_of(const Target& target, const at::Tensor& ids) {
+  const c10::InferenceMode inference;
+  const std::int64_t length = target.manifest().prompt->length;
+  const at::Tensor cache = target.make_cache(1, length + ids.size(1));
+  const at::Tensor prompt = at::ones({1, 1, target.manifest().prompt->features});
+  const at::Tensor first = target.embed_condition(prompt, at::ones({1, 1}, at::kLong));
+  const at::Tensor none = at::empty({0}, at::kLong);
+  target.forward(first, at::full({1, 1}, length - 1, at::kLong), none, at::zeros({1}, at::kLong), cache);
+  const at::Tensor positions = (length + at::arange(ids.size(1), at::kLong)).unsqueeze(0);
+  const Target::Output output =
+      target.forward(target.embed(ids), positions, none, at::ones({1}, at::kLong), cache);
+  return target.logits(output.hidden);
+}
+
+TEST(Synthetic, TargetAndDrafterHaveTheShapesOfTheManifest) {
+  const SyntheticBundle bundle = make_synthetic(toy(), {});
+  const Target target(bundle.manifest, bundle.target);
+  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const at::Tensor ids = tokens({1, 5, 7});
+  EXPECT_EQ(logits_of(target, ids).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  const at::Tensor mask = at::ones({2, 3}, at::kLong);
+  EXPECT_EQ(target.embed_unconditional(mask).sizes(), (std::vector<std::int64_t>{2, 3, 16}));
+  const at::Tensor cache = drafter.make_cache(1, 6);
+  EXPECT_EQ(cache.sizes(), (std::vector<std::int64_t>{1, 2, 1, 2, 6, 8}));
+  const at::Tensor features = at::ones({1, 3, 16});
+  const at::Tensor hidden =
+      drafter.forward(drafter.embed(ids), features, at::arange(3, at::kLong).unsqueeze(0),
+                      at::empty({0}, at::kLong), at::zeros({1}, at::kLong), cache);
+  EXPECT_EQ(drafter.logits(hidden).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+}
+
+// Without this, exactness tests on such modules would pass for engines that mix up contexts.
+TEST(Synthetic, EveryEarlierTokenAndThePositionMatter) {
+  const SyntheticBundle bundle = make_synthetic(toy(), {});
+  const Target target(bundle.manifest, bundle.target);
+  const at::Tensor base = logits_of(target, tokens({1, 5, 7})).select(1, 2);
+  for (const auto& changed : {tokens({2, 5, 7}), tokens({1, 4, 7}), tokens({1, 5, 6}), tokens({5, 1, 7})}) {
+    const at::Tensor other = logits_of(target, changed).select(1, 2);
+    EXPECT_GT((other - base).abs().max().item<double>(), 0.05) << changed;
+  }
+}
+
+TEST(Synthetic, SeedsGiveWeights) {
+  SyntheticShape shape = toy();
+  const at::Tensor ids = tokens({1, 5, 7});
+  const auto run = [&] {
+    const SyntheticBundle bundle = make_synthetic(shape, {});
+    return logits_of(Target(bundle.manifest, bundle.target), ids);
+  };
+  const at::Tensor first = run();
+  EXPECT_TRUE(at::equal(first, run()));
+  shape.seed = 2;
+  EXPECT_FALSE(at::allclose(first, run(), 0.01, 0.01));
+}
+
+TEST(Synthetic, WeightsAreMadeInTheStorageType) {
+  Placement placement;
+  placement.dtype = at::kBFloat16;
+  const SyntheticBundle bundle = make_synthetic(toy(), placement);
+  const Target target(bundle.manifest, bundle.target);
+  EXPECT_EQ(target.embed(tokens({0})).scalar_type(), at::kBFloat16);
+  EXPECT_EQ(bundle.manifest.modules.at("target").dtype, "bfloat16");
+  // Two layers of (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a head of 8 x 16.
+  EXPECT_EQ(bundle.target_bytes, 2 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 8 * 16));
+  EXPECT_EQ(bundle.drafter_bytes, 2 * (16 * 32 + 64 * 16 + 64 * 16 + 16 * 32 + 8 * 16));
+}
+
+// Parameters per block as published: 12,847,104 of GPT-L, 20,318,720 of GPT-XL, norms included.
+TEST(Synthetic, PublishedShapes) {
+  const auto block = [](const SyntheticShape& s) {
+    const std::int64_t width = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
+    return s.hidden * (2 * width + 2 * kv) + 3 * s.hidden * s.ffn + 2 * s.hidden;
+  };
+  EXPECT_EQ(block(synthetic_shape("llamagen-l-256")), 12847104);
+  EXPECT_EQ(synthetic_shape("llamagen-l-256").layers, 24);
+  EXPECT_EQ(block(synthetic_shape("llamagen-xl-512")), 20318720);
+  EXPECT_EQ(synthetic_shape("llamagen-xl-512").columns, 32);
+  try {
+    synthetic_shape("llamagen");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("llamagen-l-256, llamagen-xl-256"));
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter
