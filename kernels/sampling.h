@@ -37,7 +37,7 @@ enum class FilterOrder {
 // kEagle. -inf has probability 0. A row with NaN or +inf, or with -inf only, gives a row of zeros.
 struct GuideAndFilterArgs {
   const void* logits;        // [images, rows, vocabulary], or guided [images, 2, rows, vocabulary]: c, then u
-  const float* guidance;     // [images]
+  const float* guidance;     // [images], or with guidance_by_row [images, rows]
   const float* temperature;  // [images]
   const int64_t* top_k;      // [images]
   const float* top_p;        // [images]
@@ -46,6 +46,7 @@ struct GuideAndFilterArgs {
   int64_t rows;
   int64_t vocabulary;
   bool guided;
+  bool guidance_by_row;
   FilterOrder order;
   ElementType type;  // of logits
 };

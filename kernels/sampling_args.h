@@ -28,7 +28,7 @@ inline UniformsArgs uniforms_args(const at::Tensor& seeds, const at::Tensor& ste
   return args;
 }
 
-// logits [S, R, V], S = I or 2 I; guidance, temperature, top_p fp32 [I]; top_k int64 [I].
+// logits [S, R, V], S = I or 2 I; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I].
 inline GuideAndFilterArgs guide_and_filter_args(const at::Tensor& logits, const at::Tensor& guidance,
                                                 const at::Tensor& temperature, const at::Tensor& top_k,
                                                 const at::Tensor& top_p, c10::string_view order) {
@@ -46,7 +46,11 @@ inline GuideAndFilterArgs guide_and_filter_args(const at::Tensor& logits, const 
               " images");
   check_tensor(kOp, "temperature", temperature, at::kFloat, logits.device());
   check_tensor(kOp, "guidance", guidance, at::kFloat, logits.device());
-  check_shape(kOp, "guidance", guidance, {images});
+  if (guidance.dim() == 2) {
+    check_shape(kOp, "guidance", guidance, {images, logits.size(1)});
+  } else {
+    check_shape(kOp, "guidance", guidance, {images});
+  }
   check_tensor(kOp, "top_k", top_k, at::kLong, logits.device());
   check_shape(kOp, "top_k", top_k, {images});
   check_tensor(kOp, "top_p", top_p, at::kFloat, logits.device());
@@ -62,6 +66,7 @@ inline GuideAndFilterArgs guide_and_filter_args(const at::Tensor& logits, const 
   args.rows = logits.size(1);
   args.vocabulary = logits.size(2);
   args.guided = logits.size(0) != images;
+  args.guidance_by_row = guidance.dim() == 2;
   args.order = order == "ar" ? FilterOrder::kAr : FilterOrder::kEagle;
   args.type = element_type(logits);
   return args;

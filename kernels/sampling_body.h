@@ -195,7 +195,7 @@ LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndF
   const int64_t stride = args.guided ? args.rows * args.vocabulary : 0;
   const T* logits = static_cast<const T*>(args.logits) + row * args.vocabulary + image * stride;
   float* out = args.out + row * args.vocabulary;
-  const float largest = guide(executor, logits, stride, n, args.guidance[image], z);
+  const float largest = guide(executor, logits, stride, n, args.guidance[args.guidance_by_row ? row : image], z);
   if (largest < kInfinity && largest > -kInfinity) {
     filter(executor, z, n, largest, args.temperature[image], args.top_k[image], args.top_p[image], args.order,
            out);

@@ -27,6 +27,7 @@ struct DrafterEntry {
   ModuleEntry module;
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   std::int64_t prompt_id = 0;                           // id embedded on prompt rows
+  std::int64_t max_length = 0;                          // positions of features it can take
 };
 
 struct TokenizerEntry {

@@ -71,9 +71,10 @@ struct Progress {
 using ProgressCallback = std::function<bool(const Progress&)>;
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
 
-// The method with every field set, checked for sense and against what the bundle holds. Reads tree files, no
-// weights. Throws Error (usage, input, bundle).
-LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest);
+// The method with every field set, checked for sense and against what the bundle holds; `device` (cpu, cuda)
+// picks the bundle's tuned tree. Reads tree files, no weights. Throws Error (usage, input, bundle).
+LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
+                                             const std::string& device = "cpu");
 
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit).

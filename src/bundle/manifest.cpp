@@ -38,6 +38,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
   entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
   entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
+  entry.max_length = reader.integer("max_length", 1, kMaxSize);
   reader.finish();
   return entry;
 }
@@ -182,6 +183,10 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
+    if (drafter.max_length < manifest.cache.max_length - 1) {
+      reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
+                  " disagrees with cache.max_length " + number(manifest.cache.max_length));
+    }
     if (drafter.prompt_id >= manifest.tokens.vocabulary) {
       reader.fail("drafters." + name + ".prompt_id " + number(drafter.prompt_id) +
                   " disagrees with tokens.vocabulary " + number(manifest.tokens.vocabulary));

@@ -20,16 +20,19 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
 }  // namespace
 
 Target::Target(const Manifest& manifest, const Placement& placement)
-    : manifest_(manifest),
-      module_(load(manifest, "target",
-                   {"embed_condition", "embed_unconditional", "embed", "forward", "logits"}, placement)) {
+    : Target(manifest,
+             load(manifest, "target",
+                  {"embed_condition", "embed_unconditional", "embed", "forward", "logits"}, placement)) {}
+
+Target::Target(Manifest manifest, Module module)
+    : manifest_(std::move(manifest)), module_(std::move(module)) {
   // One row through the head: an archive that disagrees with its manifest is caught before any work.
   const auto hidden =
-      at::zeros({1, 1, manifest.target.hidden}, at::dtype(placement.dtype).device(placement.device));
+      at::zeros({1, 1, manifest_.target.hidden}, at::dtype(placement().dtype).device(placement().device));
   const std::int64_t head = logits(hidden).size(-1);
-  if (head != manifest.target.head) {
+  if (head != manifest_.target.head) {
     throw Error(ExitCode::bundle, "target: the head gives " + std::to_string(head) +
-                                      " logits, the manifest says " + std::to_string(manifest.target.head));
+                                      " logits, the manifest says " + std::to_string(manifest_.target.head));
   }
 }
 

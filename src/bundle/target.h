@@ -14,6 +14,7 @@ class Target {
  public:
   // Throws Error(ExitCode::bundle).
   Target(const Manifest& manifest, const Placement& placement);
+  Target(Manifest manifest, Module module);
 
   // Prompt rows, valid ones first. features [B, T, C] (or class ids int64 [B, 1]), mask int64 [B, T] -> [B,
   // T, H].

@@ -6,17 +6,23 @@
 #include <functional>
 #include <vector>
 
+#include "bundle/drafter.h"
 #include "bundle/target.h"
+#include "decode/method.h"
 #include "lamplighter/options.h"
 
 // From prompt rows to image tokens. I = images, S = sequences: I, or 2 I interleaved pairs (conditional, then
-// unconditional row of each image) when any image is guided.
+// unconditional row of each image) when any image is guided. N = nodes of a tree, node 0 = its root: the last
+// committed token, which the target has not seen yet. D = greatest depth.
 namespace lamplighter {
 
 // Embedded prompts, valid rows first.
 struct Prompts {
   at::Tensor rows;   // [S, T, H]
   at::Tensor valid;  // int64 [S] on the CPU: rows that belong to the prompt, 1 .. T
+  // Target features of padding in front of the prompt, [S, P, F], for drafters that were trained to see it;
+  // undefined: none.
+  at::Tensor padding;
 };
 
 // What to draw: one entry per image.
@@ -28,49 +34,111 @@ struct DecodeRequest {
 // Images that are guided at all run as pairs.
 bool is_guided(const std::vector<DecodeRequest>& requests);
 
+// The models of a run.
+struct Models {
+  const Target* target = nullptr;
+  const Drafter* drafter = nullptr;  // null when nothing is drafted
+};
+
+// How logits become the distribution that tokens are drawn from, one entry per image.
+struct Filter {
+  at::Tensor temperature;  // fp32 [I]
+  at::Tensor top_k;        // int64 [I]
+  at::Tensor top_p;        // fp32 [I]
+};
+
 // Everything a cycle reads and writes; tensors live on the target's device.
 struct DecodeState {
   // fixed for the run
   at::Tensor seeds;            // int64 [I]
   at::Tensor guidance;         // fp32 [I]
   at::Tensor interval;         // int64 [I], number of guided tokens, or the image's token count
-  at::Tensor temperature;      // fp32 [I]
-  at::Tensor top_k;            // int64 [I]
-  at::Tensor top_p;            // fp32 [I]
+  at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;        // of rows that are judged
+  Filter draft_filter;         // of rows that children are drawn from
+  TreePlan plan;               // static trees
   bool guided = false;         // sequences are pairs
   bool partly_guided = false;  // guidance ends before the last token for some image
   std::int64_t total = 0;      // tokens per image
+  std::int64_t last_position = 0;  // of the last token of an image
   // advanced by commit
-  at::Tensor cache;                // [layers, 2, S, kv_heads, slots, head_dim]
-  at::Tensor lengths;              // int64 [S], committed rows of the cache
-  at::Tensor positions;            // int64 [S, 1], position of the last committed token
-  at::Tensor steps;                // int64 [I], tokens committed: the counter of the next draw
-  at::Tensor codes;                // int64 [I, total], codebook indices
-  std::int64_t committed = 0;      // tokens per image so far
-  std::int64_t target_passes = 0;  // prefill included
+  at::Tensor steps;          // int64 [I], tokens committed: the counter of the next draws
+  at::Tensor codes;          // int64 [I, total + D + 1], codebook indices; valid up to steps
+  at::Tensor root;           // int64 [I], the last of them
+  at::Tensor cache;          // [layers, 2, S, kv_heads, slots, head_dim]
+  at::Tensor lengths;        // int64 [S], committed rows of the cache
+  at::Tensor position;       // int64 [S], of the root
+  at::Tensor bad;            // int64 [I], not 0 once a row of logits was no distribution
+  std::int64_t cycles = 0;   // target passes, prefill included
+  // what the drafter has not seen yet, A = 1 or D + 1 rows, `fresh` of them valid
+  at::Tensor fresh;          // int64 [I]
+  at::Tensor fresh_tokens;   // int64 [I, A], codes: the token after each row
+  at::Tensor fresh_features; // [S, A, F]
+  at::Tensor draft_cache;    // of the drafter; its sequences are I with conditional drafting
+  at::Tensor draft_lengths;  // int64, committed rows of it
 
-  bool finished() const { return committed == total; }
+  std::int64_t images() const { return seeds.size(0); }
+  bool finished() const;
+};
+
+// A drafted tree. First size 1: the same for all images.
+struct Draft {
+  at::Tensor tokens;                       // int64 [I, N], codes; -1: nothing was left to draw
+  at::Tensor parents, draft_rows, depths;  // int64 [1 or I, N]
+  at::Tensor mask;                         // int64 [1 or I, N, 1] bits of ancestors; empty for a root alone
+  at::Tensor probabilities;                // fp32 [I, E, V], rows that children were drawn from
+};
+
+// What the target says of a tree.
+struct Verified {
+  at::Tensor hidden;    // [S, N, H]
+  at::Tensor features;  // [S, N, F]
+};
+
+// What is kept of a tree.
+struct Accepted {
+  at::Tensor path;   // int64 [I, D + 1], nodes root first, then -1
+  at::Tensor count;  // int64 [I], accepted nodes but the root
+  at::Tensor token;  // int64 [I], the bonus token: a code, -1 where the logits were no distribution
 };
 
 // The parts of a cycle, in order of use.
-DecodeState make_state(const Target& target, const Prompts& prompts,
+DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
                        const std::vector<DecodeRequest>& requests, const Grid& grid);
-// Runs the prompts through the target: hidden rows [S, R, H], R = the longest prompt; rows past a prompt's
-// end are padding.
-at::Tensor prefill(const Target& target, const Prompts& prompts, DecodeState& state);
-// Of these the last valid row of each sequence [S, 1, H]: it decides the first token.
-at::Tensor last_rows(const at::Tensor& hidden, const Prompts& prompts);
-// Runs the last committed token through the target: hidden row [S, 1, H] that decides the next one.
-at::Tensor verify(const Target& target, DecodeState& state);
-// Draws the next token of every image from the guided, filtered distribution: codebook indices int64 [I, 1].
-at::Tensor accept(const Target& target, const DecodeState& state, const at::Tensor& hidden);
-void commit(DecodeState& state, const at::Tensor& codes);
+// Runs the prompts through the target, and through the drafter all but their last rows; those are the roots
+// of the first trees.
+Verified prefill(const Models& models, const Method& method, const Prompts& prompts, DecodeState& state);
+// Brings the drafter up to the root and grows a tree below it.
+Draft draft(const Models& models, const Method& method, DecodeState& state);
+// Positions int64 [S, T] of the rows of the prompts, T = the longest; padding has some position or other.
+at::Tensor prompt_positions(const Target& target, const Prompts& prompts);
+// Runs a tree through the target in one pass.
+Verified verify(const Models& models, DecodeState& state, const Draft& tree);
+// Walks the tree under the rule and draws one token more from the guided, filtered distribution.
+Accepted accept(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
+                const Verified& verified);
+// Keeps the accepted rows of the caches and of the features, and appends the tokens.
+void commit(DecodeState& state, const Draft& tree, const Verified& verified, const Accepted& accepted);
 
-// Called after every cycle; false stops the run with Error(ExitCode::interrupted).
-using OnCycle = std::function<bool(const DecodeState&)>;
+// The tree of the root alone.
+Draft root_alone(const DecodeState& state);
+// One value per image as one per sequence.
+at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
+// Probabilities fp32 [I, R, V] of logits [S, R, V]; depths int64 [1 or I, R] of the rows below the root.
+at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
+                         const at::Tensor& logits, const at::Tensor& depths);
 
-// Codebook indices int64 [I, rows * columns] on the CPU, raster order.
-at::Tensor decode(const Target& target, const Prompts& prompts, const std::vector<DecodeRequest>& requests,
-                  const Grid& grid, DecodeState& state, const OnCycle& on_cycle = {});
+// The stages of a cycle, timed in milliseconds.
+struct StageTimes {
+  double draft = 0, verify = 0, accept = 0, commit = 0;
+};
+
+// Called after every cycle (the first: the prefill); false stops the run with Error(ExitCode::interrupted).
+using OnCycle = std::function<bool(const DecodeState&, const Draft&, const Accepted&, const StageTimes&)>;
+
+// Codebook indices int64 [I, rows * columns] on the CPU, raster order. Throws Error(ExitCode::bundle) when
+// the target gives no distribution.
+at::Tensor decode(const Models& models, const Method& method, const Prompts& prompts,
+                  const std::vector<DecodeRequest>& requests, const Grid& grid, const OnCycle& on_cycle = {});
 
 }  // namespace lamplighter

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "base/stopwatch.h"
 #include "decode/decode.h"
+#include "decode/recorder.h"
 #include "lamplighter/error.h"
+#include "pipeline/method.h"
 #include "pipeline/prompts.h"
 
 namespace lamplighter {
@@ -38,16 +41,29 @@ Image to_image(const at::Tensor& rgb) {
   return image;
 }
 
-// Requests that can share a batch: the same grid.
+bool is_greedy(const Manifest& manifest, const Request& request) {
+  return resolve(manifest, request).temperature <= 0;
+}
+
+// Requests that can share a batch: the same grid, and all greedy or none.
 std::size_t batch_end(const Manifest& manifest, const std::vector<Request>& requests, std::size_t begin,
                       std::size_t limit) {
   const Grid* grid = &find_grid(manifest, requests[begin].width, requests[begin].height);
+  const bool greedy = is_greedy(manifest, requests[begin]);
   std::size_t end = begin + 1;
   while (end < requests.size() && end - begin < limit &&
-         &find_grid(manifest, requests[end].width, requests[end].height) == grid) {
+         &find_grid(manifest, requests[end].width, requests[end].height) == grid &&
+         is_greedy(manifest, requests[end]) == greedy) {
     ++end;
   }
   return end;
+}
+
+std::vector<std::int32_t> codes_so_far(const DecodeState& state, std::size_t image) {
+  const std::int64_t i = static_cast<std::int64_t>(image);
+  const at::Tensor codes = state.codes[i].narrow(0, 0, state.steps[i].item<std::int64_t>()).to(at::kInt).cpu();
+  const std::int32_t* ids = codes.const_data_ptr<std::int32_t>();
+  return {ids, ids + codes.numel()};
 }
 
 void check_range(bool ok, const char* flag, const std::string& got, const char* expected) {
@@ -62,6 +78,7 @@ struct TextToImage::Implementation {
   Placement placement;
   std::optional<PromptEncoder> prompts;
   std::optional<Target> target;
+  std::map<std::string, Drafter> drafters;
   std::optional<ImageDecoder> decoder;
 
   // Loading waits for the first use, so that decoding saved codes needs the image decoder alone.
@@ -81,10 +98,18 @@ struct TextToImage::Implementation {
     load_decoder();
     target.emplace(manifest, placement);
   }
+  // The target, and the drafter that a resolved method names.
+  Models models_of(const MethodOptions& method) {
+    Models models{&*target, nullptr};
+    if (method.method == "ar") return models;
+    models.drafter = &drafters.try_emplace(method.drafter, manifest, method.drafter, placement).first->second;
+    return models;
+  }
   // codes int64 [I, rows, columns] on the CPU.
   std::vector<Image> paint(const at::Tensor& codes) const;
   void run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
-                 const ResultCallback& on_result, const ProgressCallback& on_progress);
+                 const MethodOptions& method, const ResultCallback& on_result,
+                 const ProgressCallback& on_progress);
 };
 
 // Library convolutions round differently for other numbers of pictures and of threads, so every picture is
@@ -154,30 +179,36 @@ void TextToImage::check(const Manifest& manifest, const Request& request) {
 }
 
 void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,
-                           const ProgressCallback& on_progress) {
-  for (const Request& request : requests) check(implementation_->manifest, request);
-  implementation_->load_all();
-  const std::size_t limit = static_cast<std::size_t>(implementation_->options.batch_size);
+                           const ProgressCallback& on_progress, const MethodOptions& method) {
+  Implementation& self = *implementation_;
+  for (const Request& request : requests) check(self.manifest, request);
+  const MethodOptions resolved =
+      resolve_method(method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda");
+  self.load_all();
+  const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
   for (std::size_t begin = 0; begin < requests.size();) {
-    const std::size_t end = batch_end(implementation_->manifest, requests, begin, limit);
-    implementation_->run_batch(requests, begin, end, on_result, on_progress);
+    const std::size_t end = batch_end(self.manifest, requests, begin, limit);
+    self.run_batch(requests, begin, end, resolved, on_result, on_progress);
     begin = end;
   }
 }
 
-Result TextToImage::generate(const Request& request) {
+Result TextToImage::generate(const Request& request, const MethodOptions& method) {
   Result result;
-  generate({request}, [&](std::size_t, Result&& done) { result = std::move(done); });
+  generate({request}, [&](std::size_t, Result&& done) { result = std::move(done); }, {}, method);
   return result;
 }
 
 void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin,
-                                            std::size_t end, const ResultCallback& on_result,
+                                            std::size_t end, const MethodOptions& options_of_method,
+                                            const ResultCallback& on_result,
                                             const ProgressCallback& on_progress) {
   const Grid& grid = find_grid(manifest, requests[begin].width, requests[begin].height);
   const std::size_t batch = end - begin;
-  Statistics statistics;
-  statistics.batch = static_cast<int>(batch);
+  const std::int64_t images = static_cast<std::int64_t>(batch);
+  const Models models = models_of(options_of_method);
+  const Method method = make_method(options_of_method, manifest, placement.device,
+                                    is_greedy(manifest, requests[begin]));
   Stopwatch watch;
   std::vector<Condition> conditions;
   std::vector<DecodeRequest> draws;
@@ -188,30 +219,37 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
     draws.push_back({resolve(manifest, requests[i]), requests[i].seed});
   }
   const Prompts rows = embed_prompts(*target, conditions, is_guided(draws));
-  statistics.text_ms = watch.lap();
+  const double text_ms = watch.lap();
 
-  const std::int64_t images = static_cast<std::int64_t>(batch);
-  DecodeState state;
-  const at::Tensor codes =
-      lamplighter::decode(*target, rows, draws, grid, state, [&](const DecodeState& now) {
-        if (now.committed == 1) statistics.prefill_ms = watch.lap();
-        return !on_progress || on_progress({begin, batch, now.committed * images, now.total * images});
+  Recorder recorder(method, images);
+  double prefill_ms = 0;
+  const at::Tensor codes = lamplighter::decode(
+      models, method, rows, draws, grid,
+      [&](const DecodeState& now, const Draft& tree, const Accepted& accepted, const StageTimes& times) {
+        recorder.add(now, tree, accepted, times);
+        if (now.cycles == 1) prefill_ms = watch.lap();
+        if (!on_progress) return true;
+        return on_progress({begin, batch, now.steps.sum().item<std::int64_t>(), now.total * images,
+                            [&](std::size_t image) { return codes_so_far(now, image); }});
       });
-  statistics.decode_ms = watch.lap();
-  statistics.tokens = state.committed;
-  statistics.target_passes = state.target_passes;
-
+  const double decode_ms = watch.lap();
   std::vector<Image> pictures = paint(codes.view({images, grid.rows, grid.columns}));
-  statistics.image_ms = watch.lap();
+  const double image_ms = watch.lap();
 
   for (std::size_t i = 0; i < batch; ++i) {
     const at::Tensor row = codes[static_cast<std::int64_t>(i)].to(at::kInt);
     const std::int32_t* ids = row.const_data_ptr<std::int32_t>();
+    Statistics statistics = recorder.of(static_cast<std::int64_t>(i));
+    statistics.text_ms = text_ms;
+    statistics.prefill_ms = prefill_ms;
+    statistics.decode_ms = decode_ms;
+    statistics.image_ms = image_ms;
     on_result(begin + i, Result{std::move(pictures[i]),
                                 {grid.rows, grid.columns, {ids, ids + row.numel()}},
                                 draws[i].sampling,
+                                options_of_method,
                                 draws[i].seed,
-                                statistics});
+                                std::move(statistics)});
   }
 }
 

@@ -1,15 +1,20 @@
 // Runs the decode loop on recorded conditions: golden_decode BUNDLE IN.safetensors OUT.safetensors
 // OPTIONS.json
 //   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
-//   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i)
-//   out: tokens int32 [B, N]; with forced_tokens also, per step and with rows conditional first, then
-//   unconditional:
+//        drafter_padding [S, P, F] (optional): features of padding that the drafter sees, pairs interleaved
+//   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i); method,
+//        tree, rule, drafter, k, delta, lambda, dynamic_depth, dynamic_width, dynamic_nodes
+//   out: tokens int32 [B, N]; accept_lengths int32 [cycles], of the first image; with forced_tokens also, per
+//   step and with rows conditional first, then unconditional:
 //        logits [N, S, V], probabilities [N, B, V], hidden_steps [N - 1, S, H], hidden_prefill [S, T, H]
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
 
 #include <iostream>
@@ -19,13 +24,14 @@
 #include "bundle/tensor_file.h"
 #include "decode/decode.h"
 #include "kernels/ops.h"
+#include "pipeline/method.h"
 #include "pipeline/prompts.h"
 
 using namespace lamplighter;
 
 namespace {
 
-SamplingOptions read_options(const std::string& path, std::uint64_t& seed) {
+SamplingOptions read_options(const std::string& path, std::uint64_t& seed, MethodOptions& method) {
   const Json json = parse_json(read_file(path), path, ExitCode::input);
   JsonReader reader(json, path, ExitCode::input);
   SamplingOptions sampling;
@@ -35,6 +41,19 @@ SamplingOptions read_options(const std::string& path, std::uint64_t& seed) {
   if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
   if (reader.has("cfg_interval")) sampling.cfg_interval = reader.integer("cfg_interval");
   if (reader.has("seed")) seed = reader.unsigned_integer("seed");
+  if (reader.has("method")) method.method = reader.text("method");
+  if (reader.has("tree")) method.tree = reader.text("tree");
+  if (reader.has("rule")) method.rule = reader.text("rule");
+  if (reader.has("drafter")) method.drafter = reader.text("drafter");
+  if (reader.has("k")) method.k = reader.integer("k");
+  if (reader.has("delta")) method.delta = static_cast<float>(reader.number("delta"));
+  if (reader.has("lambda")) method.lambda = {static_cast<float>(reader.number("lambda"))};
+  const auto count = [&](const char* key, std::optional<int>& to) {
+    if (reader.has(key)) to = static_cast<int>(reader.integer(key, 1, 1024));
+  };
+  count("dynamic_depth", method.dynamic_depth);
+  count("dynamic_width", method.dynamic_width);
+  count("dynamic_nodes", method.dynamic_nodes);
   reader.finish();
   return sampling;
 }
@@ -68,20 +87,29 @@ at::Tensor halves_first(const at::Tensor& rows, bool guided) {
 std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts& prompts,
                                              const std::vector<DecodeRequest>& requests, const Grid& grid,
                                              const at::Tensor& forced) {
-  DecodeState state = make_state(target, prompts, requests, grid);
-  const at::Tensor prompt_rows = prefill(target, prompts, state);
-  at::Tensor hidden = last_rows(prompt_rows, prompts);
+  const Models models{&target, nullptr};
+  const Method ar;
+  DecodeState state = make_state(models, ar, prompts, requests, grid);
+  const at::Tensor positions = prompt_positions(target, prompts);
+  const at::Tensor prompt_rows =
+      target
+          .forward(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
+                   at::empty({0}, positions.options()), at::zeros_like(state.lengths), state.cache)
+          .hidden;
+  Draft tree = root_alone(state);
+  Verified verified = prefill(models, ar, prompts, state);
   std::vector<at::Tensor> logits, probabilities, steps;
   while (true) {
-    const at::Tensor row = target.logits(hidden);
+    const at::Tensor row = target.logits(verified.hidden);
     logits.push_back(halves_first(row.squeeze(1), state.guided));
-    probabilities.push_back(ops::guide_and_filter(row, state.guidance, state.temperature, state.top_k,
-                                                  state.top_p, target.manifest().sampling_order)
-                                .squeeze(1));
-    commit(state, forced.narrow(1, state.committed, 1));
+    probabilities.push_back(distributions(models, state, state.target_filter, row, tree.depths).squeeze(1));
+    Accepted accepted = accept(models, ar, state, tree, verified);
+    accepted.token = forced.select(1, state.steps[0].item<std::int64_t>());
+    commit(state, tree, verified, accepted);
     if (state.finished()) break;
-    hidden = verify(target, state);
-    steps.push_back(halves_first(hidden.squeeze(1), state.guided));
+    tree = draft(models, ar, state);
+    verified = verify(models, state, tree);
+    steps.push_back(halves_first(verified.hidden.squeeze(1), state.guided));
   }
   return {{"logits", at::stack(logits)},
           {"probabilities", at::stack(probabilities)},
@@ -89,28 +117,49 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
           {"hidden_prefill", halves_first(prompt_rows, state.guided)}};
 }
 
+// Accepted tokens of every cycle of the first image, and its tokens.
+void run_method(const Manifest& manifest, const Target& target, const Prompts& prompts,
+                const std::vector<DecodeRequest>& requests, const MethodOptions& options,
+                std::map<std::string, at::Tensor>& out) {
+  const MethodOptions resolved = resolve_method(options, manifest);
+  const bool greedy = requests.front().sampling.temperature <= 0;
+  const Method method = make_method(resolved, manifest, c10::kCPU, greedy);
+  std::optional<Drafter> drafter;
+  if (method.drafts()) drafter.emplace(manifest, resolved.drafter, target.placement());
+  const Models models{&target, drafter ? &*drafter : nullptr};
+  std::vector<std::int32_t> counts;
+  out["tokens"] = decode(models, method, prompts, requests, find_grid(manifest, 0, 0),
+                         [&](const DecodeState&, const Draft&, const Accepted& accepted, const StageTimes&) {
+                           counts.push_back(accepted.count[0].item<std::int32_t>());
+                           return true;
+                         })
+                      .to(at::kInt);
+  out["accept_lengths"] = at::tensor(counts, at::kInt).slice(0, 1);  // the first cycle is the prefill
+}
+
 void run(char** arguments) {
   const c10::InferenceMode inference;
   const Manifest manifest = read_manifest(arguments[1]);
   const Safetensors file = Safetensors::read(arguments[2], ExitCode::input);
   std::uint64_t seed = 0;
-  const SamplingOptions sampling = read_options(arguments[4], seed);
+  MethodOptions method;
+  const SamplingOptions sampling = read_options(arguments[4], seed, method);
   const Target target(manifest, {c10::kCPU, c10::kFloat});
 
   const std::vector<Condition> conditions = read_conditions(file, manifest.prompt->length);
   std::vector<DecodeRequest> requests;
   for (std::size_t i = 0; i < conditions.size(); ++i) requests.push_back({sampling, seed + i});
-  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
-  const Grid& grid = find_grid(manifest, 0, 0);
+  Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
+  if (file.tensors().count("drafter_padding") != 0)
+    prompts.padding = to_tensor(file.at("drafter_padding"), "drafter_padding", ExitCode::input);
 
   std::map<std::string, at::Tensor> out;
   if (file.tensors().count("forced_tokens") != 0) {
     const at::Tensor forced =
         to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
-    out = run_forced(target, prompts, requests, grid, forced);
+    out = run_forced(target, prompts, requests, find_grid(manifest, 0, 0), forced);
   }
-  DecodeState state;
-  out["tokens"] = decode(target, prompts, requests, grid, state).to(at::kInt);
+  run_method(manifest, target, prompts, requests, method, out);
   write_tensors(arguments[3], out);
 }
 

@@ -1,0 +1,48 @@
+#include "bundle/drafter.h"
+
+#include <ATen/ops/empty.h>
+
+#include <utility>
+
+#include "base/files.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+const DrafterEntry& find(const Manifest& manifest, const std::string& name) {
+  const auto found = manifest.drafters.find(name);
+  if (found != manifest.drafters.end()) return found->second;
+  throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no drafter '" + name + "'");
+}
+
+}  // namespace
+
+Drafter::Drafter(const Manifest& manifest, const std::string& name, const Placement& placement)
+    : Drafter(find(manifest, name),
+              Module(join_path(manifest.directory, find(manifest, name).module.file), "drafter " + name,
+                     {"embed", "forward", "logits"}, placement)) {}
+
+Drafter::Drafter(DrafterEntry entry, Module module) : entry_(std::move(entry)), module_(std::move(module)) {}
+
+at::Tensor Drafter::embed(const at::Tensor& ids) const {
+  return module_("embed", {ids});
+}
+
+at::Tensor Drafter::forward(const at::Tensor& embeddings, const at::Tensor& features,
+                            const at::Tensor& positions, const at::Tensor& tree_mask,
+                            const at::Tensor& lengths, const at::Tensor& cache) const {
+  return module_("forward", {embeddings, features, positions, tree_mask, lengths, cache});
+}
+
+at::Tensor Drafter::logits(const at::Tensor& hidden) const {
+  return module_("logits", {hidden});
+}
+
+at::Tensor Drafter::make_cache(std::int64_t sequences, std::int64_t slots) const {
+  const Placement& placement = module_.placement();
+  return at::empty({entry_.layers, 2, sequences, entry_.kv_heads, slots, entry_.head_dim},
+                   at::dtype(placement.dtype).device(placement.device));
+}
+
+}  // namespace lamplighter

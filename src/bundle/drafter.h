@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "bundle/module.h"
+
+namespace lamplighter {
+
+// An EAGLE-style single layer that predicts the target's next features (Li et al. 2024, section 3). S =
+// sequences, R = rows, E = embedding width, F = the target's feature width, V = ids the head can give. All
+// state lives in tensors of the caller.
+class Drafter {
+ public:
+  // The bundle's drafter of this name. Throws Error(ExitCode::bundle).
+  Drafter(const Manifest& manifest, const std::string& name, const Placement& placement);
+  Drafter(DrafterEntry entry, Module module);
+
+  // ids int64 [S, R] -> [S, R, E].
+  at::Tensor embed(const at::Tensor& ids) const;
+  // Row r holds the features of a token and the embedding of the token after it: embeddings [S, R, E],
+  // features [S, R, F], positions int64 [S, R] of the features, tree_mask and lengths as for the operator
+  // `attend`. Returns [S, R, F]: what the features of the second token would be.
+  at::Tensor forward(const at::Tensor& embeddings, const at::Tensor& features, const at::Tensor& positions,
+                     const at::Tensor& tree_mask, const at::Tensor& lengths, const at::Tensor& cache) const;
+  // hidden [S, R, F] -> [S, R, V].
+  at::Tensor logits(const at::Tensor& hidden) const;
+
+  at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
+
+  const DrafterEntry& entry() const { return entry_; }
+
+ private:
+  DrafterEntry entry_;
+  Module module_;
+};
+
+}  // namespace lamplighter

@@ -1,0 +1,130 @@
+#include "decode/draft.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+
+namespace lamplighter {
+namespace {
+
+// The drafter's rows of what the target gives per sequence.
+at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state) {
+  return method.conditional && state.guided ? per_sequence.slice(0, 0, per_sequence.size(0), 2).contiguous()
+                                            : per_sequence;
+}
+
+at::Tensor draft_position(const Method& method, const DecodeState& state) {
+  return drafted_half(state.position, method, state);
+}
+
+// Runs the rows that were committed since the last cycle; the last of them leads to the root's children.
+at::Tensor extend(const Models& models, const Method& method, DecodeState& state) {
+  const Drafter& drafter = *models.drafter;
+  const std::int64_t rows = state.fresh_tokens.size(1);
+  const at::Tensor ids = state.fresh_tokens.clamp_min(0) + models.target->manifest().tokens.first_image_id;
+  const at::Tensor features = drafted_half(state.fresh_features, method, state);
+  const at::Tensor fresh = per_draft_sequence(state.fresh, method, state);
+  const at::Tensor first = draft_position(method, state) - fresh;
+  const at::Tensor positions =
+      (first.unsqueeze(1) + at::arange(rows, ids.options())).clamp(0, state.last_position - 1);
+  const at::Tensor hidden =
+      drafter.forward(drafter.embed(per_draft_sequence(ids, method, state)), features, positions,
+                      at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
+  state.draft_lengths = state.draft_lengths + fresh;
+  if (rows == 1) return hidden;
+  const at::Tensor last = (fresh - 1).clamp_min(0).view({-1, 1, 1});
+  return hidden.gather(1, last.expand({-1, 1, hidden.size(2)}));
+}
+
+Draft grow_static(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden) {
+  const TreePlan& plan = state.plan;
+  Draft tree;
+  tree.parents = plan.parents;
+  tree.draft_rows = plan.draft_rows;
+  tree.depths = plan.depths;
+  tree.mask = plan.mask;
+  std::vector<at::Tensor> tokens{state.root.unsqueeze(1)}, rows;
+  for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
+    const TreePlan::Level& level = plan.levels[depth];
+    const at::Tensor depths = plan.depths.index_select(1, level.nodes);
+    rows.push_back(draft_distributions(models, method, state, hidden, depths));
+    const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps, level.nodes,
+                                                            level.draws, method.judge.sampled));
+    tokens.push_back(drawn.flatten(1).index_select(1, level.picks));
+    if (level.next.size(0) == 0) break;
+    const at::Tensor codes = tokens.back().index_select(1, level.next - level.begin);
+    hidden = run_level(models, method, state, codes, hidden.index_select(1, level.parent_rows),
+                       static_cast<std::int64_t>(depth) + 1, level.next_mask, level.first_column);
+  }
+  tree.tokens = at::cat(tokens, 1);
+  tree.probabilities = rows.size() == 1 ? rows.front() : at::cat(rows, 1);
+  return tree;
+}
+
+}  // namespace
+
+std::int64_t draft_rows(const Method& method) {
+  const std::int64_t grown = method.is_dynamic() ? method.dynamic.passes * method.dynamic.width
+                                                 : static_cast<std::int64_t>(method.tree.expanded.size());
+  return std::max(grown, method.depth() + 1);
+}
+
+at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state) {
+  return per_sequence(per_image, state.guided && !method.conditional);
+}
+
+at::Tensor draft_distributions(const Models& models, const Method& method, const DecodeState& state,
+                               const at::Tensor& hidden, const at::Tensor& depths) {
+  const at::Tensor logits = models.drafter->logits(hidden);
+  if (!method.conditional || !state.guided)
+    return distributions(models, state, state.draft_filter, logits, depths);
+  const Filter& filter = state.draft_filter;
+  return ops::guide_and_filter(logits, at::ones_like(state.guidance), filter.temperature, filter.top_k,
+                               filter.top_p, models.target->manifest().sampling_order);
+}
+
+at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,
+                     const at::Tensor& features, std::int64_t depth, const at::Tensor& mask,
+                     std::int64_t first_column) {
+  const Drafter& drafter = *models.drafter;
+  const at::Tensor ids = codes.clamp_min(0) + models.target->manifest().tokens.first_image_id;
+  const at::Tensor positions = (draft_position(method, state) + (depth - 1))
+                                   .clamp_max(state.last_position - 1)
+                                   .unsqueeze(1)
+                                   .expand({-1, codes.size(1)})
+                                   .contiguous();
+  const at::Tensor lengths = at::stack({state.draft_lengths, state.draft_lengths + first_column});
+  return drafter.forward(drafter.embed(per_draft_sequence(ids, method, state)), features, positions, mask,
+                         lengths, state.draft_cache);
+}
+
+void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts& prompts,
+                     const at::Tensor& features, const at::Tensor& positions, DecodeState& state) {
+  at::Tensor rows = features, places = positions, valid = prompts.valid.to(features.device());
+  if (prompts.padding.defined()) {
+    const std::int64_t padding = prompts.padding.size(1);
+    rows = at::cat({prompts.padding.to(features), features}, 1);
+    places = at::cat({at::arange(padding, valid.options()).expand({valid.size(0), padding}), positions}, 1);
+    valid = valid + padding;
+  }
+  rows = drafted_half(rows, method, state);
+  const at::Tensor ids = at::full({rows.size(0), rows.size(1)}, drafter.entry().prompt_id, valid.options());
+  drafter.forward(drafter.embed(ids), rows, drafted_half(places, method, state), at::empty({0}, ids.options()),
+                  state.draft_lengths, state.draft_cache);
+  state.draft_lengths = drafted_half(valid, method, state) - 1;
+}
+
+Draft draft(const Models& models, const Method& method, DecodeState& state) {
+  if (!method.drafts()) return root_alone(state);
+  at::Tensor hidden = extend(models, method, state);
+  return method.is_dynamic() ? grow_dynamic(models, method, state, std::move(hidden))
+                             : grow_static(models, method, state, std::move(hidden));
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "decode/decode.h"
+
+// The drafter's side of a cycle.
+namespace lamplighter {
+
+// Rows that drafting a tree writes behind the committed ones of the drafter's cache.
+std::int64_t draft_rows(const Method& method);
+
+// Runs the drafter over all prompt rows but the last of each sequence, with the prompts' padding in front.
+// features [S, T, F], positions int64 [S, T].
+void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts& prompts,
+                     const at::Tensor& features, const at::Tensor& positions, DecodeState& state);
+
+// EAGLE-2's tree below the row `hidden` [Sd, 1, F] (Li et al. 2024, section 4): the drafter's most probable
+// paths.
+Draft grow_dynamic(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden);
+
+// Parts that static and dynamic trees share. Sd = sequences of the drafter.
+// One value per image as one per sequence of the drafter.
+at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state);
+// The distributions [I, W, V] that children of the rows hidden [Sd, W, F] are drawn from; depths as for
+// `distributions`.
+at::Tensor draft_distributions(const Models& models, const Method& method, const DecodeState& state,
+                               const at::Tensor& hidden, const at::Tensor& depths);
+// Runs one level of tree nodes: codes int64 [I, W], features [Sd, W, F] of their parents, at `depth` below
+// the root, mask as for `attend`, behind `first_column` rows of earlier levels.
+at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,
+                     const at::Tensor& features, std::int64_t depth, const at::Tensor& mask,
+                     std::int64_t first_column);
+
+}  // namespace lamplighter

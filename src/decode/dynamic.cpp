@@ -1,0 +1,61 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include "decode/draft.h"
+
+namespace lamplighter {
+namespace {
+
+// Rows `index` [I, W] of per-sequence rows [Sd, R, F].
+at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
+  const at::Tensor each = index.repeat_interleave(rows.size(0) / index.size(0), 0).unsqueeze(2);
+  return rows.gather(1, each.expand({-1, -1, rows.size(2)}));
+}
+
+}  // namespace
+
+Draft grow_dynamic(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden) {
+  const std::int64_t width = method.dynamic.width;
+  const auto integers = state.steps.options();
+  const at::Tensor slots = at::arange(width, integers);
+  const at::Tensor own_bits = at::ones_like(slots).bitwise_left_shift(slots);
+  std::vector<at::Tensor> pool_tokens, pool_scores, frontiers;
+
+  at::Tensor depths = at::zeros({1, 1}, integers);
+  at::Tensor scores = at::zeros({state.images(), 1}, state.guidance.options());
+  at::Tensor mask;  // int64 [I, width], ancestors of the frontier among all rows that were run
+  for (std::int64_t pass = 0;; ++pass) {
+    const at::Tensor probabilities = draft_distributions(models, method, state, hidden, depths);
+    auto [tokens, candidate_scores, frontier] = ops::expand_dynamic(probabilities, scores, width);
+    pool_tokens.push_back(tokens);
+    pool_scores.push_back(candidate_scores);
+    if (pass == method.dynamic.passes) break;
+    frontiers.push_back(frontier);
+    const at::Tensor parents = frontier.floor_divide(width);  // slot of the last frontier; the root at first
+    const at::Tensor bits = own_bits.bitwise_left_shift(at::full({}, pass * width, integers));
+    mask = pass == 0 ? bits.expand({state.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
+    hidden = run_level(models, method, state, tokens.gather(1, frontier), rows_at(hidden, parents), pass + 1,
+                       mask.unsqueeze(2).contiguous(), pass * width);
+    scores = candidate_scores.gather(1, frontier);
+    depths = depths + 1;
+  }
+
+  const ops::DynamicTree grown = ops::rerank_dynamic(at::cat(pool_tokens, 1), at::cat(pool_scores, 1),
+                                                     at::stack(frontiers, 1), method.dynamic.nodes);
+  Draft tree;
+  tree.tokens = grown.tokens;
+  tree.tokens.select(1, 0).copy_(state.root);
+  tree.parents = grown.parents;
+  tree.depths = grown.depths;
+  tree.mask = grown.mask;
+  tree.draft_rows = at::full_like(grown.parents, -1);
+  return tree;
+}
+
+}  // namespace lamplighter

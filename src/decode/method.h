@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+
+// How the cycles of a run draft and accept. The default is autoregression: a tree of the root alone.
+struct Method {
+  Tree tree = preset_tree("chain-0");  // static trees
+  struct {
+    std::int64_t passes = 0;  // expansions after the first; 0: the tree is static
+    std::int64_t width = 0;   // nodes expanded per level
+    std::int64_t nodes = 0;   // drafted nodes kept
+  } dynamic;
+  bool conditional = false; // guided pairs draft from their conditional half alone
+  ops::VerifyOptions judge;  // the acceptance rule; tensors on the device of the run
+
+  bool is_dynamic() const { return dynamic.passes > 0; }
+  bool drafts() const { return is_dynamic() || tree.drafted() > 0; }
+  std::int64_t nodes() const { return is_dynamic() ? dynamic.nodes + 1 : tree.size(); }  // with the root
+  std::int64_t depth() const { return is_dynamic() ? dynamic.passes + 1 : tree.max_depth(); }
+};
+
+// The static tree as tensors on a device, level by level.
+struct TreePlan {
+  at::Tensor parents, draft_rows, depths;  // int64 [1, N]
+  at::Tensor mask;                         // int64 [1, N, 1], empty for the root alone
+  struct Level {
+    at::Tensor nodes;             // int64 [W], the nodes of a depth that have children
+    std::int64_t draws = 0;       // most children of one of them
+    std::int64_t begin = 0, end = 0;  // their children: nodes begin .. end - 1
+    at::Tensor picks;             // int64 [end - begin], of W * draws
+    // Those of the children that have children themselves; empty at the last level.
+    at::Tensor next;              // int64 [W']
+    at::Tensor parent_rows;       // int64 [W'], of this level's W rows
+    at::Tensor next_mask;         // int64 [1, W', 1], ancestors among the rows the drafter has run
+    std::int64_t first_column = 0;  // rows the drafter has run before them
+  };
+  std::vector<Level> levels;
+};
+TreePlan make_plan(const Tree& tree, const c10::Device& device);
+
+}  // namespace lamplighter

@@ -1,0 +1,126 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "decode/draft.h"
+
+namespace lamplighter {
+namespace {
+
+// One value per image as a tensor of the wanted type.
+template <typename T, typename Get>
+at::Tensor per_image(const std::vector<DecodeRequest>& requests, const c10::Device& device, Get get) {
+  std::vector<T> values;
+  values.reserve(requests.size());
+  for (const DecodeRequest& request : requests) values.push_back(static_cast<T>(get(request)));
+  return at::tensor(values).to(device);
+}
+
+bool guided(const DecodeRequest& request) {
+  return request.sampling.cfg_scale > 1.0F;
+}
+
+// The filter with none for greedy images: their tokens are ranked, not drawn.
+Filter ranked(const Filter& filter) {
+  const at::Tensor greedy = filter.temperature <= 0;
+  return {filter.temperature.masked_fill(greedy, 1.0), filter.top_k.masked_fill(greedy, 0),
+          filter.top_p.masked_fill(greedy, 1.0)};
+}
+
+void set_sampling(DecodeState& state, const Method& method, const std::vector<DecodeRequest>& requests,
+                  const c10::Device& device) {
+  state.seeds = per_image<std::int64_t>(requests, device, [](const auto& r) { return r.seed; });
+  state.guidance = per_image<float>(requests, device,
+                                    [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
+  // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
+  state.interval = per_image<std::int64_t>(requests, device, [&](const auto& r) {
+    return r.sampling.cfg_interval < 0 ? state.total : std::min(r.sampling.cfg_interval, state.total) + 2;
+  });
+  state.partly_guided = state.guided && std::any_of(requests.begin(), requests.end(), [](const auto& r) {
+                          return guided(r) && r.sampling.cfg_interval >= 0;
+                        });
+  state.temperature =
+      per_image<float>(requests, device, [](const auto& r) { return r.sampling.temperature; });
+  const Filter filter{
+      state.temperature,
+      per_image<std::int64_t>(requests, device, [](const auto& r) { return r.sampling.top_k; }),
+      per_image<float>(requests, device, [](const auto& r) { return r.sampling.top_p; })};
+  // Exact rules only ask for the most probable token of a greedy image; relaxed ones weigh the others, too.
+  const bool relaxed = method.judge.rule == "lantern" || method.judge.rule == "lantern++";
+  state.target_filter = relaxed ? ranked(filter) : filter;
+  state.draft_filter = ranked(filter);
+}
+
+}  // namespace
+
+bool is_guided(const std::vector<DecodeRequest>& requests) {
+  return std::any_of(requests.begin(), requests.end(), guided);
+}
+
+DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
+                       const std::vector<DecodeRequest>& requests, const Grid& grid) {
+  const Target& target = *models.target;
+  const c10::Device device = target.placement().device;
+  const std::int64_t images = static_cast<std::int64_t>(requests.size());
+  const std::int64_t sequences = prompts.rows.size(0);
+  DecodeState state;
+  state.total = grid.tokens();
+  state.guided = sequences == 2 * images;
+  state.last_position = target.manifest().prompt->length + state.total - 1;
+  set_sampling(state, method, requests, device);
+  state.plan = make_plan(method.tree, device);
+
+  const auto integers = at::dtype(at::kLong).device(device);
+  state.steps = at::zeros({images}, integers);
+  state.codes = at::zeros({images, state.total + method.depth() + 1}, integers);
+  state.root = at::zeros({images}, integers);
+  state.bad = at::zeros({images}, integers.dtype(at::kBool));
+  // The last tree hangs below the last committed row.
+  const std::int64_t rows = prompts.valid.max().item<std::int64_t>() + state.total;
+  state.cache = target.make_cache(sequences, rows + method.nodes());
+  if (models.drafter != nullptr) {
+    const std::int64_t draft_sequences = method.conditional ? images : sequences;
+    const std::int64_t padding = prompts.padding.defined() ? prompts.padding.size(1) : 0;
+    state.draft_cache = models.drafter->make_cache(draft_sequences, padding + rows + draft_rows(method));
+    state.draft_lengths = at::zeros({draft_sequences}, integers);
+  }
+  return state;
+}
+
+at::Tensor prompt_positions(const Target& target, const Prompts& prompts) {
+  const PromptEntry& prompt = *target.manifest().prompt;
+  const at::Tensor valid = prompts.valid.to(target.placement().device);
+  const std::int64_t rows = prompts.valid.max().item<std::int64_t>();
+  at::Tensor positions = at::arange(rows, valid.options()).unsqueeze(0);
+  if (prompt.align == "end") positions = positions + (prompt.length - valid).unsqueeze(1);
+  return positions.clamp_max(prompt.length - 1).expand({valid.size(0), rows}).contiguous();
+}
+
+Verified prefill(const Models& models, const Method& method, const Prompts& prompts, DecodeState& state) {
+  const Target& target = *models.target;
+  const at::Tensor positions = prompt_positions(target, prompts);
+  const at::Tensor valid = prompts.valid.to(positions.device());
+  const Target::Output output =
+      target.forward(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
+                     at::empty({0}, valid.options()), at::zeros_like(valid), state.cache);
+  if (models.drafter != nullptr)
+    prefill_drafter(*models.drafter, method, prompts, output.features, positions, state);
+  // The last row of a prompt is the root of the first tree.
+  state.lengths = valid - 1;
+  const at::Tensor last = state.lengths.unsqueeze(1);
+  state.position = positions.gather(1, last).squeeze(1);
+  const auto last_of = [&](const at::Tensor& rows) {
+    return rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
+  };
+  return {last_of(output.hidden), last_of(output.features)};
+}
+
+}  // namespace lamplighter
