@@ -11,5 +11,6 @@ void add_inspect(CLI::App& app);
 void add_check(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_devices(CLI::App& app);
+void add_neighbours(CLI::App& app);
 
 }  // namespace lamplighter::cli

@@ -29,7 +29,7 @@ std::vector<OutputRequest> output_requests(const DecodeFlags& flags,
     const std::string where = flags.codes + ": pictures[" + std::to_string(outputs.size()) + "].parameters";
     const bool known = !saved.parameters.is_null();
     outputs.push_back(
-        {flags.output, outputs.size(), known ? parse_picture(saved.parameters, where).seed : 0});
+        {flags.output, outputs.size(), known ? parse_picture(saved.parameters, where).request.seed : 0});
   }
   return outputs;
 }

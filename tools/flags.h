@@ -42,6 +42,20 @@ struct SamplingFlags {
   void apply(Request& request) const;
 };
 
+// How tokens are committed, as MethodOptions names it. What is not given keeps the value it has.
+struct MethodFlags {
+  MethodOptions options;
+
+  // `one`: with --method; bench takes several and has a flag of its own.
+  void add(CLI::App& command, bool one);
+  // What the flags say over what a picture records. Where the flags choose another method, rule or tree, the
+  // recorded values that belonged to the old one are dropped.
+  MethodOptions over(const MethodOptions& recorded) const;
+
+ private:
+  CLI::Option* method_ = nullptr;
+};
+
 // "-1" (a random seed) or 0 .. 2^64 - 1. Throws Error(ExitCode::usage).
 std::uint64_t parse_seed(const std::string& text);
 

@@ -7,14 +7,18 @@
 #include "base/utf8.h"
 #include "codes_file.h"
 #include "commands.h"
+#include "image/acceptance_map.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/pipeline.h"
 #include "metadata.h"
 #include "outputs.h"
+#include "preview.h"
+#include "report.h"
 #include "requests.h"
 #include "signals.h"
 #include "terminal.h"
+#include "trace.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -22,27 +26,32 @@ namespace {
 struct GenerateFlags {
   ModelFlags model;
   JobFlags jobs;
+  MethodFlags method;
   TalkFlags talk;
-  std::string grid, save_codes, params_from, config;
+  std::string grid, save_codes, trace, acceptance_map, preview, params_from, config;
   bool overwrite = false, json = false, no_metadata = false;
 };
 
 // Everything that is known before weights are loaded.
 struct Plan {
   std::vector<Job> jobs;
+  MethodOptions method;
   std::vector<std::string> paths;  // of the pictures
   std::vector<std::int64_t> tokens;
   std::int64_t total_tokens = 0;
 };
 
-// The request of `--params-from`, with its seed unless the command line has one.
-std::vector<Job> jobs_of(const GenerateFlags& flags, bool seed_given, Terminal& terminal) {
-  Request defaults;
-  if (!flags.params_from.empty()) defaults = read_request(flags.params_from);
+// What flags say, over the picture of `--params-from`; its seed unless the command line has one.
+Plan read_flags(const GenerateFlags& flags, bool seed_given, Terminal& terminal) {
+  Recorded defaults;
+  if (!flags.params_from.empty()) defaults = read_recorded(flags.params_from);
   const bool recorded = !flags.params_from.empty() && !seed_given;
-  const std::uint64_t seed = recorded ? defaults.seed : parse_seed(flags.jobs.seed);
+  const std::uint64_t seed = recorded ? defaults.request.seed : parse_seed(flags.jobs.seed);
   if (!recorded && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
-  return make_jobs(flags.jobs, defaults, seed);
+  Plan plan;
+  plan.jobs = make_jobs(flags.jobs, defaults.request, seed);
+  plan.method = flags.method.over(defaults.method);
+  return plan;
 }
 
 void check_bundle(const Manifest& manifest) {
@@ -55,65 +64,50 @@ void check_bundle(const Manifest& manifest) {
   }
 }
 
-// Checks requests and outputs against the manifest; reads no weights.
-Plan make_plan(const GenerateFlags& flags, const Manifest& manifest, std::vector<Job> jobs) {
-  Plan plan;
+void check_request(const Manifest& manifest, const Job& job) {
+  try {
+    TextToImage::check(manifest, job.request);
+  } catch (const Error& error) {
+    const bool from_file =
+        job.origin.rfind("prompt", 0) != 0 || job.origin.find(" line ") != std::string::npos;
+    if (!from_file) throw;
+    throw Error(ExitCode::input, job.origin + ": " + error.what());
+  }
+}
+
+// Checks requests, method and outputs against the manifest; reads no weights.
+void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan) {
   std::vector<OutputRequest> outputs;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Job& job = jobs[i];
-    try {
-      TextToImage::check(manifest, job.request);
-    } catch (const Error& error) {
-      const bool from_file =
-          job.origin.rfind("prompt", 0) != 0 || job.origin.find(" line ") != std::string::npos;
-      if (!from_file) throw;
-      throw Error(ExitCode::input, job.origin + ": " + error.what());
-    }
+  for (const Job& job : plan.jobs) {
+    check_request(manifest, job);
     plan.tokens.push_back(find_grid(manifest, job.request.width, job.request.height).tokens());
     plan.total_tokens += plan.tokens.back();
-    outputs.push_back({job.output, i, job.request.seed});
+    outputs.push_back({job.output, outputs.size(), job.request.seed});
   }
+  plan.method = resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
   std::vector<std::string> all = plan.paths;
-  for (const std::string& path : {flags.grid, flags.save_codes}) {
+  for (const std::string& path :
+       {flags.grid, flags.save_codes, flags.trace, flags.acceptance_map, flags.preview}) {
     if (path.empty()) continue;
     if (std::find(all.begin(), all.end(), path) != all.end()) {
-      throw Error(ExitCode::usage, "--grid and --save-codes need names of their own: got " + path + " twice");
+      throw Error(ExitCode::usage, "every file needs a name of its own: got " + path + " twice");
     }
     all.push_back(path);
   }
   prepare_outputs(outputs, all, flags.overwrite);
-  plan.jobs = std::move(jobs);
-  return plan;
-}
-
-std::string summary(const Statistics& s) {
-  const double seconds = (s.text_ms + s.prefill_ms + s.decode_ms + s.image_ms) / 1000;
-  const double rate = 1000.0 * static_cast<double>(s.tokens - 1) * s.batch / std::max(s.decode_ms, 1e-3);
-  return std::to_string(s.tokens) + " tokens, " + format_fixed(rate, 0) + " tokens/s, " +
-         format_fixed(seconds, 2) + " s" +
-         (s.batch > 1 ? " for " + std::to_string(s.batch) + " pictures together" : "");
-}
-
-std::string stages(const Statistics& s) {
-  return "  text " + format_fixed(s.text_ms, 1) + " ms, prefill " + format_fixed(s.prefill_ms, 1) +
-         " ms, decode " + format_fixed(s.decode_ms, 1) + " ms, image " + format_fixed(s.image_ms, 1) + " ms";
-}
-
-Json report(const std::string& path, const Json& picture, const Statistics& s) {
-  Json line{{"output", path}};
-  line.update(picture);
-  line["batch"] = s.batch;
-  line["ms"] = {
-      {"text", s.text_ms}, {"prefill", s.prefill_ms}, {"decode", s.decode_ms}, {"image", s.image_ms}};
-  return line;
 }
 
 // Draws and writes the pictures of a plan.
 class Run {
  public:
   Run(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal)
-      : flags_(flags), plan_(plan), engine_(engine), terminal_(terminal), origin_(describe_origin(engine)) {}
+      : flags_(flags),
+        plan_(plan),
+        engine_(engine),
+        terminal_(terminal),
+        origin_(describe_origin(engine)),
+        preview_(flags.preview, engine, plan.jobs) {}
 
   void draw() {
     std::vector<Request> requests;
@@ -124,9 +118,13 @@ class Run {
           requests, [&](std::size_t i, Result&& result) { finish(i, std::move(result)); },
           [&](const Progress& progress) {
             terminal_.progress(finished_tokens_ + progress.tokens_done, plan_.total_tokens);
+            if (!flags_.preview.empty()) preview_.update(progress);
             return stop_signal() == 0;
-          });
+          },
+          plan_.method);
     }
+    if (!flags_.trace.empty()) write_file(flags_.trace, trace_);
+    if (!flags_.acceptance_map.empty()) write_png(flags_.acceptance_map, acceptance_map(maps_));
     if (!flags_.save_codes.empty()) write_codes(flags_.save_codes, codes_);
     if (!flags_.grid.empty()) {
       const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures_.size()))));
@@ -143,11 +141,18 @@ class Run {
     finished_tokens_ += plan_.tokens[i];
     terminal_.say(std::to_string(i + 1) + "/" + std::to_string(plan_.jobs.size()) + " " + path + ": seed " +
                   std::to_string(result.seed) + ", " + summary(result.statistics));
-    terminal_.detail(stages(result.statistics));
+    for (const std::string& line : details(result.statistics)) terminal_.detail(line);
     terminal_.result(
         flags_.json
             ? report(path, picture, result.statistics).dump(-1, ' ', false, Json::error_handler_t::replace)
             : path);
+    if (!flags_.preview.empty()) preview_.finish(i, result.image);
+    if (!flags_.trace.empty()) trace_ += trace_lines(i, result.statistics);
+    if (!flags_.acceptance_map.empty()) {
+      const Codes& codes = result.codes;
+      maps_.push_back(
+          {result.image, codes.rows, codes.columns, committed_with(result.statistics, codes.ids.size())});
+    }
     if (!flags_.save_codes.empty()) codes_.push_back({result.codes, picture});
     if (!flags_.grid.empty()) pictures_.push_back(std::move(result.image));
     if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
@@ -158,17 +163,20 @@ class Run {
   TextToImage& engine_;
   Terminal& terminal_;
   Origin origin_;
+  Preview preview_;
   std::int64_t finished_tokens_ = 0;
+  std::string trace_;
+  std::vector<AcceptanceGrid> maps_;
   std::vector<SavedCodes> codes_;
   std::vector<Image> pictures_;
 };
 
 void generate(const GenerateFlags& flags, bool seed_given) {
   Terminal terminal(flags.talk);
-  std::vector<Job> jobs = jobs_of(flags, seed_given, terminal);
+  Plan plan = read_flags(flags, seed_given, terminal);
   const Manifest manifest = read_manifest(flags.model.folder());
   check_bundle(manifest);
-  const Plan plan = make_plan(flags, manifest, std::move(jobs));
+  check_plan(flags, manifest, plan);
   Stopwatch watch;
   TextToImage engine(flags.model.folder(), flags.model.options());
   terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
@@ -183,6 +191,7 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Draw pictures from captions");
   flags->model.add_model(*command, false);
   flags->jobs.add(*command);
+  flags->method.add(*command, true);
   flags->model.add_runtime(*command);
   command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together")
       ->type_name("N");
@@ -190,6 +199,15 @@ void add_generate(CLI::App& app) {
   command->add_option("--grid", flags->grid, "Also write all pictures on one sheet")->type_name("FILE");
   command
       ->add_option("--save-codes", flags->save_codes, "Also write the image tokens, for `lamplighter decode`")
+      ->type_name("FILE");
+  command->add_option("--trace", flags->trace, "Also write every cycle of every picture, as JSON lines")
+      ->type_name("FILE");
+  command
+      ->add_option("--acceptance-map", flags->acceptance_map,
+                   "Also write the pictures beside their tokens, coloured by how many came at once")
+      ->type_name("FILE");
+  command
+      ->add_option("--preview", flags->preview, "Rewrite this picture whenever a row of tokens is complete")
       ->type_name("FILE");
   command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");
   command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");

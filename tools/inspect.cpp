@@ -3,10 +3,12 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bundle/codebook.h"
 #include "commands.h"
 #include "flags.h"
 #include "lamplighter/bundle.h"
 #include "terminal.h"
+#include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -26,14 +28,34 @@ std::string megabytes(std::uint64_t bytes) {
   return format_fixed(static_cast<double>(bytes) / 1e6, 2) + " MB";
 }
 
-// Decoding methods that the bundle has everything for.
+// Decoding methods that the bundle has everything for; a table of neighbours that is absent is computed.
 std::vector<std::string> methods(const Manifest& manifest) {
-  return missing_for_generation(manifest).empty() ? std::vector<std::string>{"ar"}
-                                                  : std::vector<std::string>{};
+  if (!missing_for_generation(manifest).empty()) return {};
+  if (manifest.drafters.empty()) return {"ar"};
+  return {"ar", "eagle", "eagle-2", "lantern", "lantern++"};
 }
 
 std::string describe_module(const Manifest& manifest, const ModuleEntry& module) {
   return module.file + ", " + module.dtype + ", " + megabytes(manifest.files.at(module.file).bytes);
+}
+
+std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
+  return describe_module(manifest, drafter.module) + ", " + std::to_string(drafter.layers) + " layers, " +
+         std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
+}
+
+std::string describe_neighbours(const Manifest& manifest) {
+  const NeighbourTable table = read_neighbours(join_path(manifest.directory, *manifest.neighbours),
+                                               manifest.tokens.codebook_size, 0, ExitCode::bundle);
+  return *manifest.neighbours + ", " + std::to_string(table.width) + " for each of " +
+         std::to_string(table.codes) + " codes";
+}
+
+std::string describe_tree(const Manifest& manifest, const std::string& file) {
+  const std::string path = join_path(manifest.directory, file);
+  const Tree tree = parse_tree(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  return file + ", " + std::to_string(tree.drafted()) + " drafted nodes, depth " +
+         std::to_string(tree.max_depth());
 }
 
 std::vector<std::string> describe_grids(const Manifest& manifest) {
@@ -61,14 +83,16 @@ std::vector<std::pair<std::string, std::string>> describe(const Manifest& manife
   for (const auto& [name, module] : manifest.modules)
     lines.push_back({name, describe_module(manifest, module)});
   for (const auto& [name, drafter] : manifest.drafters) {
-    lines.push_back({"drafter " + name, describe_module(manifest, drafter.module)});
+    lines.push_back({"drafter " + name, describe_drafter(manifest, drafter)});
   }
+  for (const auto& [device, file] : manifest.trees)
+    lines.push_back({"tree " + device, describe_tree(manifest, file)});
   if (manifest.tokenizer) {
     lines.push_back({"tokenizer", manifest.tokenizer->kind + ", at most " +
                                       std::to_string(manifest.tokenizer->max_length) + " ids, cleaning " +
                                       manifest.tokenizer->cleaning});
   }
-  if (manifest.neighbours) lines.push_back({"neighbours", *manifest.neighbours});
+  if (manifest.neighbours) lines.push_back({"neighbours", describe_neighbours(manifest)});
   if (manifest.golden) {
     lines.push_back({"recorded results", std::to_string(manifest.golden_records.size()) + " calls"});
   }

@@ -110,6 +110,7 @@ int run(int count, char** arguments) {
   add_decode(app);
   add_inspect(app);
   add_check(app);
+  add_neighbours(app);
   add_bench(app);
   add_devices(app);
   try {

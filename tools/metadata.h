@@ -23,10 +23,16 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
 // "lamplighter", the JSON.
 PngText png_text(const Json& picture);
 
-// The request behind such a JSON; `where` names it in messages. Throws Error(ExitCode::input).
-Request parse_picture(const Json& picture, const std::string& where);
+// What drew a picture.
+struct Recorded {
+  Request request;
+  MethodOptions method;
+};
 
-// The request that a picture was drawn with. Throws Error(ExitCode::input).
-Request read_request(const std::string& png_path);
+// What is behind such a JSON; `where` names it in messages. Throws Error(ExitCode::input).
+Recorded parse_picture(const Json& picture, const std::string& where);
+
+// What a picture was drawn with. Throws Error(ExitCode::input).
+Recorded read_recorded(const std::string& png_path);
 
 }  // namespace lamplighter::cli

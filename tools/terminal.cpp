@@ -58,7 +58,7 @@ void Terminal::result(const std::string& line) {
   if (!std::cout) throw Error(ExitCode::output, "cannot write to standard output");
 }
 
-void Terminal::progress(std::int64_t done, std::int64_t total) {
+void Terminal::progress(std::int64_t done, std::int64_t total, const char* unit) {
   if (!bar_wanted_) return;
   const Clock::time_point now = Clock::now();
   if (!started_) {
@@ -73,11 +73,11 @@ void Terminal::progress(std::int64_t done, std::int64_t total) {
   std::string bar(static_cast<std::size_t>(filled), '#');
   bar.resize(kCells, '.');
   std::string line =
-      "\r\x1b[K[" + bar + "] " + std::to_string(done) + "/" + std::to_string(total) + " tokens";
+      "\r\x1b[K[" + bar + "] " + std::to_string(done) + "/" + std::to_string(total) + " " + unit;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   if (done > first_done_ && seconds > 0) {
     const double rate = static_cast<double>(done - first_done_) / seconds;
-    line += ", " + format_fixed(rate, 0) + " tokens/s, " +
+    line += ", " + format_fixed(rate, 0) + " " + unit + "/s, " +
             format_fixed(static_cast<double>(total - done) / rate, 1) + " s left";
   }
   std::cerr << line << std::flush;

@@ -20,8 +20,8 @@ class Terminal {
   void detail(const std::string& line);  // with --verbose
   void result(const std::string& line);  // standard output
 
-  // Shows how far `total` tokens are; the clock starts with the first call.
-  void progress(std::int64_t done, std::int64_t total);
+  // Shows how far `total` units are; the clock starts with the first call.
+  void progress(std::int64_t done, std::int64_t total, const char* unit = "tokens");
 
  private:
   using Clock = std::chrono::steady_clock;

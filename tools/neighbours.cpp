@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <memory>
+
+#include "base/files.h"
+#include "base/stopwatch.h"
+#include "bundle/attach.h"
+#include "bundle/codebook.h"
+#include "commands.h"
+#include "flags.h"
+#include "lamplighter/error.h"
+#include "signals.h"
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr const char* kFile = "neighbours.safetensors";
+constexpr std::int64_t kWidth = 1000;
+
+struct NeighbourFlags {
+  ModelFlags model;
+  TalkFlags talk;
+  std::optional<std::int64_t> k;
+  std::string metric = "l2", from, output;
+  bool overwrite = false;
+};
+
+// The first `width` columns.
+NeighbourTable narrowed(NeighbourTable table, std::int64_t width) {
+  if (table.width <= width) return table;
+  NeighbourTable narrow{table.codes, width, {}};
+  for (std::int64_t code = 0; code < table.codes; ++code)
+    narrow.ids.insert(narrow.ids.end(), table.row(code), table.row(code) + width);
+  return narrow;
+}
+
+// From the codebook, or from a file.
+NeighbourTable make_table(const NeighbourFlags& flags, const Manifest& manifest, Terminal& terminal) {
+  if (!flags.from.empty()) {
+    NeighbourTable table =
+        read_neighbours(flags.from, manifest.decoder.codebook_size, flags.k.value_or(0), ExitCode::input);
+    return narrowed(std::move(table), flags.k.value_or(kWidth));
+  }
+  const Codebook codebook = read_codebook(manifest);
+  const std::int64_t k = std::min(flags.k.value_or(kWidth), codebook.codes - 1);
+  return nearest_neighbours(codebook.vectors, codebook.dimension, k, metric_from(flags.metric),
+                            [&](std::int64_t done, std::int64_t codes) {
+                              terminal.progress(done, codes, "codes");
+                              if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
+                            });
+}
+
+void check_outputs(const NeighbourFlags& flags, const Manifest& manifest) {
+  if (!flags.output.empty()) return check_output(flags.output, flags.overwrite);
+  if (manifest.neighbours && !flags.overwrite) {
+    throw Error(ExitCode::output, "bundle " + manifest.directory + " has neighbours already (" +
+                                      *manifest.neighbours + "); give --overwrite to replace them");
+  }
+  check_output(join_path(manifest.directory, kFile), true);
+  check_output(join_path(manifest.directory, "manifest.json"), true);
+}
+
+void check_flags(const NeighbourFlags& flags, const Manifest& manifest, bool metric_given) {
+  if (flags.k && *flags.k < 1) {
+    throw Error(ExitCode::usage, "--k: got " + std::to_string(*flags.k) + ", expected 1 or more");
+  }
+  if (!flags.from.empty() && metric_given) {
+    throw Error(ExitCode::usage, "--metric and --from exclude each other: a file has its order already");
+  }
+  metric_from(flags.metric);
+  if (!manifest.has("image_decoder")) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + " has no codebook: it lacks image_decoder");
+  }
+  check_outputs(flags, manifest);
+}
+
+void neighbours(const NeighbourFlags& flags, bool metric_given) {
+  Terminal terminal(flags.talk);
+  const Manifest manifest = read_manifest(flags.model.folder());
+  check_flags(flags, manifest, metric_given);
+  verify_files(manifest, !flags.model.skip_checksums);
+  const OrderlyStop orderly;
+  Stopwatch watch;
+  const NeighbourTable table = make_table(flags, manifest, terminal);
+  const std::string bytes = encode_neighbours(table);
+  if (flags.output.empty()) {
+    attach_file(manifest.directory, kFile, bytes, "/neighbours", {{"file", kFile}});
+  } else {
+    write_file(flags.output, bytes);
+  }
+  terminal.say("codes: " + std::to_string(table.codes) +
+               ", neighbours of each: " + std::to_string(table.width) + ", from " +
+               (flags.from.empty() ? "the codebook by " + flags.metric : flags.from) + ", " +
+               format_fixed(watch.lap() / 1000, 1) + " s");
+  terminal.result(flags.output.empty() ? join_path(manifest.directory, kFile) : flags.output);
+}
+
+}  // namespace
+
+void add_neighbours(CLI::App& app) {
+  auto flags = std::make_shared<NeighbourFlags>();
+  CLI::App* command =
+      app.add_subcommand("neighbours", "Find the codes that look alike, for lantern and lantern++");
+  command
+      ->add_option("-m,--bundle,--model", flags->model.model,
+                   "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
+      ->envname("LAMPLIGHTER_MODEL")
+      ->type_name("DIR");
+  command->add_option("--k", flags->k, "Neighbours of every code (default: 1000, or all others)")
+      ->type_name("K");
+  command->add_option("--metric", flags->metric, "l2 or cosine distance of the codebook's vectors")
+      ->type_name("NAME");
+  command->add_option("--from", flags->from, "Take the table from a file (.npy of LANTERN, or safetensors)")
+      ->type_name("FILE");
+  command->add_option("-o,--output", flags->output, "Write the table to a file instead of into the bundle")
+      ->type_name("FILE");
+  command->add_flag("--overwrite", flags->overwrite, "Replace a table that exists");
+  command->add_flag("--skip-checksums", flags->model.skip_checksums,
+                    "Do not compare the bundle's files with their checksums");
+  flags->talk.add(*command);
+  command->callback([flags, command] { neighbours(*flags, command->get_option("--metric")->count() != 0); });
+}
+
+}  // namespace lamplighter::cli

@@ -1,0 +1,80 @@
+#include "report.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr std::size_t kLabel = 10, kColumn = 7;
+
+std::string ms(const char* stage, double value) {
+  return std::string(stage) + " " + format_fixed(value, 1) + " ms";
+}
+
+// A line of a table: label, then right-aligned cells.
+std::string row(std::string label, const std::vector<std::string>& cells) {
+  label.resize(kLabel, ' ');
+  for (const std::string& cell : cells)
+    label += std::string(kColumn - std::min(kColumn, cell.size()), ' ') + cell;
+  return "  " + label;
+}
+
+// Drafted and accepted nodes by depth; a depth counts as reached once per cycle.
+std::vector<std::string> depth_table(const Statistics& s) {
+  std::vector<std::string> depths, drafted, accepted, share;
+  const double cycles = static_cast<double>(std::max<std::size_t>(1, s.cycles.size()));
+  for (std::size_t d = 0; d < s.drafted.size(); ++d) {
+    const std::int64_t reached = d < s.accepted.size() ? s.accepted[d] : 0;
+    depths.push_back(std::to_string(d + 1));
+    drafted.push_back(std::to_string(s.drafted[d]));
+    accepted.push_back(std::to_string(reached));
+    share.push_back(format_fixed(static_cast<double>(reached) / cycles, 2));
+  }
+  return {row("depth", depths), row("drafted", drafted), row("accepted", accepted), row("per cycle", share)};
+}
+
+}  // namespace
+
+std::string summary(const Statistics& s) {
+  const double seconds = (s.text_ms + s.prefill_ms + s.decode_ms + s.image_ms) / 1000;
+  const double rate = 1000.0 * static_cast<double>(s.tokens - 1) * s.batch / std::max(s.decode_ms, 1e-3);
+  const bool drafted = !s.drafted.empty();
+  return std::to_string(s.tokens) + " tokens, " +
+         (drafted ? std::to_string(s.target_passes) + " target passes (" +
+                        format_fixed(s.step_compression(), 2) + " tokens each), "
+                  : "") +
+         format_fixed(rate, 0) + " tokens/s, " + format_fixed(seconds, 2) + " s" +
+         (s.batch > 1 ? " for " + std::to_string(s.batch) + " pictures together" : "");
+}
+
+std::vector<std::string> details(const Statistics& s) {
+  std::vector<std::string> lines{"  " + ms("text", s.text_ms) + ", " + ms("prefill", s.prefill_ms) + ", " +
+                                 ms("decode", s.decode_ms) + ", " + ms("image", s.image_ms)};
+  if (s.drafted.empty()) return lines;
+  lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("verify", s.verify_ms) + ", " +
+                  ms("accept", s.accept_ms) + ", " + ms("commit", s.commit_ms));
+  lines.push_back("  " + std::to_string(s.cycles.size()) + " cycles, acceptance length " +
+                  format_fixed(s.acceptance_length(), 2));
+  for (std::string& line : depth_table(s)) lines.push_back(std::move(line));
+  return lines;
+}
+
+Json report(const std::string& path, const Json& picture, const Statistics& s) {
+  Json line{{"output", path}};
+  line.update(picture);
+  line["batch"] = s.batch;
+  line["cycles"] = s.cycles.size();
+  line["step_compression"] = s.step_compression();
+  line["acceptance_length"] = s.acceptance_length();
+  line["drafted_by_depth"] = s.drafted;
+  line["accepted_by_depth"] = s.accepted;
+  line["ms"] = {{"text", s.text_ms},     {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
+                {"image", s.image_ms},   {"draft", s.draft_ms},     {"verify", s.verify_ms},
+                {"accept", s.accept_ms}, {"commit", s.commit_ms}};
+  return line;
+}
+
+}  // namespace lamplighter::cli
