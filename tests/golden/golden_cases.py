@@ -25,12 +25,17 @@ BUILT = (
     "llamagen_t5",
     "lantern_llamagen_drafter",
     "acceptance/sampling_filters",
+    "acceptance/official_posterior",
+    "acceptance/paper_posterior",
+    "acceptance/enumeration",
+    "acceptance/trees",
+    "acceptance/dynamic_trees",
+    "acceptance/neighbors",
+    "acceptance/other_verifiers",
 )
 NOT_BUILT = (
     "llamagen_end_to_end", "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
-    "acceptance/official_posterior", "acceptance/paper_posterior", "acceptance/enumeration",
-    "acceptance/trees", "acceptance/dynamic_trees", "acceptance/neighbors",
-    "acceptance/structure", "acceptance/other_verifiers",
+    "acceptance/structure",
 )  # fmt: skip
 
 DTYPES = {
