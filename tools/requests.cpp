@@ -145,4 +145,14 @@ std::vector<Job> make_jobs(const JobFlags& flags, const Request& defaults, std::
   return jobs;
 }
 
+void check_drawable(const Manifest& manifest) {
+  std::string missing;
+  for (const std::string& name : missing_for_generation(manifest))
+    missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty()) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
+  }
+}
+
 }  // namespace lamplighter::cli
