@@ -24,6 +24,7 @@ BUILT = (
     "llamagen_vq",
     "llamagen_t5",
     "lantern_llamagen_drafter",
+    "llamagen_end_to_end",
     "acceptance/sampling_filters",
     "acceptance/official_posterior",
     "acceptance/paper_posterior",
@@ -34,7 +35,7 @@ BUILT = (
     "acceptance/other_verifiers",
 )
 NOT_BUILT = (
-    "llamagen_end_to_end", "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
+    "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
     "acceptance/structure",
 )  # fmt: skip
 
