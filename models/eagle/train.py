@@ -1,13 +1,11 @@
 """Trains the EAGLE drafter of a bundle on a data set of `models.eagle.data`.
 
-    python -m models.eagle.train --bundle DIR --data FOLDER --out FILE --minutes 30
+    python -m models.eagle.train --bundle DIR --data FOLDER --out FILE --minutes 60
 
-The published recipe (feature regression and 0.1 soft cross entropy of every row's own law, one step):
-
-    ... --recipe published
-
-The default trains on the guided laws, over several steps of the drafter's own features, and ends on the
-acceptance rate itself. FILE is rewritten every few minutes; the same command continues from it.
+`--recipe published` is the published recipe: feature regression and 0.1 soft cross entropy of every
+row's own law, one step. The default takes the guided laws, and for the second half of the time trains
+several steps on the drafter's own features and the acceptance rate itself. FILE is rewritten every few
+minutes; the same command continues from it.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import argparse
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,31 +30,45 @@ PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
 
 
 @dataclass
+class Phase:
+    """A part of a schedule: its share of the time, the drafted steps trained on, the objective."""
+
+    share: float
+    steps: int
+    weights: Weights
+    noise: float = 0.0  # on the target's features, as a share of the published noise
+
+
+@dataclass
 class Options:
     """How to train; `minutes` is the time of the whole schedule, resumed runs included."""
 
+    phases: tuple[Phase, ...]
     minutes: float = 30.0
     batch: int = 8
-    steps: int = 4
-    weights: Weights = field(default_factory=Weights)
-    noise: float = 0.0
     rate: float = 3e-3
     muon_rate: float = 2e-2
     train_embedding: bool = True
     warm_up: int = 50
-    acceptance_from: float = (
-        0.3  # share of the schedule after which the acceptance objective sets in
-    )
     save_minutes: float = 3.0
     seed: int = 0
 
+    def phase(self, share: float) -> Phase:
+        """The phase at this share of the whole time."""
+        for phase in self.phases:
+            if share < phase.share:
+                return phase
+            share -= phase.share
+        return self.phases[-1]
 
+
+PUBLISHED = Phase(1.0, 1, Weights(1.0, 0.1, guided=False), noise=1.0)
+GUIDED = replace(PUBLISHED, weights=Weights(1.0, 0.1))
+MULTI_STEP = Phase(0.5, 4, Weights(1.0, 1.0, 0.9))
 RECIPES: dict[str, Options] = {
-    "published": Options(
-        steps=1, weights=Weights(1.0, 0.1, 0.0, guided=False), noise=1.0, train_embedding=False
-    ),
-    "guided": Options(steps=1, weights=Weights(0.2, 1.0, 0.0)),
-    "multi-step": Options(steps=4, weights=Weights(0.1, 1.0, 0.9)),
+    "published": Options((PUBLISHED,), train_embedding=False),
+    "guided": Options((GUIDED,)),
+    "multi-step": Options((replace(GUIDED, share=0.5), MULTI_STEP)),
 }
 
 
@@ -177,14 +189,11 @@ class Trainer:
         torch.save(content, partial)
         os.replace(partial, self.out)
 
-    def schedule(self) -> tuple[float, Weights]:
-        """Factor of the learning rates and the weights at this time."""
-        options = self.options
-        share = min(self.seconds / (60 * options.minutes), 1.0)
-        factor = min((self.step + 1) / options.warm_up, 1.0) * max(1 - share, 0.01)
-        begun = (share - options.acceptance_from) / 0.2  # the objective shifts over a fifth
-        weight = options.weights.acceptance * min(max(begun, 0.0), 1.0)
-        return factor, replace(options.weights, acceptance=weight)
+    def schedule(self) -> tuple[float, Phase]:
+        """Factor of the learning rates, and the phase, at this time."""
+        share = min(self.seconds / (60 * self.options.minutes), 1.0)
+        factor = min((self.step + 1) / self.options.warm_up, 1.0) * max(1 - share, 0.01)
+        return factor, self.options.phase(share)
 
     def report(self, pictures: Pictures, loss: float, parts: list[float]) -> None:
         result = {
@@ -204,16 +213,16 @@ class Trainer:
         generator = torch.Generator().manual_seed(options.seed + self.step)
         batches = pictures.batches(options.batch, generator)
         limit, saved = 60 * options.minutes, self.seconds
-        noise = options.noise * PUBLISHED_NOISE * 512
         loss, parts = float("nan"), []
         while self.seconds < limit:
             start, cpu = time.monotonic(), time.process_time()
-            factor, weights = self.schedule()
+            factor, phase = self.schedule()
             batch = next(batches)
+            noise = phase.noise * PUBLISHED_NOISE * 512 / batch.features.shape[1]
             with torch.autocast("cpu", torch.bfloat16):
                 total, parts = objective(
-                    self.drafter, batch, self.model.head, self.model.guidance, weights,
-                    options.steps, noise / batch.features.shape[1],
+                    self.drafter, batch, self.model.head, self.model.guidance, phase.weights,
+                    phase.steps, noise,
                 )  # fmt: skip
             self.optimizers.step(total, factor)
             loss = float(total.detach())
@@ -235,7 +244,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
     parser.add_argument("--recipe", choices=RECIPES, default="multi-step")
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--steps", type=int, help="drafted steps to train on")
     parser.add_argument("--batch", type=int, default=8, help="pictures")
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the hidden width")
     parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
@@ -244,8 +252,6 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
-    if arguments.steps:
-        options = replace(options, steps=arguments.steps)
     model = load_target(arguments.bundle)
     ffn = arguments.ffn or 2 * int(model.target.dim)
     config = drafter_config(model, ffn, arguments.input_norm)

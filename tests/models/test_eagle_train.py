@@ -28,7 +28,7 @@ from models.eagle.losses import (
     objective,
     token_loss,
 )
-from models.eagle.train import RECIPES, Options, Trainer, evaluate
+from models.eagle.train import RECIPES, Trainer, evaluate
 
 GRID, PROMPT, TOKENS, VOCABULARY, WIDTH = 4, 3, 16, 12, 16
 CONFIG = DrafterConfig(
@@ -96,6 +96,11 @@ def test_filter_keeps_the_most_probable() -> None:
     logits = torch.tensor([0.0, 3.0, 1.0, 2.0])
     assert filtered(logits, 2).nonzero().flatten().tolist() == [1, 3]
     torch.testing.assert_close(filtered(logits, 0), logits.softmax(-1))
+
+
+def test_phases_follow_one_another() -> None:
+    options = RECIPES["multi-step"]
+    assert [options.phase(share).steps for share in (0.0, 0.49, 0.5, 0.99, 1.0)] == [1, 1, 4, 4, 4]
 
 
 def test_token_losses() -> None:
@@ -183,7 +188,7 @@ def test_chain_compression_equals_simulated_decoding() -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: Path) -> None:
     """The toy target's law follows from the last token alone, so that drafts can be nearly perfect."""
-    options = replace(RECIPES[recipe], batch=8, warm_up=5, minutes=0.05, noise=0.0)
+    options = replace(RECIPES[recipe], batch=8, warm_up=5, minutes=0.05)
     pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     trainer = Trainer(toy_model(), CONFIG, options, tmp_path / "drafter.pt")  # type: ignore[arg-type]
     before = evaluate(trainer.drafter, trainer.model, pictures, steps=2)
@@ -201,7 +206,7 @@ def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: P
 @pytest.mark.usefixtures("steady_clock")
 def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     file = tmp_path / "drafter.pt"
-    options = Options(minutes=0.01, batch=8, steps=1)
+    options = replace(RECIPES["guided"], minutes=0.01, batch=8)
     pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     first = Trainer(toy_model(), CONFIG, options, file)  # type: ignore[arg-type]
     first.run(pictures)
