@@ -47,9 +47,10 @@ LAMPLIGHTER_INLINE Neighbourhood borrow(Executor& executor, const Cycle& cycle, 
   const int32_t* codes = args.neighbours + code * args.neighbour_count;
   const double bound =
       static_cast<double>(args.bounds[(depth < args.bound_count ? depth : args.bound_count) - 1]);
-  const double limit = args.rule == Rule::lantern ? bound : (bound - 1.0) * g.at(x);
+  const bool additive = args.rule == Rule::lantern;
+  const double limit = additive ? bound : (bound - 1.0) * g.at(x);
   const bool inclusive = is_published(args.residual);
-  if (!(inclusive ? limit >= 0.0 : limit > 0.0)) return {codes, 0, 0.0};
+  if (!(bound > (additive ? 0.0 : 1.0)) || !(inclusive || limit > 0.0)) return {codes, 0, 0.0};
   // sum >= limit ends the search for the papers, sum > limit for the programs.
   const Prefix<double> prefix =
       executor.scan(static_cast<int>(args.k), inclusive ? limit : below(limit), [&](int i) {

@@ -1,0 +1,297 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <random>
+
+#include "kernels/ops.h"
+#include "kernels/verify_args.h"
+#include "kernels/verify_results.h"
+#include "kernels/verify_rows.h"
+#include "tests/acceptance/law.h"
+#include "tests/kernels/operators.h"
+
+// Cycles through the operators guide_and_filter, draw_children, uniforms and verify_tree on a toy vocabulary,
+// against the exact law of the tokens they must emit.
+namespace lamplighter::test {
+namespace {
+
+constexpr int64_t kVocabulary = 5;
+constexpr size_t kLength = 3;      // tokens whose joint law is compared
+constexpr int64_t kImages = 8192;  // cycles of one call
+constexpr int64_t kCycles = int64_t{1} << 20;
+constexpr int64_t kFewerCycles = int64_t{1} << 18;  // enough for the planted bugs
+constexpr double kDeviations = 4.753;               // of the normal law with 1e-6 above
+
+using Tree = std::vector<int64_t>;
+const Tree kTwoByTwo{-1, 0, 0, 1, 1};
+const Tree kChain{-1, 0, 1};
+
+using Verify = std::function<ops::VerifyResult(const ops::DraftedTree&, const ops::VerifyOptions&)>;
+
+// Rows for every context of up to two tokens, the empty one first.
+int64_t context(const Tokens& tokens) {
+  int64_t index = 0;
+  for (const int64_t token : tokens) index = index * kVocabulary + token + 1;
+  return index;
+}
+
+class VerifyLawTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    const int64_t contexts = 1 + kVocabulary + kVocabulary * kVocabulary;
+    const at::Tensor logits = random_tensor(rng_, {2, contexts, kVocabulary}, at::kFloat);
+    target_ = filtered(logits, kTopK);
+    unfiltered_ = filtered(logits, 0);
+    draft_ = filtered(
+        logits.narrow(0, 0, 1) + random_tensor(rng_, {1, contexts, kVocabulary}, at::kFloat, 0.7F), kTopK);
+  }
+
+  // [contexts, V] with guidance where there are two sequences.
+  static at::Tensor filtered(const at::Tensor& logits, int64_t top_k) {
+    return ops::guide_and_filter(logits.contiguous(), at::full({1}, 2.5, at::kFloat),
+                                 at::full({1}, 0.8, at::kFloat), at::full({1}, top_k, at::kLong),
+                                 at::full({1}, 1.0, at::kFloat), "ar")
+        .squeeze(0);
+  }
+
+  Distribution row(const at::Tensor& table, const Tokens& tokens) const {
+    const float* p = table.const_data_ptr<float>() + context(tokens) * kVocabulary;
+    Distribution result(p, p + kVocabulary);
+    double total = 0;
+    for (const double value : result) total += value;
+    for (double& value : result) value /= total;
+    return result;
+  }
+
+  ToyProblem toy(const Tree& parents) const {
+    return {kVocabulary, parents, [this](const Tokens& tokens) { return row(target_, tokens); },
+            [this](const Tokens& tokens) { return row(draft_, tokens); }};
+  }
+
+  ops::DraftedTree draft_trees(const Tree& parents, bool sampled, int64_t first_seed) const;
+  Law emitted(const Tree& parents, const ops::VerifyOptions& options, const Verify& verify, int64_t cycles);
+  bool fits(const Law& expected, const Law& counts) const;
+  bool joint_law_fits(const Tree& parents, const ops::VerifyOptions& options, const Verify& verify,
+                      int64_t cycles);
+
+  static constexpr int64_t kTopK = 4;
+  std::mt19937 rng_{77};
+  at::Tensor target_, draft_, unfiltered_;
+  at::Tensor leaf_rows_;  // what leaves take instead of target_, if defined
+};
+
+// kImages trees, their tokens drawn level by level.
+ops::DraftedTree VerifyLawTest::draft_trees(const Tree& parents, bool sampled, int64_t first_seed) const {
+  const auto nodes = static_cast<int64_t>(parents.size());
+  ops::DraftedTree tree;
+  const at::Tensor seeds = at::arange(first_seed, first_seed + kImages, at::kLong);
+  const at::Tensor steps = at::full({kImages}, 3, at::kLong);
+  tree.uniforms = ops::uniforms(seeds, steps, ops::Purpose::accept, nodes + 1);
+  tree.temperature = at::full({kImages}, 0.8, at::kFloat);
+  tree.parents = at::tensor(parents).view({1, nodes});
+  tree.tokens = at::full({kImages, nodes}, -1, at::kLong);
+  at::Tensor contexts = at::zeros({kImages, nodes}, at::kLong);
+  std::vector<at::Tensor> rows;
+  std::vector<int64_t> draft_rows(parents.size(), -1);
+  for (int64_t node = 0; node < nodes; ++node) {
+    const int64_t count = std::count(parents.begin(), parents.end(), node);
+    if (count == 0) continue;
+    draft_rows[static_cast<size_t>(node)] = static_cast<int64_t>(rows.size());
+    rows.push_back(draft_.index_select(0, contexts.select(1, node)).unsqueeze(1));
+    const at::Tensor drawn = std::get<0>(
+        ops::draw_children(rows.back(), seeds, steps, at::full({1}, node, at::kLong), count, sampled));
+    const int64_t first = std::find(parents.begin(), parents.end(), node) - parents.begin();
+    tree.tokens.narrow(1, first, count).copy_(drawn.squeeze(1));
+    contexts.narrow(1, first, count).copy_(contexts.narrow(1, node, 1) * kVocabulary + drawn.squeeze(1) + 1);
+    tree.depth = node == 0 ? 1 : 2;
+  }
+  tree.draft = at::cat(rows, 1);
+  tree.draft_rows = at::tensor(draft_rows).view({1, nodes});
+  rows.clear();
+  for (int64_t node = 0; node < nodes; ++node) {
+    const bool leaf = draft_rows[static_cast<size_t>(node)] < 0;
+    const at::Tensor& table = leaf && leaf_rows_.defined() ? leaf_rows_ : target_;
+    rows.push_back(table.index_select(0, contexts.select(1, node)).unsqueeze(1));
+  }
+  tree.target = at::cat(rows, 1);
+  return tree;
+}
+
+// How often each sequence of tokens came out.
+Law VerifyLawTest::emitted(const Tree& parents, const ops::VerifyOptions& options, const Verify& verify,
+                           int64_t cycles) {
+  std::map<Tokens, double> counts;
+  for (int64_t seed = 0; seed < cycles; seed += kImages) {
+    const ops::DraftedTree tree = draft_trees(parents, options.sampled, seed);
+    const ops::VerifyResult result = verify(tree, options);
+    const int64_t* tokens = tree.tokens.const_data_ptr<int64_t>();
+    const int64_t* path = result.path.const_data_ptr<int64_t>();
+    const int64_t* count = result.count.const_data_ptr<int64_t>();
+    const int64_t* token = result.token.const_data_ptr<int64_t>();
+    Tokens sequence;
+    for (int64_t image = 0; image < kImages; ++image) {
+      sequence.clear();
+      for (int64_t i = 1; i <= count[image]; ++i) {
+        sequence.push_back(tokens[image * tree.tokens.size(1) + path[image * (tree.depth + 1) + i]]);
+      }
+      sequence.push_back(token[image]);
+      counts[sequence] += 1;
+    }
+  }
+  return counts;
+}
+
+// Pearson's chi-square at 1e-6 (limit after Wilson and Hilferty); impossible sequences never fit.
+bool VerifyLawTest::fits(const Law& expected, const Law& counts) const {
+  double cycles = 0, statistic = 0, rare = 0, rare_count = 0, cells = 0;
+  for (const auto& [tokens, count] : counts) {
+    cycles += count;
+    const auto found = expected.find(tokens);
+    if (found == expected.end() || !(found->second > 0)) return false;
+  }
+  for (const auto& [tokens, probability] : expected) {
+    const auto found = counts.find(tokens);
+    const double count = found == counts.end() ? 0 : found->second;
+    if (probability * cycles < 10) {
+      rare += probability * cycles;
+      rare_count += count;
+    } else {
+      statistic += (count - probability * cycles) * (count - probability * cycles) / (probability * cycles);
+      ++cells;
+    }
+  }
+  if (rare >= 10) {
+    statistic += (rare_count - rare) * (rare_count - rare) / rare;
+    ++cells;
+  }
+  const double freedom = cells - 1;
+  const double spread = 2 / (9 * freedom);
+  return statistic < freedom * std::pow(1 - spread + kDeviations * std::sqrt(spread), 3);
+}
+
+// The law of kLength tokens: sequences go on with plain draws from the target.
+bool VerifyLawTest::joint_law_fits(const Tree& parents, const ops::VerifyOptions& options,
+                                   const Verify& verify, int64_t cycles) {
+  std::mt19937_64 rng(9);
+  Law counts;
+  for (const auto& [tokens, count] : emitted(parents, options, verify, cycles)) {
+    for (double i = 0; i < count; ++i) {
+      Tokens sequence = tokens;
+      while (sequence.size() < kLength) {
+        sequence.push_back(draw_token(row(target_, sequence), static_cast<double>(rng() >> 11) * 0x1p-53));
+      }
+      counts[sequence] += 1;
+    }
+  }
+  return fits(plain_law(toy(parents), kLength), counts);
+}
+
+struct Planted : verification::NoBugs {};
+
+struct ResidualIsTarget : verification::NoBugs {
+  static constexpr bool kResidualIsTarget = true;
+};
+
+struct SiblingsIndependent : verification::NoBugs {
+  static constexpr bool kSiblingsIndependent = true;
+};
+
+struct SampledRuleForDeterministic : verification::NoBugs {
+  static constexpr bool kSampledRuleForDeterministic = true;
+};
+
+// The body of the operator with bugs.
+template <class Bugs>
+ops::VerifyResult verify_with(const ops::DraftedTree& tree, const ops::VerifyOptions& options) {
+  VerifyArgs args = verify_args(
+      {tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature},
+      at::empty({0}, at::kInt), options.rule, options.residual, options.sampled, options.k,
+      at::empty({0}, at::kFloat), options.first_image_id, tree.depth);
+  const VerifyResults results(args, tree.tokens, tree.target);
+  std::vector<float> scratch(verify_scratch_floats(args));
+  verification::verify_images<Planted, Bugs>(args, 0, args.images, scratch.data());
+  return {results.path, results.count, results.token, results.final, results.status};
+}
+
+ops::VerifyOptions rule(const std::string& name, bool sampled = true) {
+  ops::VerifyOptions options;
+  options.rule = name;
+  options.sampled = sampled;
+  return options;
+}
+
+TEST_F(VerifyLawTest, SampledChildrenKeepTheTargetsLaw) {
+  EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("exact"), ops::verify_tree, kCycles));
+}
+
+TEST_F(VerifyLawTest, DeterministicChildrenKeepTheTargetsLaw) {
+  EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("exact", false), ops::verify_tree, kCycles));
+}
+
+TEST_F(VerifyLawTest, TraversalKeepsTheTargetsLaw) {
+  EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("traversal"), ops::verify_tree, kCycles));
+}
+
+TEST_F(VerifyLawTest, BlockVerificationKeepsTheTargetsLaw) {
+  EXPECT_TRUE(joint_law_fits(kChain, rule("block"), ops::verify_tree, kCycles));
+}
+
+TEST_F(VerifyLawTest, RelaxedRulesHaveTheLawOfTheHost) {
+  NeighbourTable table{kVocabulary, 2, {1, 2, 2, 0, 3, 1, 4, 2, 3, 0}};
+  AcceptanceOptions host;
+  host.rule = Rule::lantern;
+  host.bounds = {0.5, 0.25};
+  host.k = 2;
+  ops::VerifyOptions options = rule("lantern");
+  options.bounds = at::tensor({0.5F, 0.25F});
+  options.k = 2;
+  options.neighbours = integers({kVocabulary, 2}, [&](int64_t i) {
+                         return int64_t{table.ids[static_cast<size_t>(i)]};
+                       }).to(at::kInt);
+  const ToyProblem problem = toy(kTwoByTwo);
+  const Verifier judge = [](const DraftedTree& tree, const AcceptanceOptions& how,
+                            const NeighbourTable* near) { return verify(tree, how, near); };
+  for (const Residual residual : {Residual::paper, Residual::optimal}) {
+    host.residual = residual;
+    options.residual = to_string(residual);
+    const Law law = LawOfCycle(problem, host, &table, judge).law();
+    const Law counts = emitted(kTwoByTwo, options, ops::verify_tree, kFewerCycles);
+    EXPECT_TRUE(fits(law, counts)) << options.residual;
+    host.rule = Rule::exact;
+    EXPECT_FALSE(fits(LawOfCycle(problem, host, nullptr, judge).law(), counts)) << options.residual;
+    host.rule = Rule::lantern;
+  }
+}
+
+TEST_F(VerifyLawTest, TheSameBodyWithoutBugsPasses) {
+  EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("exact"), verify_with<verification::NoBugs>, kFewerCycles));
+}
+
+TEST_F(VerifyLawTest, AResidualFromTheTargetIsFound) {
+  EXPECT_FALSE(joint_law_fits(kTwoByTwo, rule("exact"), verify_with<ResidualIsTarget>, kFewerCycles));
+}
+
+TEST_F(VerifyLawTest, SiblingsJudgedIndependentlyAreFound) {
+  EXPECT_FALSE(joint_law_fits(kTwoByTwo, rule("exact"), verify_with<SiblingsIndependent>, kFewerCycles));
+}
+
+TEST_F(VerifyLawTest, TheSampledRuleForDeterministicChildrenIsFound) {
+  EXPECT_FALSE(joint_law_fits(kTwoByTwo, rule("exact", false), verify_with<SampledRuleForDeterministic>,
+                              kFewerCycles));
+}
+
+TEST_F(VerifyLawTest, AnUnfilteredLastTokenIsFound) {
+  leaf_rows_ = unfiltered_;
+  EXPECT_FALSE(joint_law_fits(kTwoByTwo, rule("exact"), ops::verify_tree, kFewerCycles));
+}
+
+}  // namespace
+}  // namespace lamplighter::test
