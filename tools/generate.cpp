@@ -54,16 +54,6 @@ Plan read_flags(const GenerateFlags& flags, bool seed_given, Terminal& terminal)
   return plan;
 }
 
-void check_bundle(const Manifest& manifest) {
-  std::string missing;
-  for (const std::string& name : missing_for_generation(manifest))
-    missing += (missing.empty() ? "" : ", ") + name;
-  if (!missing.empty()) {
-    throw Error(ExitCode::bundle,
-                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
-  }
-}
-
 void check_request(const Manifest& manifest, const Job& job) {
   try {
     TextToImage::check(manifest, job.request);
@@ -84,7 +74,7 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
     plan.total_tokens += plan.tokens.back();
     outputs.push_back({job.output, outputs.size(), job.request.seed});
   }
-  plan.method = resolve_method(plan.method, manifest);
+  resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
   std::vector<std::string> all = plan.paths;
   for (const std::string& path :
@@ -175,7 +165,7 @@ void generate(const GenerateFlags& flags, bool seed_given) {
   Terminal terminal(flags.talk);
   Plan plan = read_flags(flags, seed_given, terminal);
   const Manifest manifest = read_manifest(flags.model.folder());
-  check_bundle(manifest);
+  check_drawable(manifest);
   check_plan(flags, manifest, plan);
   Stopwatch watch;
   TextToImage engine(flags.model.folder(), flags.model.options());

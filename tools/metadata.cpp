@@ -16,7 +16,8 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr int kSchema = 1;
-constexpr std::int64_t kMaxSide = 1 << 20;  // pixels
+constexpr const char* kBundleTree = "bundle";  // the tree that the bundle brings for the device
+constexpr std::int64_t kMaxSide = 1 << 20;     // pixels
 
 // A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
 double shortest(float value) {
@@ -45,14 +46,18 @@ std::vector<std::pair<const char*, std::optional<int> MethodOptions::*>> dynamic
 }
 
 // The method's part of a picture's description, under the names of the flags. Autoregression has none but
-// its name.
-void describe_method(const MethodOptions& method, const Statistics& statistics, Json& json) {
+// its name; what only relaxed rules read is left out for others.
+void describe_method(const Origin& origin, const MethodOptions& method, const Statistics& statistics,
+                     Json& json) {
   if (method.method == "ar") return;
+  const bool relaxed = method.delta || !method.lambda.empty();
   for (const auto& [key, field] : method_texts()) {
+    if (field == &MethodOptions::residual && !relaxed) continue;
     // Names of files may hold any bytes, texts of a PNG file may not.
     if (!(method.*field).empty()) json[key] = encode_utf8(decode_utf8(method.*field));
   }
-  if (method.k) json["relax_k"] = *method.k;
+  if (origin.trees.count(method.tree) != 0) json["tree"] = kBundleTree;
+  if (method.k && relaxed) json["relax_k"] = *method.k;
   if (method.delta) json["delta"] = shortest(*method.delta);
   if (!method.lambda.empty()) {
     json["lambda"] = Json::array();
@@ -72,6 +77,7 @@ MethodOptions parse_method(JsonReader& reader) {
   for (const auto& [key, field] : method_texts()) {
     if (reader.has(key)) method.*field = reader.text(key);
   }
+  if (method.tree == kBundleTree) method.tree.clear();
   if (reader.has("relax_k")) method.k = reader.integer("relax_k", 0);
   if (reader.has("delta")) method.delta = static_cast<float>(reader.number("delta"));
   if (reader.has("lambda")) {
@@ -122,10 +128,15 @@ std::string method_words(const Json& picture) {
 }  // namespace
 
 Origin describe_origin(const TextToImage& engine) {
+  const Manifest& manifest = engine.manifest();
   const std::string device = engine.device();
-  return {engine.manifest().name,
-          sha256_file(join_path(engine.manifest().directory, "manifest.json"), ExitCode::bundle),
-          device.substr(0, device.find(':')), engine.dtype()};
+  Origin origin{manifest.name,
+                sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
+                device.substr(0, device.find(':')),
+                engine.dtype(),
+                {}};
+  for (const auto& [kind, file] : manifest.trees) origin.trees.insert(join_path(manifest.directory, file));
+  return origin;
 }
 
 Json describe_picture(const Origin& origin, const Request& request, const Result& result) {
@@ -152,7 +163,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
   json["dtype"] = origin.dtype;
   json["tokens"] = result.statistics.tokens;
   json["target_passes"] = result.statistics.target_passes;
-  describe_method(result.method, result.statistics, json);
+  describe_method(origin, result.method, result.statistics, json);
   return json;
 }
 

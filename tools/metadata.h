@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "base/json.h"
@@ -13,6 +14,7 @@ struct Origin {
   std::string model;            // name of the bundle
   std::string manifest_sha256;  // of manifest.json, which names every other file by its checksum
   std::string device, dtype;    // cpu or cuda; fp32, bf16 or fp16
+  std::set<std::string> trees;  // tree files of the bundle
 };
 Origin describe_origin(const TextToImage& engine);
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from models.llamagen.config import GPTConfig
-from tests.e2e.support import CODES, Cli, Refused, Result, export_bundle
+from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +23,15 @@ def tiny_bundle(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("tiny")
     return export_bundle(folder, config, "--t5", golden / "llamagen_t5" / "flan-t5-tiny")
+
+
+@pytest.fixture(scope="session")
+def drafter_bundle(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny bundle with a drafter."""
+    folder = tmp_path_factory.mktemp("drafter") / "bundle"
+    shutil.copytree(tiny_bundle, folder)
+    add_drafter(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import torch
 
+from models.eagle.config import DrafterConfig
+from models.eagle.drafter import Drafter
 from models.export.__main__ import main as export
+from models.export.drafter import attach_drafter
 from models.llamagen.config import GPTConfig, VQConfig
 from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
@@ -45,3 +49,27 @@ def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
     out = folder / "bundle"
     assert export([str(word) for word in ("llamagen", "--out", out, *parts, *arguments)]) == 0
     return out
+
+
+def edit_manifest(folder: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def replace_file(folder: Path, name: str, content: bytes) -> None:
+    """Puts other content into a bundle, with a manifest that agrees."""
+    (folder / name).write_bytes(content)
+    entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
+
+
+def add_drafter(bundle: Path) -> None:
+    """A drafter with random weights for the tiny bundle; its drafts are accepted now and then."""
+    torch.manual_seed(5)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    config = DrafterConfig(
+        hidden=manifest["target"]["features"], heads=2, ffn=48, vocabulary=CODES, max_length=200,
+        grid=manifest["grids"][0]["columns"], prompt_length=manifest["prompt"]["length"],
+    )  # fmt: skip
+    attach_drafter(bundle, "main", Drafter(config).eval().requires_grad_(False))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Cli, Refused
+from tests.e2e.support import Cli, Refused, edit_manifest, replace_file
 
 
 @pytest.fixture
@@ -19,19 +17,6 @@ def copy(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy") / "bundle"
     shutil.copytree(tiny_bundle, folder)
     return folder
-
-
-def edit_manifest(folder: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
-    manifest = json.loads((folder / "manifest.json").read_text())
-    change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
-def replace_file(folder: Path, name: str, content: bytes) -> None:
-    """Puts other content into a bundle, with a manifest that agrees."""
-    (folder / name).write_bytes(content)
-    entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
 
 
 def remove_module(folder: Path, *names: str) -> None:
@@ -204,6 +189,7 @@ def test_help_and_version(cli: Cli) -> None:
         ("decode",),
         ("inspect",),
         ("check",),
+        ("neighbours",),
         ("bench",),
         ("devices",),
     ):

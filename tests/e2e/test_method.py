@@ -1,0 +1,330 @@
+"""Several tokens per step from the command line: methods, their flags, statistics and pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from PIL import Image
+
+from tests.e2e.support import CODES, SIDE, Cli, Refused
+from tests.e2e.test_generate import pixels
+
+METHODS = ("eagle", "eagle-2", "lantern", "lantern++")
+RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
+TOKENS = 16
+
+
+@pytest.fixture
+def draw(cli: Cli, drafter_bundle: Path) -> Any:
+    """Draws with the drafter's bundle; returns the JSON lines."""
+
+    def run(*arguments: object, model: Path = drafter_bundle) -> list[dict[str, Any]]:
+        result = cli("generate", "--json", *arguments, model=model)
+        assert result.returncode == 0, result.stderr
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    return run
+
+
+def texts(path: Path) -> dict[str, str]:
+    with Image.open(path) as image:
+        return dict(image.text)
+
+
+def array(path: Path) -> numpy.ndarray:  # type: ignore[type-arg]
+    with Image.open(path) as image:
+        return numpy.asarray(image.convert("RGB"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
+    flags = ("-p", "a tree", "--method", method)
+    (line,) = draw(*flags, "-o", "a.png")
+    assert (line["method"], line["drafter"], line["tokens"]) == (method, "main", TOKENS)
+    assert line["target_passes"] == line["cycles"] + 1 <= TOKENS
+    assert line["step_compression"] == pytest.approx(TOKENS / line["target_passes"])
+    assert line["acceptance_length"] == pytest.approx((TOKENS - 1) / line["cycles"])
+    drafted, accepted = line["drafted_by_depth"], line["accepted_by_depth"]
+    assert len(drafted) == len(accepted) and drafted[0] > 0
+    assert accepted == sorted(accepted, reverse=True) and accepted[0] <= line["cycles"]
+    assert all(line["ms"][stage] > 0 for stage in ("draft", "verify", "accept", "commit"))
+    draw(*flags, "-o", "b.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_the_default_is_one_token_a_pass(draw: Any) -> None:
+    (line,) = draw("-p", "a")
+    assert (line["method"], line["target_passes"]) == ("ar", TOKENS)
+    assert line["step_compression"] == 1 and line["drafted_by_depth"] == []
+    assert not {"rule", "tree", "drafter", "relax_k"} & set(line)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("flags", [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26")])
+def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
+    draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
+) -> None:
+    given = ("-p", "a house", "-p", "b", "--temperature", 0, "--dtype", dtype)
+    draw(*given, "-o", "ar-%d.png")
+    draw(*given, "--method", *flags, "-o", "fast-%d.png")
+    for number in range(2):
+        assert pixels(tmp_path / f"ar-{number}.png") == pixels(tmp_path / f"fast-{number}.png")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_batch_size_changes_nothing(draw: Any, tmp_path: Path, method: str) -> None:
+    for size in (1, 3):
+        draw("-p", "a", "-p", "a red boat", "-b", 2, "--method", method, "--batch-size", size,
+             "-o", f"{size}/")  # fmt: skip
+    for number in range(4):
+        name = f"000{number}.png"
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
+
+
+def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> None:
+    (line,) = draw("-p", "a", *RELAXED, "-o", "a.png")
+    found = texts(tmp_path / "a.png")
+    fields = json.loads(found["lamplighter"])
+    expected = {
+        "method": "lantern++", "rule": "lantern++", "tree": "chain-3", "children": "sampled",
+        "residual": "paper", "drafter": "main", "draft_guidance": "combined", "relax_k": 7,
+        "lambda": [4.0, 2.5], "target_passes": line["target_passes"],
+        "step_compression": line["step_compression"],
+        "acceptance_length": line["acceptance_length"],
+    }  # fmt: skip
+    assert {key: fields[key] for key in expected} == expected
+    assert not {"delta", "ms", "batch"} & set(fields)
+    assert f"Steps: {line['target_passes']}, Sampler: lantern++, CFG scale: " in found["parameters"]
+    assert (
+        ", Rule: lantern++, Tree: chain-3, Children: sampled, Relax-k: 7, "
+        'Lambda: "4.0, 2.5", Residual: paper, Drafter: main, Draft guidance: combined, Version: '
+    ) in found["parameters"]
+    draw("-p", "a", "--method", "eagle", "--tree", "chain-2", "-o", "b.png")
+    fields = json.loads(texts(tmp_path / "b.png")["lamplighter"])
+    assert (fields["rule"], fields["tree"]) == ("exact", "chain-2")
+    assert not {"relax_k", "delta", "lambda", "residual"} & set(fields)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
+     ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
+     ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional")],
+)  # fmt: skip
+def test_parameters_of_a_picture_draw_it_again(
+    draw: Any, tmp_path: Path, flags: tuple[object, ...]
+) -> None:
+    draw("-p", "a", "-s", 3, *flags, "-o", "a.png")
+    draw("--params-from", "a.png", "-o", "b.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
+    draw("-p", "a", *RELAXED, "-o", "a.png")
+    again = ("--params-from", "a.png", "--overwrite")
+    (line,) = draw(*again, "--lambda", 3)
+    assert (line["lambda"], line["relax_k"], line["tree"]) == ([3.0], 7, "chain-3")
+    (line,) = draw(*again, "--tree", "chain-1")
+    assert (line["lambda"], line["tree"]) == ([4.0, 2.5], "chain-1")
+    (line,) = draw(*again, "--rule", "exact")
+    assert (line["rule"], line["tree"]) == ("exact", "chain-3") and "lambda" not in line
+    (line,) = draw(*again, "--method", "lantern", "--delta", 0.25)
+    assert (line["rule"], line["delta"]) == ("lantern", 0.25)
+    assert line["relax_k"] != 7 and "lambda" not in line
+    (line,) = draw(*again, "--method", "ar")
+    assert line["method"] == "ar" and "tree" not in line
+
+
+def test_config_file_gives_the_method(draw: Any, tmp_path: Path) -> None:
+    config = {"method": "lantern++", "lambda": [4, 2.5], "relax_k": 7, "tree": "chain-3"}
+    (tmp_path / "c.json").write_text(json.dumps(config))
+    (line,) = draw("-p", "a", "--config", "c.json", "-o", "a.png")
+    draw("-p", "a", *RELAXED, "-o", "b.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    (line,) = draw("-p", "a", "--config", "c.json", "--relax-k", 9, "-o", "c.png")
+    assert line["relax_k"] == 9
+
+
+def test_tree_files(draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"paths": [[0], [1], [0, 0]], "about": {"by": "hand"}}')
+    (line,) = draw("-p", "a", "--method", "eagle", "--tree", "t.json", "-o", "a.png")
+    assert line["tree"] == "t.json"
+    # Near the last token a tree may be cut, never grow.
+    assert 0 < line["drafted_by_depth"][0] <= 2 * line["cycles"]
+    assert len(line["drafted_by_depth"]) == 2
+    for text in ("", "[]", '{"paths": [[1]]}', '{"paths": [[0, 0]]}', '{"paths": "x"}'):
+        (tmp_path / "bad.json").write_text(text)
+        words = refused(3, "generate", "-p", "a", "--method", "eagle", "--tree", "bad.json",
+                        "-o", "x.png", model=drafter_bundle)  # fmt: skip
+        assert "bad.json" in words
+
+
+def test_trace(draw: Any, tmp_path: Path) -> None:
+    lines = draw("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
+                 "--trace", "t.jsonl", "-o", "%d.png")  # fmt: skip
+    cycles = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    for picture, line in enumerate(lines):
+        own = [cycle for cycle in cycles if cycle["picture"] == picture]
+        assert [cycle["cycle"] for cycle in own] == list(range(line["cycles"]))
+        assert sum(cycle["committed"] for cycle in own) == TOKENS - 1
+        place = 1  # the prefill commits the first token
+        for cycle in own:
+            assert cycle["first"] == place
+            place += cycle["committed"]
+            assert 1 <= cycle["committed"] <= cycle["accepted"] + 1
+            assert set(cycle["ms"]) == {"draft", "verify", "accept", "commit"}
+        # Whoever got to a depth accepted at least as many tokens.
+        for depth, reached in enumerate(line["accepted_by_depth"]):
+            assert reached == sum(cycle["accepted"] > depth for cycle in own)
+
+
+def test_acceptance_map(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "--method", "lantern", "--delta", 1, "--trace", "t.jsonl",
+         "--acceptance-map", "map.png", "-o", "a.png")  # fmt: skip
+    counts = [1]
+    for line in (tmp_path / "t.jsonl").read_text().splitlines():
+        committed = json.loads(line)["committed"]
+        counts += [committed] * committed
+    assert len(counts) == TOKENS and max(counts) > 1
+    image = array(tmp_path / "map.png")
+    assert (image[:SIDE, :SIDE] == array(tmp_path / "a.png")).all()
+    colours: dict[int, set[tuple[int, ...]]] = {}
+    for cell, count in enumerate(counts):
+        top, left = cell // 4 * 8, SIDE + 4 + cell % 4 * 8
+        block = image[top : top + 8, left : left + 8].reshape(-1, 3)
+        assert (block == block[0]).all()
+        colours.setdefault(count, set()).add(tuple(int(value) for value in block[0]))
+    assert all(len(found) == 1 for found in colours.values())
+    assert len({next(iter(found)) for found in colours.values()}) == len(colours)
+
+
+def test_acceptance_map_of_several_pictures(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "-b", 3, "--acceptance-map", "map.png", "-o", "%d.png")
+    image = array(tmp_path / "map.png")
+    pair = 2 * SIDE + 4
+    assert image.shape[1] == 2 * pair + 12
+    assert (image[:SIDE, pair + 12 : pair + 12 + SIDE] == array(tmp_path / "1.png")).all()
+
+
+def frames(stream: bytes) -> list[numpy.ndarray]:  # type: ignore[type-arg]
+    """The PNG files in a stream."""
+    signature = b"\x89PNG\r\n\x1a\n"
+    found = []
+    for part in stream.split(signature)[1:]:
+        with Image.open(BytesIO(signature + part)) as image:
+            found.append(numpy.asarray(image.convert("RGB")))
+    return found
+
+
+@pytest.mark.parametrize("flags", [(), ("--method", "lantern", "--delta", 1)])
+def test_preview_shows_rows_as_they_come(
+    draw: Any, tmp_path: Path, flags: tuple[object, ...]
+) -> None:
+    os.mkfifo(tmp_path / "preview.png")  # written in place, so that no frame is missed
+    stream = bytearray()
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            stream.extend((tmp_path / "preview.png").read_bytes())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    draw("-p", "a house", "--preview", "preview.png", "--trace", "t.jsonl", "-o", "a.png", *flags)
+    done.set()
+    (tmp_path / "preview.png").write_bytes(b"")  # wakes the reader
+    reader.join()
+    picture = array(tmp_path / "a.png")
+    shown = frames(bytes(stream))
+    ends = [0]
+    for line in (tmp_path / "t.jsonl").read_text().splitlines():
+        cycle = json.loads(line)
+        ends.append((cycle["first"] + cycle["committed"]) // 4)
+    rows = sorted(set(ends) - {0})
+    assert len(shown) == len(rows) and rows[-1] == 4
+    assert (shown[-1] == picture).all()
+    for complete, frame in zip(rows, shown, strict=True):
+        assert frame.shape == picture.shape
+        assert (frame[complete * 8 :] == 128).all() and not (frame[: complete * 8] == 128).all()
+
+
+def test_preview_is_one_file(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "-b", 3, "--batch-size", 2, "--preview", "p.png", "-o", "%d.png")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"p.png", "0.png", "1.png", "2.png"}
+    assert (array(tmp_path / "p.png") == array(tmp_path / "2.png")).all()
+
+
+def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
+    result = cli("generate", "-p", "a", *RELAXED, "-v", model=drafter_bundle)
+    assert result.returncode == 0, result.stderr
+    for words in ("target passes (", "draft ", "acceptance length", "per cycle"):
+        assert words in result.stderr
+    plain = cli("generate", "-p", "a", *RELAXED, "--overwrite", model=drafter_bundle)
+    assert len(plain.stderr.splitlines()) == 1 and "target passes (" in plain.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--method", "magic"), "magic"),
+        (("--tree", "chain-4"), "--method"),
+        (("--rule", "lantern"), "--method"),
+        (("--method", "eagle", "--rule", "magic"), "magic"),
+        (("--method", "eagle", "--tree", "chain-64"), "chain-64"),
+        (("--method", "eagle", "--tree", "chain-0"), "chain-0"),
+        (("--method", "eagle", "--children", "all"), "--children"),
+        (("--method", "eagle", "--delta", 0.1), "--delta"),
+        (("--method", "eagle", "--relax-k", 3), "--relax-k"),
+        (("--method", "lantern", "--lambda", 2), "--lambda"),
+        (("--method", "lantern++", "--delta", 0.1), "--delta"),
+        (("--method", "lantern", "--delta", 0.1, "--lambda", 2), "exclude"),
+        (("--method", "lantern", "--delta", "nan"), "--delta"),
+        (("--method", "lantern", "--delta", -0.1), "--delta"),
+        (("--method", "lantern++", "--lambda", "2,0.5"), "--lambda"),
+        (("--method", "lantern++", "--lambda", "x"), "--lambda"),
+        (("--method", "lantern", "--relax-k", CODES), "--relax-k"),
+        (("--method", "lantern", "--relax-k", -1), "--relax-k"),
+        (("--method", "lantern", "--residual", "magic"), "magic"),
+        (("--method", "lantern", "--draft-guidance", "none"), "--draft-guidance"),
+        (("--method", "lantern", "--drafter", "other"), "main"),
+        (("--method", "eagle-2", "--children", "sampled"), "--children"),
+        (("--method", "eagle-2", "--dynamic-depth", 40, "--dynamic-width", 10), "dynamic"),
+        (("--method", "eagle", "--dynamic-depth", 3), "dynamic"),
+        (("--method", "eagle", "--rule", "block", "--tree", "lantern-26"), "block"),
+        (("--trace", "x.png"), "x.png twice"),
+        (("--preview", "y.png", "--acceptance-map", "y.png"), "y.png twice"),
+    ],
+)  # fmt: skip
+def test_usage(
+    refused: Refused, drafter_bundle: Path, arguments: tuple[object, ...], words: str
+) -> None:
+    given = ("generate", "-p", "a", "-o", "x.png", *arguments)
+    assert words in refused(2, *given, model=drafter_bundle)
+
+
+def test_files_that_are_missing(refused: Refused, drafter_bundle: Path) -> None:
+    given = ("generate", "-p", "a", "-o", "x.png", "--method", "lantern")
+    assert "none.json" in refused(3, *given, "--tree", "none.json", model=drafter_bundle)
+    assert "none.npy" in refused(3, *given, "--neighbours", "none.npy", model=drafter_bundle)
+
+
+def test_bundle_without_drafter(cli: Cli, refused: Refused) -> None:
+    words = refused(4, "generate", "-p", "a", "-o", "x.png", "--method", "eagle")
+    assert "drafter" in words and "--method ar" in words
+    assert json.loads(cli("inspect", "--json").stdout)["methods"] == ["ar"]
+
+
+def test_inspect_and_check_know_drafters(cli: Cli, drafter_bundle: Path) -> None:
+    report = json.loads(cli("inspect", "--json", model=drafter_bundle).stdout)
+    assert report["methods"] == ["ar", *METHODS]
+    text = cli("inspect", model=drafter_bundle).stdout
+    assert "drafter main" in text and "2 heads of 16" in text
+    assert "main: ok, " in cli("check", model=drafter_bundle).stdout

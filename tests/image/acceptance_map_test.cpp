@@ -1,0 +1,96 @@
+#include "image/acceptance_map.h"
+
+#include <gtest/gtest.h>
+
+#include "image/canvas.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+Colour pixel(const Image& image, int x, int y) {
+  const auto at = static_cast<std::size_t>((y * image.width + x) * 3);
+  return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
+}
+
+constexpr Colour kRed{255, 0, 0}, kBlue{0, 0, 255}, kWhite{255, 255, 255};
+constexpr Colour kDarkest{68, 1, 84}, kBrightest{253, 231, 37};
+
+TEST(Canvas, FillsWhatLiesInside) {
+  Image image = make_canvas(4, 3, kWhite);
+  fill(image, {-2, 1, 4, 9}, kRed);
+  EXPECT_EQ(pixel(image, 1, 0), kWhite);
+  EXPECT_EQ(pixel(image, 0, 1), kRed);
+  EXPECT_EQ(pixel(image, 1, 2), kRed);
+  EXPECT_EQ(pixel(image, 2, 2), kWhite);
+  fill(image, {9, 9, 5, 5}, kBlue);
+  fill(image, {1, 1, -3, 2}, kBlue);
+  EXPECT_EQ(image.pixels.size(), 36U);
+  EXPECT_EQ(pixel(image, 3, 2), kWhite);
+}
+
+TEST(Canvas, PastesWhatLiesInside) {
+  Image patch = make_canvas(2, 2, kRed);
+  fill(patch, {1, 1, 1, 1}, kBlue);
+  Image image = make_canvas(3, 3, kWhite);
+  paste(patch, image, -1, -1);
+  EXPECT_EQ(pixel(image, 0, 0), kBlue);
+  EXPECT_EQ(pixel(image, 1, 0), kWhite);
+  paste(patch, image, 2, 2);
+  EXPECT_EQ(pixel(image, 2, 2), kRed);
+  EXPECT_EQ(pixel(image, 1, 2), kWhite);
+}
+
+TEST(AcceptanceMap, ShowsThePictureBesideItsCells) {
+  const Image map = acceptance_map({{make_canvas(40, 40, kRed), 2, 2, {1, 3, 3, 3}}});
+  EXPECT_EQ(pixel(map, 0, 0), kRed);
+  EXPECT_EQ(pixel(map, 39, 39), kRed);
+  EXPECT_EQ(pixel(map, 41, 5), kWhite);  // the gap
+  EXPECT_EQ(pixel(map, 44, 0), kDarkest);
+  EXPECT_EQ(pixel(map, 63, 19), kDarkest);
+  EXPECT_EQ(pixel(map, 64, 0), kBrightest);
+  EXPECT_EQ(pixel(map, 44, 20), kBrightest);
+  EXPECT_EQ(pixel(map, 83, 39), kBrightest);
+  EXPECT_EQ(map.width, 84);
+}
+
+TEST(AcceptanceMap, NumbersTheFieldsOfItsBar) {
+  const Image map = acceptance_map({{make_canvas(100, 40, kRed), 1, 3, {1, 2, 3}}});
+  const int top = 40 + 12;
+  EXPECT_EQ(pixel(map, 12, top), kDarkest);
+  EXPECT_EQ(pixel(map, 12 + 24, top + 11), (Colour{35, 144, 140}));  // halfway between two steps
+  EXPECT_EQ(pixel(map, 12 + 48, top), kBrightest);
+  EXPECT_EQ(pixel(map, 12 + 72, top), kWhite);
+  // A "1" under the first field, ten pixels high and with a foot that is six wide.
+  int ink = 0;
+  for (int x = 12; x < 12 + 24; ++x) ink += pixel(map, x, top + 12 + 4 + 9) != kWhite;
+  EXPECT_EQ(ink, 6);
+  EXPECT_EQ(map.height, top + 12 + 4 + 10 + 12);
+}
+
+TEST(AcceptanceMap, OneScaleForAllPictures) {
+  const AcceptanceGrid slow{make_canvas(20, 20, kRed), 1, 1, {1}},
+      fast{make_canvas(20, 20, kBlue), 1, 1, {5}};
+  const Image map = acceptance_map({slow, fast});
+  EXPECT_EQ(pixel(map, 24, 0), kDarkest);
+  EXPECT_EQ(pixel(map, 44 + 12, 0), kBlue);
+  EXPECT_EQ(pixel(map, 44 + 12 + 24, 0), kBrightest);
+  EXPECT_EQ(pixel(acceptance_map({slow}), 24, 0), kDarkest);
+}
+
+TEST(AcceptanceMap, ManyTokensAtOnceFitTheBar) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t i = 1; i <= 64; ++i) counts.push_back(i);
+  const Image map = acceptance_map({{make_canvas(64, 64, kRed), 8, 8, counts}});
+  EXPECT_EQ(pixel(map, 12, 64 + 12), kDarkest);
+  EXPECT_EQ(pixel(map, 12 + 63, 64 + 12), kBrightest);
+}
+
+TEST(AcceptanceMap, RefusesCellsThatDoNotFit) {
+  EXPECT_THROW(acceptance_map({}), Error);
+  EXPECT_THROW(acceptance_map({{make_canvas(8, 8, kRed), 2, 2, {1, 1, 1}}}), Error);
+  EXPECT_THROW(acceptance_map({{make_canvas(8, 8, kRed), 1, 1, {0}}}), Error);
+}
+
+}  // namespace
+}  // namespace lamplighter
