@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "bench/bench.h"
+#include "bench/methods.h"
+#include "bench/synthetic_bench.h"
+#include "bench_report.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
@@ -19,134 +23,205 @@ struct BenchFlags {
   ModelFlags model;
   JobFlags jobs;
   TalkFlags talk;
-  std::vector<std::string> methods{"ar"};
-  int repeats = 5;
+  std::vector<std::string> methods{"ar"}, trees;
+  std::optional<int> repeats;
+  std::optional<std::size_t> count;
+  std::string synthetic;
+  std::vector<double> accept;
   bool json = false;
-  std::string export_json;
+  std::string export_json, markdown;
 };
 
-Json to_json(const Summary& s) {
-  return {{"mean", s.mean}, {"min", s.min}, {"p10", s.p10}, {"p50", s.p50}, {"p90", s.p90}, {"max", s.max}};
+void check_flags(const BenchFlags& flags) {
+  const auto positive = [](const char* flag, std::int64_t got) {
+    if (got < 1)
+      throw Error(ExitCode::usage,
+                  std::string(flag) + ": got " + std::to_string(got) + ", expected 1 or more");
+  };
+  positive("--repeats", flags.repeats.value_or(1));
+  positive("--count", static_cast<std::int64_t>(flags.count.value_or(1)));
+  positive("--batch-size", flags.model.runtime.batch_size);
+  for (const std::string& file : {flags.export_json, flags.markdown}) {
+    if (!file.empty()) check_output(file, true);
+  }
 }
 
-Json to_json(const BenchReport& r) {
-  return {{"method", r.method},
-          {"samples", r.samples},
-          {"tokens_per_second", to_json(r.tokens_per_second)},
-          {"token_ms", to_json(r.token_ms)},
-          {"text_ms", to_json(r.text_ms)},
-          {"prefill_ms", to_json(r.prefill_ms)},
-          {"decode_ms", to_json(r.decode_ms)},
-          {"image_ms", to_json(r.image_ms)},
-          {"tokens_per_pass", r.tokens_per_pass}};
-}
-
-Json to_json(const BenchSample& s) {
-  const Statistics& t = s.statistics;
-  return {{"method", s.method},    {"repeat", s.repeat},         {"seed", s.seed},
-          {"tokens", t.tokens},    {"batch", t.batch},           {"target_passes", t.target_passes},
-          {"text_ms", t.text_ms},  {"prefill_ms", t.prefill_ms}, {"decode_ms", t.decode_ms},
-          {"image_ms", t.image_ms}};
-}
-
-Json to_json(const BenchFlags& flags, const TextToImage& engine, const std::vector<BenchSample>& samples) {
-  Json reports = Json::array(), raw = Json::array();
-  for (const BenchReport& one : report(samples)) reports.push_back(to_json(one));
-  for (const BenchSample& sample : samples) raw.push_back(to_json(sample));
+// Where the run took place.
+Json heading(const BenchFlags& flags, const std::string& model, const std::string& device,
+             const std::string& dtype) {
   return {{"version", kVersion},
-          {"model", engine.manifest().name},
-          {"device", engine.device()},
-          {"dtype", engine.dtype()},
-          {"threads", flags.model.runtime.threads},
-          {"batch_size", flags.model.runtime.batch_size},
-          {"repeats", flags.repeats},
-          {"methods", std::move(reports)},
-          {"samples", std::move(raw)}};
+          {"model", model},
+          {"device", device},
+          {"dtype", dtype},
+          {"threads", flags.model.runtime.threads}};
 }
 
-std::string column(std::string text, std::size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
-void print_table(const std::vector<BenchReport>& reports, Terminal& terminal) {
-  terminal.result(
-      "method  tokens/s p50   p10   p90  ms/token p50   p10   p90  prefill ms  decode ms  image ms  "
-      "tokens/pass");
-  for (const BenchReport& r : reports) {
-    const Summary &rate = r.tokens_per_second, &token = r.token_ms;
-    terminal.result(
-        r.method + std::string(r.method.size() < 6 ? 6 - r.method.size() : 0, ' ') +
-        column(format_fixed(rate.p50, 0), 14) + column(format_fixed(rate.p10, 0), 6) +
-        column(format_fixed(rate.p90, 0), 6) + column(format_fixed(token.p50, 3), 14) +
-        column(format_fixed(token.p10, 3), 6) + column(format_fixed(token.p90, 3), 6) +
-        column(format_fixed(r.prefill_ms.p50, 1), 12) + column(format_fixed(r.decode_ms.p50, 1), 11) +
-        column(format_fixed(r.image_ms.p50, 1), 10) + column(format_fixed(r.tokens_per_pass, 2), 13));
+void write_results(const BenchFlags& flags, const std::vector<Table>& tables, const std::string& words,
+                   const Json& json, Terminal& terminal) {
+  if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
+  if (!flags.markdown.empty()) {
+    std::string text = words + "\n";
+    for (const Table& table : tables) text += "\n" + table.markdown();
+    write_file(flags.markdown, text);
+  }
+  if (flags.json) {
+    terminal.result(json.dump());
+    return;
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (i > 0) terminal.result("");
+    for (const std::string& line : tables[i].lines()) terminal.result(line);
   }
 }
 
-void bench(BenchFlags& flags) {
-  Terminal terminal(flags.talk);
-  const Manifest manifest = read_manifest(flags.model.folder());
-  if (flags.repeats < 1) {
-    throw Error(ExitCode::usage, "--repeats: got " + std::to_string(flags.repeats) + ", expected 1 or more");
-  }
+std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& manifest) {
+  check_drawable(manifest);
   Request defaults;
   if (manifest.prompt && manifest.prompt->kind == "class") {
     defaults.class_id = 0;
   } else {
     defaults.prompt = kPrompt;
   }
-  if (!flags.export_json.empty()) check_output(flags.export_json, true);
-  BenchOptions options;
-  options.methods = flags.methods;
-  options.repeats = flags.repeats;
+  std::vector<Request> requests;
   for (Job& job : make_jobs(flags.jobs, defaults, parse_seed(flags.jobs.seed))) {
     TextToImage::check(manifest, job.request);
-    options.requests.push_back(std::move(job.request));
+    requests.push_back(std::move(job.request));
   }
+  if (flags.count && *flags.count < requests.size()) requests.resize(*flags.count);
+  return requests;
+}
+
+void bench_bundle(const BenchFlags& flags, Terminal& terminal) {
+  const Manifest manifest = read_manifest(flags.model.folder());
+  BenchOptions options;
+  options.methods = bench_methods(flags.methods, flags.trees);
+  options.batch_size = static_cast<std::size_t>(flags.model.runtime.batch_size);
+  for (const BenchMethod& method : options.methods) resolve_method(method.options, manifest);
+  options.requests = read_requests(flags, manifest);
+  const std::size_t batches = (options.requests.size() + options.batch_size - 1) / options.batch_size;
+  options.repeats = flags.repeats.value_or(batches > 1 ? 1 : 5);
+
   TextToImage engine(manifest.directory, flags.model.options());
+  const std::string kind = engine.device().substr(0, engine.device().find(':'));
+  for (BenchMethod& method : options.methods) method.options = resolve_method(method.options, manifest, kind);
   const OrderlyStop orderly;
   const std::vector<BenchSample> samples = run_bench(
       engine, options,
       [&](const BenchSample& sample) {
-        terminal.detail(sample.method + " repeat " + std::to_string(sample.repeat) + ": decode " +
+        terminal.detail(sample.method + ", batch " + std::to_string(sample.batch) + ", repeat " +
+                        std::to_string(sample.repeat) + ": decode " +
                         format_fixed(sample.statistics.decode_ms, 1) + " ms");
         return stop_signal() == 0;
       },
       [](const Progress&) { return stop_signal() == 0; });
-  terminal.say("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() + ", " +
-               "pictures: " + std::to_string(options.requests.size()) +
-               ", measured rounds: " + std::to_string(flags.repeats) + " after one that is not counted");
-  const Json json = to_json(flags, engine, samples);
-  if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
-  if (flags.json) {
-    terminal.result(json.dump());
-  } else {
-    print_table(report(samples), terminal);
+  const std::vector<BenchReport> reports = report(samples);
+  std::string words = "bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
+                      ", pictures: " + std::to_string(options.requests.size()) +
+                      ", together: " + std::to_string(options.batch_size) +
+                      ", repeats: " + std::to_string(options.repeats);
+  const std::string about = about_interval(reports, batches);
+  if (!about.empty()) words += "; " + about;
+  terminal.say(words);
+  Json json = heading(flags, manifest.name, engine.device(), engine.dtype());
+  json["batch_size"] = options.batch_size;
+  json["repeats"] = options.repeats;
+  json["methods"] = json["samples"] = Json::array();
+  for (const BenchReport& one : reports) json["methods"].push_back(to_json(one));
+  for (const BenchSample& sample : samples) json["samples"].push_back(to_json(sample));
+  write_results(flags, tables(reports, options.methods), words, json, terminal);
+}
+
+// One number is a mean, several are counts of one cycle after the other.
+std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
+  std::vector<std::int64_t> counts;
+  for (const double value : values) {
+    const bool whole = value == static_cast<double>(static_cast<std::int64_t>(value));
+    if (!(value >= 0 && value < kMaxTreeNodes) || (values.size() > 1 && !whole)) {
+      throw Error(ExitCode::usage, "--accept: got " + std::to_string(value) +
+                                       ", expected a mean, or whole numbers, 0 or more");
+    }
+    counts.push_back(static_cast<std::int64_t>(value));
   }
+  return values.size() == 1 ? accepted_around(values.front()) : counts;
+}
+
+void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
+  const SyntheticShape shape = synthetic_shape(flags.synthetic);
+  CycleOptions options;
+  options.rounds = flags.repeats.value_or(12);
+  options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
+  const std::vector<std::string> trees =
+      flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
+  const Placement placement = resolve_placement(flags.model.runtime);
+  const OrderlyStop orderly;
+  const SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
+    terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
+    return stop_signal() == 0;
+  });
+  const std::string words =
+      "synthetic " + shape.name + ": random weights on " + placement.device.str() + " in " +
+      dtype_name(placement.dtype) + ", " + std::to_string(report.context) + " rows of context, " +
+      std::to_string(options.rounds) + " interleaved rounds of " + std::to_string(options.block) +
+      " cycles; times are real, acceptance is scripted" +
+      (report.streaming_rate > 0
+           ? "; one read of memory streams " + format_fixed(report.streaming_rate / 1e6, 1) + " GB/s here"
+           : "");
+  terminal.say(words);
+  Json json = heading(flags, "synthetic " + shape.name, placement.device.str(), dtype_name(placement.dtype));
+  json.update(to_json(report));
+  write_results(flags, tables(report), words, json, terminal);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure how fast pictures are drawn");
+  flags->model.runtime.batch_size = 1;
+  CLI::App* command = app.add_subcommand("bench", "Measure methods against plain autoregression");
   flags->model.add_model(*command, false);
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
-  command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together")
+  const auto list = [&](const char* name, auto& values, const char* words) {
+    return command->add_option(name, values, words)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("LIST");
+  };
+  command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together (default: 1)")
       ->type_name("N");
-  command->add_option("--methods", flags->methods, "Decoding methods, separated by commas: ar")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("LIST");
-  command->add_option("--repeats", flags->repeats, "Measured rounds over all pictures")->type_name("N");
+  command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
+  list("--methods", flags->methods,
+       "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them");
+  list("--tree", flags->trees, "Trees for the methods that name none; with --synthetic: the trees to run");
+  command
+      ->add_option("--repeats", flags->repeats,
+                   "Measured rounds over all pictures (default: 5 for one batch, else 1; synthetic: 12)")
+      ->type_name("N");
+  CLI::Option* synthetic = command
+                               ->add_option(
+                                   "--synthetic", flags->synthetic,
+                                   "Cost of cycles on random weights of this shape instead of a bundle: " +
+                                       [] {
+                                         std::string names;
+                                         for (const std::string& name : synthetic_names())
+                                           names += (names.empty() ? "" : ", ") + name;
+                                         return names;
+                                       }())
+                               ->type_name("NAME");
+  list("--accept", flags->accept,
+       "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
+      ->needs(synthetic);
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");
+  command->add_option("--markdown", flags->markdown, "Also write the tables to a file")->type_name("FILE");
   flags->talk.add(*command);
-  command->callback([flags] { bench(*flags); });
+  command->callback([flags] {
+    Terminal terminal(flags->talk);
+    check_flags(*flags);
+    flags->synthetic.empty() ? bench_bundle(*flags, terminal) : bench_synthetic(*flags, terminal);
+  });
 }
 
 }  // namespace lamplighter::cli

@@ -1,0 +1,150 @@
+#include "bench/cycles.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/stopwatch.h"
+#include "bench/bench.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+// A method that waits in the middle of its picture.
+struct Runner {
+  Models models;
+  const Method* method = nullptr;
+  DecodeState middle;
+  std::vector<Accepted> script;  // what the cycles of a block accept
+};
+
+// The path of `count` first children; the token is filled in from what was drawn.
+Accepted scripted(const Tree& tree, std::int64_t count, const c10::Device& device) {
+  std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 1, -1);
+  std::int64_t node = 0, accepted = 0;
+  path[0] = 0;
+  while (accepted < count && tree.child_count(node) > 0) {
+    node = tree.child_begin[static_cast<std::size_t>(node)];
+    path[static_cast<std::size_t>(++accepted)] = node;
+  }
+  Accepted result;
+  result.path = at::tensor(path, at::kLong).unsqueeze(0).to(device);
+  result.count = at::tensor(std::vector<std::int64_t>{accepted}, at::kLong).to(device);
+  return result;
+}
+
+// Draws the first token and goes on to token `steps` as if those between had been drawn.
+DecodeState go_to_middle(const Models& models, const Method& method, const Prompts& prompts,
+                         const DecodeRequest& request, const Grid& grid, std::int64_t steps) {
+  DecodeState state = make_state(models, method, prompts, {request}, grid);
+  state.cache.zero_();
+  if (state.draft_cache.defined()) state.draft_cache.zero_();
+  const Verified verified = prefill(models, method, prompts, state);
+  const Draft root = root_alone(state);
+  commit(state, root, verified, accept(models, method, state, root, verified));
+  const std::int64_t skipped = std::max<std::int64_t>(0, steps - 1);
+  state.steps = state.steps + skipped;
+  state.lengths = state.lengths + skipped;
+  state.position = state.position + skipped;
+  if (state.draft_lengths.defined()) state.draft_lengths = state.draft_lengths + skipped;
+  return state;
+}
+
+// One block from the middle on; milliseconds per cycle.
+StageTimes run_block(const Runner& runner) {
+  DecodeState state = runner.middle;  // tensors that a cycle changes are replaced, the caches are shared
+  StageTimes sum;
+  Stopwatch watch;
+  for (const Accepted& wanted : runner.script) {
+    watch.lap();
+    const Draft tree = draft(runner.models, *runner.method, state);
+    sum.draft += watch.lap();
+    const Verified verified = verify(runner.models, state, tree);
+    sum.verify += watch.lap();
+    Accepted accepted = accept(runner.models, *runner.method, state, tree, verified);
+    sum.accept += watch.lap();
+    accepted.path = wanted.path;
+    accepted.count = wanted.count;
+    watch.lap();
+    commit(state, tree, verified, accepted);
+    sum.commit += watch.lap();
+  }
+  const double cycles = static_cast<double>(runner.script.size());
+  return {sum.draft / cycles, sum.verify / cycles, sum.accept / cycles, sum.commit / cycles};
+}
+
+}  // namespace
+
+double total(const StageTimes& times) {
+  return times.draft + times.verify + times.accept + times.commit;
+}
+
+StageTimes median_stages(const CycleRounds& rounds) {
+  const auto median = [&](double StageTimes::*stage) {
+    std::vector<double> values;
+    for (const StageTimes& times : rounds) values.push_back(times.*stage);
+    return summarise(std::move(values)).p50;
+  };
+  return {median(&StageTimes::draft), median(&StageTimes::verify), median(&StageTimes::accept),
+          median(&StageTimes::commit)};
+}
+
+std::vector<std::int64_t> accepted_around(double mean) {
+  constexpr int kPeriod = 20;
+  std::vector<std::int64_t> counts;
+  for (int i = 0; i < kPeriod; ++i)
+    counts.push_back(static_cast<std::int64_t>(std::floor((i + 1) * mean) - std::floor(i * mean)));
+  return counts;
+}
+
+std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<Method>& methods,
+                                        const Prompts& prompts, const DecodeRequest& request,
+                                        const Grid& grid, const CycleOptions& options,
+                                        const std::function<bool(int round)>& on_round) {
+  const c10::InferenceMode inference;
+  std::vector<Runner> runners;
+  for (const Method& method : methods) {
+    if (method.is_dynamic())
+      throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
+    Runner runner;
+    runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
+    runner.method = &method;
+    runner.middle = go_to_middle(runner.models, method, prompts, request, grid, grid.tokens() / 2);
+    for (int cycle = 0; cycle < options.block; ++cycle) {
+      const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
+      runner.script.push_back(scripted(method.tree, count, models.target->placement().device));
+    }
+    runners.push_back(std::move(runner));
+  }
+  std::vector<CycleRounds> rounds(methods.size());
+  for (const Runner& runner : runners) run_block(runner);
+  for (int round = 0; round < options.rounds; ++round) {
+    for (std::size_t turn = 0; turn < runners.size(); ++turn) {
+      const std::size_t index = (static_cast<std::size_t>(round) + turn) % runners.size();
+      rounds[index].push_back(run_block(runners[index]));
+    }
+    if (on_round && !on_round(round)) throw Error(ExitCode::interrupted, "stopped");
+  }
+  return rounds;
+}
+
+double streaming_rate() {
+  constexpr std::int64_t kNumbers = 128 * 1024 * 1024;
+  const at::Tensor buffer = at::ones({kNumbers}, at::kFloat);
+  double best = 0;
+  for (int pass = 0; pass < 5; ++pass) {
+    Stopwatch watch;
+    const double sum = at::sum(buffer).item<double>();
+    const double ms = watch.lap();
+    if (sum > 0) best = std::max(best, static_cast<double>(kNumbers) * sizeof(float) / ms);
+  }
+  return best;
+}
+
+}  // namespace lamplighter

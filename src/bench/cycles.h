@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "decode/decode.h"
+
+namespace lamplighter {
+
+// How the cost of cycles is measured.
+struct CycleOptions {
+  int rounds = 12;  // each runs every method once
+  int block = 4;    // cycles of a method in a round
+  // Drafted tokens that are accepted, cycle by cycle and over again, along first children: how many a cycle
+  // accepts is scripted, never measured.
+  std::vector<std::int64_t> accepted{1};
+};
+
+// Numbers whose mean comes as close to `mean` as whole numbers can: 1.5 gives 1, 2, 1, 2, ...
+std::vector<std::int64_t> accepted_around(double mean);
+
+// Means over the cycles of one round.
+using CycleRounds = std::vector<StageTimes>;
+double total(const StageTimes& times);
+StageTimes median_stages(const CycleRounds& rounds);  // of every stage by itself
+
+// Runs the methods in turn in the middle of a picture, block by block, the order rotated, always from the
+// same place, and gives for each its rounds. The rows of the picture's first half are zeros: their content
+// costs nothing. Before the rounds every method runs one block that is not measured. `on_round` stops the run
+// by returning false (Error(ExitCode::interrupted)).
+std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<Method>& methods,
+                                        const Prompts& prompts, const DecodeRequest& request,
+                                        const Grid& grid, const CycleOptions& options,
+                                        const std::function<bool(int round)>& on_round = {});
+
+// Bytes per millisecond at which one pass over memory larger than any cache runs here, with the threads that
+// Torch has; the best of several. On the CPU.
+double streaming_rate();
+
+}  // namespace lamplighter

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/cycles.h"
+#include "lamplighter/pipeline.h"
+#include "tree/tune.h"
+
+namespace lamplighter {
+
+// What a tree is chosen from: how often which child is accepted, and what passes cost on this machine.
+
+// A tree that shows acceptance by depth and sibling rank within 63 nodes: wide near the root, and below the
+// first children eight deep. Whether a node has children, and how many, follows from its depth and rank.
+Tree survey_tree();
+
+// Acceptance from runs with `survey`: how often the child of each rank led on, given that its parent was
+// reached and has children. Depths that were seen in fewer than `least` cycles are left out.
+SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& pictures,
+                                      std::int64_t least = 50);
+
+// Costs in milliseconds from rounds of the trees chain-0, chain-1, ...: verification, acceptance and commit
+// by rows; a drafter level and the rest of drafting as slope and offset of its time over the depth. More rows
+// never cost less: what says so is noise.
+TreeCosts measured_costs(const std::vector<CycleRounds>& chains);
+
+}  // namespace lamplighter

@@ -1,0 +1,69 @@
+#include "bench/cycles.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/synthetic_bench.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+SyntheticShape toy() {
+  SyntheticShape shape;
+  shape.rows = shape.columns = 6;
+  shape.sampling.cfg_scale = 3;
+  return shape;
+}
+
+TEST(AcceptedAround, HasTheMeanThatWasAskedFor) {
+  for (const double mean : {0.0, 0.35, 1.5, 2.0, 2.95}) {
+    const std::vector<std::int64_t> counts = accepted_around(mean);
+    EXPECT_NEAR(std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size()), mean,
+                1e-9);
+    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    EXPECT_LE(*most - *least, 1);
+  }
+}
+
+TEST(SyntheticBench, MeasuresEveryTreeAgainstTheSameSteps) {
+  CycleOptions options;
+  options.rounds = 3;
+  options.block = 2;
+  options.accepted = {1, 2};
+  int rounds = 0;
+  const SyntheticReport report =
+      run_synthetic(toy(), {"chain-1", "chain-3"}, options, {}, [&](int) { return ++rounds > 0; });
+  EXPECT_EQ(rounds, 3);
+  ASSERT_EQ(report.rows.size(), 3U);
+  EXPECT_EQ(report.rows[0].name, "ar");
+  EXPECT_EQ(report.rows[0].rows, 2);
+  EXPECT_EQ(report.rows[2].rows, 8);
+  EXPECT_EQ(report.rows[2].drafter_passes, 3);
+  EXPECT_DOUBLE_EQ(report.rows[0].accepted, 0);
+  EXPECT_DOUBLE_EQ(report.rows[1].accepted, 1);  // its depth
+  EXPECT_DOUBLE_EQ(report.rows[2].accepted, 1.5);
+  EXPECT_DOUBLE_EQ(report.rows[0].ratio.mean, 1);
+  for (const SyntheticRow& row : report.rows) {
+    EXPECT_EQ(row.rounds.size(), 3U);
+    EXPECT_EQ(row.ratio.count, 3U);
+    EXPECT_GT(row.stages.verify, 0);
+    EXPECT_GT(row.cycle_ms, 0);
+  }
+  EXPECT_GT(report.rows[2].stages.draft, 0);
+  EXPECT_DOUBLE_EQ(report.rows[2].bytes, static_cast<double>(report.target_bytes + 3 * report.drafter_bytes));
+  EXPECT_EQ(report.context, 3 + 18 - 1);
+}
+
+TEST(SyntheticBench, StopsAndRefuses) {
+  CycleOptions options;
+  options.rounds = 2;
+  EXPECT_THROW(run_synthetic(toy(), {"chain-2"}, options, {}, [](int) { return false; }), Error);
+  EXPECT_THROW(run_synthetic(toy(), {"dynamic"}, options, {}), Error);
+  EXPECT_THROW(run_synthetic(toy(), {"chain-64"}, options, {}), Error);
+}
+
+}  // namespace
+}  // namespace lamplighter

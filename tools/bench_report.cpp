@@ -1,0 +1,200 @@
+#include "bench_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+std::string with_interval(const Interval& interval) {
+  if (interval.count == 0) return "-";
+  const std::string mean = format_fixed(interval.mean, 2);
+  if (interval.count == 1) return mean;
+  return mean + " [" + format_fixed(interval.low, 2) + ", " + format_fixed(interval.high, 2) + "]";
+}
+
+std::string stages(const StageTimes& times) {
+  std::string text;
+  for (const double ms : {times.draft, times.verify, times.accept, times.commit})
+    text += (text.empty() ? "" : " + ") + format_fixed(ms, 2);
+  return text;
+}
+
+// A file's name stands for it; the rest of the path tells nothing.
+std::string tree_of(const MethodOptions& options) {
+  return options.tree.empty() ? "-" : std::filesystem::path(options.tree).filename().string();
+}
+
+std::string shares(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : " ") + format_fixed(value, 2);
+  return text.empty() ? "-" : text;
+}
+
+Json to_json(const Summary& s) {
+  return {{"mean", s.mean}, {"min", s.min}, {"p10", s.p10}, {"p50", s.p50}, {"p90", s.p90}, {"max", s.max}};
+}
+
+Json to_json(const Interval& interval) {
+  const bool ends = interval.count > 1;
+  return {{"mean", interval.mean},
+          {"low", ends ? Json(interval.low) : Json()},
+          {"high", ends ? Json(interval.high) : Json()},
+          {"count", interval.count}};
+}
+
+Json to_json(const StageTimes& times) {
+  return {
+      {"draft", times.draft}, {"verify", times.verify}, {"accept", times.accept}, {"commit", times.commit}};
+}
+
+std::string padded(const std::string& text, std::size_t width, bool left) {
+  const std::string gap(width > text.size() ? width - text.size() : 0, ' ');
+  return left ? text + gap : gap + text;
+}
+
+std::string joined(const std::vector<std::string>& cells, const std::string& between) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) text += (i == 0 ? "" : between) + cells[i];
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> Table::lines() const {
+  std::vector<std::size_t> widths;
+  for (const std::string& name : head) widths.push_back(name.size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  const auto line = [&](const std::vector<std::string>& row) {
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < row.size(); ++i) cells.push_back(padded(row[i], widths[i], i == 0));
+    return joined(cells, "  ");
+  };
+  std::vector<std::string> all{line(head)};
+  for (const auto& row : rows) all.push_back(line(row));
+  return all;
+}
+
+std::string Table::markdown() const {
+  std::string text = "| " + joined(head, " | ") + " |\n|";
+  for (std::size_t i = 0; i < head.size(); ++i) text += "---|";
+  text += "\n";
+  for (const auto& row : rows) text += "| " + joined(row, " | ") + " |\n";
+  return text;
+}
+
+std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::vector<BenchMethod>& used) {
+  Table gains{{"method", "tree", "tokens/pass", "speed-up [95 %]", "ms/token", "tokens/s", "prefill ms",
+               "decode ms", "image ms"},
+              {}};
+  Table cycles{
+      {"method", "ms/cycle", "draft + verify + accept + commit", "tokens/cycle", "reached depth 1, 2, ..."},
+      {}};
+  for (const BenchReport& r : reports) {
+    const auto method =
+        std::find_if(used.begin(), used.end(), [&](const BenchMethod& one) { return one.name == r.method; });
+    gains.rows.push_back({r.method, method == used.end() ? "-" : tree_of(method->options),
+                          format_fixed(r.tokens_per_pass, 2), with_interval(r.speedup),
+                          format_fixed(r.token_ms.p50, 3), format_fixed(r.tokens_per_second.p50, 0),
+                          format_fixed(r.prefill_ms.p50, 1), format_fixed(r.decode_ms.p50, 1),
+                          format_fixed(r.image_ms.p50, 1)});
+    cycles.rows.push_back({r.method, format_fixed(r.cycle_ms(), 3),
+                           stages({r.draft_ms, r.verify_ms, r.accept_ms, r.commit_ms}),
+                           format_fixed(r.acceptance_length, 2), shares(r.reached)});
+  }
+  return {gains, cycles};
+}
+
+std::vector<Table> tables(const SyntheticReport& report) {
+  Table table{{"tree (synthetic)", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
+               "cycle / ar step [95 %]", "draft + verify + accept + commit", "weights MB", "GB/s"},
+              {}};
+  if (report.streaming_rate > 0) table.head.push_back("of streaming");
+  for (const SyntheticRow& row : report.rows) {
+    table.rows.push_back({row.name, std::to_string(row.rows), std::to_string(row.drafter_passes),
+                          format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2),
+                          with_interval(row.ratio), stages(row.stages), format_fixed(row.bytes / 1e6, 0),
+                          format_fixed(row.bytes_per_ms() / 1e6, 1)});
+    if (report.streaming_rate > 0) {
+      table.rows.back().push_back(format_fixed(100 * row.bytes_per_ms() / report.streaming_rate, 0) + " %");
+    }
+  }
+  return {table};
+}
+
+Json to_json(const BenchReport& r) {
+  return {{"method", r.method},
+          {"samples", r.samples},
+          {"tokens_per_second", to_json(r.tokens_per_second)},
+          {"token_ms", to_json(r.token_ms)},
+          {"text_ms", to_json(r.text_ms)},
+          {"prefill_ms", to_json(r.prefill_ms)},
+          {"decode_ms", to_json(r.decode_ms)},
+          {"image_ms", to_json(r.image_ms)},
+          {"tokens_per_pass", r.tokens_per_pass},
+          {"acceptance_length", r.acceptance_length},
+          {"reached_depth", r.reached},
+          {"cycle_ms", r.cycle_ms()},
+          {"stage_ms", to_json(StageTimes{r.draft_ms, r.verify_ms, r.accept_ms, r.commit_ms})},
+          {"speedup", to_json(r.speedup)}};
+}
+
+Json to_json(const BenchSample& s) {
+  const Statistics& t = s.statistics;
+  return {{"method", s.method},
+          {"repeat", s.repeat},
+          {"batch", s.batch},
+          {"seed", s.seed},
+          {"tokens", t.tokens},
+          {"pictures", t.batch},
+          {"target_passes", t.target_passes},
+          {"text_ms", t.text_ms},
+          {"prefill_ms", t.prefill_ms},
+          {"decode_ms", t.decode_ms},
+          {"image_ms", t.image_ms},
+          {"stage_ms", to_json(StageTimes{t.draft_ms, t.verify_ms, t.accept_ms, t.commit_ms})},
+          {"drafted", t.drafted},
+          {"accepted", t.accepted},
+          {"reached", t.reached}};
+}
+
+Json to_json(const SyntheticReport& report) {
+  Json rows = Json::array();
+  for (const SyntheticRow& row : report.rows) {
+    Json rounds = Json::array();
+    for (const StageTimes& times : row.rounds) rounds.push_back(to_json(times));
+    rows.push_back({{"method", row.name},
+                    {"rows", row.rows},
+                    {"drafter_passes", row.drafter_passes},
+                    {"accepted_scripted", row.accepted},
+                    {"cycle_ms", row.cycle_ms},
+                    {"ratio", to_json(row.ratio)},
+                    {"stage_ms", to_json(row.stages)},
+                    {"weight_bytes", row.bytes},
+                    {"bytes_per_second", 1000 * row.bytes_per_ms()},
+                    {"rounds", std::move(rounds)}});
+  }
+  return {{"synthetic", true},
+          {"acceptance", "scripted"},
+          {"target_bytes", report.target_bytes},
+          {"drafter_bytes", report.drafter_bytes},
+          {"context", report.context},
+          {"streaming_bytes_per_second", 1000 * report.streaming_rate},
+          {"methods", std::move(rows)}};
+}
+
+std::string about_interval(const std::vector<BenchReport>& reports, std::size_t batches) {
+  if (reports.size() < 2) return "";
+  const std::size_t count = reports.back().speedup.count;
+  if (count < 2) return "speed-ups over ar from one sample have no interval; give more pictures or --repeats";
+  return "speed-ups over ar: prefill and decode, paired, 95 % interval over " + std::to_string(count) +
+         (batches > 1 ? " batches of pictures"
+                      : " repeats of one batch: noise of the machine, not of pictures");
+}
+
+}  // namespace lamplighter::cli
