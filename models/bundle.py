@@ -127,10 +127,17 @@ def edited(bundle: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             for name, entry in manifest["files"].items()
             if (folder / name).is_file() and (folder / name).samefile(bundle / name)
         }
+        listed = set(manifest["files"])
         write_manifest(folder, manifest, kept)
+        for path in bundle.iterdir():  # what lies in the folder but is none of the bundle's
+            if path.name not in listed and not (folder / path.name).exists():
+                link_or_copy(path, folder / path.name)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target)
+        return
     try:
         os.link(source.resolve(), target)
     except OSError:  # not every file system has links
@@ -144,7 +151,8 @@ def replacing(out: Path) -> Iterator[Path]:
     try:
         yield folder
         for path in folder.iterdir():  # temporary files start out private
-            path.chmod(0o644)
+            if path.is_file():
+                path.chmod(0o644)
         folder.chmod(0o755)
         replace_folder(folder, out)
     finally:

@@ -147,6 +147,17 @@ def test_published_folder(files: Files, kind: str, binary: bool) -> None:
     assert_same(files.load(), drafter, files.head)
 
 
+def test_files_of_others_stay(files: Files) -> None:
+    (files.bundle / "notes.txt").write_text("mine")
+    (files.bundle / "pictures").mkdir()
+    (files.bundle / "pictures" / "a.png").write_bytes(b"png")
+    files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
+    assert files.attach() == 0
+    assert (files.bundle / "notes.txt").read_text() == "mine"
+    assert (files.bundle / "pictures" / "a.png").read_bytes() == b"png"
+    assert "notes.txt" not in files.manifest()["files"]
+
+
 def test_norms_shared_by_heads(files: Files) -> None:
     config = replace(CHAMELEON, kv_heads=4)
     state = random_drafter(config).state_dict()
