@@ -39,12 +39,12 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
         caption_dim=8,
     )
     state = GPT(config).state_dict()
-    (head,) = (file for file in case.weights() if file.name == "lm_head.safetensors")
+    head, weights = sorted(case.weights(), key=lambda file: file.name != "lm_head.safetensors")
     state["output.weight"] = load_file(head)["lm_head.weight"]
     torch.save({"model": state}, folder / "target.pt")
     blocks = {"gpt": {"n_head": config.n_head, "grid": config.grid}}
     out = engine.export(folder / "bundle", blocks, gpt=folder / "target.pt")
-    engine.attach_drafter(out, "lantern", case.folder / "drafter")
+    engine.attach_drafter(out, "lantern", weights.parent)
     return out
 
 
