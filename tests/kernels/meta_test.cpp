@@ -52,6 +52,28 @@ std::tuple<at::Tensor, at::Tensor> children_once(at::Device d) {
                             filled({2}, at::kLong, d, 2), filled({3}, at::kLong, d, 1), 4, true);
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(at::Device d) {
+  return ops::expand_dynamic(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d, -1), 4);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_once(at::Device d) {
+  return ops::rerank_dynamic(filled({2, 36}, at::kLong, d, 1), filled({2, 36}, at::kFloat, d, -1),
+                             filled({2, 2, 4}, at::kLong, d, 1), 9);
+}
+
+ops::VerifyResult verify_once(at::Device d) {
+  ops::DraftedTree tree;
+  tree.target = filled({2, 3, 4}, at::kFloat, d, 0.25);
+  tree.draft = filled({2, 1, 4}, at::kFloat, d, 0.25);
+  tree.tokens = filled({2, 3}, at::kLong, d, 1);
+  tree.parents = filled({1, 3}, at::kLong, d, 0);
+  tree.draft_rows = filled({1, 3}, at::kLong, d, 0);
+  tree.uniforms = filled({2, 3}, at::kFloat, d);
+  tree.temperature = filled({2}, at::kFloat, d, 1);
+  tree.depth = 1;
+  return ops::verify_tree(tree, {});
+}
+
 const std::map<std::string, std::vector<Variant>>& runs() {
   static const std::map<std::string, std::vector<Variant>> all = {
       {"rms_norm", {[](auto d, auto t) {
@@ -93,6 +115,20 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          return ops::draw(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d),
                           filled({2}, at::kFloat, d, 1));
        }}},
+      {"expand_dynamic",
+       {[](auto d, auto) { return std::get<0>(expand_once(d)); },
+        [](auto d, auto) { return std::get<1>(expand_once(d)); },
+        [](auto d, auto) { return std::get<2>(expand_once(d)); }}},
+      {"rerank_dynamic",
+       {[](auto d, auto) { return std::get<0>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<1>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<2>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<3>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<4>(rerank_once(d)); }}},
+      {"verify_tree",
+       {[](auto d, auto) { return verify_once(d).path; }, [](auto d, auto) { return verify_once(d).count; },
+        [](auto d, auto) { return verify_once(d).token; }, [](auto d, auto) { return verify_once(d).final; },
+        [](auto d, auto) { return verify_once(d).status; }}},
       {"draw_children",
        {[](auto d, auto) { return std::get<0>(children_once(d)); },
         [](auto d, auto) { return std::get<1>(children_once(d)); }}},
