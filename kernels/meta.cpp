@@ -148,6 +148,29 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
           like(target, {images, target.sym_size(2)}), like(tokens, {images})};
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
+                                                              const at::Tensor& scores, int64_t k) {
+  check_rank("expand_dynamic", "probabilities", probabilities, 3);
+  check_dtype("expand_dynamic", "probabilities", probabilities, at::kFloat);
+  check_dtype("expand_dynamic", "scores", scores, at::kFloat);
+  const c10::SymInt images = probabilities.sym_size(0), pool = probabilities.sym_size(1) * k;
+  const auto integers = scores.options().dtype(at::kLong);
+  return {at::empty_symint({images, pool}, integers), like(scores, {images, pool}),
+          at::empty_symint({images, k}, integers)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dynamic(
+    const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers, int64_t nodes) {
+  check_rank("rerank_dynamic", "tokens", tokens, 2);
+  check_dtype("rerank_dynamic", "tokens", tokens, at::kLong);
+  check_dtype("rerank_dynamic", "scores", scores, at::kFloat);
+  check_dtype("rerank_dynamic", "frontiers", frontiers, at::kLong);
+  const c10::SymInt images = tokens.sym_size(0);
+  const SymSizes tree = {images, nodes + 1};
+  return {like(tokens, tree), like(tokens, tree), like(tokens, tree), like(tokens, {images, nodes + 1, 1}),
+          like(tokens, {images, nodes})};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
@@ -162,6 +185,8 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("guide_and_filter", &guide_and_filter);
   m.impl("draw", &draw);
   m.impl("draw_children", &draw_children);
+  m.impl("expand_dynamic", &expand_dynamic);
+  m.impl("rerank_dynamic", &rerank_dynamic);
   m.impl("verify_tree", &verify_tree);
 }
 

@@ -72,12 +72,27 @@ __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTre
   return {path, count, token, final, status};
 }
 
+__attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(
+    const at::Tensor& probabilities, const at::Tensor& scores, std::int64_t k) {
+  static const auto op = handle<std::tuple<at::Tensor, at::Tensor, at::Tensor>(
+      const at::Tensor&, const at::Tensor&, std::int64_t)>("lamplighter::expand_dynamic");
+  return op.call(probabilities, scores, k);
+}
+
+__attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
+rerank_dynamic(const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers,
+               std::int64_t nodes) {
+  static const auto op = handle<std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>(
+      const at::Tensor&, const at::Tensor&, const at::Tensor&, std::int64_t)>("lamplighter::rerank_dynamic");
+  return op.call(tokens, scores, frontiers, nodes);
+}
+
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
-  for (const char* name :
-       {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend", "compact_cache",
-        "uniforms", "guide_and_filter", "draw", "draw_children", "verify_tree"}) {
+  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend",
+                           "compact_cache", "uniforms", "guide_and_filter", "draw", "draw_children",
+                           "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

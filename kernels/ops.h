@@ -17,8 +17,8 @@ enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
 // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
 
-// logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] -> probabilities
-// fp32 [I, R, V].
+// logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] ->
+// probabilities fp32 [I, R, V].
 at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
                             const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
                             const std::string& order);
@@ -31,6 +31,17 @@ at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, con
 std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities, const at::Tensor& seeds,
                                                  const at::Tensor& steps, const at::Tensor& nodes,
                                                  std::int64_t count, bool sampled);
+
+// probabilities fp32 [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
+// slot * k + rank [I, W * k], the k best candidates int64 [I, k].
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
+                                                              const at::Tensor& scores, std::int64_t k);
+
+// tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k ->
+// tokens, parents, depths int64 [I, nodes + 1], mask int64 [I, nodes + 1, 1] and pool indices int64
+// [I, nodes] of the tree.
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dynamic(
+    const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers, std::int64_t nodes);
 
 // cache [layers, 2, S, kv_heads, slots, head_dim], lengths int64 [S], path int64 [I, A], count int64 [I]:
 // moves cache rows lengths[s] + path[i][j] -> lengths[s] + j for j = 1..count[i], in place.

@@ -23,6 +23,12 @@ TORCH_LIBRARY(lamplighter, m) {
       "sampled) "
       "-> (Tensor tokens, Tensor conditional)");
   m.def(
+      "expand_dynamic(Tensor probabilities, Tensor scores, int k) -> (Tensor tokens, Tensor pool_scores, "
+      "Tensor frontier)");
+  m.def(
+      "rerank_dynamic(Tensor tokens, Tensor scores, Tensor frontiers, int nodes) -> (Tensor tree_tokens, "
+      "Tensor parents, Tensor depths, Tensor mask, Tensor pool_index)");
+  m.def(
       "verify_tree(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
       "Tensor uniforms, Tensor temperature, Tensor neighbours, str rule, str residual, bool sampled, int k, "
       "Tensor bounds, int first_image_id, int depth) "
