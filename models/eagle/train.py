@@ -64,7 +64,7 @@ class Options:
 
 PUBLISHED = Phase(1.0, 1, Weights(1.0, 0.1, guided=False), noise=1.0)
 GUIDED = replace(PUBLISHED, weights=Weights(1.0, 0.1))
-MULTI_STEP = Phase(0.5, 4, Weights(1.0, 1.0, 0.9))
+MULTI_STEP = Phase(0.5, 4, Weights(4.0, 1.0, 0.9))
 RECIPES: dict[str, Options] = {
     "published": Options((PUBLISHED,), train_embedding=False),
     "guided": Options((GUIDED,)),
