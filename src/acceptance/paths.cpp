@@ -145,39 +145,43 @@ void verify_block(const Walk& walk, Verdict& verdict) {
     if (children.size() > 1) throw Error(ExitCode::usage, "verify: block verification takes chains only");
   }
   const auto draft_of = [&](std::int64_t node) {
-    return walk.options.proposal == Proposal::deterministic ? indicator(walk.vocabulary, walk.token(node + 1))
-                                                            : walk.draft(node);
+    if (walk.options.proposal != Proposal::deterministic) return walk.draft(node);
+    return indicator(walk.vocabulary, walk.token(walk.children[at(node)].front()));
   };
-  // A chain's nodes are 0, 1, 2, ...; it ends where a row is bad or a token cannot have been drawn.
+  // The chain ends where a row is bad or a token cannot have been drawn.
+  std::vector<std::int64_t> chain{0};
   std::vector<double> weights{1};
   bool bad_draft = false;
-  std::int64_t last = 0;
-  while (is_judgeable(walk, last, bad_draft)) {
-    const std::int64_t token = walk.token(last + 1);
+  while (is_judgeable(walk, chain.back(), bad_draft)) {
+    const std::int64_t node = chain.back(), next = walk.children[at(node)].front();
+    const std::int64_t token = walk.token(next);
     if (walk.is_padding(token)) break;
-    const double drawn = draft_of(last)[at(token)];
+    const double drawn = draft_of(node)[at(token)];
     if (!(drawn > 0)) break;
-    weights.push_back(std::min(1.0, weights.back() * walk.target(last)[at(token)] / drawn));
-    ++last;
+    weights.push_back(std::min(1.0, weights.back() * walk.target(node)[at(token)] / drawn));
+    chain.push_back(next);
   }
-  std::int64_t node = last;
-  Distribution rest;
-  for (; node > 0; --node) {
-    double chance = weights[at(node)];
-    if (node < last) {
-      rest = scaled_excess(weights[at(node)], walk.target(node), draft_of(node));
-      const double sum = mass(rest);
-      chance = sum > 0 ? sum / (sum + 1 - weights[at(node)]) : 0;
+  const auto rest_at = [&](std::size_t place) {
+    return scaled_excess(weights[place], walk.target(chain[place]), draft_of(chain[place]));
+  };
+  const std::size_t last = chain.size() - 1;
+  std::size_t place = last;
+  for (; place > 0; --place) {
+    double chance = weights[place];
+    if (place < last) {
+      const double left = mass(rest_at(place));
+      chance = left > 0 ? left / (left + 1 - weights[place]) : 0;
     }
-    Test test{node, walk.uniform(node), chance, 1};
+    Test test{chain[place], walk.uniform(chain[place]), chance, 1};
     test.accepted = test.uniform < test.numerator;
     verdict.tests.push_back(test);
     if (test.accepted) break;
   }
-  for (std::int64_t step = 1; step <= node; ++step) verdict.path.push_back(step);
-  if (node == last) return finish_at(walk, verdict, walk.target(node), bad_draft, false);
-  rest = scaled_excess(weights[at(node)], walk.target(node), draft_of(node));
-  if (!normalise(rest, 0)) rest = walk.target(node);
+  verdict.path.assign(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+  const Distribution& target = walk.target(chain[place]);
+  if (place == last) return finish_at(walk, verdict, target, bad_draft, false);
+  Distribution rest = rest_at(place);
+  if (!normalise(rest, 0)) rest = target;
   finish_at(walk, verdict, std::move(rest), false, true);
 }
 

@@ -34,7 +34,7 @@ void check_shapes(const DraftedTree& tree) {
   }
   for (std::size_t node = 0; node < nodes; ++node) {
     const std::int64_t parent = tree.parents[node];
-    if (node == 0 ? parent != -1 : parent < 0 || parent >= static_cast<std::int64_t>(node)) {
+    if (parent < -1 || parent >= static_cast<std::int64_t>(node)) {
       reject("parents[" + std::to_string(node) + "] is " + std::to_string(parent));
     }
     if (tree.draft_rows[node] < -1 || tree.draft_rows[node] >= static_cast<std::int64_t>(tree.draft.size())) {
@@ -56,6 +56,7 @@ Walk make_walk(const DraftedTree& tree, const AcceptanceOptions& options, const 
   walk.children.resize(tree.parents.size());
   walk.depth.resize(tree.parents.size());
   for (std::size_t node = 1; node < tree.parents.size(); ++node) {
+    if (tree.parents[node] < 0) continue;
     const std::size_t parent = at(tree.parents[node]);
     walk.children[parent].push_back(static_cast<std::int64_t>(node));
     walk.depth[node] = walk.depth[parent] + 1;

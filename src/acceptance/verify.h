@@ -15,7 +15,7 @@ using Distribution = std::vector<double>;
 
 struct DraftedTree {
   std::vector<std::int64_t> tokens;      // [N]; < 0 or >= V: padding, never accepted; the root's is not read
-  std::vector<std::int64_t> parents;     // [N]; root -1, others smaller than their own index
+  std::vector<std::int64_t> parents;     // [N] smaller than their own index; -1: the root, and nodes left out
   std::vector<std::int64_t> draft_rows;  // [N] row of `draft` the children of n were drawn from; -1 none
   std::vector<Distribution> target;      // [N] rows of V: what follows node n
   std::vector<Distribution> draft;       // rows of V; unused by deterministic children

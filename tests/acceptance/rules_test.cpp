@@ -141,6 +141,15 @@ TEST(VerifyTest, PaddingIsNeverAccepted) {
   EXPECT_THAT(verify(chain, options_of(Rule::block, 0, {})).path, ElementsAre(0, 1));
 }
 
+TEST(VerifyTest, NodesWithoutAParentAreLeftOut) {
+  const DraftedTree tree = make_cycle({0, -1}, {2, 2}, {kFlat, kFlat, kFlat}, {kFlat}, {0, 0.9, 0});
+  for (const Rule rule : {Rule::exact, Rule::traversal, Rule::block}) {
+    const Verdict verdict = verify(tree, options_of(rule, 0, {}));
+    EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+    EXPECT_EQ(verdict.tests.size(), 1U);
+  }
+}
+
 TEST(VerifyTest, GreedyTakesTheLongestChain) {
   const Distribution peak{0.4, 0.3, 0.2, 0.1};
   // 0: right, then wrong; 1: right only with its neighbours' help, then right.

@@ -114,8 +114,8 @@ inline DynamicTree rerank_by_operator(const std::vector<std::int64_t>& tokens,
     tree.ancestors.push_back(static_cast<std::uint64_t>(bits));
   }
   tree.pool_index = to_vector<std::int64_t, std::int64_t>(pool_index);
-  // Places without a node: their tokens are padding.
-  while (tree.tokens.size() > 1 && tree.tokens.back() < 0) {
+  // Places left over have no node.
+  while (!tree.pool_index.empty() && tree.pool_index.back() < 0) {
     tree.tokens.pop_back();
     tree.parents.pop_back();
     tree.depths.pop_back();
