@@ -68,7 +68,7 @@ struct Manifest {
   std::string name, family, licence, source;
   std::string exporter_version, exporter_torch;
   std::map<std::string, FileEntry> files;
-  std::map<std::string, ModuleEntry> modules;   // target, text_encoder, image_decoder
+  std::map<std::string, ModuleEntry> modules;    // target, text_encoder, image_decoder
   std::map<std::string, DrafterEntry> drafters;  // by name
   std::map<std::string, std::string> trees;      // tree files by kind of device: cpu, cuda
   std::optional<TokenizerEntry> tokenizer;

@@ -31,7 +31,8 @@ struct Statistics {
   std::vector<Cycle> cycles;  // without the prefill, which commits the first token
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;
-  // Which children led on: reached[d][r] counts the cycles whose path took the child of rank r at depth d + 1.
+  // Which children led on: reached[d][r] counts the cycles whose path took the child of rank r at depth d
+  // + 1.
   std::vector<std::vector<std::int64_t>> reached;
 
   // Autoregressive target passes per target pass made: tokens over passes, prefill included.

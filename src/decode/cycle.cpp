@@ -55,8 +55,8 @@ Verified verify(const Models& models, DecodeState& state, const Draft& tree) {
 Accepted accept(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
                 const Verified& verified) {
   ops::DraftedTree drafted;
-  drafted.target = distributions(models, state, state.target_filter, models.target->logits(verified.hidden),
-                                 tree.depths);
+  drafted.target =
+      distributions(models, state, state.target_filter, models.target->logits(verified.hidden), tree.depths);
   drafted.draft = tree.probabilities.defined()
                       ? tree.probabilities
                       : at::empty({state.images(), 0, drafted.target.size(2)}, drafted.target.options());
@@ -90,8 +90,9 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
     state.fresh = advance;
     state.fresh_tokens = tokens;
     at::Tensor rows = per_sequence(accepted.path.clamp_min(0), state.guided).unsqueeze(2);
-    state.fresh_features = depth > 0 ? verified.features.gather(1, rows.expand({-1, -1, verified.features.size(2)}))
-                                     : verified.features;
+    state.fresh_features = depth > 0
+                               ? verified.features.gather(1, rows.expand({-1, -1, verified.features.size(2)}))
+                               : verified.features;
   }
   state.steps = state.steps + advance;
   state.root = state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0);

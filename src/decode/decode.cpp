@@ -10,9 +10,10 @@ namespace {
 
 at::Tensor finished_codes(const DecodeState& state) {
   if (state.bad.any().item<bool>()) {
-    throw Error(ExitCode::bundle,
-                "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
-                "or --dtype is too narrow for them");
+    throw Error(
+        ExitCode::bundle,
+        "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
+        "or --dtype is too narrow for them");
   }
   return state.codes.narrow(1, 0, state.total).cpu();
 }

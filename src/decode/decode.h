@@ -50,32 +50,32 @@ struct Filter {
 // Everything a cycle reads and writes; tensors live on the target's device.
 struct DecodeState {
   // fixed for the run
-  at::Tensor seeds;            // int64 [I]
-  at::Tensor guidance;         // fp32 [I]
-  at::Tensor interval;         // int64 [I], number of guided tokens, or the image's token count
-  at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
-  Filter target_filter;        // of rows that are judged
-  Filter draft_filter;         // of rows that children are drawn from
-  TreePlan plan;               // static trees
-  bool guided = false;         // sequences are pairs
-  bool partly_guided = false;  // guidance ends before the last token for some image
-  std::int64_t total = 0;      // tokens per image
+  at::Tensor seeds;                // int64 [I]
+  at::Tensor guidance;             // fp32 [I]
+  at::Tensor interval;             // int64 [I], number of guided tokens, or the image's token count
+  at::Tensor temperature;          // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;            // of rows that are judged
+  Filter draft_filter;             // of rows that children are drawn from
+  TreePlan plan;                   // static trees
+  bool guided = false;             // sequences are pairs
+  bool partly_guided = false;      // guidance ends before the last token for some image
+  std::int64_t total = 0;          // tokens per image
   std::int64_t last_position = 0;  // of the last token of an image
   // advanced by commit
-  at::Tensor steps;          // int64 [I], tokens committed: the counter of the next draws
-  at::Tensor codes;          // int64 [I, total + D + 1], codebook indices; valid up to steps
-  at::Tensor root;           // int64 [I], the last of them
-  at::Tensor cache;          // [layers, 2, S, kv_heads, slots, head_dim]
-  at::Tensor lengths;        // int64 [S], committed rows of the cache
-  at::Tensor position;       // int64 [S], of the root
-  at::Tensor bad;            // int64 [I], not 0 once a row of logits was no distribution
-  std::int64_t cycles = 0;   // target passes, prefill included
+  at::Tensor steps;         // int64 [I], tokens committed: the counter of the next draws
+  at::Tensor codes;         // int64 [I, total + D + 1], codebook indices; valid up to steps
+  at::Tensor root;          // int64 [I], the last of them
+  at::Tensor cache;         // [layers, 2, S, kv_heads, slots, head_dim]
+  at::Tensor lengths;       // int64 [S], committed rows of the cache
+  at::Tensor position;      // int64 [S], of the root
+  at::Tensor bad;           // int64 [I], not 0 once a row of logits was no distribution
+  std::int64_t cycles = 0;  // target passes, prefill included
   // what the drafter has not seen yet, A = 1 or D + 1 rows, `fresh` of them valid
-  at::Tensor fresh;          // int64 [I]
-  at::Tensor fresh_tokens;   // int64 [I, A], codes: the token after each row
-  at::Tensor fresh_features; // [S, A, F]
-  at::Tensor draft_cache;    // of the drafter; its sequences are I with conditional drafting
-  at::Tensor draft_lengths;  // int64, committed rows of it
+  at::Tensor fresh;           // int64 [I]
+  at::Tensor fresh_tokens;    // int64 [I, A], codes: the token after each row
+  at::Tensor fresh_features;  // [S, A, F]
+  at::Tensor draft_cache;     // of the drafter; its sequences are I with conditional drafting
+  at::Tensor draft_lengths;   // int64, committed rows of it
 
   std::int64_t images() const { return seeds.size(0); }
   bool finished() const;

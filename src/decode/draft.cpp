@@ -54,8 +54,8 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
     const TreePlan::Level& level = plan.levels[depth];
     const at::Tensor depths = plan.depths.index_select(1, level.nodes);
     rows.push_back(draft_distributions(models, method, state, hidden, depths));
-    const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps, level.nodes,
-                                                            level.draws, method.judge.sampled));
+    const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps,
+                                                            level.nodes, level.draws, method.judge.sampled));
     tokens.push_back(drawn.flatten(1).index_select(1, level.picks));
     if (level.next.size(0) == 0) break;
     const at::Tensor codes = tokens.back().index_select(1, level.next - level.begin);
@@ -115,8 +115,8 @@ void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts
   }
   rows = drafted_half(rows, method, state);
   const at::Tensor ids = at::full({rows.size(0), rows.size(1)}, drafter.entry().prompt_id, valid.options());
-  drafter.forward(drafter.embed(ids), rows, drafted_half(places, method, state), at::empty({0}, ids.options()),
-                  state.draft_lengths, state.draft_cache);
+  drafter.forward(drafter.embed(ids), rows, drafted_half(places, method, state),
+                  at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
   state.draft_lengths = drafted_half(valid, method, state) - 1;
 }
 

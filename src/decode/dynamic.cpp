@@ -7,6 +7,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
+#include <tuple>
+
 #include "decode/draft.h"
 
 namespace lamplighter {
@@ -46,15 +48,11 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
     depths = depths + 1;
   }
 
-  const ops::DynamicTree grown = ops::rerank_dynamic(at::cat(pool_tokens, 1), at::cat(pool_scores, 1),
-                                                     at::stack(frontiers, 1), method.dynamic.nodes);
   Draft tree;
-  tree.tokens = grown.tokens;
+  std::tie(tree.tokens, tree.parents, tree.depths, tree.mask, std::ignore) = ops::rerank_dynamic(
+      at::cat(pool_tokens, 1), at::cat(pool_scores, 1), at::stack(frontiers, 1), method.dynamic.nodes);
   tree.tokens.select(1, 0).copy_(state.root);
-  tree.parents = grown.parents;
-  tree.depths = grown.depths;
-  tree.mask = grown.mask;
-  tree.draft_rows = at::full_like(grown.parents, -1);
+  tree.draft_rows = at::full_like(tree.parents, -1);
   return tree;
 }
 

@@ -18,7 +18,7 @@ struct Method {
     std::int64_t width = 0;   // nodes expanded per level
     std::int64_t nodes = 0;   // drafted nodes kept
   } dynamic;
-  bool conditional = false; // guided pairs draft from their conditional half alone
+  bool conditional = false;  // guided pairs draft from their conditional half alone
   ops::VerifyOptions judge;  // the acceptance rule; tensors on the device of the run
 
   bool is_dynamic() const { return dynamic.passes > 0; }
@@ -32,14 +32,14 @@ struct TreePlan {
   at::Tensor parents, draft_rows, depths;  // int64 [1, N]
   at::Tensor mask;                         // int64 [1, N, 1], empty for the root alone
   struct Level {
-    at::Tensor nodes;             // int64 [W], the nodes of a depth that have children
-    std::int64_t draws = 0;       // most children of one of them
+    at::Tensor nodes;                 // int64 [W], the nodes of a depth that have children
+    std::int64_t draws = 0;           // most children of one of them
     std::int64_t begin = 0, end = 0;  // their children: nodes begin .. end - 1
-    at::Tensor picks;             // int64 [end - begin], of W * draws
+    at::Tensor picks;                 // int64 [end - begin], of W * draws
     // Those of the children that have children themselves; empty at the last level.
-    at::Tensor next;              // int64 [W']
-    at::Tensor parent_rows;       // int64 [W'], of this level's W rows
-    at::Tensor next_mask;         // int64 [1, W', 1], ancestors among the rows the drafter has run
+    at::Tensor next;                // int64 [W']
+    at::Tensor parent_rows;         // int64 [W'], of this level's W rows
+    at::Tensor next_mask;           // int64 [1, W', 1], ancestors among the rows the drafter has run
     std::int64_t first_column = 0;  // rows the drafter has run before them
   };
   std::vector<Level> levels;

@@ -27,7 +27,8 @@ TreePlan::Level make_level(const Tree& tree, std::int64_t depth, const c10::Devi
       // Column j is the (j + 1)-th expanded node: the root's row is in the committed prefix.
       std::uint64_t bits = 0;
       for (const std::int64_t ancestor : tree.nodes_to(child)) {
-        if (ancestor != 0) bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(ancestor)] - 1);
+        if (ancestor != 0)
+          bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(ancestor)] - 1);
       }
       masks.push_back(static_cast<std::int64_t>(bits));
     }

@@ -28,7 +28,9 @@ std::vector<std::int64_t> nodes_by_depth(const at::Tensor& depths, std::size_t i
   std::vector<std::int64_t> nodes(count);
   const std::int64_t row = depths.size(0) > 1 ? static_cast<std::int64_t>(image) : 0;
   const std::int64_t* depth = depths.const_data_ptr<std::int64_t>() + row * depths.size(1);
-  for (std::int64_t node = 1; node < depths.size(1); ++node) ++nodes[static_cast<std::size_t>(depth[node] - 1)];
+  for (std::int64_t node = 1; node < depths.size(1); ++node) {
+    if (depth[node] > 0) ++nodes[static_cast<std::size_t>(depth[node] - 1)];  // 0: no candidate was left
+  }
   return nodes;
 }
 
@@ -55,7 +57,8 @@ void Recorder::add(const DecodeState& state, const Draft& tree, const Accepted& 
     statistics.cycles.push_back(
         {first, committed, count, times.draft, times.verify, times.accept, times.commit});
     const std::vector<std::int64_t> drafted = nodes_by_depth(depths, image, statistics.drafted.size());
-    const std::int64_t* path = paths.const_data_ptr<std::int64_t>() + static_cast<std::int64_t>(image) * width;
+    const std::int64_t* path =
+        paths.const_data_ptr<std::int64_t>() + static_cast<std::int64_t>(image) * width;
     for (std::size_t d = 0; d < statistics.drafted.size(); ++d) {
       const bool reached = static_cast<std::int64_t>(d) < count;
       statistics.accepted[d] += reached ? 1 : 0;

@@ -81,7 +81,8 @@ void resolve_bounds(MethodOptions& method, const Manifest& manifest) {
     refuse("--delta and --lambda exclude each other: delta belongs to lantern, lambda to lantern++");
   const bool delta = method.rule == "lantern", lambda = method.rule == "lantern++";
   if (method.delta && !delta) refuse("--delta needs the rule lantern, this run has " + method.rule);
-  if (!method.lambda.empty() && !lambda) refuse("--lambda needs the rule lantern++, this run has " + method.rule);
+  if (!method.lambda.empty() && !lambda)
+    refuse("--lambda needs the rule lantern++, this run has " + method.rule);
   if (!delta && !lambda) {
     if (method.k) refuse("-k needs the rule lantern or lantern++, this run has " + method.rule);
     if (!method.residual.empty() && method.residual != "paper")
@@ -143,7 +144,8 @@ void check_children(const MethodOptions& method) {
   if (dynamic && !top) refuse("--tree dynamic expands the most probable children; use --children top");
   if (top && (method.rule == "traversal" || method.rule == "block"))
     refuse("--rule " + method.rule + " needs --children sampled");
-  const bool official_top = method.residual == "official-dynamic" || method.residual == "official-lumina-dynamic";
+  const bool official_top =
+      method.residual == "official-dynamic" || method.residual == "official-lumina-dynamic";
   if (is_official(residual_from(method.residual)) && official_top != top)
     refuse("--residual " + method.residual + " needs --children " + (official_top ? "top" : "sampled"));
 }
@@ -206,6 +208,11 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   judge.rule = resolved.rule;
   judge.residual = resolved.residual;
   judge.sampled = resolved.children == "sampled" && !greedy;
+  if (greedy) {
+    // Most probable tokens: all exact rules are one, and nothing is left of a target to draw from.
+    if (judge.rule == "traversal" || judge.rule == "block") judge.rule = "exact";
+    judge.residual = "paper";
+  }
   const std::vector<float> bounds = resolved.delta ? std::vector<float>{*resolved.delta} : resolved.lambda;
   if (bounds.empty()) return method;
   judge.bounds = at::tensor(bounds).to(device);

@@ -61,7 +61,8 @@ std::size_t batch_end(const Manifest& manifest, const std::vector<Request>& requ
 
 std::vector<std::int32_t> codes_so_far(const DecodeState& state, std::size_t image) {
   const std::int64_t i = static_cast<std::int64_t>(image);
-  const at::Tensor codes = state.codes[i].narrow(0, 0, state.steps[i].item<std::int64_t>()).to(at::kInt).cpu();
+  const at::Tensor codes =
+      state.codes[i].narrow(0, 0, state.steps[i].item<std::int64_t>()).to(at::kInt).cpu();
   const std::int32_t* ids = codes.const_data_ptr<std::int32_t>();
   return {ids, ids + codes.numel()};
 }
@@ -195,7 +196,8 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
 
 Result TextToImage::generate(const Request& request, const MethodOptions& method) {
   Result result;
-  generate({request}, [&](std::size_t, Result&& done) { result = std::move(done); }, {}, method);
+  generate(
+      {request}, [&](std::size_t, Result&& done) { result = std::move(done); }, {}, method);
   return result;
 }
 
@@ -207,8 +209,8 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
   const std::size_t batch = end - begin;
   const std::int64_t images = static_cast<std::int64_t>(batch);
   const Models models = models_of(options_of_method);
-  const Method method = make_method(options_of_method, manifest, placement.device,
-                                    is_greedy(manifest, requests[begin]));
+  const Method method =
+      make_method(options_of_method, manifest, placement.device, is_greedy(manifest, requests[begin]));
   Stopwatch watch;
   std::vector<Condition> conditions;
   std::vector<DecodeRequest> draws;

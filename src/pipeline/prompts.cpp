@@ -46,7 +46,7 @@ Prompts embed_prompts(const Target& target, const std::vector<Condition>& condit
     rows.push_back(target.embed_unconditional(condition.mask));
     valid.push_back(valid.back());
   }
-  return {at::cat(rows), at::cat(valid).cpu()};
+  return {at::cat(rows), at::cat(valid).cpu(), {}};
 }
 
 }  // namespace lamplighter
