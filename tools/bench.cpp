@@ -26,7 +26,7 @@ struct BenchFlags {
   std::vector<std::string> methods{"ar"}, trees;
   std::optional<int> repeats;
   std::optional<std::size_t> count;
-  std::string synthetic;
+  std::string synthetic, clock = "wall";
   std::vector<double> accept;
   bool json = false;
   std::string export_json, markdown;
@@ -149,6 +149,7 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const SyntheticShape shape = synthetic_shape(flags.synthetic);
   CycleOptions options;
   options.rounds = flags.repeats.value_or(12);
+  options.clock = clock_from(flags.clock);
   options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
   const std::vector<std::string> trees =
       flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
@@ -162,12 +163,14 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
       "synthetic " + shape.name + ": random weights on " + placement.device.str() + " in " +
       dtype_name(placement.dtype) + ", " + std::to_string(report.context) + " rows of context, " +
       std::to_string(options.rounds) + " interleaved rounds of " + std::to_string(options.block) +
-      " cycles; times are real, acceptance is scripted" +
+      " cycles; " + (options.clock == Clock::wall ? "wall-clock" : "processor") +
+      " times are real, acceptance is scripted" +
       (report.streaming_rate > 0
            ? "; one read of memory streams " + format_fixed(report.streaming_rate / 1e6, 1) + " GB/s here"
            : "");
   terminal.say(words);
   Json json = heading(flags, "synthetic " + shape.name, placement.device.str(), dtype_name(placement.dtype));
+  json["clock"] = flags.clock;
   json.update(to_json(report));
   write_results(flags, tables(report), words, json, terminal);
 }
@@ -212,6 +215,11 @@ void add_bench(CLI::App& app) {
   list("--accept", flags->accept,
        "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
       ->needs(synthetic);
+  command
+      ->add_option("--clock", flags->clock,
+                   "Synthetic: wall, or processor to leave out what other programs took (default: wall)")
+      ->needs(synthetic)
+      ->type_name("NAME");
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");

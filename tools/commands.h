@@ -12,5 +12,6 @@ void add_check(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_neighbours(CLI::App& app);
+void add_tune_tree(CLI::App& app);
 
 }  // namespace lamplighter::cli

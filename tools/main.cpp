@@ -111,6 +111,7 @@ int run(int count, char** arguments) {
   add_inspect(app);
   add_check(app);
   add_neighbours(app);
+  add_tune_tree(app);
   add_bench(app);
   add_devices(app);
   try {

@@ -7,14 +7,36 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <ctime>
+#include <utility>
 
-#include "base/stopwatch.h"
 #include "bench/bench.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
+
+// Milliseconds between laps.
+class Timer {
+ public:
+  explicit Timer(Clock clock) : clock_(clock), last_(now()) {}
+  double lap() {
+    const double before = std::exchange(last_, now());
+    return last_ - before;
+  }
+
+ private:
+  double now() const {
+    if (clock_ == Clock::processor) return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::milli>(time).count();
+  }
+
+  Clock clock_;
+  double last_;
+};
 
 // A method that waits in the middle of its picture.
 struct Runner {
@@ -57,10 +79,10 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
 }
 
 // One block from the middle on; milliseconds per cycle.
-StageTimes run_block(const Runner& runner) {
+StageTimes run_block(const Runner& runner, Clock clock) {
   DecodeState state = runner.middle;  // tensors that a cycle changes are replaced, the caches are shared
   StageTimes sum;
-  Stopwatch watch;
+  Timer watch(clock);
   for (const Accepted& wanted : runner.script) {
     watch.lap();
     const Draft tree = draft(runner.models, *runner.method, state);
@@ -80,6 +102,12 @@ StageTimes run_block(const Runner& runner) {
 }
 
 }  // namespace
+
+Clock clock_from(const std::string& name) {
+  if (name == "wall") return Clock::wall;
+  if (name == "processor") return Clock::processor;
+  throw Error(ExitCode::usage, "--clock: got '" + name + "', expected wall or processor");
+}
 
 double total(const StageTimes& times) {
   return times.draft + times.verify + times.accept + times.commit;
@@ -123,23 +151,23 @@ std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<
     runners.push_back(std::move(runner));
   }
   std::vector<CycleRounds> rounds(methods.size());
-  for (const Runner& runner : runners) run_block(runner);
+  for (const Runner& runner : runners) run_block(runner, options.clock);
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t turn = 0; turn < runners.size(); ++turn) {
       const std::size_t index = (static_cast<std::size_t>(round) + turn) % runners.size();
-      rounds[index].push_back(run_block(runners[index]));
+      rounds[index].push_back(run_block(runners[index], options.clock));
     }
     if (on_round && !on_round(round)) throw Error(ExitCode::interrupted, "stopped");
   }
   return rounds;
 }
 
-double streaming_rate() {
+double streaming_rate(Clock clock) {
   constexpr std::int64_t kNumbers = 128 * 1024 * 1024;
   const at::Tensor buffer = at::ones({kNumbers}, at::kFloat);
   double best = 0;
   for (int pass = 0; pass < 5; ++pass) {
-    Stopwatch watch;
+    Timer watch(clock);
     const double sum = at::sum(buffer).item<double>();
     const double ms = watch.lap();
     if (sum > 0) best = std::max(best, static_cast<double>(kNumbers) * sizeof(float) / ms);

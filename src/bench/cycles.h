@@ -2,14 +2,22 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "decode/decode.h"
 
 namespace lamplighter {
 
+// Wall-clock time is what a user waits for. Processor time (of all threads) leaves out what other programs
+// took, on a machine that is not idle; it means nothing for work on a GPU.
+enum class Clock { wall, processor };
+// From "wall" or "processor". Throws Error(ExitCode::usage) naming --clock.
+Clock clock_from(const std::string& name);
+
 // How the cost of cycles is measured.
 struct CycleOptions {
+  Clock clock = Clock::wall;
   int rounds = 12;  // each runs every method once
   int block = 4;    // cycles of a method in a round
   // Drafted tokens that are accepted, cycle by cycle and over again, along first children: how many a cycle
@@ -36,6 +44,6 @@ std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<
 
 // Bytes per millisecond at which one pass over memory larger than any cache runs here, with the threads that
 // Torch has; the best of several. On the CPU.
-double streaming_rate();
+double streaming_rate(Clock clock);
 
 }  // namespace lamplighter

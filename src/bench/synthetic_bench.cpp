@@ -66,7 +66,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
   report.target_bytes = bundle.target_bytes;
   report.drafter_bytes = bundle.drafter_bytes;
   report.context = manifest.prompt->length + manifest.grids.front().tokens() / 2 - 1;
-  if (placement.device.is_cpu()) report.streaming_rate = streaming_rate();
+  if (placement.device.is_cpu()) report.streaming_rate = streaming_rate(options.clock);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const Tree& tree = methods[i].tree;
     SyntheticRow row;

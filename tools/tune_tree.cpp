@@ -1,0 +1,258 @@
+#include <memory>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "bench/methods.h"
+#include "bench/tune.h"
+#include "bundle/attach.h"
+#include "bundle/drafter.h"
+#include "bundle/target.h"
+#include "commands.h"
+#include "decode/recorder.h"
+#include "lamplighter/error.h"
+#include "lamplighter/version.h"
+#include "pipeline/method.h"
+#include "pipeline/prompts.h"
+#include "requests.h"
+#include "signals.h"
+#include "terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+struct TuneFlags {
+  ModelFlags model;
+  JobFlags jobs;
+  TalkFlags talk;
+  std::string method = "eagle", bundle, output, clock = "wall";
+  std::size_t count = 0;
+  int max_nodes = 8, max_depth = 8, rounds = 12;
+  bool json = false;
+};
+
+// What is measured, and what follows from it.
+struct Tuning {
+  SiblingAcceptance acceptance;
+  TreeCosts costs;
+  TunedTree best;
+  std::size_t pictures = 0, cycles = 0;
+  std::string device, dtype;
+
+  // Against a pass over the root alone.
+  double speedup() const { return best.tokens * costs.target_pass.front() / best.time; }
+};
+
+// The models of a run and what is drawn with them.
+struct Bench {
+  Manifest manifest;
+  Placement placement;
+  Target target;
+  Drafter drafter;
+  PromptEncoder prompts;
+  MethodOptions method;  // resolved; its tree is replaced
+
+  Bench(const Manifest& bundle, const Placement& where, const MethodOptions& options)
+      : manifest(bundle),
+        placement(where),
+        target(bundle, where),
+        drafter(bundle, options.drafter, where),
+        prompts(bundle, where),
+        method(options) {}
+
+  Models models() const { return {&target, &drafter}; }
+  DecodeRequest draw(const Request& request) const {
+    DecodeRequest draw{manifest.sampling, request.seed};
+    SamplingOptions& sampling = draw.sampling;
+    sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
+    sampling.temperature = request.temperature.value_or(sampling.temperature);
+    sampling.top_k = request.top_k.value_or(sampling.top_k);
+    sampling.top_p = request.top_p.value_or(sampling.top_p);
+    sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
+    return draw;
+  }
+  Method with_tree(Tree tree, bool greedy) const {
+    Method made = make_method(method, manifest, placement.device, greedy);
+    made.tree = std::move(tree);
+    return made;
+  }
+};
+
+void check_flags(const TuneFlags& flags) {
+  const auto within = [](const char* flag, int got, int most) {
+    if (got < 1 || got > most) {
+      throw Error(ExitCode::usage, std::string(flag) + ": got " + std::to_string(got) + ", expected 1.." +
+                                       std::to_string(most));
+    }
+  };
+  within("--max-nodes", flags.max_nodes, static_cast<int>(kMaxTreeNodes) - 1);
+  within("--max-depth", flags.max_depth, static_cast<int>(kMaxTreeNodes) - 1);
+  within("--rounds", flags.rounds, 100000);
+  if (flags.output.empty() && flags.bundle.empty() && !flags.json)
+    throw Error(ExitCode::usage, "nowhere to write the tree: give --output FILE, --bundle DIR or --json");
+  if (!flags.bundle.empty() && !flags.model.model.empty() && flags.bundle != flags.model.model)
+    throw Error(ExitCode::usage, "--bundle and --model: got two bundles, expected one");
+  clock_from(flags.clock);
+  if (!flags.output.empty()) check_output(flags.output, true);
+}
+
+// Draws all pictures with the survey tree.
+void measure_acceptance(const Bench& bench, const std::vector<Request>& requests, Terminal& terminal,
+                        Tuning& tuning) {
+  const Tree survey = survey_tree();
+  std::vector<Statistics> pictures;
+  for (const Request& request : requests) {
+    const DecodeRequest draw = bench.draw(request);
+    const Method method = bench.with_tree(survey, draw.sampling.temperature <= 0);
+    const Prompts rows = embed_prompts(bench.target, {bench.prompts.encode(request)}, is_guided({draw}));
+    const Grid& grid = find_grid(bench.manifest, request.width, request.height);
+    const std::int64_t each = grid.tokens(), done = each * static_cast<std::int64_t>(pictures.size());
+    Recorder recorder(method, 1);
+    decode(
+        bench.models(), method, rows, {draw}, grid,
+        [&](const DecodeState& state, const Draft& tree, const Accepted& accepted, const StageTimes& times) {
+          recorder.add(state, tree, accepted, times);
+          terminal.progress(done + recorder.of(0).tokens, each * static_cast<std::int64_t>(requests.size()));
+          return stop_signal() == 0;
+        });
+    pictures.push_back(recorder.of(0));
+    tuning.cycles += pictures.back().cycles.size();
+  }
+  tuning.acceptance = measured_acceptance(survey, pictures);
+  tuning.pictures = pictures.size();
+  if (tuning.acceptance.empty()) {
+    throw Error(ExitCode::usage,
+                "got " + std::to_string(tuning.cycles) + " cycles, expected at least 50: give more prompts");
+  }
+}
+
+// Chains of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt.
+void measure_costs(const Bench& bench, const Request& request, const TuneFlags& flags, Tuning& tuning) {
+  const DecodeRequest draw = bench.draw(request);
+  std::vector<Method> chains;
+  for (int length = 0; length <= flags.max_nodes; ++length) {
+    chains.push_back(
+        bench.with_tree(preset_tree("chain-" + std::to_string(length)), draw.sampling.temperature <= 0));
+  }
+  const Prompts prompts = embed_prompts(bench.target, {bench.prompts.encode(request)}, is_guided({draw}));
+  CycleOptions options;
+  options.rounds = flags.rounds;
+  options.clock = clock_from(flags.clock);
+  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw,
+                                               find_grid(bench.manifest, request.width, request.height),
+                                               options, [](int) { return stop_signal() == 0; }));
+}
+
+Json about(const Tuning& tuning, const TuneFlags& flags, const Manifest& manifest) {
+  return {{"made_by", std::string("lamplighter ") + kVersion + " tune-tree"},
+          {"model", manifest.name},
+          {"device", tuning.device},
+          {"dtype", tuning.dtype},
+          {"threads", flags.model.runtime.threads},
+          {"clock", flags.clock},
+          {"method", flags.method},
+          {"pictures", tuning.pictures},
+          {"cycles", tuning.cycles},
+          {"acceptance_by_depth_and_rank", tuning.acceptance},
+          {"target_pass_ms_by_rows", tuning.costs.target_pass},
+          {"draft_level_ms", tuning.costs.draft_level},
+          {"draft_rest_ms", tuning.costs.cycle},
+          {"tokens_per_cycle", tuning.best.tokens},
+          {"cycle_ms", tuning.best.time},
+          {"speedup", tuning.speedup()}};
+}
+
+std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manifest) {
+  Request defaults;
+  if (manifest.prompt && manifest.prompt->kind == "class") defaults.class_id = 0;
+  std::vector<Request> requests;
+  for (Job& job : make_jobs(flags.jobs, defaults, parse_seed(flags.jobs.seed))) {
+    TextToImage::check(manifest, job.request);
+    requests.push_back(std::move(job.request));
+  }
+  if (flags.count > 0 && flags.count < requests.size()) requests.resize(flags.count);
+  return requests;
+}
+
+void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::string& kind, const Json& file,
+                Terminal& terminal) {
+  const std::string text = file.dump(1) + "\n";
+  if (!flags.output.empty()) write_file(flags.output, text);
+  if (!flags.bundle.empty()) {
+    const std::string name = "tree-" + kind + ".json";
+    attach_file(manifest.directory, name, text, "/trees/" + kind, name);
+    terminal.say("stored as " + name + " in " + manifest.directory);
+  }
+}
+
+void tune(TuneFlags& flags) {
+  Terminal terminal(flags.talk);
+  check_flags(flags);
+  if (!flags.bundle.empty()) flags.model.model = flags.bundle;
+  const Manifest manifest = read_manifest(flags.model.folder());
+  check_drawable(manifest);
+  const std::vector<Request> requests = read_requests(flags, manifest);
+  MethodOptions method = parse_method(flags.method);
+  if (method.method == "ar") throw Error(ExitCode::usage, "--method: got ar, which drafts nothing");
+  if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
+  method.tree = "chain-1";
+  method = resolve_method(method, manifest);
+  verify_files(manifest, flags.model.options().verify_checksums);
+  const Placement placement = resolve_placement(flags.model.options());
+  const Bench bench(manifest, placement, method);
+  Tuning tuning;
+  tuning.device = placement.device.str();
+  tuning.dtype = dtype_name(placement.dtype);
+  const OrderlyStop orderly;
+  measure_acceptance(bench, requests, terminal, tuning);
+  measure_costs(bench, requests.front(), flags, tuning);
+  tuning.best = best_tree(tuning.acceptance, tuning.costs, flags.max_depth);
+  const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
+  if (tuning.best.tree.drafted() == 0) {
+    throw Error(ExitCode::usage, "no tree of up to " + std::to_string(flags.max_nodes) +
+                                     " nodes pays here: a drafter level costs " +
+                                     format_fixed(tuning.costs.draft_level, 2) + " ms, a step of ar " +
+                                     format_fixed(tuning.costs.target_pass.front(), 2) +
+                                     " ms; use --method ar");
+  }
+  const Json file = to_json(tuning.best.tree, about(tuning, flags, manifest));
+  write_tree(flags, manifest, kind, file, terminal);
+  if (flags.json) terminal.result(file.dump());
+  terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +
+               std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
+               " tokens a cycle expected, time " + format_fixed(tuning.speedup(), 2) +
+               " times that of ar, from " + std::to_string(tuning.cycles) + " cycles");
+}
+
+}  // namespace
+
+void add_tune_tree(CLI::App& app) {
+  auto flags = std::make_shared<TuneFlags>();
+  flags->model.runtime.batch_size = 1;
+  CLI::App* command =
+      app.add_subcommand("tune-tree", "Find the static draft tree that pays best on this machine");
+  flags->model.add_model(*command, false);
+  command->add_option("--bundle", flags->bundle, "Tune for this bundle, and store the tree in it")
+      ->type_name("DIR");
+  flags->jobs.add(*command);
+  command->remove_option(command->get_option("--output"));
+  flags->model.add_runtime(*command);
+  command->add_option("-o,--output", flags->output, "Write the tree here, for --tree")->type_name("FILE");
+  command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
+  command
+      ->add_option("--method", flags->method,
+                   "Method whose acceptance counts, as for bench --methods (default: eagle)")
+      ->type_name("NAME");
+  command->add_option("--max-nodes", flags->max_nodes, "Most drafted nodes (default: 8)")->type_name("N");
+  command->add_option("--max-depth", flags->max_depth, "Greatest depth (default: 8)")->type_name("N");
+  command->add_option("--rounds", flags->rounds, "Interleaved rounds of the cost measurement (default: 12)")
+      ->type_name("N");
+  command
+      ->add_option("--clock", flags->clock,
+                   "wall, or processor to leave out what other programs took (default: wall)")
+      ->type_name("NAME");
+  command->add_flag("--json", flags->json, "Print the tree as JSON");
+  flags->talk.add(*command);
+  command->callback([flags] { tune(*flags); });
+}
+
+}  // namespace lamplighter::cli
