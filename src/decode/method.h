@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "lamplighter/bundle.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -26,6 +27,12 @@ struct Method {
   std::int64_t nodes() const { return is_dynamic() ? dynamic.nodes + 1 : tree.size(); }  // with the root
   std::int64_t depth() const { return is_dynamic() ? dynamic.passes + 1 : tree.max_depth(); }
 };
+
+// A method as resolve_method (lamplighter/pipeline.h) gives it, ready to run: trees parsed, tables on the
+// device. `greedy`: the run is at temperature 0, where children are the most probable ones. Throws Error
+// (input, bundle).
+Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
+                   bool greedy);
 
 // The static tree as tensors on a device, level by level.
 struct TreePlan {

@@ -12,10 +12,10 @@
 
 #include "base/stopwatch.h"
 #include "decode/decode.h"
+#include "decode/method.h"
+#include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
-#include "pipeline/method.h"
-#include "pipeline/prompts.h"
 
 namespace lamplighter {
 namespace {

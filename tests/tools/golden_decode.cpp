@@ -23,9 +23,9 @@
 #include "base/json.h"
 #include "bundle/tensor_file.h"
 #include "decode/decode.h"
+#include "decode/method.h"
+#include "decode/prompts.h"
 #include "kernels/ops.h"
-#include "pipeline/method.h"
-#include "pipeline/prompts.h"
 
 using namespace lamplighter;
 

@@ -1,4 +1,4 @@
-#include "pipeline/method.h"
+#include "decode/method.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "bundle/codebook.h"
 #include "lamplighter/error.h"
+#include "lamplighter/pipeline.h"
 #include "tree/tree.h"
 
 namespace lamplighter {

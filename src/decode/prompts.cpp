@@ -1,4 +1,4 @@
-#include "pipeline/prompts.h"
+#include "decode/prompts.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
