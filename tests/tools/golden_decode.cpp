@@ -26,6 +26,7 @@
 #include "decode/method.h"
 #include "decode/prompts.h"
 #include "kernels/ops.h"
+#include "lamplighter/pipeline.h"
 
 using namespace lamplighter;
 
