@@ -35,8 +35,8 @@ at::Tensor distributions(const Models& models, const DecodeState& state, const F
   at::Tensor guidance = state.guidance;
   if (state.partly_guided) {
     const at::Tensor index = state.steps.unsqueeze(1) + depths;  // of the token that a row decides
-    const at::Tensor full = guidance.unsqueeze(1).expand_as(index);
-    guidance = at::where(index < state.interval.unsqueeze(1), full, at::ones_like(full));
+    const at::Tensor full = guidance.unsqueeze(1).expand({-1, logits.size(1)});
+    guidance = at::where(index < state.interval.unsqueeze(1), full, at::ones_like(full)).contiguous();
   }
   return ops::guide_and_filter(logits, guidance, filter.temperature, filter.top_k, filter.top_p,
                                models.target->manifest().sampling_order);

@@ -124,7 +124,7 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
 Draft root_alone(const DecodeState& state);
 // One value per image as one per sequence.
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
-// Probabilities fp32 [I, R, V] of logits [S, R, V]; depths int64 [1 or I, R] of the rows below the root.
+// Probabilities fp32 [I, R, V] of logits [S, R, V]; depths int64 [1 or I, 1 or R] of the rows below the root.
 at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
                          const at::Tensor& logits, const at::Tensor& depths);
 

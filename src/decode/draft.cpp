@@ -42,6 +42,11 @@ at::Tensor extend(const Models& models, const Method& method, DecodeState& state
   return hidden.gather(1, last.expand({-1, 1, hidden.size(2)}));
 }
 
+// Entries of dimension 1; an undefined index stands for all of them.
+at::Tensor select(const at::Tensor& values, const at::Tensor& index) {
+  return index.defined() ? values.index_select(1, index) : values;
+}
+
 Draft grow_static(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden) {
   const TreePlan& plan = state.plan;
   Draft tree;
@@ -52,15 +57,14 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   std::vector<at::Tensor> tokens{state.root.unsqueeze(1)}, rows;
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
-    const at::Tensor depths = plan.depths.index_select(1, level.nodes);
-    rows.push_back(draft_distributions(models, method, state, hidden, depths));
+    rows.push_back(draft_distributions(models, method, state, hidden, level.depths));
     const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps,
                                                             level.nodes, level.draws, method.judge.sampled));
-    tokens.push_back(drawn.flatten(1).index_select(1, level.picks));
-    if (level.next.size(0) == 0) break;
-    const at::Tensor codes = tokens.back().index_select(1, level.next - level.begin);
-    hidden = run_level(models, method, state, codes, hidden.index_select(1, level.parent_rows),
-                       static_cast<std::int64_t>(depth) + 1, level.next_mask, level.first_column);
+    tokens.push_back(select(drawn.flatten(1), level.picks));
+    if (level.next_count == 0) break;
+    hidden =
+        run_level(models, method, state, select(tokens.back(), level.next), select(hidden, level.parent_rows),
+                  static_cast<std::int64_t>(depth) + 1, level.next_mask, level.first_column);
   }
   tree.tokens = at::cat(tokens, 1);
   tree.probabilities = rows.size() == 1 ? rows.front() : at::cat(rows, 1);
@@ -121,7 +125,9 @@ void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts
 }
 
 Draft draft(const Models& models, const Method& method, DecodeState& state) {
-  if (!method.drafts()) return root_alone(state);
+  const TreePlan& plan = state.plan;
+  if (!method.drafts())
+    return {state.root.unsqueeze(1), plan.parents, plan.draft_rows, plan.depths, plan.mask, {}};
   at::Tensor hidden = extend(models, method, state);
   return method.is_dynamic() ? grow_dynamic(models, method, state, std::move(hidden))
                              : grow_static(models, method, state, std::move(hidden));

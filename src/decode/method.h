@@ -38,13 +38,14 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
 struct TreePlan {
   at::Tensor parents, draft_rows, depths;  // int64 [1, N]
   at::Tensor mask;                         // int64 [1, N, 1], empty for the root alone
+  // An index that would select everything in order is undefined.
   struct Level {
-    at::Tensor nodes;                 // int64 [W], the nodes of a depth that have children
-    std::int64_t draws = 0;           // most children of one of them
-    std::int64_t begin = 0, end = 0;  // their children: nodes begin .. end - 1
-    at::Tensor picks;                 // int64 [end - begin], of W * draws
-    // Those of the children that have children themselves; empty at the last level.
-    at::Tensor next;                // int64 [W']
+    at::Tensor nodes, depths;  // int64 [W] and [1, W], the nodes of a depth that have children
+    std::int64_t draws = 0;    // most children of one of them
+    at::Tensor picks;          // int64 [C]: which of W * draws drawn tokens are their C children
+    // Those of the children that have children themselves; none at the last level.
+    std::int64_t next_count = 0;    // W'
+    at::Tensor next;                // int64 [W'], of the C children
     at::Tensor parent_rows;         // int64 [W'], of this level's W rows
     at::Tensor next_mask;           // int64 [1, W', 1], ancestors among the rows the drafter has run
     std::int64_t first_column = 0;  // rows the drafter has run before them

@@ -1,5 +1,8 @@
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor.h>
+
+#include <algorithm>
 
 #include "decode/method.h"
 
@@ -10,36 +13,42 @@ at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& 
   return at::tensor(values, at::kLong).to(device);
 }
 
+// The same as an index into `count` entries; undefined when it selects all of them in order.
+at::Tensor index(const std::vector<std::int64_t>& values, std::int64_t count, const c10::Device& device) {
+  bool all = static_cast<std::int64_t>(values.size()) == count;
+  for (std::size_t i = 0; all && i < values.size(); ++i) all = values[i] == static_cast<std::int64_t>(i);
+  return all ? at::Tensor() : integers(values, device);
+}
+
 TreePlan::Level make_level(const Tree& tree, std::int64_t depth, const c10::Device& device) {
   TreePlan::Level level;
   const std::vector<std::int64_t> nodes = tree.expanded_level(depth);
+  const auto width = static_cast<std::int64_t>(nodes.size());
   level.nodes = integers(nodes, device);
+  level.depths = at::full_like(level.nodes, depth).unsqueeze(0);
   for (const std::int64_t node : nodes) level.draws = std::max(level.draws, tree.child_count(node));
   std::vector<std::int64_t> picks, next, parent_rows, masks;
-  for (std::size_t row = 0; row < nodes.size(); ++row) {
-    const auto node = static_cast<std::size_t>(nodes[row]);
+  for (std::int64_t row = 0; row < width; ++row) {
+    const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(row)]);
     for (std::int64_t child = tree.child_begin[node]; child < tree.child_begin[node + 1]; ++child) {
-      const auto c = static_cast<std::size_t>(child);
-      picks.push_back(static_cast<std::int64_t>(row) * level.draws + tree.rank[c]);
+      picks.push_back(row * level.draws + tree.rank[static_cast<std::size_t>(child)]);
       if (tree.child_count(child) == 0) continue;
-      next.push_back(child);
-      parent_rows.push_back(static_cast<std::int64_t>(row));
+      next.push_back(static_cast<std::int64_t>(picks.size()) - 1);
+      parent_rows.push_back(row);
       // Column j is the (j + 1)-th expanded node: the root's row is in the committed prefix.
       std::uint64_t bits = 0;
-      for (const std::int64_t ancestor : tree.nodes_to(child)) {
-        if (ancestor != 0)
-          bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(ancestor)] - 1);
+      for (const std::int64_t above : tree.nodes_to(child)) {
+        if (above != 0) bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(above)] - 1);
       }
       masks.push_back(static_cast<std::int64_t>(bits));
+      if (next.size() == 1) level.first_column = tree.draft_row[static_cast<std::size_t>(child)] - 1;
     }
   }
-  level.begin = tree.child_begin[static_cast<std::size_t>(nodes.front())];
-  level.end = level.begin + static_cast<std::int64_t>(picks.size());
-  level.picks = integers(picks, device);
-  level.next = integers(next, device);
-  level.parent_rows = integers(parent_rows, device);
+  level.picks = index(picks, width * level.draws, device);
+  level.next_count = static_cast<std::int64_t>(next.size());
+  level.next = index(next, static_cast<std::int64_t>(picks.size()), device);
+  level.parent_rows = index(parent_rows, width, device);
   level.next_mask = integers(masks, device).view({1, -1, 1});
-  level.first_column = next.empty() ? 0 : tree.draft_row[static_cast<std::size_t>(next.front())] - 1;
   return level;
 }
 
