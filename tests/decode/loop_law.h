@@ -1,0 +1,113 @@
+#pragma once
+
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/topk.h>
+
+#include <limits>
+
+#include "tests/acceptance/chi_square.h"
+#include "tests/decode/toy.h"
+
+// The joint law of all tokens of a picture, exactly and as counted.
+namespace lamplighter::test {
+
+constexpr std::int64_t kBatch = 512;  // pictures drawn together
+
+// Small enough that every picture can be listed, with weights that make every earlier token matter.
+inline SyntheticShape law_shape() {
+  SyntheticShape shape;
+  shape.vocabulary = 5;
+  shape.layers = shape.heads = shape.kv_heads = 1;
+  shape.prompt_length = 2;
+  shape.rows = 1;
+  shape.columns = 4;
+  shape.weight_scale = 1.5;
+  return shape;
+}
+
+inline SamplingOptions law_sampling() {
+  SamplingOptions sampling;
+  sampling.cfg_scale = 2;
+  sampling.temperature = 0.8F;
+  sampling.top_k = 4;
+  return sampling;
+}
+
+// The same prompt for all.
+inline Prompts repeated_prompt(const Toy& toy, std::int64_t images) {
+  const Prompts one = embed_prompts(toy.target, {toy.condition(0, true)}, true);
+  return {one.rows.repeat({images, 1, 1}), one.valid.repeat({images}), {}};
+}
+
+// Probabilities [C, V] in double of guided, scaled, filtered logits of pairs [2 C, V].
+inline at::Tensor next_token(const at::Tensor& logits, const SamplingOptions& sampling, bool guided) {
+  const at::Tensor conditional = logits.slice(0, 0, std::nullopt, 2);
+  const at::Tensor unconditional = logits.slice(0, 1, std::nullopt, 2);
+  const double scale = guided ? sampling.cfg_scale : 1;
+  const at::Tensor scaled = (unconditional + (conditional - unconditional) * scale) / sampling.temperature;
+  const at::Tensor least = std::get<0>(scaled.topk(sampling.top_k, -1)).slice(-1, sampling.top_k - 1);
+  return scaled.masked_fill(scaled < least, -std::numeric_limits<double>::infinity()).softmax(-1);
+}
+
+// By teacher forcing: every picture is a row of tokens that the target sees in one causal pass.
+inline Law exact_law(const Toy& toy, const SamplingOptions& sampling) {
+  const c10::InferenceMode inference;
+  const std::int64_t vocabulary = toy.target.manifest().tokens.codebook_size, total = toy.grid().tokens();
+  std::int64_t pictures = 1;
+  for (std::int64_t i = 0; i < total; ++i) pictures *= vocabulary;
+  std::vector<at::Tensor> columns;
+  for (std::int64_t i = 0, span = pictures; i < total; ++i) {
+    span /= vocabulary;
+    columns.push_back(at::arange(pictures, at::kLong).floor_divide(span).remainder(vocabulary));
+  }
+  const at::Tensor codes = at::stack(columns, 1);
+  const Prompts prompts = repeated_prompt(toy, pictures);
+  const std::int64_t length = prompts.rows.size(1);
+  const at::Tensor rows = at::cat({prompts.rows, toy.target.embed(codes.repeat_interleave(2, 0))}, 1);
+  const at::Tensor positions = at::arange(length + total, at::kLong).expand({2 * pictures, -1}).contiguous();
+  at::Tensor cache = toy.target.make_cache(2 * pictures, length + total);
+  const at::Tensor hidden =
+      toy.target
+          .forward(rows, positions, at::empty({0}, at::kLong), at::zeros({2 * pictures}, at::kLong), cache)
+          .hidden;
+  const at::Tensor logits =
+      toy.target.logits(hidden.narrow(1, length - 1, total).contiguous()).to(at::kDouble);
+  at::Tensor probability = at::ones({pictures}, at::kDouble);
+  for (std::int64_t i = 0; i < total; ++i) {
+    const bool guided = sampling.cfg_interval < 0 || i < sampling.cfg_interval + 2;
+    const at::Tensor next = next_token(logits.select(1, i), sampling, guided);
+    probability = probability * next.gather(1, codes.narrow(1, i, 1)).squeeze(1);
+  }
+  Law law;
+  for (std::int64_t picture = 0; picture < pictures; ++picture) {
+    const std::int64_t* row = codes.const_data_ptr<std::int64_t>() + picture * total;
+    const double chance = probability.const_data_ptr<double>()[picture];
+    if (chance > 0) law[Tokens(row, row + total)] = chance;
+  }
+  return law;
+}
+
+// A way to run the decode loop on a batch of requests.
+using Loop = std::function<at::Tensor(const Prompts&, const std::vector<DecodeRequest>&)>;
+
+// How often each picture comes out.
+inline Law counted_law(const Toy& toy, const SamplingOptions& sampling, std::int64_t images,
+                       const Loop& loop) {
+  const Prompts prompts = repeated_prompt(toy, kBatch);
+  std::vector<DecodeRequest> requests(kBatch, DecodeRequest{sampling, 0});
+  std::uint64_t seed = 0;
+  Law counts;
+  for (std::int64_t done = 0; done < images; done += kBatch) {
+    for (DecodeRequest& request : requests) request.seed = seed++;
+    const at::Tensor codes = loop(prompts, requests).contiguous();
+    const std::int64_t total = codes.size(1);
+    for (std::int64_t image = 0; image < kBatch; ++image) {
+      const std::int64_t* row = codes.const_data_ptr<std::int64_t>() + image * total;
+      counts[Tokens(row, row + total)] += 1;
+    }
+  }
+  return counts;
+}
+
+}  // namespace lamplighter::test

@@ -1,0 +1,113 @@
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "tests/decode/loop_law.h"
+
+// Pictures drawn by the whole loop (prompt, drafter, trees, acceptance, caches) follow the law of the target,
+// whatever is drafted.
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kPictures = std::int64_t{1} << 20;
+constexpr std::int64_t kFewer = std::int64_t{1} << 16;
+
+struct LawCase {
+  std::string name;
+  Method method;
+  std::int64_t pictures = kFewer;
+  std::int64_t interval = -1;  // cfg_interval
+};
+
+void PrintTo(const LawCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+class LoopLaw : public ::testing::TestWithParam<LawCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+
+  static bool loop_fits(const Toy& toy, const LawCase& test) {
+    SamplingOptions sampling = law_sampling();
+    sampling.cfg_interval = test.interval;
+    std::int64_t accepted = 0;
+    const Law counts =
+        counted_law(toy, sampling, test.pictures, [&](const Prompts& prompts, const auto& requests) {
+          return decode(toy.models(), test.method, prompts, requests, toy.grid(),
+                        [&](const DecodeState&, const Draft&, const Accepted& kept, const StageTimes&) {
+                          accepted += kept.count.sum().item<std::int64_t>();
+                          return true;
+                        });
+        });
+    EXPECT_EQ(accepted > test.pictures / 4, test.method.drafts()) << accepted << " accepted";
+    return fits(exact_law(toy, sampling), counts);
+  }
+};
+
+TEST_P(LoopLaw, IsThatOfTheTarget) {
+  const Toy toy(law_shape());
+  EXPECT_TRUE(loop_fits(toy, GetParam()));
+}
+
+std::vector<LawCase> law_cases() {
+  const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
+  Method conditional = static_method(siblings);
+  conditional.conditional = true;
+  return {{"autoregression", {}},
+          {"siblings", static_method(siblings), kPictures},
+          {"chain", static_method(preset_tree("chain-3"))},
+          {"traversal", static_method(siblings, "traversal")},
+          {"block", static_method(preset_tree("chain-2"), "block")},
+          {"top_children", static_method(siblings, "exact", true)},
+          {"dynamic", dynamic_method(1, 2, 4)},
+          {"conditional_drafts", conditional},
+          {"partly_guided", static_method(siblings), kFewer, 0}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, LoopLaw, ::testing::ValuesIn(law_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+// A law test is worth what it finds: the exact law changes by a few per cent with every token before.
+TEST(ExactLaw, SumsToOneAndDependsOnTheWholePrefix) {
+  const Toy toy(law_shape());
+  const Law law = exact_law(toy, law_sampling());
+  double sum = 0;
+  for (const auto& [tokens, probability] : law) sum += probability;
+  EXPECT_NEAR(sum, 1, 1e-9);
+  EXPECT_EQ(law.size(), 256U);
+  // The last token's law given the first three, for prefixes that differ in one token.
+  std::map<Tokens, std::map<std::int64_t, double>> next;
+  std::map<Tokens, double> prefix;
+  for (const auto& [tokens, probability] : law) {
+    const Tokens before(tokens.begin(), tokens.end() - 1);
+    next[before][tokens.back()] += probability;
+    prefix[before] += probability;
+  }
+  for (std::size_t changed = 0; changed < 3; ++changed) {
+    double most = 0;
+    for (const auto& [before, chances] : next) {
+      for (const auto& [other, others] : next) {
+        bool comparable = true;
+        for (std::size_t i = 0; i < 3; ++i)
+          comparable = comparable && (i == changed || before[i] == other[i]);
+        if (!comparable) continue;
+        double distance = 0;
+        for (std::int64_t id = 0; id < 5; ++id) {
+          const auto chance = [&](const auto& of, const Tokens& key) {
+            const auto found = of.find(id);
+            return found == of.end() ? 0.0 : found->second / prefix[key];
+          };
+          distance += std::abs(chance(chances, before) - chance(others, other)) / 2;
+        }
+        most = std::max(most, distance);
+      }
+    }
+    EXPECT_GT(most, 0.05) << "token " << changed;
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter::test

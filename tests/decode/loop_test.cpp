@@ -1,0 +1,286 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <ostream>
+
+#include "lamplighter/error.h"
+#include "tests/decode/toy.h"
+
+// What the decode loop keeps bit by bit: tokens at temperature 0, pictures in batches, caches, relaxed rules
+// that relax nothing.
+namespace lamplighter::test {
+namespace {
+
+struct LoopCase {
+  std::string name;
+  Method method;
+  c10::ScalarType dtype = at::kFloat;
+};
+
+void PrintTo(const LoopCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+std::string name_of(const ::testing::TestParamInfo<LoopCase>& test) {
+  return test.param.name + (test.param.dtype == at::kFloat ? "_fp32" : "_bf16");
+}
+
+SyntheticShape loop_shape() {
+  SyntheticShape shape;
+  shape.vocabulary = 12;
+  shape.rows = 3;
+  shape.columns = 5;
+  shape.weight_scale = 1.5;
+  return shape;
+}
+
+SamplingOptions guided(float temperature) {
+  SamplingOptions sampling;
+  sampling.cfg_scale = 2.5F;
+  sampling.temperature = temperature;
+  sampling.top_k = 9;
+  sampling.top_p = 0.97F;
+  return sampling;
+}
+
+// Picture `number` is drawn with this seed, whoever it is drawn with.
+DecodeRequest request(std::int64_t number, const SamplingOptions& sampling) {
+  return {sampling, 1000 + static_cast<std::uint64_t>(number)};
+}
+
+std::vector<DecodeRequest> requests(const std::vector<std::int64_t>& numbers,
+                                    const SamplingOptions& sampling) {
+  std::vector<DecodeRequest> result;
+  for (const std::int64_t number : numbers) result.push_back(request(number, sampling));
+  return result;
+}
+
+at::Tensor run(const Toy& toy, const Method& method, const std::vector<std::int64_t>& numbers,
+               const std::vector<DecodeRequest>& draws, const OnCycle& on_cycle = {}) {
+  const Prompts prompts = toy.prompts(numbers, is_guided(draws));
+  return decode(toy.models(), method, prompts, draws, toy.grid(), on_cycle);
+}
+
+at::Tensor neighbours_of_toy() {
+  const std::int64_t codes = loop_shape().vocabulary;
+  return integers({codes, 3}, [&](std::int64_t i) { return (i / 3 + 1 + i % 3) % codes; }).to(at::kInt);
+}
+
+const std::vector<std::int64_t> kNumbers{0, 1, 2, 3, 4, 5};
+
+std::vector<LoopCase> exact_cases(bool greedy) {
+  Method conditional = static_method(bushy_tree(), "exact", greedy);
+  conditional.conditional = true;
+  const std::vector<std::pair<std::string, Method>> methods{
+      {"chain_1", static_method(preset_tree("chain-1"), "exact", greedy)},
+      {"chain_4", static_method(preset_tree("chain-4"), "exact", greedy)},
+      // Deeper than the picture is long.
+      {"chain_20", static_method(preset_tree("chain-20"), "exact", greedy)},
+      {"bushy", static_method(bushy_tree(), "exact", greedy)},
+      {"lantern_26", static_method(preset_tree("lantern-26"), "exact", greedy)},
+      {"lantern_58", static_method(preset_tree("lantern-58"), "exact", greedy)},
+      {"traversal", static_method(bushy_tree(), "traversal", greedy)},
+      {"block", static_method(preset_tree("chain-3"), "block", greedy)},
+      {"top_children", static_method(bushy_tree(), "exact", true)},
+      {"conditional_drafts", conditional},
+      {"dynamic_2_3_7", dynamic_method(2, 3, 7)},
+      {"dynamic_6_10_58", dynamic_method(6, 10, 58)}};
+  std::vector<LoopCase> cases;
+  for (const auto& [name, method] : methods) {
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) cases.push_back({name, method, dtype});
+  }
+  return cases;
+}
+
+class LoopTest : public ::testing::TestWithParam<LoopCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+  const Method& method() const { return GetParam().method; }
+  const Toy toy_{loop_shape(), GetParam().dtype};
+};
+
+class Greedy : public LoopTest {};
+
+TEST_P(Greedy, TokensAreThoseOfAutoregression) {
+  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
+  const at::Tensor expected = run(toy_, {}, kNumbers, draws);
+  std::int64_t passes = 0;
+  const at::Tensor codes =
+      run(toy_, method(), kNumbers, draws,
+          [&](const DecodeState& state, const Draft&, const Accepted&, const StageTimes&) {
+            passes = state.cycles;
+            return true;
+          });
+  EXPECT_TRUE(at::equal(codes, expected)) << codes << expected;
+  EXPECT_LE(passes, toy_.grid().tokens());
+}
+
+TEST_P(Greedy, PartlyGuidedTokensAreThoseOfAutoregression) {
+  for (const std::int64_t interval : {0, 3, 7}) {
+    SamplingOptions sampling = guided(0);
+    std::vector<DecodeRequest> draws;
+    for (const std::int64_t number : kNumbers) {
+      sampling.cfg_interval = number % 3 == 2 ? -1 : interval + number;
+      draws.push_back(request(number, sampling));
+    }
+    EXPECT_TRUE(at::equal(run(toy_, method(), kNumbers, draws), run(toy_, {}, kNumbers, draws))) << interval;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Greedy, ::testing::ValuesIn(exact_cases(true)), name_of);
+
+std::vector<LoopCase> all_cases() {
+  std::vector<LoopCase> cases = exact_cases(false);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    cases.push_back({"autoregression", {}, dtype});
+    cases.push_back(
+        {"lantern", relaxed_method(bushy_tree(), "lantern", 0.2F, 3, neighbours_of_toy()), dtype});
+    cases.push_back(
+        {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, neighbours_of_toy()), dtype});
+  }
+  return cases;
+}
+
+class Batches : public LoopTest {};
+
+TEST_P(Batches, APictureDoesNotDependOnItsBatch) {
+  for (const float temperature : {0.9F, 0.0F}) {
+    const SamplingOptions sampling = guided(temperature);
+    const std::vector<std::int64_t> numbers{0, 1, 2, 3};
+    const at::Tensor together = run(toy_, method(), numbers, requests(numbers, sampling));
+    for (const std::int64_t number : numbers) {
+      const at::Tensor alone = run(toy_, method(), {number}, {request(number, sampling)});
+      EXPECT_TRUE(at::equal(together.narrow(0, number, 1), alone)) << "picture " << number;
+    }
+  }
+}
+
+TEST_P(Batches, CachesAreThoseOfAFreshRun) {
+  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0.9F));
+  const Prompts prompts = toy_.prompts(kNumbers, true);
+  FreshCaches fresh(toy_, method(), prompts);
+  decode(toy_.models(), method(), prompts, draws, toy_.grid(),
+         [&](const DecodeState& state, const Draft&, const Accepted&, const StageTimes&) {
+           EXPECT_TRUE(fresh.target_matches(state)) << "cycle " << state.cycles;
+           if (method().drafts()) {
+             EXPECT_TRUE(fresh.drafter_matches(state)) << "cycle " << state.cycles;
+           }
+           return true;
+         });
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Batches, ::testing::ValuesIn(all_cases()), name_of);
+
+class Loop : public ::testing::Test {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+  const Toy toy_{loop_shape()};
+};
+
+TEST_F(Loop, RulesThatRelaxNothingDecideAsTheExactRule) {
+  const at::Tensor table = neighbours_of_toy();
+  for (const float temperature : {0.9F, 0.0F}) {
+    const std::vector<DecodeRequest> draws = requests(kNumbers, guided(temperature));
+    const auto tokens = [&](const Method& method) { return run(toy_, method, kNumbers, draws); };
+    const at::Tensor exact = tokens(static_method(bushy_tree()));
+    EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern", 0, 3, table)), exact)) << "delta 0";
+    EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern++", 1, 3, table)), exact))
+        << "lambda 1";
+    EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern", 0.3F, 0, table)), exact)) << "k 0";
+    EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern++", 4, 0, table)), exact)) << "k 0";
+    // What the relaxed rules do when they may.
+    EXPECT_FALSE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern", 0.9F, 3, table)), exact));
+    EXPECT_FALSE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern++", 9, 3, table)), exact));
+  }
+}
+
+TEST_F(Loop, PicturesOfABatchFinishInDifferentCycles) {
+  const Method method = static_method(bushy_tree());
+  std::vector<std::int64_t> numbers(16);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
+  const std::vector<DecodeRequest> draws = requests(numbers, guided(0.9F));
+  std::vector<std::int64_t> finished(numbers.size(), 0);
+  at::Tensor early;  // tokens at the time they were complete
+  const std::int64_t total = toy_.grid().tokens();
+  const at::Tensor codes =
+      run(toy_, method, numbers, draws,
+          [&](const DecodeState& state, const Draft&, const Accepted&, const StageTimes&) {
+            if (!early.defined()) early = at::zeros({state.images(), total}, at::kLong);
+            for (std::size_t i = 0; i < numbers.size(); ++i) {
+              const auto image = static_cast<std::int64_t>(i);
+              if (finished[i] != 0 || state.steps[image].item<std::int64_t>() < total) continue;
+              finished[i] = state.cycles;
+              early.select(0, image).copy_(state.codes[image].narrow(0, 0, total));
+            }
+            return true;
+          });
+  EXPECT_TRUE(at::equal(early, codes));
+  const auto [first, last] = std::minmax_element(finished.begin(), finished.end());
+  EXPECT_GE(*last - *first, 2);
+}
+
+TEST_F(Loop, GuidanceTemperatureAndSeedsBelongToThePicture) {
+  SamplingOptions hot = guided(1.3F), greedy = guided(0), plain = guided(0.8F);
+  plain.cfg_scale = 1;
+  plain.top_k = 0;
+  const std::vector<SamplingOptions> kinds{hot, greedy, plain, guided(0.9F)};
+  for (const Method& method : {Method{}, static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
+    std::vector<DecodeRequest> draws;
+    for (std::int64_t i = 0; i < 4; ++i) draws.push_back(request(i, kinds[static_cast<std::size_t>(i)]));
+    const at::Tensor together = run(toy_, method, {0, 1, 2, 3}, draws);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const at::Tensor alone = run(toy_, method, {i}, {draws[static_cast<std::size_t>(i)]});
+      EXPECT_TRUE(at::equal(together.narrow(0, i, 1), alone)) << "picture " << i;
+    }
+  }
+}
+
+TEST_F(Loop, ADrafterOfNaNsOnlyCostsSpeed) {
+  SyntheticShape broken = loop_shape();
+  broken.weight_scale = std::numeric_limits<double>::quiet_NaN();
+  const Toy damaged(broken);
+  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
+  const Prompts prompts = toy_.prompts(kNumbers, true);
+  const at::Tensor expected = decode(toy_.models(), {}, prompts, draws, toy_.grid());
+  for (const Method& method : {static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
+    const at::Tensor codes = decode({&toy_.target, &damaged.drafter}, method, prompts, draws, toy_.grid());
+    EXPECT_TRUE(at::equal(codes, expected));
+  }
+}
+
+TEST_F(Loop, ATargetOfNaNsIsReported) {
+  SyntheticShape broken = loop_shape();
+  broken.weight_scale = std::numeric_limits<double>::quiet_NaN();
+  const Toy damaged(broken);
+  for (const Method& method : {Method{}, static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
+    for (const float temperature : {0.0F, 0.9F}) {
+      try {
+        run(damaged, method, {0, 1}, requests({0, 1}, guided(temperature)));
+        FAIL() << "drew a picture";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::bundle);
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("NaN"));
+        EXPECT_THAT(error.what(), ::testing::Not(::testing::HasSubstr("\n")));
+      }
+    }
+  }
+}
+
+TEST_F(Loop, StopsWhenTold) {
+  std::int64_t cycles = 0;
+  try {
+    run(toy_, static_method(bushy_tree()), {0}, requests({0}, guided(1)),
+        [&](const DecodeState&, const Draft&, const Accepted&, const StageTimes&) { return ++cycles < 2; });
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::interrupted);
+  }
+  EXPECT_EQ(cycles, 2);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

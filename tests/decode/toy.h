@@ -1,0 +1,181 @@
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bundle/synthetic.h"
+#include "decode/decode.h"
+#include "decode/prompts.h"
+#include "tests/kernels/operators.h"
+
+// Small models with random weights, and the decode loop on them.
+namespace lamplighter::test {
+
+class Toy {
+ public:
+  explicit Toy(const SyntheticShape& shape, c10::ScalarType dtype = at::kFloat)
+      : bundle_(make_synthetic(shape, {c10::kCPU, dtype})),
+        target(bundle_.manifest, bundle_.target),
+        drafter(bundle_.manifest.drafters.at("synthetic"), *bundle_.drafter) {}
+
+  Models models() const { return {&target, &drafter}; }
+  Grid grid() const { return target.manifest().grids.front(); }
+
+  // The prompt of the picture with this number; prompts differ, and so do their lengths unless `full`.
+  Condition condition(std::int64_t number, bool full = false) const {
+    const PromptEntry& prompt = *target.manifest().prompt;
+    std::mt19937 rng(static_cast<unsigned>(number) + 1);
+    const std::int64_t valid = full ? prompt.length : 1 + number % prompt.length;
+    const at::Tensor features = random_tensor(rng, {1, valid, prompt.features}, at::kFloat);
+    const std::int64_t padding = prompt.length - valid;
+    return {at::constant_pad_nd(features, {0, 0, 0, padding}),
+            at::constant_pad_nd(at::ones({1, valid}, at::kLong), {0, padding})};
+  }
+
+  Prompts prompts(const std::vector<std::int64_t>& numbers, bool guided) const {
+    std::vector<Condition> conditions;
+    for (const std::int64_t number : numbers) conditions.push_back(condition(number));
+    return embed_prompts(target, conditions, guided);
+  }
+
+ private:
+  SyntheticBundle bundle_;
+
+ public:
+  const Target target;
+  const Drafter drafter;
+};
+
+// Static trees: sampled children unless `top`.
+inline Method static_method(Tree tree, const std::string& rule = "exact", bool top = false) {
+  Method method;
+  method.tree = std::move(tree);
+  method.judge.rule = rule;
+  method.judge.sampled = !top;
+  return method;
+}
+
+inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64_t nodes) {
+  Method method;
+  method.dynamic = {passes, width, nodes};
+  method.judge.sampled = false;
+  return method;
+}
+
+// A relaxed rule on a static tree of sampled children; neighbours int32 [codes, K].
+inline Method relaxed_method(Tree tree, const std::string& rule, float bound, std::int64_t k,
+                             const at::Tensor& neighbours) {
+  Method method = static_method(std::move(tree), rule);
+  method.judge.bounds = at::tensor({bound});
+  method.judge.k = k;
+  method.judge.neighbours = neighbours;
+  return method;
+}
+
+// Two children of the root, three of theirs, and one below.
+inline Tree bushy_tree() {
+  return make_tree({{0}, {1}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
+}
+
+// What every row of the caches must hold: those of one causal pass over the prompt and the committed tokens,
+// image by image. The target's rows are compared with its committed ones, the drafter's likewise; it saw the
+// true features of every row.
+class FreshCaches {
+ public:
+  FreshCaches(const Toy& toy, const Method& method, const Prompts& prompts)
+      : toy_(toy), method_(method), prompts_(prompts) {}
+
+  bool target_matches(const DecodeState& state) {
+    bool same = true;
+    for (std::int64_t image = 0; image < state.images(); ++image) {
+      const Run run = fresh_target(state, image);
+      same = same &&
+             equal_rows(state.cache.narrow(2, image * run.sequences, run.sequences), run.cache, run.rows);
+    }
+    return same;
+  }
+
+  bool drafter_matches(const DecodeState& state) {
+    bool same = true;
+    for (std::int64_t image = 0; image < state.images(); ++image)
+      same = same && drafter_matches(state, image);
+    return same;
+  }
+
+ private:
+  struct Run {
+    at::Tensor cache, features, codes;
+    std::int64_t sequences = 0, valid = 0, rows = 0;
+  };
+
+  static bool equal_rows(const at::Tensor& a, const at::Tensor& b, std::int64_t rows) {
+    return at::equal(a.narrow(4, 0, rows), b.narrow(4, 0, rows));
+  }
+
+  at::Tensor positions(const Run& run, std::int64_t rows) const {
+    const std::int64_t length = toy_.target.manifest().prompt->length;
+    return at::arange(length - run.valid, length - run.valid + rows, at::kLong)
+        .expand({run.sequences, rows})
+        .contiguous();
+  }
+
+  // The root is committed, but not yet in the cache.
+  Run fresh_target(const DecodeState& state, std::int64_t image) const {
+    Run run;
+    run.sequences = state.guided ? 2 : 1;
+    run.valid = prompts_.valid[image * run.sequences].item<std::int64_t>();
+    const auto steps = state.steps[image].item<std::int64_t>();
+    run.rows = run.valid + steps - 1;
+    run.codes = state.codes.narrow(0, image, 1).narrow(1, 0, steps);
+    const at::Tensor prompt =
+        prompts_.rows.narrow(0, image * run.sequences, run.sequences).narrow(1, 0, run.valid);
+    const at::Tensor ids = run.codes.narrow(1, 0, steps - 1).expand({run.sequences, -1}).contiguous();
+    run.cache = toy_.target.make_cache(run.sequences, run.rows);
+    run.features = toy_.target
+                       .forward(at::cat({prompt, toy_.target.embed(ids)}, 1), positions(run, run.rows),
+                                at::empty({0}, at::kLong), at::zeros({run.sequences}, at::kLong), run.cache)
+                       .features;
+    return run;
+  }
+
+  bool drafter_matches(const DecodeState& state, std::int64_t image) const {
+    Run run = fresh_target(state, image);
+    if (method_.conditional && state.guided) {
+      run.sequences = 1;
+      run.features = run.features.narrow(0, 0, 1);
+    }
+    const auto length = state.draft_lengths[image * run.sequences].item<std::int64_t>();
+    const auto fresh = state.fresh[image].item<std::int64_t>();
+    if (length + fresh != run.rows) return false;
+    // Row r holds the embedding of what comes at r + 1: prompt rows all have the same.
+    const at::Tensor prompt_ids = at::zeros({1, run.valid - 1}, at::kLong) + toy_.drafter.entry().prompt_id;
+    const at::Tensor ids =
+        at::cat({prompt_ids, run.codes}, 1).narrow(1, 0, length).expand({run.sequences, -1});
+    if (length == 0) return true;
+    const at::Tensor cache = toy_.drafter.make_cache(run.sequences, length);
+    toy_.drafter.forward(toy_.drafter.embed(ids.contiguous()), run.features.narrow(1, 0, length).contiguous(),
+                         positions(run, length), at::empty({0}, at::kLong),
+                         at::zeros({run.sequences}, at::kLong), cache);
+    return equal_rows(state.draft_cache.narrow(2, image * run.sequences, run.sequences), cache, length);
+  }
+
+  const Toy& toy_;
+  const Method& method_;
+  const Prompts& prompts_;
+};
+
+}  // namespace lamplighter::test
