@@ -32,7 +32,7 @@ namespace lamplighter {
 //
 // traversal (trees) and block (the chain of first children) judge whole paths and are exact: Weng et al.,
 // "Traversal Verification for Speculative Tree Decoding" (2025); Sun et al., "Block Verification Accelerates
-// Speculative Decoding" (2024). Their children must be sampled.
+// Speculative Decoding" (2024). The residual is the paper's.
 //
 // Temperature <= 0: no uniforms. A child is right iff its token is the argmax of its parent's row (smallest
 // among equals), for the lantern rules of g_A with Q at the token. The longest chain of right nodes wins,

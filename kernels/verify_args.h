@@ -118,9 +118,8 @@ inline VerifyArgs verify_args(const VerifyTensors& t, const at::Tensor& neighbou
   args.residual = verify_residual(residual);
   args.sampled = sampled;
   const bool paths = args.rule == Rule::traversal || args.rule == Rule::block;
-  TORCH_CHECK(!paths || (sampled && (residual == "paper" || residual == "optimal")), kOp, ": rule '", rule,
-              "' came with residual '", residual, "' and ", sampled ? "sampled" : "deterministic",
-              " children, expected sampled ones and the residual paper");
+  TORCH_CHECK(!paths || residual == "paper" || residual == "optimal", kOp, ": rule '", rule,
+              "' came with residual '", residual, "', expected paper");
   args.images = t.target.size(0);
   args.nodes = t.target.size(1);
   args.vocabulary = t.target.size(2);

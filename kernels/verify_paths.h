@@ -11,12 +11,13 @@ struct Step {
   int64_t status;  // why the node cannot have children
   double weight;   // probability of acceptance when the path ends here
   Row target;      // what is left of the target row
-  Row draft;       // what is left of the draft row
+  Row draft;       // what is left of the draft row; values null for deterministic children
 };
 
 // min(1, weight P(x) / Q(x)) for child with token x.
 LAMPLIGHTER_INLINE double child_weight(const Step& step, int x) {
-  const double ratio = step.weight * step.target.at(x) / step.draft.at(x);
+  const double drawn = step.draft.values != nullptr ? step.draft.at(x) : 1.0;
+  const double ratio = step.weight * step.target.at(x) / drawn;
   return ratio < 1.0 ? ratio : 1.0;
 }
 
@@ -32,15 +33,16 @@ LAMPLIGHTER_INLINE Step make_step(Executor& executor, const Cycle& cycle, int no
   Step step = {node, 0, weight, cycle.target_row(executor, node), {nullptr, 0.0, 0.0}};
   if (step.target.bad()) {
     step.status = kVerifyBadTarget;
-  } else if (inner) {
+  } else if (inner && cycle.args.sampled) {
     step.draft = cycle.draft_row(executor, node);
     if (step.draft.bad()) step.status = kVerifyBadDraft;
   }
   return step;
 }
 
-// Whether the draft row can have given token x.
+// Whether token x can have been drawn.
 LAMPLIGHTER_INLINE bool can_give(const Row& draft, int x) {
+  if (draft.values == nullptr) return x >= 0;
   return x >= 0 && draft.total > kSmallestMass && draft.values[x] > 0.0F;
 }
 
@@ -89,10 +91,12 @@ LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path
   int row = 0;
   while ((path.unused >> row & 1U) == 0) ++row;
   float* to = scratch + static_cast<int64_t>(row) * cycle.vocabulary;
-  const double sum = subtract(executor, cycle, step.target, step.weight, step.draft, child, to);
+  const double sum = subtract_proposal(executor, cycle, step.target, step.weight, step.draft, child, to);
   step.weight = end_weight(sum, step.weight);
-  step.draft = make_row(step.draft.values,
-                        step.draft.total - mass(static_cast<double>(step.draft.values[cycle.token(child)])));
+  if (step.draft.values != nullptr) {
+    const double drawn = mass(static_cast<double>(step.draft.values[cycle.token(child)]));
+    step.draft = make_row(step.draft.values, step.draft.total - drawn);
+  }
   if (!(sum > 0.0)) return;
   step.target = make_row(to, sum);
   int8_t& own = path.own[path.last];
@@ -136,7 +140,8 @@ LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, 
   if (last == 0 || cycle.uniform(end.node) < end.weight) return {end.node, end.status, end.target};
   for (int i = last - 1;; --i) {
     const Step& step = steps[i];
-    const double sum = subtract(executor, cycle, step.target, step.weight, step.draft, steps[i + 1].node, to);
+    const double sum =
+        subtract_proposal(executor, cycle, step.target, step.weight, step.draft, steps[i + 1].node, to);
     if (i > 0 && !(cycle.uniform(step.node) < end_weight(sum, step.weight))) continue;
     return {step.node, 0, sum > 0.0 ? make_row(to, sum) : step.target};
   }

@@ -31,11 +31,12 @@ LAMPLIGHTER_INLINE double subtract(Executor& executor, const Cycle& cycle, const
   return sum;
 }
 
-// to = from, normalised. Returns its mass.
+// to = weight * from. Returns its mass.
 template <class Executor>
-LAMPLIGHTER_INLINE double copy(Executor& executor, const Cycle& cycle, const Row& from, float* to) {
+LAMPLIGHTER_INLINE double copy(Executor& executor, const Cycle& cycle, const Row& from, double weight,
+                               float* to) {
   const float* a = from.values;
-  const double scale = from.scale;
+  const double scale = from.scale * weight;
   return executor.reduce(
       cycle.vocabulary, 0.0,
       [=](int i) {
@@ -43,6 +44,16 @@ LAMPLIGHTER_INLINE double copy(Executor& executor, const Cycle& cycle, const Row
         return mass(static_cast<double>(to[i]));
       },
       Sum());
+}
+
+// to = (weight * from - d)+, d being what the token of `child` was drawn from: the draft's rest, or the
+// token's indicator when draft.values is null. Returns the mass of `to`.
+template <class Executor>
+LAMPLIGHTER_INLINE double subtract_proposal(Executor& executor, const Cycle& cycle, const Row& from,
+                                            double weight, const Row& draft, int child, float* to) {
+  if (draft.values != nullptr) return subtract(executor, cycle, from, weight, draft, child, to);
+  const double sum = copy(executor, cycle, from, weight, to);
+  return sum + set_value(executor, to, cycle.token(child), 0.0F);
 }
 
 // Strikes the neighbours out after `sum` was left in `to`; returns the mass that stays.
@@ -67,7 +78,7 @@ LAMPLIGHTER_INLINE double strike_neighbours(Executor& executor, const Cycle& cyc
 template <class Executor>
 LAMPLIGHTER_INLINE Row stand_in(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
                                 uint64_t rejected, float* to) {
-  double sum = copy(executor, cycle, g, to);
+  double sum = copy(executor, cycle, g, 1.0, to);
   for (int node = 0; node < cycle.nodes; ++node) {
     if ((rejected >> node & 1U) != 0) sum += set_value(executor, to, cycle.token(node), 0.0F);
   }
@@ -81,13 +92,7 @@ template <class Executor>
 LAMPLIGHTER_INLINE Row residual(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
                                 const Row& draft, int child, const Neighbourhood& near, uint64_t rejected,
                                 float* to) {
-  double sum = 0.0;
-  if (draft.values != nullptr) {
-    sum = subtract(executor, cycle, g, 1.0, draft, child, to);
-  } else {
-    sum = copy(executor, cycle, g, to);
-    sum += set_value(executor, to, cycle.token(child), 0.0F);
-  }
+  double sum = subtract_proposal(executor, cycle, g, 1.0, draft, child, to);
   sum = strike_neighbours(executor, cycle, g, near, to, sum);
   if (!is_published(cycle.args.residual)) {
     return sum >= kSmallestMass ? make_row(to, sum) : stand_in(executor, cycle, target, g, rejected, to);

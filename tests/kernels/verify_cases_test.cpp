@@ -143,9 +143,9 @@ TEST(VerifyTreeTest, WrongArgumentsAreNamed) {
               HasSubstr("first_image_id is 1, expected 0..0 for 8 codes among 8 ids"));
   EXPECT_THAT(message([](auto&, auto& o) {
                 o.rule = "block";
-                o.sampled = false;
+                o.residual = "official-static";
               }),
-              HasSubstr("rule 'block' came with residual 'paper' and deterministic children"));
+              HasSubstr("rule 'block' came with residual 'official-static', expected paper"));
 }
 
 }  // namespace

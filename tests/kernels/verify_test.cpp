@@ -36,8 +36,11 @@ std::vector<Case> cases() {
     }
     all.push_back({rule, Residual::official_static, true, true});
   }
-  all.push_back({Rule::traversal, Residual::paper, true, false});
-  all.push_back({Rule::block, Residual::paper, true, false});
+  for (const Rule rule : {Rule::traversal, Rule::block}) {
+    all.push_back({rule, Residual::paper, true, false});
+    all.push_back({rule, Residual::paper, false, false});
+    all.push_back({rule, Residual::paper, false, true});
+  }
   return all;
 }
 
