@@ -234,6 +234,8 @@ TEST_F(VerifyLawTest, SampledChildrenKeepTheTargetsLaw) {
 
 TEST_F(VerifyLawTest, DeterministicChildrenKeepTheTargetsLaw) {
   EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("exact", false), ops::verify_tree, kCycles));
+  EXPECT_TRUE(joint_law_fits(kTwoByTwo, rule("traversal", false), ops::verify_tree, kCycles));
+  EXPECT_TRUE(joint_law_fits(kChain, rule("block", false), ops::verify_tree, kCycles));
 }
 
 TEST_F(VerifyLawTest, TraversalKeepsTheTargetsLaw) {
