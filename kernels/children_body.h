@@ -84,10 +84,9 @@ LAMPLIGHTER_INLINE int keep_best(Executor& executor, const Order& order, const S
   const int* ids = scratch.ids;
   int* selected = scratch.selected;
   executor.for_each(n, [=](int i) { keys[i] = static_cast<float>(order.value(ids[i])); });
-  const float floor =
-      sampling::select<uint32_t>(executor, keys, n, true, static_cast<uint32_t>(count - 1), [](int) {
-        return 1U;
-      }).value;
+  const float floor = sampling::select_kth(
+                          executor, n, [=](int i) { return keys[i]; }, count, selected)
+                          .value;
   const int m = executor.compact(
       n, [=](int i) { return keys[i] >= floor; }, selected);
   executor.for_each(m, [=](int i) { selected[i] = ids[selected[i]]; });

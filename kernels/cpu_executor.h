@@ -1,5 +1,11 @@
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
+
 #include "kernels/executor.h"
 
 namespace lamplighter {
@@ -92,23 +98,15 @@ class CpuExecutor {
     }
   }
 
-  template <class Keep>
-  int compact(int n, Keep keep, int* out) {
+  template <class Keep, class Index>
+  int compact(int n, Keep keep, Index* out) {
     int count = 0;
     int i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      int kept[kLanes];
-      int any = 0;
-#pragma omp simd reduction(| : any)
-      for (int j = 0; j < kLanes; ++j) {
-        kept[j] = static_cast<int>(keep(i + j));
-        any |= kept[j];
-      }
-      if (any == 0) continue;
-      for (int j = 0; j < kLanes; ++j) {
-        out[count] = i + j;
-        count += kept[j];
-      }
+      uint32_t kept = 0;
+#pragma omp simd reduction(| : kept)
+      for (int j = 0; j < kLanes; ++j) kept |= static_cast<uint32_t>(keep(i + j)) << j;
+      count += list_bits(kept, i, out + count);
     }
     for (; i < n; ++i) {
       if (keep(i)) out[count++] = i;
@@ -118,6 +116,22 @@ class CpuExecutor {
 
  private:
   static constexpr int kLanes = 16;
+
+  // Writes first + j for every bit j that is set; returns their number. May write all 16 places.
+  template <class Index>
+  static int list_bits(uint32_t bits, int first, Index* out) {
+#if defined(__AVX512F__)
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(first));
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(bits), indices));
+    return __builtin_popcount(bits);
+#else
+    int count = 0;
+    for (; bits != 0; bits &= bits - 1) out[count++] = first + __builtin_ctz(bits);
+    return count;
+#endif
+  }
+
   void* cells_;
 };
 

@@ -91,8 +91,8 @@ class BlockExecutor {
   }
 
   // Thread t lists the t-th of kThreads equal parts.
-  template <class Keep>
-  __device__ int compact(int n, Keep keep, int* out) {
+  template <class Keep, class Index>
+  __device__ int compact(int n, Keep keep, Index* out) {
     const int part = (n + kThreads - 1) / kThreads;
     const int begin = min(n, static_cast<int>(threadIdx.x) * part);
     const int end = min(n, begin + part);

@@ -28,8 +28,8 @@ LAMPLIGHTER_INLINE void select_largest(Executor& executor, const float* values, 
     executor.for_each(n, [=](int i) { out[i] = i; });
     return;
   }
-  const auto end = sampling::select<uint32_t>(executor, values, n, true, static_cast<uint32_t>(k - 1),
-                                              [](int) { return 1U; });
+  const auto end = sampling::select_kth(
+      executor, n, [=](int i) { return values[i]; }, k, out);
   const float floor = end.value;
   const uint32_t ties = static_cast<uint32_t>(k) - end.before;  // >= 1 of those at the floor are in
   const int last = executor

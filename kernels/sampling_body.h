@@ -51,8 +51,8 @@ struct Selected {
 
 // The first value, in falling or rising order, at which the summed weights exceed `limit`: radix selection
 // with digits of 11, 11 and 10 bits.
-template <class T, class Executor, class Weight>
-LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, const float* values, int n, bool falling, T limit,
+template <class T, class Executor, class Value, class Weight>
+LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, int n, Value value, bool falling, T limit,
                                       Weight weight) {
   T* cells = executor.template cells<T>();
   const uint32_t flip = falling ? 0xFFFFFFFFU : 0;
@@ -66,7 +66,7 @@ LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, const float* values, i
     executor.histogram(
         n, cells,
         [=](int i) {
-          const uint32_t key = sort_key(values[i]) ^ flip;
+          const uint32_t key = sort_key(value(i)) ^ flip;
           const uint32_t outside = 0U - static_cast<uint32_t>((key & known) != prefix);
           return static_cast<int>(((key >> shift) & mask) | outside);
         },
@@ -78,6 +78,55 @@ LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, const float* values, i
     known |= mask << shift;
   }
   return {true, sorted_value(prefix ^ flip), before};
+}
+
+// A pointer to ints in memory that holds floats at other times.
+typedef int __attribute__((may_alias)) ListedIndex;
+
+// The k-th largest of n values, 1 <= k <= n, and how many are larger. In long rows a sample and some counting
+// tell between which values it very probably lies; only what lies between is selected from. If it does not
+// lie there, all are. list: room for n indices.
+template <class Executor, class Value, class Index>
+LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Value value, int k, Index* list) {
+  constexpr int kSample = 64, kLongRow = 2048, kHalvings = 4;
+  const auto one = [](int) { return 1U; };
+  const auto limit = static_cast<uint32_t>(k - 1);
+  if (n < kLongRow) return select<uint32_t>(executor, n, value, true, limit, one);
+  float* sample = executor.template cells<float>();
+  float* bounds = sample + kSample;
+  const int stride = n / kSample;
+  const float share = static_cast<float>(k) / static_cast<float>(n);
+  const int place = static_cast<int>(share * kSample);
+  const int margin = 2 + static_cast<int>(3.0F * __builtin_sqrtf(kSample * share * (1.0F - share)));
+  executor.for_each(kSample, [=](int i) { sample[i] = value(i * stride); });
+  const float largest = executor.reduce(n, -kInfinity, value, Largest());
+  executor.for_each(2, [=](int i) { bounds[i] = i == 0 ? largest : -kInfinity; });
+  executor.for_each(kSample, [=](int i) {
+    int larger = 0;
+    for (int j = 0; j < kSample; ++j) {
+      larger += static_cast<int>((sample[j] > sample[i]) | ((sample[j] == sample[i]) & (j < i)));
+    }
+    if (larger == place - margin) bounds[0] = sample[i];
+    if (larger == place + margin) bounds[1] = sample[i];
+  });
+  float high = bounds[0], low = bounds[1];
+  const auto larger_than = [&](float bound) {
+    return executor.reduce(
+        n, 0, [=](int i) { return static_cast<int>(value(i) > bound); }, Sum());
+  };
+  for (int halving = 0; halving < kHalvings && high - low < kInfinity; ++halving) {
+    const float middle = low + (high - low) * 0.5F;
+    (larger_than(middle) < k ? high : low) = middle;
+  }
+  const int above = larger_than(high);
+  const int between = executor.compact(
+      n, [=](int i) { return (value(i) <= high) & (value(i) >= low); }, list);
+  if (above >= k || above + between < k) return select<uint32_t>(executor, n, value, true, limit, one);
+  Selected<uint32_t> found = select<uint32_t>(
+      executor, between, [=](int i) { return value(list[i]); }, true, limit - static_cast<uint32_t>(above),
+      one);
+  found.before += static_cast<uint32_t>(above);
+  return found;
 }
 
 // A value and a token id: where top-p cuts the order of tokens.
@@ -100,7 +149,8 @@ LAMPLIGHTER_INLINE Cut cut_top_p(Executor& executor, const float* z, const float
   const double p = top_p > 0.0F ? static_cast<double>(top_p) : 0.0;
   const double limit = falling ? p : 1.0 - p;
   const auto weight = [=](int i) { return mass(static_cast<double>(weights[i]) * scale); };
-  const Selected<double> end = select<double>(executor, z, n, falling, limit, weight);
+  const Selected<double> end = select<double>(
+      executor, n, [=](int i) { return z[i]; }, falling, limit, weight);
   if (!end.found) {
     if (falling) return {-kInfinity, 0, n};
     const int last = executor.reduce(
@@ -147,11 +197,13 @@ LAMPLIGHTER_INLINE float guide(Executor& executor, const T* logits, int64_t stri
       Largest());
 }
 
-// Value of the k-th largest element, -inf when the filter is off.
+// Value of the k-th largest element, -inf when the filter is off. list: room for n indices.
 template <class Executor>
-LAMPLIGHTER_INLINE float top_k_floor(Executor& executor, const float* z, int n, int64_t top_k) {
+LAMPLIGHTER_INLINE float top_k_floor(Executor& executor, const float* z, int n, int64_t top_k,
+                                     ListedIndex* list) {
   if (top_k <= 0 || top_k >= n) return -kInfinity;
-  return select<uint32_t>(executor, z, n, true, static_cast<uint32_t>(top_k - 1), [](int) { return 1U; })
+  return select_kth(
+             executor, n, [=](int i) { return z[i]; }, static_cast<int>(top_k), list)
       .value;
 }
 
@@ -162,7 +214,8 @@ LAMPLIGHTER_INLINE void filter(Executor& executor, const float* z, int n, float 
   const bool ar = order == FilterOrder::kAr;
   const bool greedy = temperature <= (ar ? 0.0F : kSmallestTemperature);
   const bool with_top_p = !greedy && top_p < 1.0F && (ar || top_p >= 1e-8F);
-  const float floor = greedy ? largest : top_k_floor(executor, z, n, top_k);
+  const float floor =
+      greedy ? largest : top_k_floor(executor, z, n, top_k, reinterpret_cast<ListedIndex*>(out));
   const float softmax_floor = with_top_p && !ar ? -kInfinity : floor;
   const float scale = static_cast<float>(
       1.0 / static_cast<double>(temperature > kSmallestTemperature ? temperature : kSmallestTemperature));
@@ -195,7 +248,8 @@ LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndF
   const int64_t stride = args.guided ? args.rows * args.vocabulary : 0;
   const T* logits = static_cast<const T*>(args.logits) + row * args.vocabulary + image * stride;
   float* out = args.out + row * args.vocabulary;
-  const float largest = guide(executor, logits, stride, n, args.guidance[args.guidance_by_row ? row : image], z);
+  const float largest =
+      guide(executor, logits, stride, n, args.guidance[args.guidance_by_row ? row : image], z);
   if (largest < kInfinity && largest > -kInfinity) {
     filter(executor, z, n, largest, args.temperature[image], args.top_k[image], args.top_p[image], args.order,
            out);
