@@ -20,8 +20,7 @@ inline SyntheticShape law_shape() {
   shape.vocabulary = 5;
   shape.layers = shape.heads = shape.kv_heads = 1;
   shape.prompt_length = 2;
-  shape.rows = 1;
-  shape.columns = 4;
+  shape.rows = shape.columns = 2;
   shape.weight_scale = 1.5;
   return shape;
 }

@@ -1,0 +1,243 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+
+#include "tests/decode/loop_law.h"
+
+// Classic bugs of speculative decoding, planted into the loop, and the checks that must find them. The loop
+// here is that of decode(), with hooks between its stages.
+//
+//   bug                                          planted and found in
+//   residual from T instead of (T - D)+          kernels/verify_law_test.cpp
+//   no update of the residual between siblings   kernels/verify_law_test.cpp
+//   sampled rule for deterministic children      kernels/verify_law_test.cpp
+//   unfiltered bonus token                       here, and for the operator in kernels/verify_law_test.cpp
+//   stale features                               here
+//   position off by one                          here, for the target and for the drafter
+//   wrong cache row kept                         here
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kPictures = std::int64_t{1} << 15;
+
+// What one run of the loop hands from cycle to cycle; a hook may change all of it.
+struct Cycle {
+  const Models& models;
+  const Method& method;
+  DecodeState& state;
+  Draft& tree;
+  Verified& verified;
+  Accepted& accepted;
+};
+using Hook = std::function<void(Cycle&)>;
+
+// A bug, or none.
+struct Bug {
+  std::string name;
+  Hook before_draft, before_verify, after_accept, instead_of_commit;
+  // The checks that find it.
+  bool greedy = false, target_cache = false, draft_cache = false, law = false;
+};
+
+void PrintTo(const Bug& bug, std::ostream* out) {
+  *out << bug.name;
+}
+
+using AfterCommit = std::function<void(const DecodeState&)>;
+
+at::Tensor decode_with(const Bug& bug, const Models& models, const Method& method, const Prompts& prompts,
+                       const std::vector<DecodeRequest>& requests, const Grid& grid,
+                       const AfterCommit& inspect = {}) {
+  const c10::InferenceMode inference;
+  DecodeState state = make_state(models, method, prompts, requests, grid);
+  Draft tree = root_alone(state);
+  Verified verified = prefill(models, method, prompts, state);
+  Accepted accepted;
+  Cycle cycle{models, method, state, tree, verified, accepted};
+  const auto plant = [&](const Hook& hook) {
+    if (hook) hook(cycle);
+  };
+  while (true) {
+    accepted = accept(models, method, state, tree, verified);
+    plant(bug.after_accept);
+    if (bug.instead_of_commit) {
+      bug.instead_of_commit(cycle);
+    } else {
+      commit(state, tree, verified, accepted);
+    }
+    if (inspect) inspect(state);
+    if (state.finished()) return state.codes.narrow(1, 0, state.total).contiguous();
+    plant(bug.before_draft);
+    tree = draft(models, method, state);
+    plant(bug.before_verify);
+    verified = verify(models, state, tree);
+  }
+}
+
+Bug none() {
+  Bug bug;
+  bug.name = "none";
+  return bug;
+}
+
+// The drafter is shown the features of the cycle before.
+Bug stale_features() {
+  Bug bug;
+  bug.name = "stale_features";
+  bug.before_draft = [last = at::Tensor()](Cycle& cycle) mutable {
+    at::Tensor& fresh = cycle.state.fresh_features;
+    if (cycle.state.cycles > 2) {
+      std::swap(last, fresh);
+    } else {
+      last = fresh;
+    }
+  };
+  bug.draft_cache = true;
+  return bug;
+}
+
+void shift(DecodeState& state, std::int64_t by) {
+  state.position = state.position + by;
+}
+
+Bug target_position() {
+  Bug bug;
+  bug.name = "position_of_the_target_off_by_one";
+  bug.before_verify = [](Cycle& cycle) { shift(cycle.state, 1); };
+  bug.after_accept = [](Cycle& cycle) {
+    if (cycle.state.cycles > 0) shift(cycle.state, -1);
+  };
+  bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
+  return bug;
+}
+
+Bug drafter_position() {
+  Bug bug;
+  bug.name = "position_of_the_drafter_off_by_one";
+  bug.before_draft = [](Cycle& cycle) { shift(cycle.state, 1); };
+  bug.before_verify = [](Cycle& cycle) { shift(cycle.state, -1); };
+  bug.draft_cache = true;
+  return bug;
+}
+
+// The rows behind the root stay where they are, whichever nodes were accepted.
+Bug wrong_cache_row() {
+  Bug bug;
+  bug.name = "wrong_cache_row_kept";
+  bug.instead_of_commit = [](Cycle& cycle) {
+    const at::Tensor before = cycle.state.cache.clone();
+    commit(cycle.state, cycle.tree, cycle.verified, cycle.accepted);
+    cycle.state.cache = before;
+  };
+  bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
+  return bug;
+}
+
+// Behind a leaf, the last token comes from all tokens, not from those that top-k keeps.
+Bug unfiltered_bonus() {
+  Bug bug;
+  bug.name = "unfiltered_bonus_token";
+  bug.after_accept = [](Cycle& cycle) {
+    const DecodeState& state = cycle.state;
+    if (state.cycles == 0) return;
+    const Filter all{state.temperature, at::zeros_like(state.target_filter.top_k), state.target_filter.top_p};
+    const at::Tensor rows = distributions(
+        cycle.models, state, all, cycle.models.target->logits(cycle.verified.hidden), cycle.tree.depths);
+    const at::Tensor last = cycle.accepted.path.gather(1, cycle.accepted.count.unsqueeze(1));
+    const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
+    const at::Tensor uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, 1);
+    const at::Tensor drawn = ops::draw(row, uniforms, state.temperature).squeeze(1);
+    const at::Tensor inner = cycle.tree.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
+    cycle.accepted.token = at::where(inner, cycle.accepted.token, drawn);
+  };
+  bug.law = true;
+  return bug;
+}
+
+std::vector<Bug> bugs() {
+  return {
+      none(), stale_features(), target_position(), drafter_position(), wrong_cache_row(), unfiltered_bonus()};
+}
+
+class Mutation : public ::testing::TestWithParam<Bug> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+
+  static SyntheticShape shape() {
+    SyntheticShape shape;
+    shape.vocabulary = 12;
+    shape.rows = 3;
+    shape.columns = 5;
+    shape.weight_scale = 1.5;
+    return shape;
+  }
+
+  at::Tensor run(const Prompts& prompts, const std::vector<DecodeRequest>& requests,
+                 const AfterCommit& inspect = {}) const {
+    return decode_with(GetParam(), toy_.models(), method_, prompts, requests, toy_.grid(), inspect);
+  }
+
+  std::vector<DecodeRequest> requests(float temperature) const {
+    std::vector<DecodeRequest> result;
+    for (const std::int64_t number : numbers_) {
+      SamplingOptions sampling = law_sampling();
+      sampling.temperature = temperature;
+      result.push_back({sampling, static_cast<std::uint64_t>(number)});
+    }
+    return result;
+  }
+
+  const Toy toy_{shape()};
+  const Method method_ = static_method(bushy_tree());
+  const std::vector<std::int64_t> numbers_{0, 1, 2, 3, 4, 5};
+};
+
+TEST_P(Mutation, GreedyTokensAreThoseOfAutoregression) {
+  const Prompts prompts = toy_.prompts(numbers_, true);
+  const at::Tensor expected = decode(toy_.models(), {}, prompts, requests(0), toy_.grid());
+  EXPECT_EQ(at::equal(run(prompts, requests(0)), expected), !GetParam().greedy);
+}
+
+TEST_P(Mutation, CachesAreThoseOfAFreshRun) {
+  const Prompts prompts = toy_.prompts(numbers_, true);
+  FreshCaches fresh(toy_, method_, prompts);
+  bool target = true, drafter = true;
+  run(prompts, requests(0.9F), [&](const DecodeState& state) {
+    target = target && fresh.target_matches(state);
+    drafter = drafter && fresh.drafter_matches(state);
+  });
+  EXPECT_EQ(target, !GetParam().target_cache);
+  EXPECT_EQ(drafter, !GetParam().draft_cache);
+}
+
+TEST_P(Mutation, PicturesFollowTheLawOfTheTarget) {
+  const Toy toy(law_shape());
+  const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
+  const SamplingOptions sampling = law_sampling();
+  const Law counts = counted_law(toy, sampling, kPictures, [&](const Prompts& prompts, const auto& requests) {
+    return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
+  });
+  EXPECT_EQ(fits(exact_law(toy, sampling), counts), !GetParam().law);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, Mutation, ::testing::ValuesIn(bugs()),
+                         [](const auto& test) { return test.param.name; });
+
+// Without a bug, the loop of these tests is that of the engine.
+TEST(Hooks, ChangeNothingByThemselves) {
+  at::set_num_threads(1);
+  const Toy toy(law_shape());
+  const Method method = static_method(bushy_tree());
+  const Prompts prompts = repeated_prompt(toy, 64);
+  std::vector<DecodeRequest> requests;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) requests.push_back({law_sampling(), seed});
+  EXPECT_TRUE(at::equal(decode_with(none(), toy.models(), method, prompts, requests, toy.grid()),
+                        decode(toy.models(), method, prompts, requests, toy.grid())));
+}
+
+}  // namespace
+}  // namespace lamplighter::test
