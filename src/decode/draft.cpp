@@ -26,9 +26,14 @@ at::Tensor draft_position(const Method& method, const DecodeState& state) {
 // Runs the rows that were committed since the last cycle; the last of them leads to the root's children.
 at::Tensor extend(const Models& models, const Method& method, DecodeState& state) {
   const Drafter& drafter = *models.drafter;
-  const std::int64_t rows = state.fresh_tokens.size(1);
-  const at::Tensor ids = state.fresh_tokens.clamp_min(0) + models.target->manifest().tokens.first_image_id;
-  const at::Tensor features = drafted_half(state.fresh_features, method, state);
+  // A fixed width needs no word from the device; on the CPU, where asking is free, padding would cost time.
+  const std::int64_t rows = state.fresh.is_cpu()
+                                ? std::max<std::int64_t>(1, state.fresh.max().item<std::int64_t>())
+                                : state.fresh_tokens.size(1);
+  const at::Tensor ids =
+      state.fresh_tokens.narrow(1, 0, rows).clamp_min(0) + models.target->manifest().tokens.first_image_id;
+  const at::Tensor features =
+      drafted_half(state.fresh_features.narrow(1, 0, rows), method, state).contiguous();
   const at::Tensor fresh = per_draft_sequence(state.fresh, method, state);
   const at::Tensor first = draft_position(method, state) - fresh;
   const at::Tensor positions =
