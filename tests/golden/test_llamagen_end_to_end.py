@@ -1,7 +1,8 @@
 """LlamaGen with LANTERN's drafter from prompt to pixels: exporter, compiled loop and operators.
 
-The cycles of speculative decoding run in Python, because the recorded drafter attends to the
-padding of the prompt, which the compiled loop does not keep.
+The recorded drafter attends to the padding of the prompt; the compiled loop is given its features.
+The recorded trees also reach past the picture, so that whole runs, and runs with recorded trees,
+are repeated cycle by cycle in Python.
 """
 
 from __future__ import annotations
@@ -200,6 +201,50 @@ def along(tree: Tree, tokens: list[int]) -> Tree:
     chosen = torch.full_like(tree.tokens, -1)
     chosen[kept] = tree.tokens[kept]
     return replace(tree, tokens=chosen)
+
+
+def loop_options(case: Case, name: str) -> dict[str, Any]:
+    """How the compiled loop draws a recorded greedy run."""
+    run = case.info["runs"][name]
+    options = {"method": "eagle-2", "drafter": "lantern", "cfg_scale": run["cfg"],
+               "temperature": 0.0, "top_k": 0, "top_p": 1.0}  # fmt: skip
+    if run["static"]:
+        tree = f"lantern-{1 + len(static_paths(case, name))}"
+        return {**options, "method": "eagle", "tree": tree}
+    shape = part(case, "drafter").info["model"]
+    keys = {"depth": "dynamic_depth", "top_k": "dynamic_width"}
+    return {
+        **options,
+        "dynamic_nodes": shape["total_token"] - 1,
+        **{option: shape[key] for key, option in keys.items()},
+    }
+
+
+def test_compiled_loop(case: Case, bundle: Path, padded: Tensor) -> None:
+    """Exact greedy runs: tokens, and accept lengths until a near tie decides one.
+
+    Cycles whose tree leaves the picture are not compared: there the loop clamps positions.
+    """
+    features = prompt_features(case)
+    valid = features.shape[1]
+    inputs = {"features": features, "mask": torch.ones(1, valid, dtype=torch.int64),
+              "drafter_padding": padded[:, :-valid]}  # fmt: skip
+    deepest = {name: max(map(len, static_paths(case, name))) if case.info["runs"][name]["static"]
+               else part(case, "drafter").info["model"]["depth"] + 1
+               for name in greedy_runs(case) if not case.info["runs"][name].get("lantern")}  # fmt: skip
+    for name, depth in deepest.items():
+        found = engine.decode(bundle, inputs, **loop_options(case, name))
+        assert torch.equal(found["tokens"], case.tensors[f"{name}.tokens"]), f"{name}: tokens"
+        expected = case.long(f"{name}.accept_length")
+        gaps = torch.minimum(*(case.tensors[f"{name}.{kind}_gap"] for kind in ("draft", "target")))
+        committed = 1 + torch.cumsum(expected + 1, 0) - (expected + 1)
+        cycles = int((committed + depth <= found["tokens"].shape[1]).sum())
+        wrong = (found["accept_lengths"].long()[:cycles] != expected[:cycles]).nonzero()[:1, 0]
+        if len(wrong):
+            cycles = int(wrong[0])
+            assert float(gaps[cycles]) < NUMERIC_ERROR, f"{name} cycle {cycles}: accept length"
+        assert cycles > len(expected) // 2, f"{name}: {cycles} cycles compared"
+    assert deepest
 
 
 @pytest.mark.parametrize("relaxed", [False, True], ids=["exact", "relaxed"])

@@ -1,0 +1,59 @@
+"""At temperature 0, exact methods draw the tokens of autoregressive decoding, prompt by prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+
+from models.demo.captions import caption
+from models.demo.scene import sample_scene
+from tests.e2e.support import Cli
+
+PROMPTS = 64
+METHODS = (
+    ("eagle", "--tree", "chain-4"),
+    ("eagle", "--tree", "lantern-26"),
+    ("eagle", "--tree", "chain-3", "--rule", "block"),
+    ("eagle-2",),
+)
+Draw = Callable[..., list[list[int]]]
+
+
+@pytest.fixture(scope="module")
+def prompts() -> list[str]:
+    rng = numpy.random.default_rng(640)
+    return [caption(sample_scene(rng), rng) for _ in range(PROMPTS)]
+
+
+@pytest.fixture
+def draw(cli: Cli, bundle: Path, prompts: list[str], tmp_path: Path) -> Draw:
+    """Image tokens of all prompts at temperature 0."""
+    if not json.loads((bundle / "manifest.json").read_text()).get("drafters"):
+        pytest.skip("the bundle has no drafter")
+    (tmp_path / "prompts.txt").write_text("\n".join(prompts) + "\n")
+
+    def run(dtype: str, *method: str) -> list[list[int]]:
+        result = cli(
+            "generate", "-q", "--prompt-file", "prompts.txt", "--temperature", 0, "--dtype", dtype,
+            "--batch-size", 8, "-t", 1, "-o", "%d.png", "--overwrite", "--skip-checksums",
+            "--save-codes", "codes.json", "--method", *method, model=bundle,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+        return [picture["codes"] for picture in pictures]
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_tokens_are_those_of_autoregression(draw: Draw, dtype: str) -> None:
+    expected = draw(dtype, "ar")
+    assert len(expected) == PROMPTS and len(set(map(tuple, expected))) > PROMPTS // 2
+    for method in METHODS:
+        codes = draw(dtype, *method)
+        wrong = [i for i in range(PROMPTS) if codes[i] != expected[i]]
+        assert not wrong, f"{' '.join(method)}: other tokens for prompts {wrong}"
