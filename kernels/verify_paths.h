@@ -8,6 +8,7 @@ namespace lamplighter::verification {
 // One node of a path.
 struct Step {
   int node;
+  int own;         // the scratch row that its target row lies in; -1: the input
   int64_t status;  // why the node cannot have children
   double weight;   // probability of acceptance when the path ends here
   Row target;      // what is left of the target row
@@ -30,7 +31,7 @@ LAMPLIGHTER_INLINE double end_weight(double residual, double weight) {
 template <class Executor>
 LAMPLIGHTER_INLINE Step make_step(Executor& executor, const Cycle& cycle, int node, bool inner,
                                   double weight) {
-  Step step = {node, 0, weight, cycle.target_row(executor, node), {nullptr, 0.0, 0.0}};
+  Step step = {node, -1, 0, weight, cycle.target_row(executor, node), {nullptr, 0.0, 0.0}};
   if (step.target.bad()) {
     step.status = kVerifyBadTarget;
   } else if (inner && cycle.args.sampled) {
@@ -46,48 +47,67 @@ LAMPLIGHTER_INLINE bool can_give(const Row& draft, int x) {
   return x >= 0 && draft.total > kSmallestMass && draft.values[x] > 0.0F;
 }
 
+// The steps of a path, shared by the threads of the executor.
+template <class Executor>
+class Steps {
+ public:
+  LAMPLIGHTER_INLINE explicit Steps(Executor& executor)
+      : executor_(executor), steps_(reinterpret_cast<Step*>(executor.template cells<double>())) {
+    static_assert(sizeof(Step) * kVerifyNodes <= sizeof(double) * kExecutorCells, "a step for each node");
+  }
+
+  LAMPLIGHTER_INLINE void set(int depth, const Step& step) {
+    executor_.for_each(1, [&](int) { steps_[depth] = step; });
+  }
+
+  LAMPLIGHTER_INLINE Step get(int depth) const { return steps_[depth]; }
+
+ private:
+  Executor& executor_;
+  Step* steps_;
+};
+
 // A path from the root down, the rows left on it, and what is still to be judged.
 struct Path {
-  Step steps[kVerifyNodes];
-  int8_t own[kVerifyNodes];  // the scratch row that a step's target row lies in; -1: the input
-  int last;
+  Step last;
+  int depth;        // of the last step; the others are kept as Steps
   uint64_t dead;    // nodes judged or skipped
   uint64_t unused;  // scratch rows
 };
 
-LAMPLIGHTER_INLINE int first_alive(const Cycle& cycle, const Path& path, int depth) {
-  const int node = path.steps[depth].node;
-  int child = cycle.first_child(node, depth);
+LAMPLIGHTER_INLINE int first_alive(const Cycle& cycle, const Path& path) {
+  const int node = path.last.node;
+  int child = cycle.first_child(node, path.depth);
   while (child >= 0 && (path.dead >> child & 1U) != 0) child = cycle.next_child(node, child);
   return child;
 }
 
 // Goes on to the first child alive until there is none.
 template <class Executor>
-LAMPLIGHTER_INLINE void descend(Executor& executor, const Cycle& cycle, Path& path) {
-  while (path.steps[path.last].status == 0) {
-    const Step& step = path.steps[path.last];
-    const int child = first_alive(cycle, path, path.last);
+LAMPLIGHTER_INLINE void descend(Executor& executor, const Cycle& cycle, Path& path, Steps<Executor>& above) {
+  while (path.last.status == 0) {
+    const int child = first_alive(cycle, path);
     if (child < 0) return;
     const int x = cycle.token(child);
-    if (!can_give(step.draft, x) || cycle.repeated(child)) {
+    if (!can_give(path.last.draft, x) || cycle.repeated(child)) {
       path.dead |= uint64_t{1} << child;
       continue;
     }
-    const double weight = child_weight(step, x);
-    const int depth = ++path.last;
-    path.own[depth] = -1;
-    path.steps[depth] = make_step(executor, cycle, child, cycle.first_child(child, depth) >= 0, weight);
+    const double weight = child_weight(path.last, x);
+    above.set(path.depth, path.last);
+    ++path.depth;
+    path.last = make_step(executor, cycle, child, cycle.first_child(child, path.depth) >= 0, weight);
   }
 }
 
 // Takes the last node off the path and what it stood for off its parent's rows.
 template <class Executor>
-LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path& path, float* scratch) {
-  const int child = path.steps[path.last].node;
-  if (path.own[path.last] >= 0) path.unused |= uint64_t{1} << path.own[path.last];
+LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path& path,
+                                    const Steps<Executor>& above, float* scratch) {
+  const int child = path.last.node;
+  if (path.last.own >= 0) path.unused |= uint64_t{1} << path.last.own;
   path.dead |= uint64_t{1} << child;
-  Step& step = path.steps[--path.last];
+  Step step = above.get(--path.depth);
   int row = 0;
   while ((path.unused >> row & 1U) == 0) ++row;
   float* to = scratch + static_cast<int64_t>(row) * cycle.vocabulary;
@@ -97,53 +117,52 @@ LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path
     const double drawn = mass(static_cast<double>(step.draft.values[cycle.token(child)]));
     step.draft = make_row(step.draft.values, step.draft.total - drawn);
   }
-  if (!(sum > 0.0)) return;
-  step.target = make_row(to, sum);
-  int8_t& own = path.own[path.last];
-  path.unused &= ~(uint64_t{1} << row);
-  if (own >= 0) path.unused |= uint64_t{1} << own;
-  own = static_cast<int8_t>(row);
+  if (sum > 0.0) {
+    step.target = make_row(to, sum);
+    path.unused &= ~(uint64_t{1} << row);
+    if (step.own >= 0) path.unused |= uint64_t{1} << step.own;
+    step.own = row;
+  }
+  path.last = step;
 }
 
 // scratch: a row for each depth and one more.
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, float* scratch) {
-  Path path;
-  path.last = 0;
-  path.dead = 0;
-  path.unused = ~uint64_t{0};
-  path.own[0] = -1;
-  path.steps[0] = make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0);
+  Steps<Executor> above(executor);
+  Path path = {make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0), 0, 0, ~uint64_t{0}};
   for (;;) {
-    descend(executor, cycle, path);
-    const Step& leaf = path.steps[path.last];
-    if (path.last == 0 || cycle.uniform(leaf.node) < leaf.weight)
+    descend(executor, cycle, path, above);
+    const Step& leaf = path.last;
+    if (path.depth == 0 || cycle.uniform(leaf.node) < leaf.weight) {
       return {leaf.node, leaf.status, leaf.target};
-    remove_last(executor, cycle, path, scratch);
+    }
+    remove_last(executor, cycle, path, above, scratch);
   }
 }
 
 // The longest prefix of the chain of first children that block verification accepts. `to`: a row.
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, float* to) {
-  Step steps[kVerifyNodes];
-  steps[0] = make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0);
-  int last = 0;
-  while (steps[last].status == 0) {
-    const int child = cycle.first_child(steps[last].node, last);
-    if (child < 0 || !can_give(steps[last].draft, cycle.token(child))) break;
-    const double weight = child_weight(steps[last], cycle.token(child));
-    steps[last + 1] = make_step(executor, cycle, child, cycle.first_child(child, last + 1) >= 0, weight);
-    ++last;
+  Steps<Executor> above(executor);
+  Step last = make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0);
+  int depth = 0;
+  while (last.status == 0) {
+    const int child = cycle.first_child(last.node, depth);
+    if (child < 0 || !can_give(last.draft, cycle.token(child))) break;
+    const double weight = child_weight(last, cycle.token(child));
+    above.set(depth, last);
+    ++depth;
+    last = make_step(executor, cycle, child, cycle.first_child(child, depth) >= 0, weight);
   }
-  const Step& end = steps[last];
-  if (last == 0 || cycle.uniform(end.node) < end.weight) return {end.node, end.status, end.target};
-  for (int i = last - 1;; --i) {
-    const Step& step = steps[i];
-    const double sum =
-        subtract_proposal(executor, cycle, step.target, step.weight, step.draft, steps[i + 1].node, to);
-    if (i > 0 && !(cycle.uniform(step.node) < end_weight(sum, step.weight))) continue;
-    return {step.node, 0, sum > 0.0 ? make_row(to, sum) : step.target};
+  if (depth == 0 || cycle.uniform(last.node) < last.weight) return {last.node, last.status, last.target};
+  for (int child = last.node;;) {
+    const Step step = above.get(--depth);
+    const double sum = subtract_proposal(executor, cycle, step.target, step.weight, step.draft, child, to);
+    if (depth == 0 || cycle.uniform(step.node) < end_weight(sum, step.weight)) {
+      return {step.node, 0, sum > 0.0 ? make_row(to, sum) : step.target};
+    }
+    child = step.node;
   }
 }
 

@@ -8,7 +8,8 @@ namespace lamplighter::verification {
 
 template <class Tag, class Bugs = NoBugs>
 void verify_images(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch) {
-  CpuExecutor<Tag> executor(nullptr);
+  alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
+  CpuExecutor<Tag> executor(cells);
   for (int64_t image = begin; image < end; ++image) verify_image<Bugs>(executor, args, image, scratch);
 }
 
