@@ -96,14 +96,16 @@ void bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   BenchOptions options;
   options.methods = bench_methods(flags.methods, flags.trees);
   options.batch_size = static_cast<std::size_t>(flags.model.runtime.batch_size);
-  for (const BenchMethod& method : options.methods) resolve_method(method.options, manifest);
+  for (const BenchMethod& method : options.methods)
+    resolve_method(method.options, manifest);  // early refusal
   options.requests = read_requests(flags, manifest);
   const std::size_t batches = (options.requests.size() + options.batch_size - 1) / options.batch_size;
   options.repeats = flags.repeats.value_or(batches > 1 ? 1 : 5);
 
   TextToImage engine(manifest.directory, flags.model.options());
   const std::string kind = engine.device().substr(0, engine.device().find(':'));
-  for (BenchMethod& method : options.methods) method.options = resolve_method(method.options, manifest, kind);
+  std::vector<BenchMethod> used = options.methods;
+  for (BenchMethod& method : used) method.options = resolve_method(method.options, manifest, kind);
   const OrderlyStop orderly;
   const std::vector<BenchSample> samples = run_bench(
       engine, options,
@@ -128,7 +130,7 @@ void bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   json["methods"] = json["samples"] = Json::array();
   for (const BenchReport& one : reports) json["methods"].push_back(to_json(one));
   for (const BenchSample& sample : samples) json["samples"].push_back(to_json(sample));
-  write_results(flags, tables(reports, options.methods), words, json, terminal);
+  write_results(flags, tables(reports, used), words, json, terminal);
 }
 
 // One number is a mean, several are counts of one cycle after the other.

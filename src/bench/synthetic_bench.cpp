@@ -7,8 +7,8 @@
 
 #include "bundle/drafter.h"
 #include "bundle/target.h"
-#include "pipeline/method.h"
-#include "pipeline/prompts.h"
+#include "decode/method.h"
+#include "decode/prompts.h"
 
 namespace lamplighter {
 namespace {

@@ -10,7 +10,7 @@ namespace {
 struct Width {
   std::int64_t ranks, children;
 };
-constexpr std::array<Width, 8> kSurvey{{{1, 4}, {2, 4}, {2, 3}, {1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}}};
+constexpr std::array<Width, 8> kSurvey{{{1, 4}, {2, 3}, {2, 3}, {1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}}};
 
 std::int64_t children_of(std::size_t depth, std::int64_t rank) {
   if (depth >= kSurvey.size()) return 0;

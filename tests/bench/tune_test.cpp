@@ -14,7 +14,8 @@ TEST(SurveyTree, ShowsEightDepthsAndDecidesByDepthAndRank) {
     for (const std::int64_t one : tree.level(depth)) {
       for (const std::int64_t other : tree.level(depth)) {
         const auto a = static_cast<std::size_t>(one), b = static_cast<std::size_t>(other);
-        if (tree.rank[a] == tree.rank[b]) EXPECT_EQ(tree.child_count(one), tree.child_count(other));
+        if (tree.rank[a] != tree.rank[b]) continue;
+        EXPECT_EQ(tree.child_count(one), tree.child_count(other));
       }
     }
   }
