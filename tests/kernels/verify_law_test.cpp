@@ -7,14 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <random>
 
 #include "kernels/ops.h"
 #include "kernels/verify_args.h"
 #include "kernels/verify_results.h"
 #include "kernels/verify_rows.h"
-#include "tests/acceptance/law.h"
+#include "tests/acceptance/chi_square.h"
 #include "tests/kernels/operators.h"
 
 // Cycles through the operators guide_and_filter, draw_children, uniforms and verify_tree on a toy vocabulary,
@@ -27,7 +26,6 @@ constexpr size_t kLength = 3;      // tokens whose joint law is compared
 constexpr int64_t kImages = 8192;  // cycles of one call
 constexpr int64_t kCycles = int64_t{1} << 20;
 constexpr int64_t kFewerCycles = int64_t{1} << 18;  // enough for the planted bugs
-constexpr double kDeviations = 4.753;               // of the normal law with 1e-6 above
 
 using Tree = std::vector<int64_t>;
 const Tree kTwoByTwo{-1, 0, 0, 1, 1};
@@ -78,7 +76,6 @@ class VerifyLawTest : public ::testing::Test {
 
   ops::DraftedTree draft_trees(const Tree& parents, bool sampled, int64_t first_seed) const;
   Law emitted(const Tree& parents, const ops::VerifyOptions& options, const Verify& verify, int64_t cycles);
-  bool fits(const Law& expected, const Law& counts) const;
   bool joint_law_fits(const Tree& parents, const ops::VerifyOptions& options, const Verify& verify,
                       int64_t cycles);
 
@@ -147,34 +144,6 @@ Law VerifyLawTest::emitted(const Tree& parents, const ops::VerifyOptions& option
     }
   }
   return counts;
-}
-
-// Pearson's chi-square at 1e-6 (limit after Wilson and Hilferty); impossible sequences never fit.
-bool VerifyLawTest::fits(const Law& expected, const Law& counts) const {
-  double cycles = 0, statistic = 0, rare = 0, rare_count = 0, cells = 0;
-  for (const auto& [tokens, count] : counts) {
-    cycles += count;
-    const auto found = expected.find(tokens);
-    if (found == expected.end() || !(found->second > 0)) return false;
-  }
-  for (const auto& [tokens, probability] : expected) {
-    const auto found = counts.find(tokens);
-    const double count = found == counts.end() ? 0 : found->second;
-    if (probability * cycles < 10) {
-      rare += probability * cycles;
-      rare_count += count;
-    } else {
-      statistic += (count - probability * cycles) * (count - probability * cycles) / (probability * cycles);
-      ++cells;
-    }
-  }
-  if (rare >= 10) {
-    statistic += (rare_count - rare) * (rare_count - rare) / rare;
-    ++cells;
-  }
-  const double freedom = cells - 1;
-  const double spread = 2 / (9 * freedom);
-  return statistic < freedom * std::pow(1 - spread + kDeviations * std::sqrt(spread), 3);
 }
 
 // The law of kLength tokens: sequences go on with plain draws from the target.
