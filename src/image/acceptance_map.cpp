@@ -93,7 +93,7 @@ Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
 void paint_bar(Image& image, int left, int top, int room, std::int64_t most) {
   const int fields = static_cast<int>(most);
   const int width = std::max(1, std::min(kMostField, room / fields));
-  const int label = width_of(most) + 2 * kDot;
+  const int label = width_of(most) + 4 * kDot;
   const int stride = (label + width - 1) / width;
   for (int i = 1; i <= fields; ++i, left += width) {
     fill(image, {left, top, width, kBarHeight}, colour_of(i, most));

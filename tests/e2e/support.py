@@ -33,7 +33,11 @@ def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
         ch=32, encoder_ch_mult=(1, 1, 1, 1), decoder_ch_mult=(1, 1, 1, 1), num_res_blocks=0,
         z_channels=32, codebook_size=CODES,
     )  # fmt: skip
-    torch.save({"model": GPT(config).state_dict()}, folder / "gpt.pt")
+    gpt = GPT(config)
+    torch.nn.init.normal_(
+        gpt.output.weight, std=0.2
+    )  # starts at zero, which makes all tokens equal
+    torch.save({"model": gpt.state_dict()}, folder / "gpt.pt")
     torch.save({"model": VQModel(vq, False).state_dict()}, folder / "vq.pt")
     (folder / "config.json").write_text(
         json.dumps({"gpt": {"n_head": config.n_head, "grid": config.grid}})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import threading
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -228,19 +230,25 @@ def test_preview_shows_rows_as_they_come(
     draw: Any, tmp_path: Path, flags: tuple[object, ...]
 ) -> None:
     os.mkfifo(tmp_path / "preview.png")  # written in place, so that no frame is missed
+    pipe = os.open(tmp_path / "preview.png", os.O_RDWR | os.O_NONBLOCK)
     stream = bytearray()
     done = threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            stream.extend((tmp_path / "preview.png").read_bytes())
+        while select.select([pipe], [], [], 0.05)[0] or not done.is_set():
+            with suppress(BlockingIOError):
+                stream.extend(os.read(pipe, 1 << 16))
 
     reader = threading.Thread(target=read)
     reader.start()
-    draw("-p", "a house", "--preview", "preview.png", "--trace", "t.jsonl", "-o", "a.png", *flags)
-    done.set()
-    (tmp_path / "preview.png").write_bytes(b"")  # wakes the reader
-    reader.join()
+    try:
+        draw(
+            "-p", "a house", "--preview", "preview.png", "--trace", "t.jsonl", "-o", "a.png", *flags
+        )
+    finally:
+        done.set()
+        reader.join()
+        os.close(pipe)
     picture = array(tmp_path / "a.png")
     shown = frames(bytes(stream))
     ends = [0]
