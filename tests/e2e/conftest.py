@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,5 +92,17 @@ def refused(cli: Cli, tmp_path: Path) -> Refused:
         assert result.stderr.count("\n") == 1 and result.stderr.endswith("\n")
         assert sorted(tmp_path.rglob("*")) == before
         return result.stderr
+
+    return run
+
+
+@pytest.fixture
+def draw(cli: Cli, drafter_bundle: Path) -> Any:
+    """Draws with the drafter's bundle; returns the JSON lines."""
+
+    def run(*arguments: object, model: Path = drafter_bundle) -> list[dict[str, Any]]:
+        result = cli("generate", "--json", *arguments, model=model)
+        assert result.returncode == 0, result.stderr
+        return [json.loads(line) for line in result.stdout.splitlines()]
 
     return run

@@ -1,0 +1,127 @@
+"""What can be seen of a run: traces, acceptance maps, previews."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from PIL import Image
+
+from tests.e2e.support import SIDE
+
+TOKENS = 16
+
+
+def array(path: Path) -> numpy.ndarray:  # type: ignore[type-arg]
+    with Image.open(path) as image:
+        return numpy.asarray(image.convert("RGB"))
+
+
+def test_trace(draw: Any, tmp_path: Path) -> None:
+    lines = draw("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
+                 "--trace", "t.jsonl", "-o", "%d.png")  # fmt: skip
+    cycles = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    for picture, line in enumerate(lines):
+        own = [cycle for cycle in cycles if cycle["picture"] == picture]
+        assert [cycle["cycle"] for cycle in own] == list(range(line["cycles"]))
+        assert sum(cycle["committed"] for cycle in own) == TOKENS - 1
+        place = 1  # the prefill commits the first token
+        for cycle in own:
+            assert cycle["first"] == place
+            place += cycle["committed"]
+            assert 1 <= cycle["committed"] <= cycle["accepted"] + 1
+            assert set(cycle["ms"]) == {"draft", "verify", "accept", "commit"}
+        # Whoever got to a depth accepted at least as many tokens.
+        for depth, reached in enumerate(line["accepted_by_depth"]):
+            assert reached == sum(cycle["accepted"] > depth for cycle in own)
+
+
+def test_acceptance_map(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "--method", "lantern", "--delta", 1, "--trace", "t.jsonl",
+         "--acceptance-map", "map.png", "-o", "a.png")  # fmt: skip
+    counts = [1]
+    for line in (tmp_path / "t.jsonl").read_text().splitlines():
+        committed = json.loads(line)["committed"]
+        counts += [committed] * committed
+    assert len(counts) == TOKENS and max(counts) > 1
+    image = array(tmp_path / "map.png")
+    assert (image[:SIDE, :SIDE] == array(tmp_path / "a.png")).all()
+    colours: dict[int, set[tuple[int, ...]]] = {}
+    for cell, count in enumerate(counts):
+        top, left = cell // 4 * 8, SIDE + 4 + cell % 4 * 8
+        block = image[top : top + 8, left : left + 8].reshape(-1, 3)
+        assert (block == block[0]).all()
+        colours.setdefault(count, set()).add(tuple(int(value) for value in block[0]))
+    assert all(len(found) == 1 for found in colours.values())
+    assert len({next(iter(found)) for found in colours.values()}) == len(colours)
+
+
+def test_acceptance_map_of_several_pictures(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "-b", 3, "--acceptance-map", "map.png", "-o", "%d.png")
+    image = array(tmp_path / "map.png")
+    pair = 2 * SIDE + 4
+    assert image.shape[1] == 2 * pair + 12
+    assert (image[:SIDE, pair + 12 : pair + 12 + SIDE] == array(tmp_path / "1.png")).all()
+
+
+def frames(stream: bytes) -> list[numpy.ndarray]:  # type: ignore[type-arg]
+    """The PNG files in a stream."""
+    signature = b"\x89PNG\r\n\x1a\n"
+    found = []
+    for part in stream.split(signature)[1:]:
+        with Image.open(BytesIO(signature + part)) as image:
+            found.append(numpy.asarray(image.convert("RGB")))
+    return found
+
+
+@pytest.mark.parametrize("flags", [(), ("--method", "lantern", "--delta", 1)])
+def test_preview_shows_rows_as_they_come(
+    draw: Any, tmp_path: Path, flags: tuple[object, ...]
+) -> None:
+    os.mkfifo(tmp_path / "preview.png")  # written in place, so that no frame is missed
+    pipe = os.open(tmp_path / "preview.png", os.O_RDWR | os.O_NONBLOCK)
+    stream = bytearray()
+    done = threading.Event()
+
+    def read() -> None:
+        while select.select([pipe], [], [], 0.05)[0] or not done.is_set():
+            with suppress(BlockingIOError):
+                stream.extend(os.read(pipe, 1 << 16))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        draw(
+            "-p", "a house", "--preview", "preview.png", "--trace", "t.jsonl", "-o", "a.png", *flags
+        )
+    finally:
+        done.set()
+        reader.join()
+        os.close(pipe)
+    picture = array(tmp_path / "a.png")
+    shown = frames(bytes(stream))
+    ends = [0]
+    for line in (tmp_path / "t.jsonl").read_text().splitlines():
+        cycle = json.loads(line)
+        ends.append((cycle["first"] + cycle["committed"]) // 4)
+    rows = sorted(set(ends) - {0})
+    assert len(shown) == len(rows) and rows[-1] == 4
+    assert (shown[-1] == picture).all()
+    for complete, frame in zip(rows, shown, strict=True):
+        assert frame.shape == picture.shape
+        assert (frame[complete * 8 :] == 128).all() and not (frame[: complete * 8] == 128).all()
+
+
+def test_preview_is_one_file(draw: Any, tmp_path: Path) -> None:
+    draw("-p", "a", "-b", 3, "--batch-size", 2, "--preview", "p.png", "-o", "%d.png")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"p.png", "0.png", "1.png", "2.png"}
+    assert (array(tmp_path / "p.png") == array(tmp_path / "2.png")).all()
