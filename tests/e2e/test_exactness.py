@@ -18,7 +18,7 @@ METHODS = (
     ("eagle", "--tree", "chain-4"),
     ("eagle", "--tree", "lantern-26"),
     ("eagle", "--tree", "chain-3", "--rule", "block"),
-    ("eagle-2",),
+    ("eagle-2", "--dynamic-depth", "3", "--dynamic-width", "6", "--dynamic-nodes", "16"),
 )
 Draw = Callable[..., list[list[int]]]
 
