@@ -8,11 +8,11 @@
 #include "bundle/drafter.h"
 #include "bundle/target.h"
 #include "commands.h"
+#include "decode/method.h"
+#include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "decode/method.h"
-#include "decode/prompts.h"
 #include "requests.h"
 #include "signals.h"
 #include "terminal.h"
@@ -142,6 +142,13 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
                                                options, [](int) { return stop_signal() == 0; }));
 }
 
+// The best tree that drafts at all, also where autoregression is quicker.
+TunedTree best_drafting_tree(const Tuning& tuning, std::int64_t max_depth) {
+  TreeCosts costs = tuning.costs;
+  costs.target_pass.front() = 1e9;  // of the root alone
+  return best_tree(tuning.acceptance, costs, max_depth);
+}
+
 Json about(const Tuning& tuning, const TuneFlags& flags, const Manifest& manifest) {
   return {{"made_by", std::string("lamplighter ") + kVersion + " tune-tree"},
           {"model", manifest.name},
@@ -194,6 +201,8 @@ void tune(TuneFlags& flags) {
   MethodOptions method = parse_method(flags.method);
   if (method.method == "ar") throw Error(ExitCode::usage, "--method: got ar, which drafts nothing");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
+  if (method.rule == "block")
+    throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
   method.tree = "chain-1";
   method = resolve_method(method, manifest);
   verify_files(manifest, flags.model.options().verify_checksums);
@@ -205,22 +214,16 @@ void tune(TuneFlags& flags) {
   const OrderlyStop orderly;
   measure_acceptance(bench, requests, terminal, tuning);
   measure_costs(bench, requests.front(), flags, tuning);
-  tuning.best = best_tree(tuning.acceptance, tuning.costs, flags.max_depth);
+  tuning.best = best_drafting_tree(tuning, flags.max_depth);
   const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
-  if (tuning.best.tree.drafted() == 0) {
-    throw Error(ExitCode::usage, "no tree of up to " + std::to_string(flags.max_nodes) +
-                                     " nodes pays here: a drafter level costs " +
-                                     format_fixed(tuning.costs.draft_level, 2) + " ms, a step of ar " +
-                                     format_fixed(tuning.costs.target_pass.front(), 2) +
-                                     " ms; use --method ar");
-  }
   const Json file = to_json(tuning.best.tree, about(tuning, flags, manifest));
   write_tree(flags, manifest, kind, file, terminal);
   if (flags.json) terminal.result(file.dump());
   terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +
                std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
-               " tokens a cycle expected, time " + format_fixed(tuning.speedup(), 2) +
-               " times that of ar, from " + std::to_string(tuning.cycles) + " cycles");
+               " tokens a cycle expected, " + format_fixed(tuning.speedup(), 2) +
+               " times as fast as ar, from " + std::to_string(tuning.cycles) + " cycles");
+  if (tuning.speedup() <= 1) terminal.say("no tree pays here: --method ar is quicker");
 }
 
 }  // namespace

@@ -71,9 +71,7 @@ def test_a_partial_bundle_says_what_it_lacks(
     assert "modules.target" in refused(4, "bench", model=part)
 
 
-def test_tune_tree_writes_a_tree_that_runs(
-    cli: Cli, drafter_bundle: Path, tmp_path: Path
-) -> None:
+def test_tune_tree_writes_a_tree_that_runs(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "tuned"
     shutil.copytree(drafter_bundle, bundle)
     result = cli(
@@ -96,4 +94,6 @@ def test_tune_tree_writes_a_tree_that_runs(
 
 def test_tune_tree_needs_a_place_for_the_tree(refused: Refused, drafter_bundle: Path) -> None:
     assert "--output" in refused(2, "tune-tree", "-p", "x", model=drafter_bundle)
-    assert "ar" in refused(2, "tune-tree", "-p", "x", "--json", "--method", "ar", model=drafter_bundle)
+    assert "ar" in refused(
+        2, "tune-tree", "-p", "x", "--json", "--method", "ar", model=drafter_bundle
+    )
