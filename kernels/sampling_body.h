@@ -83,23 +83,25 @@ LAMPLIGHTER_INLINE Selected<T> select(Executor& executor, int n, Value value, bo
 // A pointer to ints in memory that holds floats at other times.
 typedef int __attribute__((may_alias)) ListedIndex;
 
-// The k-th largest of n values, 1 <= k <= n, and how many are larger. In long rows a sample and some counting
-// tell between which values it very probably lies; only what lies between is selected from. If it does not
-// lie there, all are. list: room for n indices.
+// Looks for the values of a long row between which its k-th largest very probably lies, by a sample and some
+// counting, and lists their indices.
+struct Narrowed {
+  bool found;   // it does lie there, and the list is short
+  int above;    // number of larger values
+  int between;  // length of the list
+};
+
 template <class Executor, class Value, class Index>
-LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Value value, int k, Index* list) {
-  constexpr int kSample = 64, kLongRow = 2048, kHalvings = 4;
-  const auto one = [](int) { return 1U; };
-  const auto limit = static_cast<uint32_t>(k - 1);
-  if (n < kLongRow) return select<uint32_t>(executor, n, value, true, limit, one);
+LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, int k, Index* list) {
+  constexpr int kSample = 64, kHalvings = 4;
   float* sample = executor.template cells<float>();
   float* bounds = sample + kSample;
   const int stride = n / kSample;
   const float share = static_cast<float>(k) / static_cast<float>(n);
   const int place = static_cast<int>(share * kSample);
   const int margin = 2 + static_cast<int>(3.0F * __builtin_sqrtf(kSample * share * (1.0F - share)));
-  executor.for_each(kSample, [=](int i) { sample[i] = value(i * stride); });
   const float largest = executor.reduce(n, -kInfinity, value, Largest());
+  executor.for_each(kSample, [=](int i) { sample[i] = value(i * stride); });
   executor.for_each(2, [=](int i) { bounds[i] = i == 0 ? largest : -kInfinity; });
   executor.for_each(kSample, [=](int i) {
     int larger = 0;
@@ -121,12 +123,22 @@ LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Valu
   const int above = larger_than(high);
   const int between = executor.compact(
       n, [=](int i) { return (value(i) <= high) & (value(i) >= low); }, list);
-  if (above >= k || above + between < k) return select<uint32_t>(executor, n, value, true, limit, one);
-  Selected<uint32_t> found = select<uint32_t>(
-      executor, between, [=](int i) { return value(list[i]); }, true, limit - static_cast<uint32_t>(above),
-      one);
-  found.before += static_cast<uint32_t>(above);
-  return found;
+  return {above < k && above + between >= k && between <= n / 2, above, between};
+}
+
+// The k-th largest of n values, 1 <= k <= n, and how many are larger. list: room for n indices.
+template <class Executor, class Value, class Index>
+LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Value value, int k, Index* list) {
+  constexpr int kLongRow = 2048;
+  const auto one = [](int) { return 1U; };
+  const auto limit = static_cast<uint32_t>(k - 1);
+  const Narrowed narrowed = n < kLongRow ? Narrowed{false, 0, 0} : narrow_kth(executor, n, value, k, list);
+  if (!narrowed.found) return select<uint32_t>(executor, n, value, true, limit, one);
+  const auto above = static_cast<uint32_t>(narrowed.above);
+  Selected<uint32_t> result = select<uint32_t>(
+      executor, narrowed.between, [=](int i) { return value(list[i]); }, true, limit - above, one);
+  result.before += above;
+  return result;
 }
 
 // A value and a token id: where top-p cuts the order of tokens.
