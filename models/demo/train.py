@@ -8,6 +8,7 @@
     ar         GPT and text encoder                       work/ar.pt
     classifier judge of the evaluation                    models/demo/classifier.pt
     export     the bundle                                 models/demo/bundle
+    drafter    trained on the bundle's own pictures       work/drafter.pt, then into the bundle
 
 Every stage continues where it was stopped. Stages end after the given time.
 """
@@ -15,6 +16,8 @@ Every stage continues where it was stopped. Stages end after the given time.
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -24,7 +27,22 @@ from models.demo.ar_train import Options, train_ar
 from models.demo.export import BUNDLE, export_bundle
 from models.demo.model import gpt_config
 
-STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export")
+STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export", "drafter")
+
+
+def add_drafter(work: Path, bundle: Path, minutes: float) -> None:
+    """Draws pictures with the bundle, trains a drafter on them and puts it into the bundle."""
+    pictures, weights = work / "drafter", work / "drafter.pt"
+    data = ["eagle.data", "--bundle", bundle, "--captions", "demo", "--out", pictures]
+    train = ["eagle.train", "--bundle", bundle, "--data", pictures, "--out", weights]
+    attach = ["export", "drafter", "--bundle", bundle, "--name", "eagle", "--drafter", weights]
+    for module, *arguments in (
+        [*data, "--images", 5632],
+        [*train, "--minutes", minutes, "--input-norm", "--ffn", 768],
+        [*attach, "--dtype", "bf16", "--overwrite"],
+    ):
+        command = [sys.executable, "-m", f"models.{module}", *map(str, arguments)]
+        subprocess.run(command, check=True)
 
 
 def run(stage: str, options: argparse.Namespace) -> None:
@@ -55,8 +73,10 @@ def run(stage: str, options: argparse.Namespace) -> None:
     elif stage == "classifier":
         if not classifier.CLASSIFIER.exists():
             classifier.train_classifier(work, 60 * (minutes or 3))
-    else:
+    elif stage == "export":
         export_bundle(work, options.out)
+    else:
+        add_drafter(work, options.out, minutes or 57)
 
 
 def main() -> None:
