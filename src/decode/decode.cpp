@@ -15,7 +15,7 @@ at::Tensor finished_codes(const DecodeState& state) {
         "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
         "or --dtype is too narrow for them");
   }
-  return state.codes.narrow(1, 0, state.total).cpu();
+  return state.codes.narrow(1, 0, state.total).contiguous().cpu();
 }
 
 }  // namespace

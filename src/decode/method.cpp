@@ -85,7 +85,8 @@ void resolve_bounds(MethodOptions& method, const Manifest& manifest) {
   if (!method.lambda.empty() && !lambda)
     refuse("--lambda needs the rule lantern++, this run has " + method.rule);
   if (!delta && !lambda) {
-    if (method.k) refuse("-k needs the rule lantern or lantern++, this run has " + method.rule);
+    if (method.k.value_or(0) != 0)
+      refuse("--relax-k needs the rule lantern or lantern++, this run has " + method.rule);
     if (!method.residual.empty() && method.residual != "paper")
       refuse("--residual needs the rule lantern or lantern++, this run has " + method.rule);
     if (!method.neighbours.empty())
@@ -102,7 +103,7 @@ void resolve_bounds(MethodOptions& method, const Manifest& manifest) {
   const std::int64_t codes = manifest.tokens.codebook_size;
   if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;
   if (*method.k < 0 || *method.k >= codes) {
-    refuse("-k: got " + std::to_string(*method.k) + ", expected 0.." + std::to_string(codes - 1) +
+    refuse("--relax-k: got " + std::to_string(*method.k) + ", expected 0.." + std::to_string(codes - 1) +
            ": there are " + std::to_string(codes) + " codes");
   }
 }

@@ -224,17 +224,20 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
   const double text_ms = watch.lap();
 
   Recorder recorder(method, images);
-  double prefill_ms = 0;
+  double prefill_ms = 0, decode_ms = 0;
   const at::Tensor codes = lamplighter::decode(
       models, method, rows, draws, grid,
       [&](const DecodeState& now, const Draft& tree, const Accepted& accepted, const StageTimes& times) {
         recorder.add(now, tree, accepted, times);
-        if (now.cycles == 1) prefill_ms = watch.lap();
+        (now.cycles == 1 ? prefill_ms : decode_ms) += watch.lap();
         if (!on_progress) return true;
-        return on_progress({begin, batch, now.steps.sum().item<std::int64_t>(), now.total * images,
-                            [&](std::size_t image) { return codes_so_far(now, image); }});
+        const bool go_on =
+            on_progress({begin, batch, now.steps.sum().item<std::int64_t>(), now.total * images,
+                         [&](std::size_t image) { return codes_so_far(now, image); }});
+        watch.lap();  // what the caller does with the news is not decoding
+        return go_on;
       });
-  const double decode_ms = watch.lap();
+  decode_ms += watch.lap();
   std::vector<Image> pictures = paint(codes.view({images, grid.rows, grid.columns}));
   const double image_ms = watch.lap();
 
