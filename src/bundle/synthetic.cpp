@@ -160,8 +160,8 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
   manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.tokens()};
   if (shape.drafter) {
-    manifest.drafters[kDrafter] = {
-        {"", dtype}, 1, shape.kv_heads, shape.head_dim, 0, manifest.cache.max_length};
+    manifest.drafters[kDrafter] = {{"", dtype},    1, shape.kv_heads,
+                                   shape.head_dim, 0, manifest.cache.max_length};
   }
   return manifest;
 }
