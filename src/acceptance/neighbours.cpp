@@ -130,8 +130,10 @@ void check_neighbours(const NeighbourTable& table, const std::string& where, Exi
   std::vector<std::int64_t> seen_in(at(table.codes), -1);
   for (std::int64_t row = 0; row < table.codes; ++row) {
     const auto fail = [&](std::int64_t column, const std::string& why) {
-      throw Error(code, where + ": row " + std::to_string(row) + ", column " + std::to_string(column) +
-                            ": got " + std::to_string(table.row(row)[column]) + ", " + why);
+      std::string message = where;
+      message += ": row " + std::to_string(row) + ", column " + std::to_string(column);
+      message += ": got " + std::to_string(table.row(row)[column]) + ", " + why;
+      throw Error(code, message);
     };
     for (std::int64_t column = 0; column < table.width; ++column) {
       const std::int64_t id = table.row(row)[column];

@@ -82,8 +82,8 @@ Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
     for (int column = 0; column < grid.columns; ++column) {
       const int left = column * image.width / grid.columns, right = (column + 1) * image.width / grid.columns;
       const int top = row * image.height / grid.rows, bottom = (row + 1) * image.height / grid.rows;
-      const auto cell = static_cast<std::size_t>(row * grid.columns + column);
-      fill(image, {left, top, right - left, bottom - top}, colour_of(grid.committed[cell], most));
+      const std::ptrdiff_t cell = std::ptrdiff_t{row} * grid.columns + column;
+      fill(image, {left, top, right - left, bottom - top}, colour_of(grid.committed.begin()[cell], most));
     }
   }
   return image;
@@ -124,6 +124,7 @@ Image acceptance_map(const std::vector<AcceptanceGrid>& grids) {
     most = std::max(most, *std::max_element(grid.committed.begin(), grid.committed.end()));
   }
   std::vector<Image> pairs;
+  pairs.reserve(grids.size());
   for (const AcceptanceGrid& grid : grids)
     pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most)}, 2, kGap));
   const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pairs.size()))));
