@@ -95,7 +95,7 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
   const at::Tensor prompt_rows =
       target
           .forward(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
-                   at::empty({0}, positions.options()), at::zeros_like(state.lengths), state.cache)
+                   at::empty({0}, positions.options()), at::zeros_like(prompts.valid), state.cache)
           .hidden;
   Draft tree = root_alone(state);
   Verified verified = prefill(models, ar, prompts, state);
