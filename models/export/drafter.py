@@ -22,13 +22,12 @@ from ..eagle.module import DrafterModule
 from ..llamagen.config import known_fields
 from . import checkpoint
 from .checkpoint import ExportError, State
-from .llamagen import DTYPES
+from .llamagen import DTYPES, ROLES
 
 CONTAINERS = ("model", "state_dict", "state", "drafter")
 PUBLISHED_GRIDS = {"t2i": 16, "t2i2": 32}  # input_type of the published LlamaGen drafters
 NEIGHBOURS_FILE = "neighbours.safetensors"
 SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
-ROLES = ("target", "text_encoder", "image_decoder")
 
 
 def add_parser(families: Any) -> None:

@@ -89,10 +89,11 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
   if (state.draft_cache.defined()) {
     state.fresh = advance;
     state.fresh_tokens = tokens;
-    at::Tensor rows = per_sequence(accepted.path.clamp_min(0), state.guided).unsqueeze(2);
-    state.fresh_features = depth > 0
-                               ? verified.features.gather(1, rows.expand({-1, -1, verified.features.size(2)}))
-                               : verified.features;
+    state.fresh_features = verified.features;
+    if (depth > 0) {
+      const at::Tensor kept = per_sequence(accepted.path.clamp_min(0), state.guided).unsqueeze(2);
+      state.fresh_features = verified.features.gather(1, kept.expand({-1, -1, verified.features.size(2)}));
+    }
   }
   state.steps = state.steps + advance;
   state.root = state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0);

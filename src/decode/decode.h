@@ -68,7 +68,7 @@ struct DecodeState {
   at::Tensor cache;         // [layers, 2, S, kv_heads, slots, head_dim]
   at::Tensor lengths;       // int64 [S], committed rows of the cache
   at::Tensor position;      // int64 [S], of the root
-  at::Tensor bad;           // int64 [I], not 0 once a row of logits was no distribution
+  at::Tensor bad;           // bool [I], a row of logits was no distribution
   std::int64_t cycles = 0;  // target passes, prefill included
   // what the drafter has not seen yet, A = 1 or D + 1 rows, `fresh` of them valid
   at::Tensor fresh;           // int64 [I]

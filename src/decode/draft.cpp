@@ -5,7 +5,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
@@ -62,7 +61,7 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   std::vector<at::Tensor> tokens{state.root.unsqueeze(1)}, rows;
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
-    rows.push_back(draft_distributions(models, method, state, hidden, level.depths));
+    rows.push_back(draft_distributions(models, state, hidden, level.depths));
     const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps,
                                                             level.nodes, level.draws, method.judge.sampled));
     tokens.push_back(select(drawn.flatten(1), level.picks));
@@ -88,14 +87,9 @@ at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method,
   return per_sequence(per_image, state.guided && !method.conditional);
 }
 
-at::Tensor draft_distributions(const Models& models, const Method& method, const DecodeState& state,
-                               const at::Tensor& hidden, const at::Tensor& depths) {
-  const at::Tensor logits = models.drafter->logits(hidden);
-  if (!method.conditional || !state.guided)
-    return distributions(models, state, state.draft_filter, logits, depths);
-  const Filter& filter = state.draft_filter;
-  return ops::guide_and_filter(logits, at::ones_like(state.guidance), filter.temperature, filter.top_k,
-                               filter.top_p, models.target->manifest().sampling_order);
+at::Tensor draft_distributions(const Models& models, const DecodeState& state, const at::Tensor& hidden,
+                               const at::Tensor& depths) {
+  return distributions(models, state, state.draft_filter, models.drafter->logits(hidden), depths);
 }
 
 at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,

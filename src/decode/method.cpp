@@ -152,6 +152,22 @@ void check_children(const MethodOptions& method) {
     refuse("--residual " + method.residual + " needs --children " + (official_top ? "top" : "sampled"));
 }
 
+// int32 [codes, k] on the CPU: the named table, the bundle's, or one made from the codebook.
+at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) {
+  const std::int64_t codes = manifest.tokens.codebook_size, k = *method.k;
+  if (k == 0) return at::empty({0, 0}, at::kInt);
+  const NeighbourTable table = [&] {
+    if (!method.neighbours.empty()) return read_neighbours(method.neighbours, codes, k, ExitCode::input);
+    if (manifest.neighbours) {
+      return read_neighbours(join_path(manifest.directory, *manifest.neighbours), codes, k, ExitCode::bundle);
+    }
+    const Codebook codebook = read_codebook(manifest);
+    return nearest_neighbours(codebook.vectors, codebook.dimension, k, Metric::l2);
+  }();
+  const std::vector<std::int32_t> ids(table.ids.begin(), table.ids.end());
+  return at::tensor(ids).view({codes, k});
+}
+
 }  // namespace
 
 MethodOptions resolve_method(const MethodOptions& options, const Manifest& manifest,
@@ -175,26 +191,6 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   check_children(method);
   return method;
 }
-
-namespace {
-
-// int32 [codes, k] on the CPU: the named table, the bundle's, or one made from the codebook.
-at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) {
-  const std::int64_t codes = manifest.tokens.codebook_size, k = *method.k;
-  if (k == 0) return at::empty({0, 0}, at::kInt);
-  const NeighbourTable table = [&] {
-    if (!method.neighbours.empty()) return read_neighbours(method.neighbours, codes, k, ExitCode::input);
-    if (manifest.neighbours) {
-      return read_neighbours(join_path(manifest.directory, *manifest.neighbours), codes, k, ExitCode::bundle);
-    }
-    const Codebook codebook = read_codebook(manifest);
-    return nearest_neighbours(codebook.vectors, codebook.dimension, k, Metric::l2);
-  }();
-  const std::vector<std::int32_t> ids(table.ids.begin(), table.ids.end());
-  return at::tensor(ids).view({codes, k});
-}
-
-}  // namespace
 
 Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
                    bool greedy) {

@@ -109,7 +109,7 @@ struct TextToImage::Implementation {
   // codes int64 [I, rows, columns] on the CPU.
   std::vector<Image> paint(const at::Tensor& codes) const;
   void run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
-                 const MethodOptions& method, const ResultCallback& on_result,
+                 const MethodOptions& resolved, const Method& method, const ResultCallback& on_result,
                  const ProgressCallback& on_progress);
 };
 
@@ -186,10 +186,14 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   const MethodOptions resolved =
       resolve_method(method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda");
   self.load_all();
+  std::optional<Method> greedy, drawn;  // trees and tables are read once
   const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
   for (std::size_t begin = 0; begin < requests.size();) {
     const std::size_t end = batch_end(self.manifest, requests, begin, limit);
-    self.run_batch(requests, begin, end, resolved, on_result, on_progress);
+    const bool is_ranked = is_greedy(self.manifest, requests[begin]);
+    std::optional<Method>& ready = is_ranked ? greedy : drawn;
+    if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
+    self.run_batch(requests, begin, end, resolved, *ready, on_result, on_progress);
     begin = end;
   }
 }
@@ -202,15 +206,13 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
 }
 
 void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin,
-                                            std::size_t end, const MethodOptions& options_of_method,
-                                            const ResultCallback& on_result,
+                                            std::size_t end, const MethodOptions& resolved,
+                                            const Method& method, const ResultCallback& on_result,
                                             const ProgressCallback& on_progress) {
   const Grid& grid = find_grid(manifest, requests[begin].width, requests[begin].height);
   const std::size_t batch = end - begin;
   const std::int64_t images = static_cast<std::int64_t>(batch);
-  const Models models = models_of(options_of_method);
-  const Method method =
-      make_method(options_of_method, manifest, placement.device, is_greedy(manifest, requests[begin]));
+  const Models models = models_of(resolved);
   Stopwatch watch;
   std::vector<Condition> conditions;
   std::vector<DecodeRequest> draws;
@@ -252,7 +254,7 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
     on_result(begin + i, Result{std::move(pictures[i]),
                                 {grid.rows, grid.columns, {ids, ids + row.numel()}},
                                 draws[i].sampling,
-                                options_of_method,
+                                resolved,
                                 draws[i].seed,
                                 std::move(statistics)});
   }
