@@ -1,103 +1,19 @@
-"""The LlamaGen exporter: official containers, configurations, errors, what a bundle holds."""
+"""The LlamaGen exporter: official containers, what a bundle holds."""
 
 from __future__ import annotations
 
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import sentencepiece
 import torch
+from export_files import Files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from models.export.__main__ import main
-from models.llamagen.config import GPTConfig, T5Config, VQConfig
+from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT
-from models.llamagen.t5 import T5Encoder
-from models.llamagen.vq import VQModel
-
-GPT_SHAPE = GPTConfig(
-    dim=32, n_layer=2, n_head=2, ffn_dim=48, vocab_size=40, grid=4, cls_token_num=6, caption_dim=16
-)
-VQ_SHAPE = VQConfig(
-    ch=32, encoder_ch_mult=(1, 1), decoder_ch_mult=(1, 1), num_res_blocks=0, z_channels=32,
-    codebook_size=40,
-)  # fmt: skip
-T5_SHAPE = T5Config(d_model=16, d_kv=8, num_heads=2, d_ff=24, num_layers=2, vocab_size=160)
-CONFIG: dict[str, Any] = {"gpt": {"n_head": 2, "grid": 4}}
-
-
-@pytest.fixture(scope="module")
-def states() -> dict[str, dict[str, torch.Tensor]]:
-    torch.manual_seed(5)
-    models = {"gpt": GPT(GPT_SHAPE), "vq": VQModel(VQ_SHAPE, False), "t5": T5Encoder(T5_SHAPE)}
-    return {name: model.state_dict() for name, model in models.items()}
-
-
-@pytest.fixture(scope="module")
-def spiece(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("spiece")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a red boat on the sea", "a tree in the snow"] * 20),
-        model_prefix=str(folder / "spiece"), vocab_size=40, hard_vocab_limit=False,
-        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=2,
-    )  # fmt: skip
-    return folder / "spiece.model"
-
-
-class Files:
-    """Checkpoints in a folder and a call of the exporter."""
-
-    def __init__(self, folder: Path, states: dict[str, dict[str, torch.Tensor]]) -> None:
-        self.folder, self.states = folder, states
-        self.gpt, self.vq, self.t5 = folder / "gpt.pt", folder / "vq.pt", folder / "t5"
-        self.config, self.out = folder / "config.json", folder / "bundle"
-        self.save_gpt()
-        torch.save({"model": states["vq"]}, self.vq)
-        self.write_config(CONFIG)
-
-    def save_gpt(self, container: str | None = "model", **more: Any) -> None:
-        state = dict(self.states["gpt"])
-        torch.save({container: state, **more} if container else {**state, **more}, self.gpt)
-
-    def write_config(self, value: Any) -> None:
-        self.config.write_text(json.dumps(value))
-
-    def save_t5(self, spiece: Path | None, **tensors: torch.Tensor) -> None:
-        self.t5.mkdir()
-        if spiece:
-            (self.t5 / "spiece.model").write_bytes(spiece.read_bytes())
-        settings = {**T5_SHAPE.__dict__, "feed_forward_proj": "gated-gelu"}
-        (self.t5 / "config.json").write_text(json.dumps(settings))
-        (self.t5 / "tokenizer_config.json").write_text('{"extra_ids": 7}')
-        if tensors:
-            save_file(tensors, self.t5 / "model.safetensors")
-
-    def export(self, *arguments: object) -> int:
-        return main(["llamagen", "--out", str(self.out), *map(str, arguments)])
-
-    def export_gpt(self, *arguments: object) -> int:
-        return self.export("--gpt", self.gpt, "--config", self.config, *arguments)
-
-    def manifest(self) -> dict[str, Any]:
-        return json.loads((self.out / "manifest.json").read_text())
-
-
-@pytest.fixture
-def files(tmp_path: Path, states: dict[str, dict[str, torch.Tensor]]) -> Files:
-    return Files(tmp_path, states)
-
-
-def failure(files: Files, capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
-    """The one error line of an export that must fail and leave nothing behind."""
-    assert files.export(*arguments) == code
-    text = capsys.readouterr().err
-    assert text.startswith("error: ") and text.count("\n") == 1
-    assert not list(files.folder.glob("*bundle*"))
-    return text
 
 
 def test_whole_bundle(files: Files, spiece: Path) -> None:
@@ -237,123 +153,6 @@ def test_text_encoder_folders(files: Files, spiece: Path, form: str) -> None:
     manifest = files.manifest()
     assert set(manifest["modules"]) == {"text_encoder"}
     assert ("tokenizer" in manifest) == (form != "sharded")
-
-
-@pytest.mark.parametrize(
-    ("config", "arguments", "code", "message"),
-    [
-        ({}, [], 2, "expected blocks gpt, vq or t5"),
-        ({"gpt": {}}, [], 3, "dim 32 with 2 layers is no published size"),
-        ({"gpt": {"n_head": 2}}, [], 2, "give --image-size"),
-        ({"gpt": {"n_head": 3, "grid": 4}}, [], 3, "n_head 3 does not fit"),
-        ({"gpt": {"n_head": 2, "grid": 4, "dim": 64}}, [], 3, "dim is 32 in the checkpoint"),
-        ({"gpt": {"n_head": 2, "grid": 4, "depth": 2}}, [], 2, "unknown configuration key depth"),
-        ({"gpt": {"n_head": 2, "grid": [4, 5]}}, [], 2, "not square"),
-        ({"gpt": {"n_head": 2, "grid": 4}, "x": {}}, [], 2, "unknown key x"),
-        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 3, "manifest $.sampling.top_k: 'all'"),
-        ({**CONFIG, "sampling": {"topk": 1}}, [], 3, "manifest $.sampling: "),
-        (CONFIG, ["--image-size", "256"], 3, "grid disagrees"),
-        (CONFIG, ["--stage", "2"], 3, "--image-size (512 px) says 32, grid says 4"),
-        (CONFIG, ["--size", "XL"], 3, "size XL has dim 1280"),
-        (CONFIG, ["--dtype", "int8"], 2, "--dtype int8"),
-        (CONFIG, ["--dtype", "vq=fp16"], 2, "--dtype vq=fp16"),
-    ],
-)
-def test_wrong_configurations(
-    files: Files, capsys: pytest.CaptureFixture[str], config: Any, arguments: list[str], code: int,
-    message: str,
-) -> None:  # fmt: skip
-    files.write_config(config)
-    options = ("--gpt", files.gpt, "--config", files.config, *arguments)
-    assert message in failure(files, capsys, code, *options)
-
-
-def test_published_file_name_fixes_the_grid(
-    files: Files, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage2 = files.gpt.rename(files.folder / "t2i_XL_stage2_512.pt")
-    text = failure(files, capsys, 3, "--gpt", stage2, "--config", files.config)
-    assert "the published file name (512 px) says 32, grid says 4" in text
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("drop", "missing keys: layers.1.feed_forward.w2.weight"),
-        ("add", "unexpected keys: extra.weight"),
-        ("shape", "layers.1.ffn_norm.weight has shape [31], expected [32]"),
-        ("integer", "norm.weight is torch.int64"),
-    ],
-)
-def test_wrong_tensors(
-    files: Files, capsys: pytest.CaptureFixture[str], change: str, message: str
-) -> None:
-    state = dict(files.states["gpt"])
-    if change == "drop":
-        del state["layers.1.feed_forward.w2.weight"]
-    elif change == "add":
-        state["extra.weight"] = torch.zeros(1)
-    elif change == "shape":
-        state["layers.1.ffn_norm.weight"] = torch.zeros(31)
-    else:
-        state["norm.weight"] = torch.zeros(32, dtype=torch.int64)
-    torch.save({"model": state}, files.gpt)
-    options = ("--gpt", files.gpt, "--config", files.config)
-    assert message in failure(files, capsys, 3, *options)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"<!DOCTYPE html><html>", "got an HTML page"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
-        (b"", "damaged or no checkpoint"),
-        (b"PK\x03\x04 truncated", "damaged or no checkpoint"),
-        (None, "no such file"),
-    ],
-)
-def test_files_that_are_no_checkpoint(
-    files: Files, capsys: pytest.CaptureFixture[str], content: bytes | None, message: str
-) -> None:
-    files.vq.unlink()
-    if content is not None:
-        files.vq.write_bytes(content)
-    assert message in failure(files, capsys, 3, "--vq", files.vq)
-
-
-def test_checkpoint_code_is_not_run(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    class Payload:
-        def __reduce__(self) -> tuple[Any, tuple[str]]:
-            return (Path.touch, (files.folder / "ran",))  # type: ignore[return-value]
-
-    torch.save({"model": Payload()}, files.vq)
-    failure(files, capsys, 3, "--vq", files.vq)
-    assert not (files.folder / "ran").exists()
-
-
-def test_parts_that_do_not_fit(
-    files: Files, capsys: pytest.CaptureFixture[str], spiece: Path
-) -> None:
-    state = dict(files.states["vq"])
-    state["quantize.embedding.weight"] = torch.randn(41, 8)
-    torch.save({"model": state}, files.vq)
-    options = ("--gpt", files.gpt, "--config", files.config)
-    assert "41 codes" in failure(files, capsys, 3, *options, "--vq", files.vq)
-    files.save_t5(spiece, **files.states["t5"])
-    narrow = json.loads((files.t5 / "config.json").read_text())
-    narrow["num_heads"] = 3
-    (files.t5 / "config.json").write_text(json.dumps(narrow))
-    assert "expected [24, 16]" in failure(files, capsys, 3, "--t5", files.t5)
-
-
-def test_nothing_to_export(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "nothing to export" in failure(files, capsys, 2)
-
-
-def test_unwritable_output(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    files.out = files.gpt / "bundle"  # below a file
-    assert files.export("--vq", files.vq) == 7
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_converted_folder_gives_the_same_target(files: Files) -> None:
