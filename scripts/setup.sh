@@ -85,14 +85,15 @@ progress() {
   if [ -t 2 ] && [ -n "$said" ]; then echo; fi
 }
 
-# Configures when that was never done (later Ninja does it by itself) and builds.
+# Configures when that was never done or the presets changed (what else changes, Ninja sees by itself) and builds.
 build() {
   local preset=$1 folder=build target=${LAMPLIGHTER_TARGET:-all} log
   [ "$preset" = release ] || folder=build-$preset
-  if [ ! -f "$folder/build.ninja" ]; then
+  if [ ! -f "$folder/build.ninja" ] || [ CMakePresets.json -nt "$folder/build.ninja" ]; then
     say "configuring ($preset)"
     log=.cache/configure-$preset.log
     cmake --preset "$preset" >"$log" 2>&1 </dev/null || { cat "$log"; fail "configuring failed ($log)"; }
+    touch "$folder/build.ninja"
   fi
   log=.cache/build-$preset.log
   ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" 2>&1 </dev/null | tee "$log" | progress ||
