@@ -26,14 +26,15 @@ struct ModuleEntry {
 struct DrafterEntry {
   ModuleEntry module;
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
-  std::int64_t prompt_id = 0;                           // id embedded on prompt rows
-  std::int64_t max_length = 0;                          // positions of features it can take
+  // Id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
+  std::optional<std::int64_t> prompt_id;
+  std::int64_t max_length = 0;  // positions of features it can take
 };
 
 struct TokenizerEntry {
-  std::string kind;  // t5
+  std::string kind;  // t5: SentencePiece; bpe: byte-level, a tokenizer.json
   std::string file;
-  std::int64_t max_length = 0;  // ids of a prompt, end token included
+  std::int64_t max_length = 0;  // ids of a text; t5: end token included. The rest is for t5 alone.
   std::int64_t pad = 0, eos = 1, unk = 2;
   std::int64_t extra_ids = 0;  // sentinels after the pieces: <extra_id_k> = pieces + extra_ids - 1 - k
   std::string cleaning;        // llamagen, lower, none
@@ -53,14 +54,22 @@ struct PromptEntry {
   std::string align;          // end: prompt row j of n has position length - n + j; start: position j
   std::int64_t features = 0;  // width of the text encoder's features (text_features)
   std::int64_t classes = 0;   // number of classes (class)
+  // tokens: prefix, the ids of `text` with {prompt}, {width} and {height} filled in, suffix, then `before` of
+  // the grid; without a prompt: `unconditional`, then `before`.
+  std::string text;
+  std::vector<std::int64_t> prefix, suffix, unconditional;
 };
 
 struct Grid {
-  int width = 0, height = 0;                         // pixels
-  int rows = 0, columns = 0;                         // tokens
-  std::vector<std::int64_t> before, row_end, after;  // forced token ids
+  int width = 0, height = 0;  // pixels
+  int rows = 0, columns = 0;  // tokens
+  // Token ids around the codes, never drawn: `before` ends the prompt, `row_end` (one id or none) follows the
+  // last code of a row, `after` would follow the picture and is not fed to the target.
+  std::vector<std::int64_t> before, row_end, after;
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(rows) * columns; }
+  // Rows the picture takes in a cache: codes, and the row ends between them.
+  std::int64_t length() const { return tokens() + (row_end.empty() ? 0 : rows - 1); }
 };
 
 struct Manifest {
@@ -90,6 +99,9 @@ struct Manifest {
   } cache;
   struct {
     std::int64_t codebook_size = 0, downsample = 0;
+    // Bytes of x in [-1, 1]: round = trunc(127.5 x + 128), as LlamaGen saves pictures; truncate =
+    // trunc(127.5 (x + 1)), as the Chameleon family does.
+    std::string pixels = "round";
   } decoder;
 
   bool has(const std::string& module) const { return modules.count(module) != 0; }

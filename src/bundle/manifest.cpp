@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bundle/agreement.h"
 #include "lamplighter/bundle.h"
 
 namespace lamplighter {
@@ -37,7 +38,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.layers = reader.integer("layers", 1, kMaxSize);
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
   entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
-  entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
+  if (reader.has("prompt_id")) entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
   entry.max_length = reader.integer("max_length", 1, kMaxSize);
   reader.finish();
   return entry;
@@ -45,14 +46,16 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
 
 TokenizerEntry read_tokenizer(JsonReader reader, const Manifest& manifest) {
   TokenizerEntry entry;
-  entry.kind = reader.choice("kind", {"t5"});
+  entry.kind = reader.choice("kind", {"t5", "bpe"});
   entry.file = file_name(reader, "file", manifest);
   entry.max_length = reader.integer("max_length", 1, kMaxSize);
-  entry.pad = reader.integer("pad", 0);
-  entry.eos = reader.integer("eos", 0);
-  entry.unk = reader.integer("unk", 0);
-  entry.extra_ids = reader.integer("extra_ids", 0, kMaxSize);
-  entry.cleaning = reader.choice("cleaning", {"llamagen", "lower", "none"});
+  if (entry.kind == "t5") {
+    entry.pad = reader.integer("pad", 0);
+    entry.eos = reader.integer("eos", 0);
+    entry.unk = reader.integer("unk", 0);
+    entry.extra_ids = reader.integer("extra_ids", 0, kMaxSize);
+    entry.cleaning = reader.choice("cleaning", {"llamagen", "lower", "none"});
+  }
   reader.finish();
   return entry;
 }
@@ -82,6 +85,13 @@ PromptEntry read_prompt(JsonReader reader) {
   prompt.align = reader.choice("align", {"start", "end"});
   if (prompt.kind == "text_features") prompt.features = reader.integer("features", 1);
   if (prompt.kind == "class") prompt.classes = reader.integer("classes", 1);
+  if (prompt.kind == "tokens") {
+    prompt.text = reader.text("text");
+    if (prompt.text.find("{prompt}") == std::string::npos) reader.reject("text", "a text with {prompt}");
+    prompt.prefix = reader.integers("prefix");
+    prompt.suffix = reader.integers("suffix");
+    prompt.unconditional = reader.integers("unconditional");
+  }
   reader.finish();
   return prompt;
 }
@@ -95,6 +105,7 @@ Grid read_grid(JsonReader& reader) {
   grid.columns = static_cast<int>(reader.integer("columns", 1, most));
   if (reader.has("before")) grid.before = reader.integers("before");
   if (reader.has("row_end")) grid.row_end = reader.integers("row_end");
+  if (grid.row_end.size() > 1) reader.reject("row_end", "one id or none");
   if (reader.has("after")) grid.after = reader.integers("after");
   reader.finish();
   return grid;
@@ -140,71 +151,8 @@ void read_shapes(JsonReader& reader, Manifest& manifest) {
     JsonReader decoder = reader.object("decoder");
     manifest.decoder.codebook_size = decoder.integer("codebook_size", 1, kMaxIds);
     manifest.decoder.downsample = decoder.integer("downsample", 1, kMaxSize);
+    if (decoder.has("pixels")) manifest.decoder.pixels = decoder.choice("pixels", {"round", "truncate"});
     decoder.finish();
-  }
-}
-
-void require(JsonReader& reader, const char* key, const char* module) {
-  if (!reader.has(key)) reader.fail(std::string(key) + " is missing; a bundle with " + module + " needs it");
-}
-
-std::string number(std::int64_t value) {
-  return std::to_string(value);
-}
-
-// Parts made by different exports of different models do not fit together; say which two numbers disagree.
-void check_agreement(JsonReader& reader, const Manifest& manifest) {
-  if (manifest.has("target")) {
-    for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"})
-      require(reader, key, "a target");
-    const auto& tokens = manifest.tokens;
-    if (manifest.target.head != tokens.codebook_size) {
-      reader.fail("target.head " + number(manifest.target.head) + " disagrees with tokens.codebook_size " +
-                  number(tokens.codebook_size));
-    }
-    if (tokens.first_image_id + tokens.codebook_size > tokens.vocabulary) {
-      reader.fail("image ids up to " + number(tokens.first_image_id + tokens.codebook_size - 1) +
-                  " disagree with tokens.vocabulary " + number(tokens.vocabulary));
-    }
-    if (manifest.tokenizer && manifest.tokenizer->max_length > manifest.prompt->length) {
-      reader.fail("tokenizer.max_length " + number(manifest.tokenizer->max_length) +
-                  " disagrees with prompt.length " + number(manifest.prompt->length));
-    }
-    if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
-    for (const Grid& grid : manifest.grids) {
-      const std::int64_t needed = manifest.prompt->length + grid.tokens();
-      if (needed > manifest.cache.max_length) {
-        reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) + " needs " + number(needed) +
-                    " positions, cache.max_length is " + number(manifest.cache.max_length));
-      }
-    }
-  }
-  if (!manifest.drafters.empty() && !manifest.has("target")) {
-    reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
-  }
-  for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.max_length < manifest.cache.max_length - 1) {
-      reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
-                  " disagrees with cache.max_length " + number(manifest.cache.max_length));
-    }
-    if (drafter.prompt_id >= manifest.tokens.vocabulary) {
-      reader.fail("drafters." + name + ".prompt_id " + number(drafter.prompt_id) +
-                  " disagrees with tokens.vocabulary " + number(manifest.tokens.vocabulary));
-    }
-  }
-  if (!manifest.has("image_decoder")) return;
-  require(reader, "decoder", "an image decoder");
-  if (manifest.has("target") && manifest.decoder.codebook_size != manifest.tokens.codebook_size) {
-    reader.fail("decoder.codebook_size " + number(manifest.decoder.codebook_size) +
-                " disagrees with tokens.codebook_size " + number(manifest.tokens.codebook_size));
-  }
-  for (const Grid& grid : manifest.grids) {
-    const std::int64_t factor = manifest.decoder.downsample;
-    if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
-      reader.fail("grid of " + number(grid.rows) + " x " + number(grid.columns) + " tokens disagrees with " +
-                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " +
-                  number(factor));
-    }
   }
 }
 
@@ -280,51 +228,6 @@ Manifest read_manifest(const std::string& directory) {
   reader.finish();
   check_agreement(reader, manifest);
   return manifest;
-}
-
-void verify_files(const Manifest& manifest, bool checksums) {
-  namespace fs = std::filesystem;
-  for (const auto& [name, entry] : manifest.files) {
-    const std::string path = join_path(manifest.directory, name);
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(path, error);
-    if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
-    if (size != entry.bytes) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) +
-                                        " bytes, expected " + std::to_string(entry.bytes) +
-                                        "; copy or export the bundle again");
-    }
-    if (!checksums) continue;
-    const std::string sum = sha256_file(path, ExitCode::bundle);
-    if (sum != entry.sha256) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) +
-                                        "..., expected " + entry.sha256.substr(0, 16) +
-                                        "...; the file was changed or damaged");
-    }
-  }
-}
-
-std::vector<std::string> missing_for_generation(const Manifest& manifest) {
-  std::vector<std::string> missing;
-  if (!manifest.has("target")) missing.emplace_back("modules.target");
-  if (!manifest.has("image_decoder")) missing.emplace_back("modules.image_decoder");
-  if (manifest.prompt && manifest.prompt->kind == "text_features") {
-    if (!manifest.has("text_encoder")) missing.emplace_back("modules.text_encoder");
-    if (!manifest.tokenizer) missing.emplace_back("tokenizer");
-  }
-  return missing;
-}
-
-const Grid& find_grid(const Manifest& manifest, int width, int height) {
-  if (manifest.grids.empty()) throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no grids");
-  std::string known;
-  for (const Grid& grid : manifest.grids) {
-    // A single given side is enough when only one grid has it.
-    if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
-    known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
-  }
-  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" +
-                                   std::to_string(height) + ", this bundle draws " + known);
 }
 
 }  // namespace lamplighter

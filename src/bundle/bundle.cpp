@@ -1,0 +1,55 @@
+#include "lamplighter/bundle.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+
+void verify_files(const Manifest& manifest, bool checksums) {
+  namespace fs = std::filesystem;
+  for (const auto& [name, entry] : manifest.files) {
+    const std::string path = join_path(manifest.directory, name);
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
+    if (size != entry.bytes) {
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) +
+                                        " bytes, expected " + std::to_string(entry.bytes) +
+                                        "; copy or export the bundle again");
+    }
+    if (!checksums) continue;
+    const std::string sum = sha256_file(path, ExitCode::bundle);
+    if (sum != entry.sha256) {
+      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) +
+                                        "..., expected " + entry.sha256.substr(0, 16) +
+                                        "...; the file was changed or damaged");
+    }
+  }
+}
+
+std::vector<std::string> missing_for_generation(const Manifest& manifest) {
+  std::vector<std::string> missing;
+  if (!manifest.has("target")) missing.emplace_back("modules.target");
+  if (!manifest.has("image_decoder")) missing.emplace_back("modules.image_decoder");
+  if (!manifest.prompt) return missing;
+  if (manifest.prompt->kind == "text_features" && !manifest.has("text_encoder"))
+    missing.emplace_back("modules.text_encoder");
+  if (manifest.prompt->kind != "class" && !manifest.tokenizer) missing.emplace_back("tokenizer");
+  return missing;
+}
+
+const Grid& find_grid(const Manifest& manifest, int width, int height) {
+  if (manifest.grids.empty()) throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no grids");
+  std::string known;
+  for (const Grid& grid : manifest.grids) {
+    // A single given side is enough when only one grid has it.
+    if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
+    known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
+  }
+  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" +
+                                   std::to_string(height) + ", this bundle draws " + known);
+}
+
+}  // namespace lamplighter
