@@ -18,9 +18,13 @@ State = dict[str, Tensor]
 
 
 class ExportError(Exception):
-    """What cannot be exported, in one line; exit_code as in the command-line program."""
+    """What cannot be exported, in one line.
 
-    def __init__(self, message: str, exit_code: int = 3) -> None:
+    exit_code as in the command-line program: 4 for checkpoints that are missing or wrong, 2 for
+    the command line, 7 for what cannot be written.
+    """
+
+    def __init__(self, message: str, exit_code: int = 4) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 

@@ -238,7 +238,7 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
         (numpy.array([[0]] * 40), "a code is its own neighbour"),
     ):
         numpy.save(file, wrong)
-        assert files.attach("--neighbours", file, "--overwrite") == 3
+        assert files.attach("--neighbours", file, "--overwrite") == 4
         assert message in capsys.readouterr().err
     assert files.content() == before
 
@@ -246,17 +246,17 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("settings", "tensors", "arguments", "code", "message"),
     [
-        ({"hidden_size": 16}, {}, [], 3, "hidden is 16, the bundle's target.features is 32"),
-        ({"num_attention_heads": 5}, {}, [], 3, "config: heads 5"),
-        ({"num_attention_heads": None}, {}, [], 3, "config: "),
-        ({}, {"fc.weight": None}, [], 3, "Missing key(s) in state_dict: \"fc.weight\""),
-        ({}, {"fc.weight": torch.zeros(32, 32)}, [], 3, "size mismatch for fc.weight"),
-        ({}, {"extra": torch.zeros(1)}, [], 3, "Unexpected key(s) in state_dict: \"extra\""),
-        ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 3, "embeds 39 tokens"),
-        ({}, {"fc.bias": torch.zeros(32, dtype=torch.int64)}, [], 3, "fc.bias is torch.int64"),
+        ({"hidden_size": 16}, {}, [], 4, "hidden is 16, the bundle's target.features is 32"),
+        ({"num_attention_heads": 5}, {}, [], 4, "config: heads 5"),
+        ({"num_attention_heads": None}, {}, [], 4, "config: "),
+        ({}, {"fc.weight": None}, [], 4, "Missing key(s) in state_dict: \"fc.weight\""),
+        ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "size mismatch for fc.weight"),
+        ({}, {"extra": torch.zeros(1)}, [], 4, "Unexpected key(s) in state_dict: \"extra\""),
+        ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 4, "embeds 39 tokens"),
+        ({}, {"fc.bias": torch.zeros(32, dtype=torch.int64)}, [], 4, "fc.bias is torch.int64"),
         ({}, {}, ["--name", "target"], 2, "--name target"),
         ({}, {}, ["--name", "../x"], 2, "--name ../x"),
-        ({}, {}, ["--neighbours", "none.npy"], 3, "none.npy: no such file"),
+        ({}, {}, ["--neighbours", "none.npy"], 4, "none.npy: no such file"),
     ],
 )  # fmt: skip
 def test_refused(
@@ -298,7 +298,7 @@ def test_stage_of_a_published_drafter(
     assert main(["llamagen", *map(str, arguments)]) == 0
     state = random_drafter(LLAMAGEN).state_dict()
     files.save({**published_settings(LLAMAGEN), "input_type": "t2i2"}, state)
-    assert files.attach() == 3
+    assert files.attach() == 4
     assert "input_type t2i2 is for a grid of 32 x 32" in capsys.readouterr().err
     files.save({**published_settings(LLAMAGEN), "input_type": "t2i"}, state)
     assert files.attach() == 0
@@ -307,5 +307,5 @@ def test_stage_of_a_published_drafter(
 def test_no_bundle(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
     files.bundle = files.folder / "none"
-    assert files.attach() == 3
+    assert files.attach() == 4
     assert "manifest.json: no such file" in capsys.readouterr().err

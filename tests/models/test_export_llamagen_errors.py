@@ -15,18 +15,18 @@ from export_files import CONFIG, Files, failure
     ("config", "arguments", "code", "message"),
     [
         ({}, [], 2, "expected blocks gpt, vq or t5"),
-        ({"gpt": {}}, [], 3, "dim 32 with 2 layers is no published size"),
+        ({"gpt": {}}, [], 4, "dim 32 with 2 layers is no published size"),
         ({"gpt": {"n_head": 2}}, [], 2, "give --image-size"),
-        ({"gpt": {"n_head": 3, "grid": 4}}, [], 3, "n_head 3 does not fit"),
-        ({"gpt": {"n_head": 2, "grid": 4, "dim": 64}}, [], 3, "dim is 32 in the checkpoint"),
+        ({"gpt": {"n_head": 3, "grid": 4}}, [], 4, "n_head 3 does not fit"),
+        ({"gpt": {"n_head": 2, "grid": 4, "dim": 64}}, [], 4, "dim is 32 in the checkpoint"),
         ({"gpt": {"n_head": 2, "grid": 4, "depth": 2}}, [], 2, "unknown configuration key depth"),
         ({"gpt": {"n_head": 2, "grid": [4, 5]}}, [], 2, "not square"),
         ({"gpt": {"n_head": 2, "grid": 4}, "x": {}}, [], 2, "unknown key x"),
-        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 3, "manifest $.sampling.top_k: 'all'"),
-        ({**CONFIG, "sampling": {"topk": 1}}, [], 3, "manifest $.sampling: "),
-        (CONFIG, ["--image-size", "256"], 3, "grid disagrees"),
-        (CONFIG, ["--stage", "2"], 3, "--image-size (512 px) says 32, grid says 4"),
-        (CONFIG, ["--size", "XL"], 3, "size XL has dim 1280"),
+        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 4, "manifest $.sampling.top_k: 'all'"),
+        ({**CONFIG, "sampling": {"topk": 1}}, [], 4, "manifest $.sampling: "),
+        (CONFIG, ["--image-size", "256"], 4, "grid disagrees"),
+        (CONFIG, ["--stage", "2"], 4, "--image-size (512 px) says 32, grid says 4"),
+        (CONFIG, ["--size", "XL"], 4, "size XL has dim 1280"),
         (CONFIG, ["--dtype", "int8"], 2, "--dtype int8"),
         (CONFIG, ["--dtype", "vq=fp16"], 2, "--dtype vq=fp16"),
     ],
@@ -44,7 +44,7 @@ def test_published_file_name_fixes_the_grid(
     files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage2 = files.gpt.rename(files.folder / "t2i_XL_stage2_512.pt")
-    text = failure(files, capsys, 3, "--gpt", stage2, "--config", files.config)
+    text = failure(files, capsys, 4, "--gpt", stage2, "--config", files.config)
     assert "the published file name (512 px) says 32, grid says 4" in text
 
 
@@ -71,7 +71,7 @@ def test_wrong_tensors(
         state["norm.weight"] = torch.zeros(32, dtype=torch.int64)
     torch.save({"model": state}, files.gpt)
     options = ("--gpt", files.gpt, "--config", files.config)
-    assert message in failure(files, capsys, 3, *options)
+    assert message in failure(files, capsys, 4, *options)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_files_that_are_no_checkpoint(
     files.vq.unlink()
     if content is not None:
         files.vq.write_bytes(content)
-    assert message in failure(files, capsys, 3, "--vq", files.vq)
+    assert message in failure(files, capsys, 4, "--vq", files.vq)
 
 
 def test_checkpoint_code_is_not_run(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +99,7 @@ def test_checkpoint_code_is_not_run(files: Files, capsys: pytest.CaptureFixture[
             return (Path.touch, (files.folder / "ran",))  # type: ignore[return-value]
 
     torch.save({"model": Payload()}, files.vq)
-    failure(files, capsys, 3, "--vq", files.vq)
+    failure(files, capsys, 4, "--vq", files.vq)
     assert not (files.folder / "ran").exists()
 
 
@@ -110,12 +110,12 @@ def test_parts_that_do_not_fit(
     state["quantize.embedding.weight"] = torch.randn(41, 8)
     torch.save({"model": state}, files.vq)
     options = ("--gpt", files.gpt, "--config", files.config)
-    assert "41 codes" in failure(files, capsys, 3, *options, "--vq", files.vq)
+    assert "41 codes" in failure(files, capsys, 4, *options, "--vq", files.vq)
     files.save_t5(spiece, **files.states["t5"])
     narrow = json.loads((files.t5 / "config.json").read_text())
     narrow["num_heads"] = 3
     (files.t5 / "config.json").write_text(json.dumps(narrow))
-    assert "expected [24, 16]" in failure(files, capsys, 3, "--t5", files.t5)
+    assert "expected [24, 16]" in failure(files, capsys, 4, "--t5", files.t5)
 
 
 def test_nothing_to_export(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
