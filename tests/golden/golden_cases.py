@@ -33,6 +33,8 @@ BUILT = (
     "acceptance/dynamic_trees",
     "acceptance/neighbors",
     "acceptance/other_verifiers",
+    "lumina_logits",
+    "anole_logits",
 )
 NOT_BUILT = (
     "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",

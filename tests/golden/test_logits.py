@@ -1,0 +1,104 @@
+"""guide_and_filter on the ids of codes against the recorded processors of Lumina-mGPT and Anole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import golden_engine as engine
+import torch
+from golden_cases import Case
+from torch import Tensor
+
+KINDS = ("lumina_logits", "anole_logits")
+
+FIRST_CODE, CODES = 4, 8192
+HEADER = 2  # sizes between the begin of an image and its first code
+NO_MASS = -1e30  # scores below stand for minus infinity
+
+
+def codes(scores: Tensor) -> Tensor:
+    """The head holds the ids of codes only: all others are masked by construction."""
+    return scores[..., FIRST_CODE : FIRST_CODE + CODES]
+
+
+def pair(case: Case, row: int) -> Tensor:
+    return torch.stack([codes(case.tensors[f"{half}_scores"][row]) for half in ("cond", "uncond")])
+
+
+def assert_probabilities(case: Case, what: str, got: Tensor, expected: Tensor) -> None:
+    """Probabilities [1, codes] and those of all ids; kept ids are the same."""
+    outside = torch.ones(len(expected), dtype=torch.bool)
+    outside[FIRST_CODE : FIRST_CODE + CODES] = False
+    assert not expected[outside].any(), f"{what}: an id that is no code has mass"
+    engine.assert_close(what, got, codes(expected)[None], case.info["tolerance"]["probs_abs"])
+    engine.assert_same_support(what, got, codes(expected)[None])
+
+
+def assert_scores(case: Case, what: str, got: Tensor, scores: Tensor, tolerance: float) -> None:
+    """Probabilities [1, codes] against recorded scores of all ids."""
+    expected = scores.double().masked_fill(scores < NO_MASS, -torch.inf)
+    assert_probabilities(case, what, got, expected.softmax(-1))
+    visible = got[0] > 1e-30
+    found = got[0].double().log() + expected.logsumexp(-1)
+    engine.assert_close(f"{what}: scores", found[visible], codes(expected)[visible], tolerance)
+
+
+def is_drawn(row: dict[str, Any]) -> bool:
+    """The engine draws codes: no text, no header of an image, nothing that is forced."""
+    in_image = bool(row["image_open"]) and row["tokens_after_boi"] >= HEADER
+    return in_image and "forced" not in row["label"]
+
+
+def check_lumina(case: Case) -> None:
+    drawn = [i for i, row in enumerate(case.info["rows"]) if is_drawn(row)]
+    for number in drawn:
+        row = case.info["rows"][number]
+        logits, scores = pair(case, number), case.tensors["processed_scores"][number]
+        settings = (row["temperature"], row["image_top_k"], 1.0)
+        got = engine.probabilities(logits, *settings, guidance=row["cfg_scale"])
+        tolerance = case.info["tolerance"]["processed_abs"]
+        assert_scores(case, row["label"], got, scores, tolerance)
+        if row["cfg_scale"] == 1:
+            assert torch.equal(engine.probabilities(logits[:1], *settings), got), row["label"]
+    assert len(drawn) == 9
+
+
+def check_anole(case: Case) -> None:
+    for number, row in enumerate(case.info["rows"]):
+        logits, settings = pair(case, number), (row["temperature"], row["top_k"], row["top_p"])
+        got = engine.probabilities(logits, *settings, "ar", guidance=row["cfg"])
+        what = f"{row['kind']}, autoregressive"
+        assert_probabilities(case, what, got, case.tensors["ar_probs"][number])
+        got = engine.probabilities(logits, *settings, "eagle", guidance=row["cfg"])
+        what = f"{row['kind']}, speculative"
+        tolerance = case.info["tolerance"]["scores_abs"]
+        assert_scores(case, what, got, case.tensors["spec_scores"][number], tolerance)
+
+
+def check_anole_text(case: Case) -> None:
+    """For text prompts the image's row is the unconditional one, and three rows are two."""
+    options = case.info["meta_options"]
+    settings = (options["temp"], 0, options["top_p"])
+    scale = options["guidance_scale_text"]
+    got = engine.probabilities(pair(case, 1), *settings, guidance=scale)
+    tolerance = case.info["tolerance"]["scores_abs"]
+    assert_scores(case, "text prompt", got, case.tensors["meta_scores"][0], tolerance)
+    conditional, unconditional = pair(case, 1)
+    image = codes(case.tensors["meta_image_cond_scores"])
+    combined = unconditional + options["guidance_scale_image"] * (image - unconditional)
+    combined = combined + scale * (conditional - image)
+    got = engine.probabilities(combined[None], *settings)
+    assert_scores(case, "image prompt", got, case.tensors["meta_scores"][1], tolerance)
+
+
+CHECKS: dict[str, tuple[Callable[[Case], None], ...]] = {
+    "lumina_logits": (check_lumina,),
+    "anole_logits": (check_anole, check_anole_text),
+}
+
+
+def test_rows(case: Case) -> None:
+    assert case.kind is not None
+    for check in CHECKS[case.kind]:
+        check(case)
