@@ -1,6 +1,6 @@
 """The TorchScript forms of the LlamaGen models."""
 
-from .image_decoder_module import ImageDecoderModule
+from ..vq.image_decoder_module import ImageDecoderModule
 from .target_module import ClassTargetModule, TargetModule
 from .text_encoder_module import TextEncoderModule
 

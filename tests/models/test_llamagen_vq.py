@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from models.llamagen.config import VQ_SIZES, VQConfig
-from models.llamagen.image_decoder_module import DoublingConv, ImageDecoderModule
-from models.llamagen.vq import Upsample, VQModel
+from models.llamagen.vq import VQModel
+from models.vq.blocks import Upsample
+from models.vq.image_decoder_module import DoublingConv, ImageDecoderModule
 
 TINY = VQConfig(
     ch=32,

@@ -1,10 +1,10 @@
-"""TorchScript form of the LlamaGen image decoder: codes to pixels."""
+"""TorchScript form of the image decoders: codes to pixels."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .vq import AttnBlock, ResBlock, Upsample, VQModel
+from .blocks import AttnBlock, ImageTokenizer, ResBlock, Upsample
 
 
 class Conv(nn.Module):
@@ -147,26 +147,26 @@ class DoublingConv(nn.Module):
         return out
 
 
+SCRIPTED = {
+    nn.Conv2d: Conv,
+    ResBlock: Residual,
+    AttnBlock: PixelAttention,
+    Upsample: DoublingConv,
+}
+
+
 class ImageDecoderModule(nn.Module):
     """The blocks of the official decoder in the order they run."""
 
-    def __init__(self, model: VQModel) -> None:
+    def __init__(self, model: ImageTokenizer) -> None:
         super().__init__()
         decoder = model.decoder
-        first, attention, last = decoder.mid
-        blocks = [Conv(model.post_quant_conv), Conv(decoder.conv_in)]
-        blocks += [Residual(first), PixelAttention(attention), Residual(last)]
-        for level in decoder.conv_blocks:
-            for i, block in enumerate(level.res):
-                blocks.append(Residual(block))
-                if len(level.attn):
-                    blocks.append(PixelAttention(level.attn[i]))
-            if level.upsample is not None:
-                blocks.append(DoublingConv(level.upsample))
+        plain = [model.post_quant_conv, decoder.conv_in, *decoder.blocks()]
+        blocks: list[nn.Module] = [SCRIPTED[type(block)](block) for block in plain]
         blocks.append(ActiveConv(decoder.norm_out, decoder.conv_out))
         self.blocks = nn.ModuleList(blocks)
         self.register_buffer("table", model.quantize.table().detach())
-        # As trained; tables of neighbours are made from these, the decoder reads unit rows.
+        # As trained; tables of neighbours are made from these, the decoder reads its table.
         self.register_buffer("codebook", model.quantize.embedding.weight.detach())
 
     @torch.jit.export

@@ -1,0 +1,1 @@
+"""What the image tokenizers of the VQGAN lineage share: blocks, frame, TorchScript decoder."""

@@ -1,0 +1,139 @@
+"""Blocks of convolutional image tokenizers (VQGAN, Esser et al. 2021), official parameter names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def group_norm(channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(32, channels, eps=1e-6)
+
+
+class ResBlock(nn.Module):
+    """Two normalised 3x3 convolutions beside a shortcut (1x1 where the width changes)."""
+
+    def __init__(self, channels_in: int, channels_out: int) -> None:
+        super().__init__()
+        self.norm1 = group_norm(channels_in)
+        self.conv1 = nn.Conv2d(channels_in, channels_out, 3, padding=1)
+        self.norm2 = group_norm(channels_out)
+        self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1)
+        if channels_in != channels_out:
+            self.nin_shortcut = nn.Conv2d(channels_in, channels_out, 1)
+        else:
+            self.nin_shortcut = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.conv1(F.silu(self.norm1(x)))
+        h = self.conv2(F.silu(self.norm2(h)))
+        return (x if self.nin_shortcut is None else self.nin_shortcut(x)) + h
+
+
+class AttnBlock(nn.Module):
+    """Single-head self-attention over all pixels, scaled by channels^-0.5."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = group_norm(channels)
+        self.q = nn.Conv2d(channels, channels, 1)
+        self.k = nn.Conv2d(channels, channels, 1)
+        self.v = nn.Conv2d(channels, channels, 1)
+        self.proj_out = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = self.norm(x)
+        q, k, v = self.q(n).flatten(2), self.k(n).flatten(2), self.v(n).flatten(2)
+        weights = torch.bmm(q.transpose(1, 2), k).mul(x.shape[1] ** -0.5).softmax(-1)
+        h = torch.bmm(v, weights.transpose(1, 2)).view_as(x)
+        return x + self.proj_out(h)
+
+
+class Upsample(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(F.interpolate(x, scale_factor=2.0, mode="nearest"))
+
+
+class Downsample(nn.Module):
+    """Stride 2, padded on the right and the bottom only."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, stride=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(F.pad(x, (0, 1, 0, 1)))
+
+
+class Trunk(nn.Module):
+    """An encoder or decoder: conv_in, its blocks in order, then GroupNorm, SiLU and conv_out."""
+
+    conv_in: nn.Conv2d
+    norm_out: nn.GroupNorm
+    conv_out: nn.Conv2d
+
+    def blocks(self) -> Iterator[nn.Module]:
+        """ResBlock, AttnBlock, Upsample and Downsample modules in the order they run."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv_in(x)
+        for block in self.blocks():
+            x = block(x)
+        return self.conv_out(F.silu(self.norm_out(x)))
+
+
+class Codebook(nn.Module):
+    """Rows are used as they are stored."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(size, width)
+        self.embedding.weight.data.uniform_(-1.0 / size, 1.0 / size)
+
+    def table(self) -> Tensor:
+        """The rows that codes stand for [codes, width]."""
+        return self.embedding.weight
+
+    def indices(self, z: Tensor) -> Tensor:
+        """Nearest row (L2) of every latent: z [B, width, h, w] -> int64 [B, h, w]."""
+        table = self.table()
+        half = table.square().sum(-1) / 2
+        return (torch.matmul(z.movedim(1, -1), table.t()) - half).argmax(-1)
+
+    def lookup(self, codes: Tensor) -> Tensor:
+        """codes [B, h, w] -> rows [B, width, h, w]."""
+        return F.embedding(codes, self.table()).permute(0, 3, 1, 2).contiguous()
+
+
+class ImageTokenizer(nn.Module):
+    """Picture <-> grid of codes; without `encoder` and `quant_conv` it only decodes."""
+
+    encoder: Trunk
+    quant_conv: nn.Conv2d
+    quantize: Codebook
+    post_quant_conv: nn.Conv2d
+    decoder: Trunk
+
+    def latents(self, rgb: Tensor) -> Tensor:
+        """rgb [B,3,H,W] in [-1,1] -> [B, embed, h, w] before quantisation."""
+        return self.quant_conv(self.encoder(rgb))
+
+    def encode(self, rgb: Tensor) -> Tensor:
+        """rgb [B,3,H,W] in [-1,1] -> int64 codes [B,h,w]."""
+        return self.quantize.indices(self.latents(rgb))
+
+    def decode(self, quantized: Tensor) -> Tensor:
+        """Rows of the codebook's table [B, embed, h, w] -> rgb [B,3,H,W], not clamped."""
+        return self.decoder(self.post_quant_conv(quantized))
+
+    def decode_code(self, codes: Tensor) -> Tensor:
+        """codes [B,h,w] -> rgb [B,3,H,W], nominally in [-1,1], not clamped."""
+        return self.decode(self.quantize.lookup(codes))
