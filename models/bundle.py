@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,9 @@ class BundleModule:
     dtype: torch.dtype
     calls: Sequence[Call] = ()
     entries: dict[str, Any] = field(default_factory=dict)  # further keys of its manifest entry
+    # Gives the module prepared like a tensor, for recording a model that memory cannot hold in fp32;
+    # by default the archive is loaded and prepared.
+    prepared: Callable[[Tensor], nn.Module] | None = None
 
 
 @dataclass
@@ -105,7 +108,7 @@ def add_part(
     file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
     write_archive(part.module, folder / file)
     manifest[kind][role] = {"file": file, "dtype": DTYPE_NAMES[part.dtype], **part.entries}
-    recorded.record(role, folder / file, part.calls)
+    recorded.record(role, folder / file, part)
 
 
 @contextmanager
@@ -200,12 +203,16 @@ class Recorder:
             manifest["golden"] = {"file": GOLDEN_FILE, "records": self.records}
 
     @torch.inference_mode()
-    def record(self, role: str, archive: Path, calls: Sequence[Call]) -> None:
-        if not calls:
+    def record(self, role: str, archive: Path, part: BundleModule) -> None:
+        if not part.calls:
             return
-        module = torch.jit.load(str(archive), map_location="cpu")
-        module.prepare(torch.empty(0))
-        for number, call in enumerate(calls):
+        like = torch.empty(0)
+        if part.prepared:
+            module = part.prepared(like)
+        else:
+            module = torch.jit.load(str(archive), map_location="cpu")
+            module.prepare(like)
+        for number, call in enumerate(part.calls):
             prefix = f"{role}.{call.method}.{number}"
             inputs = [tensor.contiguous() for tensor in call.inputs]
             names = [self._keep(f"{prefix}.in{i}", tensor) for i, tensor in enumerate(inputs)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import drafter, llamagen
+from . import chameleon, drafter, llamagen
 from .checkpoint import ExportError
 
 
@@ -13,6 +13,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m models.export", description=__doc__)
     families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
     llamagen.add_parser(families)
+    chameleon.add_parsers(families)
     drafter.add_parser(families)
     options = parser.parse_args(arguments)
     try:

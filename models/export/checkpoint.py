@@ -83,9 +83,8 @@ def read_folder(folder: Path) -> State:
     for suffix in ("model.safetensors", "pytorch_model.bin"):
         index = folder / f"{suffix}.index.json"
         if index.is_file():
-            names = sorted(set(read_json(index)["weight_map"].values()))
             state: State = {}
-            for name in names:
+            for name in shard_names(index):
                 state.update(unwrap(read_file(folder / name), folder / name, ()))
             return state
         if (folder / suffix).is_file():
@@ -93,6 +92,22 @@ def read_folder(folder: Path) -> State:
     raise ExportError(
         f"{folder}: no weights, expected model.safetensors or pytorch_model.bin (or their index)"
     )
+
+
+def shard_names(index: Path) -> list[str]:
+    """Files that the index of a folder lists; all of them must be there."""
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise ExportError(f"{index}: expected a weight_map with the file of every tensor")
+    names = sorted({Path(str(name)).name for name in listed.values()})
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise ExportError(
+            f"{index.parent}: {len(missing)} of {len(names)} shards are missing: "
+            f"{', '.join(missing[:3])}{more}"
+        )
+    return names
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -131,17 +146,19 @@ def count_blocks(state: State, prefix: str) -> int:
     return next(i for i in range(len(numbers) + 1) if i not in numbers)
 
 
+def check_keys(wanted: Iterable[str], got: Iterable[str], where: str) -> None:
+    """ExportError says how many keys are missing or unexpected, and the first three."""
+    wanted, got = set(wanted), set(got)
+    for title, names in (("missing", wanted - got), ("unexpected", got - wanted)):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise ExportError(f"{where}: {title} keys: {', '.join(sorted(names)[:3])}{more}")
+
+
 def load_strictly(model: nn.Module, state: State, where: str) -> None:
     """Fills a model made on the meta device with exactly the tensors of `state`."""
     wanted = model.state_dict()
-    listed = (
-        ("missing keys", sorted(wanted.keys() - state.keys())),
-        ("unexpected keys", sorted(state.keys() - wanted.keys())),
-    )
-    for title, names in listed:
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise ExportError(f"{where}: {title}: {', '.join(names[:3])}{more}")
+    check_keys(wanted, state, where)
     for name, tensor in wanted.items():
         if tensor.shape != state[name].shape:
             raise ExportError(

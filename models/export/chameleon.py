@@ -1,0 +1,178 @@
+"""Exporter of Chameleon, Anole and Lumina-mGPT: official files to a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import ops
+from ..bundle import Bundle, BundleModule
+from ..chameleon.config import TokenIds
+from ..chameleon.target_module import TargetModule, prepared_by_block
+from ..chameleon.transformer import weight_shapes
+from .chameleon_bundle import (
+    FAMILIES,
+    LICENCE,
+    SPARE_POSITIONS,
+    TEXT_LENGTH,
+    parse_sizes,
+    read_settings,
+    target_calls,
+    target_entries,
+    tokenizer_entry,
+    usual_tokenizer,
+)
+from .chameleon_weights import Weights, read_weights
+from .checkpoint import ExportError
+from .mapped import MappedCopies
+from .progress import Progress
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def add_parsers(families: Any) -> None:
+    for name, family in FAMILIES.items():
+        parser = families.add_parser(
+            name,
+            help=f"{name}, Hugging Face folder or Meta's consolidated.pth",
+            description="Writes a bundle from official files. Every part is optional.",
+        )
+        parser.set_defaults(run=run)
+        add_arguments(parser, family.framed)
+
+
+def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="PATH",
+        help="folder with config.json and shards, or with consolidated.pth and params.json",
+    )
+    parser.add_argument(
+        "--vq",
+        type=Path,
+        metavar="PATH",
+        help="vqgan.ckpt, or a Hugging Face folder that holds the image decoder",
+    )
+    parser.add_argument(
+        "--vq-config", type=Path, metavar="FILE", help="default: vqgan.yaml beside vqgan.ckpt"
+    )
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE",
+        help="tokenizer.json or text_tokenizer.json, default: the one beside the model",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
+    parser.add_argument(
+        "--dtype", default="keep", choices=("keep", *DTYPES), help="storage of the target"
+    )
+    if framed:
+        parser.add_argument(
+            "--sizes",
+            metavar="WxH,...",
+            help="sizes in pixels, multiples of 32; default: 512x512, 768x768 and 1024x1024 as far "
+            "as the model has positions",
+        )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="other token ids, sizes, sampling, in JSON"
+    )
+    parser.add_argument("--name", help="default: name of the bundle's folder")
+    parser.add_argument("--licence", default=LICENCE, help="licence of the weights")
+    parser.add_argument("--source", default="", help="where the weights come from")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
+
+
+def run(options: argparse.Namespace) -> None:
+    if not (options.model or options.vq):
+        raise ExportError("nothing to export: give --model or --vq", 2)
+    if options.out.exists() and not options.overwrite:
+        raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)
+    out = options.out.resolve()
+    files = [path.name for path in (options.model, options.vq) if path]
+    source = options.source or "exported from " + ", ".join(files)
+    bundle = Bundle(options.name or out.name, options.family, options.licence, source)
+    try:
+        ops.load()
+        parent = out.parent
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=parent) as scratch:
+            fill(bundle, options, Path(scratch))
+            bundle.write(options.out, options.overwrite)
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+    except OSError as error:
+        raise ExportError(f"{options.out}: {error.strerror or error}", 7) from error
+
+
+def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
+    """Adds the parts that the command line names."""
+    settings = read_settings(options.config)
+    if getattr(options, "sizes", None):
+        settings.sizes = parse_sizes(options.sizes)
+    vocabulary, length = 65536, TEXT_LENGTH
+    if options.model:
+        weights = read_weights(options.model)
+        entries = target_entries(FAMILIES[options.family], weights.config, settings)
+        bundle.entries.update(entries)
+        vocabulary = weights.config.vocab_size
+        prompt = entries["prompt"]
+        length = prompt["length"] - len(prompt["prefix"] + prompt["suffix"])
+        length -= len(entries["grids"][0]["before"])
+    add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
+    if options.vq:
+        from .vqgan import vqgan_part
+
+        part, decoder = vqgan_part(options.vq, options.vq_config, DTYPES.get(options.dtype))
+        if options.model and decoder["codebook_size"] != settings.tokens.codebook_size:
+            raise ExportError(
+                f"{options.vq}: has {decoder['codebook_size']} codes, the model draws "
+                f"{settings.tokens.codebook_size}"
+            )
+        bundle.modules["image_decoder"] = part
+        bundle.entries["decoder"] = decoder
+    if options.model:
+        positions = entries["cache"]["max_length"] + SPARE_POSITIONS
+        dtype = DTYPES.get(options.dtype, weights.dtype)
+        bundle.modules["target"] = target_part(weights, settings.tokens, positions, dtype, scratch)
+
+
+def target_part(
+    weights: Weights, ids: TokenIds, positions: int, dtype: torch.dtype, scratch: Path
+) -> BundleModule:
+    """The target with its weights in files of the folder `scratch`."""
+    copies = MappedCopies(scratch, dtype)
+    progress = Progress("reading weights", len(weight_shapes(weights.config)))
+
+    def read(name: str) -> Tensor:
+        progress.step()
+        return weights.read(name)
+
+    module = TargetModule(weights.config, ids, positions, read, copies.keep)
+    return BundleModule(
+        module,
+        dtype,
+        target_calls(weights.config),
+        prepared=lambda like: prepared_by_block(module, like),
+    )
+
+
+def add_tokenizer(
+    bundle: Bundle, options: argparse.Namespace, ids: TokenIds, vocabulary: int, length: int
+) -> None:
+    """Copies the tokenizer; without one the bundle can be checked but takes no prompts."""
+    path = options.tokenizer
+    if path is None and options.model:
+        path = usual_tokenizer(options.model if options.model.is_dir() else options.model.parent)
+    if path is None:
+        if options.model:
+            print("note: no tokenizer.json found, the bundle gets no tokenizer", file=sys.stderr)
+        return
+    bundle.entries["tokenizer"] = tokenizer_entry(path, ids, vocabulary, length)
+    bundle.files[path.name] = path
