@@ -28,6 +28,7 @@ struct DrafterEntry {
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   // Id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
   std::optional<std::int64_t> prompt_id;
+  bool padding = false;         // trained on all prompt.length rows: reads the padding in front of captions
   std::int64_t max_length = 0;  // positions of features it can take
 };
 

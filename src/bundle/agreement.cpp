@@ -84,6 +84,10 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
       reader.fail("drafters." + name + ".prompt_id is missing; prompts of kind " + manifest.prompt->kind +
                   " have no ids of their own");
     }
+    if (drafter.padding && (manifest.prompt->kind != "text_features" || manifest.prompt->align != "end")) {
+      reader.fail("drafters." + name +
+                  ".padding: got true, expected it for text_features aligned at end only");
+    }
   }
 }
 

@@ -39,6 +39,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
   entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
   if (reader.has("prompt_id")) entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
+  if (reader.has("padding")) entry.padding = reader.boolean("padding");
   entry.max_length = reader.integer("max_length", 1, kMaxSize);
   reader.finish();
   return entry;
@@ -175,7 +176,7 @@ Manifest read_manifest(const std::string& directory) {
   const std::int64_t version = reader.integer("schema_version");
   if (version != kSchemaVersion) {
     reader.reject("schema_version",
-                  number(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
+                  std::to_string(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
   }
 
   Manifest manifest;
