@@ -36,18 +36,6 @@ bool is_hyphen_or_underscore(char32_t c) {
   return c == '-' || c == '_';
 }
 
-// A predicate for the characters of a text.
-struct Among {
-  Text set;
-  bool operator()(char32_t c) const { return set.find(c) != Text::npos; }
-};
-
-// A predicate for first..last.
-struct Between {
-  char32_t first, last;
-  bool operator()(char32_t c) const { return c >= first && c <= last; }
-};
-
 constexpr Text kFileEndings[] = {U"png", U"jpg", U"jpeg", U"bmp", U"webp", U"eps", U"pdf", U"apk", U"mp4"};
 constexpr Text kDomains[] = {U"com", U"co", U"ru", U"net", U"org", U"edu", U"gov", U"it"};
 
@@ -89,7 +77,7 @@ std::u32string drop_addresses(Text text, Scheme scheme) {
   const auto host = repeat([](char32_t c) { return is_alphanumeric(c) || c == '.' || c == '-'; });
   const auto path = repeat([](char32_t c) { return is_word(c) || c == '/' || c == '-'; }, 0);
   const auto site = sequence(host, literal(U"."), words(kDomains), path, word_boundary, maybe(literal(U"/")),
-                             not_before('@'));
+                             not_before(U'@'));
   return substitute(text, sequence(word_boundary, either(address, site)));
 }
 

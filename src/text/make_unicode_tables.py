@@ -1,4 +1,5 @@
-"""Writes unicode_tables.inc from Python's own Unicode data, so that the engine treats text as Python does.
+"""Writes unicode_tables.inc from Python's own Unicode data, so that the engine treats text as Python does,
+and from the `tokenizers` package, so that it splits text as that does.
 
 Usage: python src/text/make_unicode_tables.py
 """
@@ -10,6 +11,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import tokenizers
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Digits, PreTokenizer, Punctuation, Split
 
 CODES = [c for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
 
@@ -89,6 +94,32 @@ def entities() -> list[tuple[str, str]]:
     return sorted(html.entities.html5.items())
 
 
+def split_tables() -> list[str]:
+    """What the classes in regular expressions and the stages of the `tokenizers` package match."""
+    gap = (
+        "\x01\x01"  # matched by none of them, so that single characters between pieces are matches
+    )
+    text = gap + "".join(chr(code) + gap for code in CODES)
+
+    def rows(name: str, stage: PreTokenizer) -> str:
+        pieces = [piece for piece, _ in stage.pre_tokenize_str(text)]
+        matched = {ord(piece) for piece in pieces if len(piece) == 1}
+        return table("Range", name, runs(matched.__contains__))
+
+    def regex(name: str, pattern: str) -> str:
+        return rows(name, Split(Regex(pattern), "isolated"))
+
+    return [
+        f"// As tokenizers {tokenizers.__version__} splits.\n",
+        regex("kSplitLetter", r"\p{L}"),
+        regex("kSplitNumber", r"\p{N}"),
+        regex("kSplitPunctuation", r"\p{P}"),
+        regex("kSplitSpace", r"\s"),
+        rows("kStageDigit", Digits(individual_digits=True)),
+        rows("kStagePunctuation", Punctuation("isolated")),
+    ]
+
+
 def wrap(items: Iterable[str]) -> str:
     lines, line = [], "   "
     for item in items:
@@ -134,6 +165,7 @@ def main() -> None:
         table("CombiningRun", "kCombining", combining_runs()),
         table("Mapping", "kWidths", widths()),
         entity_table(),
+        *split_tables(),
     ]
     Path(__file__).with_name("unicode_tables.inc").write_text("\n".join(parts))
 

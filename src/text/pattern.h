@@ -18,6 +18,18 @@ namespace lamplighter::pattern {
 using Text = std::u32string_view;
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
+// A predicate for the characters of a text.
+struct Among {
+  Text set;
+  constexpr bool operator()(char32_t code) const { return set.find(code) != Text::npos; }
+};
+
+// A predicate for first..last.
+struct Between {
+  char32_t first, last;
+  constexpr bool operator()(char32_t code) const { return code >= first && code <= last; }
+};
+
 // [set]{least,most}, greedy. `Set` is a predicate on a code point.
 template <class Set>
 struct Repeat {
@@ -136,17 +148,22 @@ struct Start {
 };
 inline constexpr Start start_of_text;
 
-// (?!c)
+// (?![set])
+template <class Set>
 struct NotBefore {
-  char32_t code;
+  Set set;
 
   template <class Next>
   bool operator()(Text text, std::size_t at, const Next& next) const {
-    return !(at < text.size() && text[at] == code) && next(at);
+    return !(at < text.size() && set(text[at])) && next(at);
   }
 };
-constexpr NotBefore not_before(char32_t code) {
-  return {code};
+template <class Set>
+constexpr NotBefore<Set> not_before(Set set) {
+  return {set};
+}
+constexpr NotBefore<Between> not_before(char32_t code) {
+  return {{code, code}};
 }
 
 // One part after the other.

@@ -132,6 +132,29 @@ bool is_space(char32_t code) {
          code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
+namespace splitting {
+
+bool is_letter(char32_t code) {
+  return find_run(kSplitLetter, code) != nullptr;
+}
+bool is_number(char32_t code) {
+  return find_run(kSplitNumber, code) != nullptr;
+}
+bool is_punctuation(char32_t code) {
+  return find_run(kSplitPunctuation, code) != nullptr;
+}
+bool is_space(char32_t code) {
+  return find_run(kSplitSpace, code) != nullptr;
+}
+bool is_digit_of_stage(char32_t code) {
+  return find_run(kStageDigit, code) != nullptr;
+}
+bool is_punctuation_of_stage(char32_t code) {
+  return find_run(kStagePunctuation, code) != nullptr;
+}
+
+}  // namespace splitting
+
 std::u32string to_lower(std::u32string_view text) {
   std::u32string result;
   result.reserve(text.size());

@@ -15,6 +15,20 @@ bool is_space(char32_t code);  // \s and str.strip()
 std::u32string to_lower(std::u32string_view text);  // str.lower()
 std::u32string strip(std::u32string_view text);     // str.strip()
 
+// Classes as the `tokenizers` library has them: its regular expressions and its own stages follow Unicode
+// versions that differ from Python's and from each other.
+namespace splitting {
+
+bool is_letter(char32_t code);       // \p{L}
+bool is_number(char32_t code);       // \p{N}
+bool is_punctuation(char32_t code);  // \p{P}
+bool is_space(char32_t code);        // \s
+
+bool is_digit_of_stage(char32_t code);        // what Digits looks for: any numeric character
+bool is_punctuation_of_stage(char32_t code);  // what Punctuation looks for: ASCII's, and Unicode's
+
+}  // namespace splitting
+
 // Canonical composition (Unicode normalisation form C).
 std::u32string compose(std::u32string_view text);
 

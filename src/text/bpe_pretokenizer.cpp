@@ -1,0 +1,158 @@
+#include "text/bpe_pretokenizer.h"
+
+#include <string>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace lamplighter {
+namespace {
+
+using namespace pattern;
+using Match = std::optional<std::size_t> (*)(Text, std::size_t);
+
+constexpr bool is_ascii_mark(char32_t c) {
+  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+bool is_mark(char32_t c) {
+  return is_ascii_mark(c) || splitting::is_punctuation(c);
+}
+bool is_not_space(char32_t c) {
+  return !splitting::is_space(c);
+}
+bool is_other(char32_t c) {
+  return !splitting::is_space(c) && !splitting::is_letter(c) && !splitting::is_number(c);
+}
+
+constexpr Between kFigure{'0', '9'};
+constexpr auto kSentinel = sequence(literal(U"<sentinel:"), repeat(kFigure), literal(U">"));
+constexpr auto kImage = sequence(literal(U"IMGIMG"), repeat(Between{'A', 'I'}, 1, 4), literal(U"Z"));
+constexpr Text kSpaceRuns[] = {U"\t", U"\n", U"    ", U"  "};
+constexpr auto kSpaces = words(kSpaceRuns);
+constexpr auto kNumber = one(splitting::is_number);
+constexpr auto kMark = one(is_mark);
+constexpr auto kPunctuation = one(splitting::is_punctuation);
+
+constexpr Text kContractions[] = {U"'s", U"'t", U"'re", U"'ve", U"'m", U"'ll", U"'d"};
+constexpr auto kSpace = maybe(literal(U" "));
+constexpr auto kWord = either(
+    words(kContractions),
+    either(sequence(kSpace, repeat(splitting::is_letter)),
+           either(sequence(kSpace, repeat(splitting::is_number)), sequence(kSpace, repeat(is_other)))));
+constexpr auto kGaps =
+    either(sequence(repeat(splitting::is_space), not_before(is_not_space)), repeat(splitting::is_space));
+constexpr auto kGpt2 = either(kWord, kGaps);
+
+template <const auto& part>
+std::optional<std::size_t> match_part(Text text, std::size_t at) {
+  return match(part, text, at);
+}
+
+struct Expression {
+  const char* text;
+  Match match;
+};
+#define LAMPLIGHTER_GPT2 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"
+
+// The expressions of the published files, and other spellings of the same rules. Without its last
+// alternative the GPT-2 expression leaves single spaces over, which a split makes pieces all the same.
+const Expression kExpressions[] = {
+    {"<sentinel:[0-9]+>", match_part<kSentinel>},
+    {"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", match_part<kImage>},
+    {"([\t\n]|    |  )", match_part<kSpaces>},
+    {R"(([\t\n]|    |  ))", match_part<kSpaces>},
+    {R"(\p{N})", match_part<kNumber>},
+    {R"(\p{P})", match_part<kPunctuation>},
+    {R"([\p{P}!-/:-@\[-`{-~])", match_part<kMark>},
+    {LAMPLIGHTER_GPT2, match_part<kGpt2>},
+    {LAMPLIGHTER_GPT2 R"(|\s+)", match_part<kGpt2>},
+};
+
+constexpr auto kStageDigit = one(splitting::is_digit_of_stage);
+constexpr auto kStageDigits = repeat(splitting::is_digit_of_stage);
+constexpr auto kStagePunctuation = one(splitting::is_punctuation_of_stage);
+
+Match find_expression(JsonReader& pattern) {
+  const std::string text = pattern.text("Regex");
+  for (const Expression& known : kExpressions) {
+    if (text == known.text) return known.match;
+  }
+  pattern.reject("Regex", "one of the regular expressions this program knows (Chameleon's and GPT-2's)");
+}
+
+void expect_flag(JsonReader& object, const char* key, bool expected) {
+  if (object.boolean(key) != expected) object.reject(key, expected ? "true" : "false");
+}
+
+}  // namespace
+
+BpePretokenizer::BpePretokenizer(JsonReader& file) {
+  add(file.object("pre_tokenizer"));
+  if (!byte_level_) file.reject("pre_tokenizer", "a ByteLevel stage at its end");
+}
+
+void BpePretokenizer::add(JsonReader stage) {
+  const std::string type = stage.choice("type", {"Sequence", "Split", "Digits", "Punctuation", "ByteLevel"});
+  if (byte_level_) stage.fail("no stage can follow ByteLevel");
+  if (type == "Sequence") {
+    for (JsonReader& part : stage.objects("pretokenizers")) add(part);
+  } else if (type == "Split") {
+    add_split(stage);
+  } else if (type == "Digits") {
+    const bool single = stage.boolean("individual_digits");
+    stages_.emplace_back(single ? match_part<kStageDigit> : match_part<kStageDigits>);
+  } else if (type == "Punctuation") {
+    if (stage.has("behavior")) stage.choice("behavior", {"Isolated"});
+    stages_.emplace_back(match_part<kStagePunctuation>);
+  } else {
+    add_byte_level(stage);
+  }
+  stage.finish();
+}
+
+void BpePretokenizer::add_split(JsonReader& stage) {
+  stage.choice("behavior", {"Isolated"});
+  expect_flag(stage, "invert", false);
+  JsonReader pattern = stage.object("pattern");
+  if (pattern.has("Regex")) {
+    stages_.emplace_back(find_expression(pattern));
+  } else {
+    const std::u32string wanted = decode_utf8(pattern.text("String"));
+    if (wanted.empty()) pattern.reject("String", "at least one character");
+    stages_.emplace_back([wanted](Text text, std::size_t at) { return match(literal(wanted), text, at); });
+  }
+  pattern.finish();
+}
+
+void BpePretokenizer::add_byte_level(JsonReader& stage) {
+  expect_flag(stage, "add_prefix_space", false);
+  if (stage.has("trim_offsets"))
+    stage.boolean("trim_offsets");  // of places in the text, which nobody asks for
+  if (!stage.has("use_regex") || stage.boolean("use_regex")) stages_.emplace_back(match_part<kGpt2>);
+  byte_level_ = true;
+}
+
+std::vector<Text> BpePretokenizer::split(Text text) const {
+  std::vector<Text> pieces{text}, parts;
+  for (const Stage& stage : stages_) {
+    parts.clear();
+    for (const Text piece : pieces) {
+      std::size_t begin = 0;  // of what lies between matches
+      for (std::size_t at = 0; at < piece.size();) {
+        const auto end = stage(piece, at);
+        if (!end) {
+          ++at;
+          continue;
+        }
+        if (begin < at) parts.push_back(piece.substr(begin, at - begin));
+        parts.push_back(piece.substr(at, *end - at));
+        begin = at = *end;
+      }
+      if (begin < piece.size()) parts.push_back(piece.substr(begin));
+    }
+    pieces.swap(parts);
+  }
+  return pieces;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,170 @@
+#include "text/bpe_tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "text/bpe_added_tokens.h"
+#include "text/bpe_model.h"
+#include "text/bpe_pretokenizer.h"
+
+namespace lamplighter {
+namespace {
+
+// The two large parts of the file apart from the rest, which is read field by field.
+struct File {
+  nlohmann::json vocabulary, merges;
+  Json rest;
+};
+
+// A Json object looks through all its keys for every new one: far too slow for a vocabulary, which therefore
+// is read as the sorted kind.
+File read_parts(const std::string& path) {
+  nlohmann::json all;
+  try {
+    all = nlohmann::json::parse(read_file(path, ExitCode::bundle));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ExitCode::bundle, path + ": no valid JSON: " + shorten(error.what(), 200));
+  }
+  File file;
+  if (all.is_object() && all.contains("model") && all["model"].is_object()) {
+    nlohmann::json& model = all["model"];
+    file.vocabulary = std::exchange(model["vocab"], nullptr);
+    file.merges = std::exchange(model["merges"], nullptr);
+  }
+  file.rest = Json(all);
+  return file;
+}
+
+void expect_null(JsonReader& object, const char* key) {
+  if (object.has(key) && !object.value(key).is_null()) object.reject(key, "null");
+}
+
+void expect_false(JsonReader& object, const char* key) {
+  if (object.has(key) && object.boolean(key)) object.reject(key, "false");
+}
+
+void check_model(JsonReader model) {
+  if (model.has("type")) model.choice("type", {"BPE"});
+  for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (model.has(affix) && model.value(affix) != "") expect_null(model, affix);
+  }
+  if (model.has("dropout") && model.value("dropout") != 0) expect_null(model, "dropout");
+  expect_false(model, "ignore_merges");
+  // All 256 bytes have an id: nothing is ever unknown.
+  for (const char* unused : {"unk_token", "fuse_unk", "byte_fallback", "vocab", "merges"}) {
+    if (model.has(unused)) model.value(unused);
+  }
+  model.finish();
+}
+
+void check_decoder(JsonReader decoder) {
+  decoder.choice("type", {"ByteLevel"});
+  for (const char* unused : {"add_prefix_space", "trim_offsets", "use_regex"}) {  // of encoding
+    if (decoder.has(unused)) decoder.boolean(unused);
+  }
+  decoder.finish();
+}
+
+}  // namespace
+
+struct BpeTokenizer::Implementation {
+  BpeModel model;
+  BpePretokenizer pretokenizer;
+  BpeAddedTokens raw, normalized;  // the second kind is looked for in what the first leaves
+  std::unordered_map<std::string, std::int64_t> added;
+  std::int64_t next;               // id of an added token that is not in the vocabulary
+  std::vector<std::string> texts;  // by id, as the file spells them; empty where there is none
+  std::vector<bool> special;       // by id
+
+  Implementation(const File& file, JsonReader& reader, const std::string& path)
+      : model(file.vocabulary, file.merges, path), pretokenizer(reader), next(model.entries()) {
+    for (const auto& [text, id] : model.vocabulary()) set_text(id, text, false);
+    if (reader.has("added_tokens")) {
+      for (JsonReader& token : reader.objects("added_tokens")) add_token(token);
+    }
+  }
+
+  void set_text(std::int64_t id, const std::string& text, bool is_special) {
+    const auto place = static_cast<std::size_t>(id);
+    if (place >= texts.size()) texts.resize(place + 1), special.resize(place + 1);
+    texts[place] = text;
+    special[place] = is_special;
+  }
+
+  void add_token(JsonReader& token) {
+    const std::string text = token.text("content");
+    if (text.empty()) token.reject("content", "at least one character");
+    for (const char* flag : {"single_word", "lstrip", "rstrip"}) expect_false(token, flag);
+    const std::int64_t id = token.integer("id");
+    const std::int64_t expected = find(text).value_or(next);
+    if (id != expected) {
+      token.reject("id",
+                   std::to_string(expected) + (find(text) ? " as in the vocabulary" : ", the next one"));
+    }
+    (token.boolean("normalized") ? normalized : raw).add(decode_utf8(text), id);
+    set_text(id, text, token.boolean("special"));
+    added[text] = id;
+    next = std::max(next, id + 1);
+    token.finish();
+  }
+
+  std::optional<std::int64_t> find(const std::string& text) const {
+    const auto found = added.find(text);
+    return found == added.end() ? model.find(text) : found->second;
+  }
+};
+
+BpeTokenizer::BpeTokenizer(const std::string& path) {
+  const File file = read_parts(path);
+  JsonReader reader(file.rest, path, ExitCode::bundle);
+  for (const char* key : {"normalizer", "truncation", "padding"}) expect_null(reader, key);
+  for (const char* unused : {"version", "post_processor"}) {
+    if (reader.has(unused)) reader.value(unused);
+  }
+  check_model(reader.object("model"));
+  check_decoder(reader.object("decoder"));
+  implementation_ = std::make_unique<Implementation>(file, reader, path);
+  reader.finish();
+}
+
+BpeTokenizer::~BpeTokenizer() = default;
+BpeTokenizer::BpeTokenizer(BpeTokenizer&&) noexcept = default;
+BpeTokenizer& BpeTokenizer::operator=(BpeTokenizer&&) noexcept = default;
+
+std::vector<std::int64_t> BpeTokenizer::encode(std::string_view text) const {
+  const Implementation& own = *implementation_;
+  std::vector<std::int64_t> ids;
+  const auto put = [&](std::int64_t id) { ids.push_back(id); };
+  const auto plain = [&](pattern::Text part) {
+    for (const pattern::Text piece : own.pretokenizer.split(part)) own.model.encode(encode_utf8(piece), ids);
+  };
+  own.raw.split(
+      decode_utf8(text), [&](pattern::Text part) { own.normalized.split(part, plain, put); }, put);
+  return ids;
+}
+
+std::string BpeTokenizer::decode(const std::vector<std::int64_t>& ids, bool skip_special) const {
+  const Implementation& own = *implementation_;
+  std::string bytes;
+  for (const std::int64_t id : ids) {
+    if (id < 0 || id >= size()) continue;
+    const auto place = static_cast<std::size_t>(id);
+    if (!skip_special || !own.special[place]) bytes += entry_bytes(own.texts[place]);
+  }
+  return encode_utf8(decode_utf8(bytes));
+}
+
+std::optional<std::int64_t> BpeTokenizer::find(const std::string& token) const {
+  return implementation_->find(token);
+}
+
+std::int64_t BpeTokenizer::size() const {
+  return static_cast<std::int64_t>(implementation_->texts.size());
+}
+
+}  // namespace lamplighter
