@@ -25,6 +25,7 @@ BUILT = (
     "llamagen_t5",
     "lantern_llamagen_drafter",
     "llamagen_end_to_end",
+    "bpe_",
     "acceptance/sampling_filters",
     "acceptance/official_posterior",
     "acceptance/paper_posterior",
@@ -37,7 +38,7 @@ BUILT = (
     "anole_logits",
 )
 NOT_BUILT = (
-    "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_", "bpe_",
+    "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_",
     "acceptance/structure",
 )  # fmt: skip
 
