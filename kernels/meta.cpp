@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -132,7 +133,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
     const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
     const at::Tensor& neighbours, c10::string_view /*rule*/, c10::string_view /*residual*/, bool /*sampled*/,
-    int64_t /*k*/, const at::Tensor& bounds, int64_t /*first_image_id*/, int64_t depth) {
+    int64_t /*k*/, const at::Tensor& bounds, int64_t /*first_image_id*/, int64_t depth,
+    const std::optional<at::Tensor>& syntax_ids) {
   check_rank("verify_tree", "target", target, 3);
   check_dtype("verify_tree", "target", target, at::kFloat);
   check_dtype("verify_tree", "draft", draft, at::kFloat);
@@ -143,6 +145,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
   check_dtype("verify_tree", "temperature", temperature, at::kFloat);
   check_dtype("verify_tree", "neighbours", neighbours, at::kInt);
   check_dtype("verify_tree", "bounds", bounds, at::kFloat);
+  if (syntax_ids) check_dtype("verify_tree", "syntax_ids", *syntax_ids, at::kLong);
   const c10::SymInt images = target.sym_size(0);
   return {like(tokens, {images, depth + 1}), like(tokens, {images}), like(tokens, {images}),
           like(target, {images, target.sym_size(2)}), like(tokens, {images})};

@@ -3,6 +3,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 
+#include <optional>
+
 #include "kernels/anchor.h"
 
 namespace lamplighter::ops {
@@ -61,14 +63,17 @@ __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTre
   using Results = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
   static const auto op =
       handle<Results(T, T, T, T, T, T, T, T, c10::string_view, c10::string_view, bool, std::int64_t, T,
-                     std::int64_t, std::int64_t)>("lamplighter::verify_tree");
+                     std::int64_t, std::int64_t, const std::optional<at::Tensor>&)>(
+          "lamplighter::verify_tree");
   const auto or_empty = [&](const at::Tensor& tensor, at::ScalarType dtype) {
     return tensor.defined() ? tensor : at::empty({0}, tree.target.options().dtype(dtype));
   };
+  std::optional<at::Tensor> syntax_ids;
+  if (options.syntax_ids.defined()) syntax_ids = options.syntax_ids;
   auto [path, count, token, final, status] = op.call(
       tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature,
       or_empty(options.neighbours, at::kInt), options.rule, options.residual, options.sampled, options.k,
-      or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth);
+      or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth, syntax_ids);
   return {path, count, token, final, status};
 }
 

@@ -69,6 +69,7 @@ struct VerifyOptions {
   at::Tensor bounds;                // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
   std::int64_t k = 0;               // neighbours looked at, at most K of them
   std::int64_t first_image_id = 0;  // id of code 0
+  at::Tensor syntax_ids;            // int64 [any]: ids that official-lumina-* always accept; or undefined
 };
 
 struct VerifyResult {

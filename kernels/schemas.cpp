@@ -31,7 +31,7 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def(
       "verify_tree(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
       "Tensor uniforms, Tensor temperature, Tensor neighbours, str rule, str residual, bool sampled, int k, "
-      "Tensor bounds, int first_image_id, int depth) "
+      "Tensor bounds, int first_image_id, int depth, Tensor? syntax_ids=None) "
       "-> (Tensor path, Tensor count, Tensor token, Tensor final, Tensor status)");
 }
 

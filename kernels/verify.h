@@ -28,7 +28,8 @@ namespace lamplighter {
 // dynamic: deterministic ones, whatever `sampled` says): neighbours join while s <= limit, u * d <= Q
 // accepts, uniforms 1, 2, ... are used in the order of the tests, and a rejection with a neighbour inside the
 // limit strikes out all k + 1 nearest: in e for official-static, in g for the others. Without mass left: all
-// ids.
+// ids. Lumina's programs judge ids that are no codes by the syntax of an image: Q is 1 for syntax_ids and 0
+// for the others; without a neighbour table every id counts as a code.
 //
 // traversal (trees) and block (the chain of first children) judge whole paths and are exact: Weng et al.,
 // "Traversal Verification for Speculative Tree Decoding" (2025); Sun et al., "Block Verification Accelerates
@@ -50,6 +51,7 @@ struct VerifyArgs {
   const float* uniforms;      // [images, uniform_count] of [0, 1): 0 for the last token, n for node n
   const float* temperature;   // [images]
   const int32_t* neighbours;  // [codes, neighbour_count], nearest first, no code twice
+  const int64_t* syntax_ids;  // [syntax_count]: ids outside the codes that Lumina's programs always accept
   const float* bounds;  // [bound_count]: delta or lambda for children at depth 1, 2, ...; last: and deeper
   int64_t* path;        // out [images, depth + 1]: accepted nodes, root first, then -1
   int64_t* count;       // out [images]: accepted nodes but the root
@@ -66,6 +68,7 @@ struct VerifyArgs {
   int64_t codes;
   int64_t neighbour_count;
   int64_t bound_count;
+  int64_t syntax_count;
   int64_t k;               // at most neighbour_count
   int64_t first_image_id;  // token of code 0
   int64_t depth;           // nodes below are not judged

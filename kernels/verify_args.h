@@ -82,6 +82,15 @@ inline void check_verify_tensors(const VerifyTensors& t) {
   check_shape(kOp, "temperature", t.temperature, {images});
 }
 
+// int64 [any count], or undefined.
+inline void set_verify_syntax(VerifyArgs& args, const at::Tensor& syntax_ids, at::Device device) {
+  if (!syntax_ids.defined()) return;
+  check_tensor("verify_tree", "syntax_ids", syntax_ids, at::kLong, device);
+  check_shape("verify_tree", "syntax_ids", syntax_ids, {kAny});
+  args.syntax_ids = syntax_ids.const_data_ptr<int64_t>();
+  args.syntax_count = syntax_ids.size(0);
+}
+
 // neighbours: int32 [codes, K], or empty; bounds: fp32 [B].
 inline void set_verify_relaxation(VerifyArgs& args, const at::Tensor& neighbours, const at::Tensor& bounds,
                                   int64_t k, int64_t first_image_id, at::Device device) {
@@ -110,7 +119,7 @@ inline void set_verify_relaxation(VerifyArgs& args, const at::Tensor& neighbours
 
 inline VerifyArgs verify_args(const VerifyTensors& t, const at::Tensor& neighbours, c10::string_view rule,
                               c10::string_view residual, bool sampled, int64_t k, const at::Tensor& bounds,
-                              int64_t first_image_id, int64_t depth) {
+                              int64_t first_image_id, int64_t depth, const at::Tensor& syntax_ids) {
   constexpr const char* kOp = "verify_tree";
   check_verify_tensors(t);
   VerifyArgs args{};
@@ -138,6 +147,7 @@ inline VerifyArgs verify_args(const VerifyTensors& t, const at::Tensor& neighbou
   args.uniforms = t.uniforms.const_data_ptr<float>();
   args.temperature = t.temperature.const_data_ptr<float>();
   set_verify_relaxation(args, neighbours, bounds, k, first_image_id, t.target.device());
+  set_verify_syntax(args, syntax_ids, t.target.device());
   return args;
 }
 

@@ -2,6 +2,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "kernels/isa.h"
 #include "kernels/verify_args.h"
 #include "kernels/verify_results.h"
@@ -13,9 +15,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
     const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
     const at::Tensor& neighbours, c10::string_view rule, c10::string_view residual, bool sampled, int64_t k,
-    const at::Tensor& bounds, int64_t first_image_id, int64_t depth) {
-  VerifyArgs args = verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature},
-                                neighbours, rule, residual, sampled, k, bounds, first_image_id, depth);
+    const at::Tensor& bounds, int64_t first_image_id, int64_t depth,
+    const std::optional<at::Tensor>& syntax_ids) {
+  VerifyArgs args =
+      verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature}, neighbours, rule,
+                  residual, sampled, k, bounds, first_image_id, depth, syntax_ids.value_or(at::Tensor()));
   const VerifyResults results(args, tokens, target);
   const size_t floats = verify_scratch_floats(args);
   at::Tensor scratch = at::empty({at::get_num_threads(), static_cast<int64_t>(floats)}, target.options());

@@ -1,6 +1,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "kernels/cuda_stream.h"
 #include "kernels/verify_args.h"
 #include "kernels/verify_results.h"
@@ -12,9 +14,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
     const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
     const at::Tensor& neighbours, c10::string_view rule, c10::string_view residual, bool sampled, int64_t k,
-    const at::Tensor& bounds, int64_t first_image_id, int64_t depth) {
-  VerifyArgs args = verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature},
-                                neighbours, rule, residual, sampled, k, bounds, first_image_id, depth);
+    const at::Tensor& bounds, int64_t first_image_id, int64_t depth,
+    const std::optional<at::Tensor>& syntax_ids) {
+  VerifyArgs args =
+      verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature}, neighbours, rule,
+                  residual, sampled, k, bounds, first_image_id, depth, syntax_ids.value_or(at::Tensor()));
   const CudaLauncher launcher(target);
   const VerifyResults results(args, tokens, target);
   at::Tensor scratch =

@@ -28,6 +28,22 @@ LAMPLIGHTER_INLINE int64_t neighbour_token(const Cycle& cycle, int32_t code) {
   return code >= 0 && code < cycle.args.codes ? code + cycle.args.first_image_id : -1;
 }
 
+LAMPLIGHTER_INLINE bool is_syntax(const VerifyArgs& args, int64_t id) {
+  for (int64_t i = 0; i < args.syntax_count; ++i) {
+    if (args.syntax_ids[i] == id) return true;
+  }
+  return false;
+}
+
+// Q of token x under the distribution g.
+LAMPLIGHTER_INLINE double numerator(const VerifyArgs& args, const Row& g, int x, const Neighbourhood& near) {
+  const int64_t code = x - args.first_image_id;
+  if (is_lumina(args.residual) && args.neighbours != nullptr && (code < 0 || code >= args.codes)) {
+    return is_syntax(args, x) ? 1.0 : 0.0;
+  }
+  return g.at(x) + near.lent;
+}
+
 LAMPLIGHTER_INLINE double below(double positive) {
   uint64_t bits;
   __builtin_memcpy(&bits, &positive, sizeof(bits));

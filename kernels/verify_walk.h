@@ -59,7 +59,7 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
       if (published && d > 1.0) d = 1.0;
     }
     const Neighbourhood near = borrow(executor, cycle, g, x, depth);
-    const double q = g.at(x) + near.lent;
+    const double q = numerator(cycle.args, g, x, near);
     if (published ? u * d <= q : u * d < q) return {child, 0, target};
     rejected |= uint64_t{1} << child;
     left = residual(executor, cycle, target, g, draft, child, near, rejected, buffers.next);

@@ -98,6 +98,33 @@ TEST(VerifyTreeTest, NodesBelowTheDepthAreNotJudged) {
   }
 }
 
+// Ids 2 and 3 are codes, each the other's neighbour; 0 and 1 are not. Probabilities speak for id 1 alone.
+TEST(VerifyTreeTest, LuminaTakesSyntaxIdsAndNoOtherIdsOutsideTheCodes) {
+  const std::vector<float> target{0.05F, 0.9F, 0.03F, 0.02F}, draft{0.5F, 0.5F, 0, 0};
+  ops::VerifyOptions options;
+  options.neighbours = at::tensor({1, 0}, at::kInt).view({2, 1});
+  options.first_image_id = 2;
+  const auto accepted = [&](int64_t token, const char* residual, at::Tensor syntax_ids) {
+    options.residual = residual;
+    options.syntax_ids = std::move(syntax_ids);
+    return ops::verify_tree(chain({target, target}, {draft}, {0, token}, {0.5F, 0.8F}), options)
+        .count.item<int64_t>();
+  };
+  const at::Tensor zero = at::tensor({0}, at::kLong);
+  for (const char* residual : {"official-lumina-static", "official-lumina-dynamic"}) {
+    EXPECT_EQ(accepted(0, residual, zero), 1) << residual;
+    EXPECT_EQ(accepted(1, residual, zero), 0) << residual;
+    EXPECT_EQ(accepted(1, residual, at::tensor({7, 1}, at::kLong)), 1) << residual;
+    EXPECT_EQ(accepted(0, residual, at::Tensor()), 0) << residual;
+    EXPECT_EQ(accepted(1, residual, at::Tensor()), 0) << residual;
+    EXPECT_EQ(accepted(2, residual, at::tensor({2}, at::kLong)), 0) << residual;  // stays a code
+  }
+  for (const char* residual : {"official-static", "official-dynamic", "paper"}) {
+    EXPECT_EQ(accepted(0, residual, zero), 0) << residual;
+    EXPECT_EQ(accepted(1, residual, zero), 1) << residual;
+  }
+}
+
 TEST(VerifyTreeTest, WrongArgumentsAreNamed) {
   std::mt19937 rng(1);
   VerifyShape shape;
@@ -139,6 +166,12 @@ TEST(VerifyTreeTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(message([](auto&, auto& o) { o.k = -1; }), HasSubstr("k is -1, expected 0 or more"));
   EXPECT_THAT(message([](auto&, auto& o) { o.neighbours = o.neighbours.to(at::kLong); }),
               HasSubstr("neighbours has dtype Long, expected Int"));
+  EXPECT_THAT(message([](auto&, auto& o) { o.syntax_ids = at::zeros({2}, at::kInt); }),
+              HasSubstr("syntax_ids has dtype Int, expected Long"));
+  EXPECT_THAT(message([](auto&, auto& o) {
+                o.syntax_ids = at::zeros({1, 2}, at::kLong);
+              }),
+              HasSubstr("syntax_ids has shape [1, 2], expected [-1]"));
   EXPECT_THAT(message([](auto&, auto& o) { o.first_image_id = 1; }),
               HasSubstr("first_image_id is 1, expected 0..0 for 8 codes among 8 ids"));
   EXPECT_THAT(message([](auto&, auto& o) {

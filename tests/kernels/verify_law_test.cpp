@@ -183,7 +183,7 @@ ops::VerifyResult verify_with(const ops::DraftedTree& tree, const ops::VerifyOpt
   VerifyArgs args = verify_args(
       {tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature},
       at::empty({0}, at::kInt), options.rule, options.residual, options.sampled, options.k,
-      at::empty({0}, at::kFloat), options.first_image_id, tree.depth);
+      at::empty({0}, at::kFloat), options.first_image_id, tree.depth, at::Tensor());
   const VerifyResults results(args, tree.tokens, tree.target);
   std::vector<float> scratch(verify_scratch_floats(args));
   verification::verify_images<Planted, Bugs>(args, 0, args.images, scratch.data());

@@ -67,10 +67,7 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
   shape.sampled = c.sampled;
   shape.bad_rows = pick(rng, 0, 3) == 0 ? 0.15 : 0;
   shape.padding = pick(rng, 0, 3) == 0 ? 0.15 : 0;
-  // The host knows Lumina's syntax ids, which rows of a real model decide.
-  const bool lumina =
-      c.residual == Residual::official_lumina_static || c.residual == Residual::official_lumina_dynamic;
-  shape.codes = lumina ? vocabulary : pick(rng, 2, vocabulary);
+  shape.codes = pick(rng, 2, vocabulary);
   shape.first_image_id = pick(rng, 0, vocabulary - shape.codes);
   shape.neighbours = is_relaxed(c.rule) ? pick(rng, 1, vocabulary) : 0;
   Trial trial{VerifyProblem(rng, shape), {}, {}};
@@ -93,6 +90,9 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
   trial.host.k = trial.options.k;
   trial.host.bounds.assign(bounds.begin(), bounds.end());
   trial.host.first_image_id = shape.first_image_id;
+  // Every other id outside the codes; some of the codes, which stay codes.
+  for (int64_t id = pick(rng, 0, 1); id < vocabulary; id += 2) trial.host.syntax_ids.push_back(id);
+  trial.options.syntax_ids = at::tensor(trial.host.syntax_ids);
   return trial;
 }
 
@@ -273,6 +273,7 @@ TEST(VerifyTreeTest, OnCudaTheSameDecisions) {
         trial.problem.tree.*member = (trial.problem.tree.*member).to(at::kCUDA);
       }
       trial.options.bounds = trial.options.bounds.to(at::kCUDA);
+      trial.options.syntax_ids = trial.options.syntax_ids.to(at::kCUDA);
       if (trial.options.neighbours.defined()) {
         trial.options.neighbours = trial.options.neighbours.to(at::kCUDA);
       }

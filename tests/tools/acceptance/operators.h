@@ -66,6 +66,8 @@ inline Verdict verify_by_operator(const DraftedTree& tree, const AcceptanceOptio
     how.neighbours = to_tensor<std::int32_t>(table->ids, {table->codes, table->width});
     how.k = std::min(how.k, table->width);
   }
+  how.syntax_ids =
+      to_tensor<std::int64_t>(options.syntax_ids, {static_cast<std::int64_t>(options.syntax_ids.size())});
   const ops::VerifyResult result = ops::verify_tree(in, how);
 
   Verdict verdict;
