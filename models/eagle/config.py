@@ -32,7 +32,8 @@ class DrafterConfig:
     grid: int = 16  # rotary "grid": columns and rows of the picture in tokens
     prompt_length: int = 120  # rotary "grid": positions of the target in front of the picture
     prefix_rotation: str = "zero"  # rotary "grid": of these positions, "zero" or "identity"
-    prompt_id: int = 0  # id whose embedding stands in for the prompt's tokens
+    prompt_id: int = 0  # id whose embedding stands in for prompts that are no tokens
+    padding: bool = False  # trained on all rows of left-padded prompts: reads the padding, too
 
     def __post_init__(self) -> None:
         self.kv_heads = self.kv_heads or self.heads

@@ -90,10 +90,9 @@ def read_drafter(path: Path, manifest: Mapping[str, Any]) -> tuple[DrafterConfig
     state = checkpoint.without(state, ("rotary_emb.", "freqs_cis", "lm_head."))
     where = str(path)
     checkpoint.shape_of(state, "embed_tokens.weight", 2, where)
-    grid = manifest["grids"][0]["columns"]
     try:
         if "hidden_size" in settings:
-            config = published_config(settings, state, grid, manifest["prompt"]["length"], where)
+            config = published_config(settings, state, manifest, where)
         else:
             config = DrafterConfig(**known_fields(DrafterConfig, settings))
     except (TypeError, ValueError) as error:
@@ -103,27 +102,29 @@ def read_drafter(path: Path, manifest: Mapping[str, Any]) -> tuple[DrafterConfig
 
 
 def published_config(
-    settings: Mapping[str, Any], state: State, grid: int, prompt_length: int, where: str
+    settings: Mapping[str, Any], state: State, manifest: Mapping[str, Any], where: str
 ) -> DrafterConfig:
     """From a Hugging Face configuration; which parts there are is told by the weights."""
+    prompt, grid = manifest["prompt"], manifest["grids"][0]["columns"]
     names = ("num_attention_heads", "intermediate_size", "rms_norm_eps")
     missing = [name for name in names if name not in settings]
     if missing:
         raise ExportError(f"{where}: config.json lacks {missing[0]}")
-    expected = PUBLISHED_GRIDS.get(settings.get("input_type", ""), grid)
-    if expected != grid and grid in PUBLISHED_GRIDS.values():
-        raise ExportError(
-            f"{where}: input_type {settings['input_type']} is for a grid of {expected} x "
-            f"{expected}, the bundle draws {grid} x {grid}"
-        )
-    line = settings.get("model_type") == "chameleon"
+    if settings.get("rope_scaling"):
+        raise ExportError(f"{where}: rope_scaling is {settings['rope_scaling']}, expected none")
+    line = has_tokens(manifest) or settings.get("model_type") == "chameleon"
+    if line:
+        length = manifest["cache"]["max_length"]
+    else:
+        check_stage(settings, grid, where)
+        length = prompt["length"] + grid * grid
     return DrafterConfig(
         hidden=settings["hidden_size"],
         heads=settings["num_attention_heads"],
         kv_heads=settings.get("num_key_value_heads", 0),
         ffn=settings["intermediate_size"],
         vocabulary=state["embed_tokens.weight"].shape[0],
-        max_length=prompt_length + grid * grid,
+        max_length=length,
         fc_bias="fc.bias" in state,
         input_norm="layers.0.input_layernorm.weight" in state,
         qk_norm="layers.0.self_attn.q_norm.weight" in state,
@@ -131,14 +132,32 @@ def published_config(
         rotary="line" if line else "grid",
         rope_base=settings.get("rope_theta" if line else "rope_base", 10000.0),
         grid=grid,
-        prompt_length=prompt_length,
+        prompt_length=prompt["length"],
+        padding=not line and (prompt["kind"], prompt["align"]) == ("text_features", "end"),
     )
+
+
+def has_tokens(manifest: Mapping[str, Any]) -> bool:
+    """Prompts are tokens, which the drafter embeds; else one id stands in for them."""
+    return bool(manifest["prompt"]["kind"] == "tokens")
+
+
+def check_stage(settings: Mapping[str, Any], grid: int, where: str) -> None:
+    """The published LlamaGen drafters are for 256 or for 512 pixels."""
+    expected = PUBLISHED_GRIDS.get(settings.get("input_type", ""), grid)
+    if expected != grid and grid in PUBLISHED_GRIDS.values():
+        raise ExportError(
+            f"{where}: input_type {settings['input_type']} is for a grid of {expected} x "
+            f"{expected}, the bundle draws {grid} x {grid}"
+        )
 
 
 def check_fit(config: DrafterConfig, manifest: Mapping[str, Any], where: str) -> None:
     """The drafter reads the target's features, embeds its tokens and knows its picture."""
     pairs = [("hidden", config.hidden, "target.features", manifest["target"]["features"])]
     if config.rotary == "grid":
+        if has_tokens(manifest):
+            raise ExportError(f"{where}: rotary is grid, the bundle's prompts of tokens need line")
         grid = manifest["grids"][0]
         pairs += [
             ("grid", config.grid, "grids[0].columns", grid["columns"]),
@@ -189,6 +208,8 @@ def attach_drafter(
             check_fit(drafter.config, manifest, f"drafter {name}")
             length = manifest["cache"]["max_length"] + SPARE_POSITIONS
             part = drafter_part(drafter, target_head(folder, manifest), length, dtype)
+            if has_tokens(manifest):
+                del part.entries["prompt_id"]
             recorded = Recorder.load(folder, manifest, without=name)
             old = manifest.setdefault("drafters", {}).get(name)
             if old:
@@ -232,6 +253,8 @@ def drafter_part(
         "prompt_id": config.prompt_id,
         "max_length": config.max_length,
     }
+    if config.padding:
+        entries["padding"] = True
     return BundleModule(module, dtype, drafter_calls(config), entries)
 
 

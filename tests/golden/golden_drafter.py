@@ -13,6 +13,7 @@ from typing import Any
 
 import golden_engine as engine
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Node = tuple[int, ...]  # child ranks from the root
@@ -29,8 +30,8 @@ class Warper:
     def sampled(self) -> bool:
         return self.settings is not None
 
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """logits [2,W,V] -> [1,W,V]: temperature, then top-p, then top-k."""
+    def probabilities(self, logits: Tensor, depth: int = 0) -> Tensor:
+        """logits [2,W,V] of nodes `depth` below the root -> [1,W,V]: temperature, top-p, top-k."""
         chosen = self.settings or {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
         return engine.operators().guide_and_filter(
             logits.contiguous(),
@@ -46,6 +47,21 @@ class Warper:
         return logits[1] + (logits[0] - logits[1]) * self.scale
 
 
+@dataclass
+class RowWarper(Warper):
+    """The same where a token of its own ends every row of a picture; it is the last of V + 1."""
+
+    columns: int
+    drawn: int  # codes and row ends up to the root
+
+    def probabilities(self, logits: Tensor, depth: int = 0) -> Tensor:
+        rows = F.pad(super().probabilities(logits), (0, 1))
+        if (self.drawn + depth + 1) % (self.columns + 1) == 0:
+            rows = torch.zeros_like(rows)
+            rows[..., -1] = 1
+        return rows
+
+
 def words(mask: Tensor) -> Tensor:
     """Visible columns [R,C] as words of 64 bits [1,R,ceil(C/64)]."""
     rows, columns = mask.shape
@@ -58,16 +74,27 @@ def words(mask: Tensor) -> Tensor:
 class Drafting:
     """A drafter, its cache and how much of it is committed."""
 
-    def __init__(self, module: Any, cache: Tensor) -> None:
-        self.module, self.cache = module, cache
-        self.committed = 0
+    def __init__(self, module: Any, cache: Tensor, ids: Tensor) -> None:
+        """ids: of the codes, and of the row end if there is one."""
+        self.module, self.cache, self.ids = module, cache, ids
+        self.reset()
 
     @classmethod
     def load(cls, bundle: Path, name: str) -> Drafting:
         manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
-        entry = manifest["drafters"][name]
+        entry, tokens = manifest["drafters"][name], manifest["tokens"]
         shape = (1, 2, 2, entry["kv_heads"], entry["max_length"], entry["head_dim"])
-        return cls(engine.load_module(bundle, f"drafter-{name}"), torch.zeros(shape))
+        codes = range(tokens["first_image_id"], tokens["first_image_id"] + tokens["codebook_size"])
+        ids = torch.tensor([*codes, *manifest["grids"][0]["row_end"]])
+        return cls(engine.load_module(bundle, f"drafter-{name}"), torch.zeros(shape), ids)
+
+    def reset(self) -> None:
+        self.lengths = torch.zeros(2, dtype=torch.int64)  # committed rows
+
+    @property
+    def committed(self) -> int:
+        """Rows of the conditional sequence."""
+        return int(self.lengths[0])
 
     def logits(self, hidden: Tensor) -> Tensor:
         return self.module.logits(hidden.contiguous())
@@ -75,27 +102,26 @@ class Drafting:
     def forward(
         self, features: Tensor, ids: Tensor, positions: Tensor, mask: Tensor, lengths: Tensor
     ) -> Tensor:
-        """features [2,R,H], ids and positions [R], mask of words, lengths as in `attend`."""
+        """features [2,R,H], ids [R] or [2,R], positions [2,R], mask of words, lengths: `attend`."""
         embeddings = self.module.embed(ids.long().expand(2, -1).contiguous())
-        positions = positions.long().expand(2, -1).contiguous()
-        return self.module(embeddings, features.contiguous(), positions, mask, lengths, self.cache)
+        rows = (embeddings, features.contiguous(), positions)
+        return self.module(*rows, mask, lengths, self.cache)
 
-    def extend(self, features: Tensor, ids: Tensor) -> Tensor:
-        """Commits rows behind what is committed -> hidden [2,R,H]."""
-        rows = len(ids)
-        positions = torch.arange(self.committed, self.committed + rows)
-        lengths = torch.full((2,), self.committed)
+    def extend(self, features: Tensor, ids: Tensor, valid: Tensor | None = None) -> Tensor:
+        """Commits rows, or the first `valid` [2] of each sequence, behind the rest -> [2,R,H]."""
+        rows = features.shape[1]
+        positions = self.lengths[:, None] + torch.arange(rows)
         causal = torch.empty(0, dtype=torch.int64)
-        hidden = self.forward(features, ids, positions, causal, lengths)
-        self.committed += rows
+        hidden = self.forward(features, ids, positions, causal, self.lengths)
+        self.lengths = self.lengths + (rows if valid is None else valid)
         return hidden
 
-    def level(self, features: Tensor, ids: Tensor, mask: Tensor, depth: int) -> Tensor:
+    def level(self, features: Tensor, codes: Tensor, mask: Tensor, depth: int) -> Tensor:
         """Rows of tree depth `depth` (from 1) -> hidden [2,R,H]; mask [R, all tree rows so far]."""
-        written = self.committed + mask.shape[1] - mask.shape[0]
-        lengths = torch.tensor([[self.committed] * 2, [written] * 2])
-        positions = torch.full((len(ids),), self.committed + depth - 1)
-        return self.forward(features, ids, positions, words(mask), lengths)
+        rows = mask.shape[0]
+        lengths = torch.stack([self.lengths, self.lengths + mask.shape[1] - rows])
+        positions = (self.lengths[:, None] + (depth - 1)).expand(2, rows).contiguous()
+        return self.forward(features, self.ids[codes.long()], positions, words(mask), lengths)
 
 
 @dataclass
@@ -128,9 +154,9 @@ def draft_static(
         rows = [node for node in nodes if len(node) == depth]
         seen += rows
         mask = torch.tensor([[node[: len(s)] == s for s in seen] for node in rows])
-        ids = torch.stack([tokens[node[:-1]][node[-1]] for node in rows])
+        codes = torch.stack([tokens[node[:-1]][node[-1]] for node in rows])
         features = torch.stack([hidden[node[:-1]] for node in rows], 1)
-        out = drafting.level(features, ids, mask, depth)
+        out = drafting.level(features, codes, mask, depth)
         hidden.update({node: out[:, i] for i, node in enumerate(rows)})
         yield Level(rows, drafting.logits(out), out)
 
@@ -145,6 +171,26 @@ class DynamicTree:
     mask: Tensor  # [N,N] ancestors and the node itself
     scores: Tensor  # [N-1] cumulative log-probabilities
     pool_index: Tensor  # [N-1]
+    pool: Tensor  # [P] cumulative log-probabilities of all candidates
+    passes: list[Tensor]  # hidden [2,k,H] of the levels
+
+
+def root_to_leaf(tree: DynamicTree) -> set[tuple[int, ...]]:
+    parents = tree.parents.tolist()
+    paths = set()
+    for leaf in set(range(len(parents))) - set(parents):
+        path = [leaf]
+        while parents[path[0]] >= 0:
+            path.insert(0, parents[path[0]])
+        paths.add(tuple(path))
+    return paths
+
+
+def conditional(probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """p of every token given that those before it in its row were not drawn, and the mass left."""
+    drawn = probabilities.double().gather(1, tokens)
+    left = probabilities.double().sum(1, keepdim=True) - (drawn.cumsum(1) - drawn)
+    return (drawn / left).clamp(0, 1), left
 
 
 def draft_dynamic(
@@ -156,6 +202,7 @@ def draft_dynamic(
     tokens, scores, frontier = ops.expand_dynamic(rows, torch.zeros(1, 1), k)
     pool_tokens, pool_scores, frontiers = [tokens], [scores], []
     features = last.expand(-1, k, -1)
+    levels: list[Tensor] = []
     mask = torch.zeros(k, 0, dtype=torch.bool)
     for depth in range(1, passes + 1):
         frontiers.append(frontier)
@@ -163,7 +210,8 @@ def draft_dynamic(
         parents = chosen // k if depth > 1 else torch.arange(k)
         mask = torch.cat([mask[parents], torch.eye(k, dtype=torch.bool)], 1)
         hidden = drafting.level(features, pool_tokens[-1][0, chosen], mask, depth)
-        rows = warper.probabilities(drafting.logits(hidden))
+        levels.append(hidden)
+        rows = warper.probabilities(drafting.logits(hidden), depth)
         above = pool_scores[-1].gather(1, frontier)
         tokens, scores, frontier = ops.expand_dynamic(rows, above, k)
         features = hidden[:, frontier[0] // k]
@@ -182,4 +230,6 @@ def draft_dynamic(
         (bits[0] >> columns) & 1 == 1,
         pool[0, index[0]],
         index[0],
+        pool[0],
+        levels,
     )

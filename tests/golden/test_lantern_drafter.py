@@ -13,7 +13,15 @@ import golden_engine as engine
 import pytest
 import torch
 from golden_cases import Case
-from golden_drafter import Drafting, DynamicTree, Warper, draft_dynamic, draft_static
+from golden_drafter import (
+    Drafting,
+    DynamicTree,
+    Warper,
+    conditional,
+    draft_dynamic,
+    draft_static,
+    root_to_leaf,
+)
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -142,17 +150,6 @@ def test_passes(case: Case, bundle: Path) -> None:
     assert seen, "no recorded tree pass"
 
 
-def root_to_leaf(tree: DynamicTree) -> set[tuple[int, ...]]:
-    parents = tree.parents.tolist()
-    paths = set()
-    for leaf in set(range(len(parents))) - set(parents):
-        path = [leaf]
-        while parents[path[0]] >= 0:
-            path.insert(0, parents[path[0]])
-        paths.add(tuple(path))
-    return paths
-
-
 def assert_tree(case: Case, run: str, tree: DynamicTree) -> None:
     expected = {
         "draft_tokens": tree.tokens,
@@ -180,7 +177,7 @@ def test_dynamic_trees(case: Case, drafting: Drafting, start: str) -> None:
     shape = case.info["model"]
     found = modes(case, start)
     for mode in found:
-        drafting.committed = 0
+        drafting.reset()
         for call in calls(case):
             last = extend(case, drafting, call)[:, -1:]
             run = f"{mode}.{call}"
@@ -191,13 +188,6 @@ def test_dynamic_trees(case: Case, drafting: Drafting, start: str) -> None:
             tree = draft_dynamic(drafting, last, root, guide, k, passes, nodes)
             assert_tree(case, run, tree)
     assert found
-
-
-def conditional(probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """p of every token given that those before it in its row were not drawn, and the mass left."""
-    drawn = probabilities.double().gather(1, tokens)
-    left = probabilities.double().sum(1, keepdim=True) - (drawn.cumsum(1) - drawn)
-    return (drawn / left).clamp(0, 1), left
 
 
 def assert_sampled_rows(case: Case, run: str, first: int, probabilities: Tensor) -> None:
@@ -254,7 +244,7 @@ def test_static_trees(case: Case, drafting: Drafting, start: str) -> None:
     found = modes(case, start)
     for mode in found:
         paths = [tuple(path) for path in case.info["static_trees"][mode.partition("_")[0]]]
-        drafting.committed = 0
+        drafting.reset()
         for call in calls(case):
             run = f"{mode}.{call}"
             last = extend(case, drafting, call)[:, -1:]

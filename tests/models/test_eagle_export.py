@@ -137,10 +137,11 @@ def test_published_folder(files: Files, kind: str, binary: bool) -> None:
     files.save(published_settings(drafter.config), drafter.state_dict(), binary)
     assert files.attach() == 0
     manifest, after = files.manifest(), files.content()
+    padding = {"padding": True} if kind == "llamagen" else {}
     assert manifest["drafters"]["eagle"] == {
         "file": "drafter-eagle.pt", "dtype": "float32", "layers": 1,
         "kv_heads": drafter.config.kv_heads, "head_dim": 8, "prompt_id": 0,
-        "max_length": 22 + SPARE_POSITIONS,
+        "max_length": 22 + SPARE_POSITIONS, **padding,
     }  # fmt: skip
     assert set(manifest["files"]) == set(after) - {"manifest.json"}
     assert set(after) == {*before, "drafter-eagle.pt"} and after["target.pt"] == before["target.pt"]
