@@ -30,6 +30,7 @@ BUILT = (
     "chameleon_meta",
     "lumina_mgpt",
     "lantern_target",
+    "lantern_drafter",
     "acceptance/sampling_filters",
     "acceptance/official_posterior",
     "acceptance/paper_posterior",
