@@ -23,6 +23,7 @@ from ..llamagen.modules import (
 )
 from ..llamagen.t5 import T5Encoder
 from ..llamagen.vq import VQModel
+from ..vq.blocks import ImageTokenizer
 
 TEXT_LENGTH = 120
 SAMPLING: dict[str, dict[str, Any]] = {
@@ -183,9 +184,10 @@ def text_part(model: T5Encoder, wanted: torch.dtype | None) -> BundleModule:
     return BundleModule(TextEncoderModule(model.to(dtype)), dtype, calls)
 
 
-def decoder_part(model: VQModel, wanted: torch.dtype | None) -> BundleModule:
+def decoder_part(model: ImageTokenizer, wanted: torch.dtype | None) -> BundleModule:
     dtype = float_dtype(model.post_quant_conv.weight, wanted)
-    codes = torch.randint(model.config.codebook_size, (1, 4, 4), generator=seeded())
+    size = model.quantize.embedding.num_embeddings
+    codes = torch.randint(size, (1, 4, 4), generator=seeded())
     return BundleModule(ImageDecoderModule(model).to(dtype), dtype, [Call("decode", [codes])])
 
 
