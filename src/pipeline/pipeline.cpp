@@ -30,11 +30,12 @@ SamplingOptions resolve(const Manifest& manifest, const Request& request) {
   return sampling;
 }
 
-// fp32 [3, h, w] in [-1, 1] to bytes: trunc(clamp(127.5 x + 128, 0, 255)), as the published sampling scripts
-// save it.
-Image to_image(const at::Tensor& rgb) {
-  const at::Tensor bytes =
-      (rgb * 127.5 + 128.0).clamp(0, 255).to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
+// fp32 [3, h, w] in [-1, 1] to bytes, as the published programs save them. pixels "round": LlamaGen's
+// trunc(clamp(127.5 x + 128, 0, 255)); "truncate": Chameleon's trunc((clamp(x, -1, 1) + 1) / 2 * 255).
+Image to_image(const at::Tensor& rgb, const std::string& pixels) {
+  const at::Tensor levels =
+      pixels == "truncate" ? (rgb.clamp(-1, 1) + 1.0) / 2.0 * 255.0 : (rgb * 127.5 + 128.0).clamp(0, 255);
+  const at::Tensor bytes = levels.to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
   Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)), {}};
   const std::uint8_t* data = bytes.const_data_ptr<std::uint8_t>();
   image.pixels.assign(data, data + bytes.numel());
@@ -125,7 +126,8 @@ std::vector<Image> TextToImage::Implementation::paint(const at::Tensor& codes) c
   }
   std::vector<Image> pictures;
   for (std::int64_t i = 0; i < codes.size(0); ++i) {
-    pictures.push_back(to_image(decoder->decode(codes.narrow(0, i, 1).to(placement.device))[0]));
+    const at::Tensor rgb = decoder->decode(codes.narrow(0, i, 1).to(placement.device))[0];
+    pictures.push_back(to_image(rgb, manifest.decoder.pixels));
   }
   return pictures;
 }
