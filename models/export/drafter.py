@@ -21,6 +21,7 @@ from ..eagle.drafter import Drafter, from_published, rotary_table
 from ..eagle.module import DrafterModule
 from ..llamagen.config import known_fields
 from . import checkpoint
+from .archive import archived_tensor
 from .checkpoint import ExportError, State
 from .llamagen import DTYPES, ROLES
 
@@ -229,8 +230,11 @@ def attach_drafter(
 def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
     """Head [V,H] of the target's archive, in its storage precision and row order."""
     file = folder / manifest["modules"]["target"]["file"]
-    target = torch.jit.load(str(file), map_location="cpu")
-    head = dict(target.named_buffers()).get("head")
+    try:
+        head = archived_tensor(file, "head")
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ExportError(f"{file.name}: no TorchScript archive: {reason}", 4) from error
     expected = [manifest["target"]["head"], manifest["target"]["features"]]
     if head is None or list(head.shape) != expected:
         got = "nothing" if head is None else f"shape {list(head.shape)}"
