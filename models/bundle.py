@@ -6,6 +6,7 @@ Bundle.write makes one; edited changes one that exists.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jsonschema
 import torch
@@ -66,6 +67,7 @@ class Bundle:
     files: dict[str, Path] = field(default_factory=dict)
     tensors: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     entries: dict[str, Any] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda line: None  # told what takes a while
 
     def write(self, out: Path, overwrite: bool = False) -> None:
         """Writes the folder `out`; it appears complete or not at all."""
@@ -94,9 +96,11 @@ class Bundle:
         for kind, parts in (("modules", self.modules), ("drafters", self.drafters)):
             manifest[kind] = {}
             for role, part in parts.items():
+                self.say(f"writing and recording {role}")
                 add_part(folder, manifest, recorded, kind, role, part)
         manifest.update(self.entries)
         recorded.save(folder, manifest)
+        self.say("computing checksums")
         write_manifest(folder, manifest)
 
 
@@ -235,21 +239,63 @@ class Recorder:
         return name
 
 
+class PatientFile:
+    """Keeps the first error of a stream for later: torch ends the process when a write fails."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.error: OSError | None = None
+
+    def write(self, data: bytes | memoryview) -> int:
+        try:
+            if self.error is None:
+                self.stream.write(data)
+        except OSError as error:
+            self.error = error
+        return len(data)
+
+
 def write_archive(module: nn.Module, path: Path) -> None:
-    """Scripts and saves a module without the debug files, which name source paths."""
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        full = os.path.join(folder, path.name)
-        torch.jit.save(torch.jit.script(module.eval()), full)
-        reader = torch._C.PyTorchFileReader(full)
-        writer = torch._C.PyTorchFileWriter(str(path))
-        version = "version" if reader.has_record("version") else ".data/version"
-        writer.set_min_version(int(reader.get_record(version)))
-        for name in reader.get_all_records():
-            generated = name in ("version", "byteorder") or name.startswith(".data/")
-            if not generated and not name.endswith(".debug_pkl"):
-                data = reader.get_record(name)
-                writer.write_record(name, data, len(data))
+    """Scripts and saves a module without the debug files, which name source paths.
+
+    Weights go from where they are to the file without a copy. Constant tensors in the code are not
+    supported.
+    """
+    scripted = torch.jit.script(module.eval())
+    frame = io.BytesIO()  # the archive without the weights, as torch.package has it
+    writer = torch._C.PyTorchFileWriter(frame)
+    serializer = torch._C.ScriptModuleSerializer(writer)
+    known = serializer.storage_context()
+    weights = [t.untyped_storage() for t in (*scripted.parameters(), *scripted.buffers())]
+    named = {known.get_or_add_storage(storage): storage for storage in weights}
+    serializer.serialize(scripted._c, 0)
+    serializer.write_files()
+    writer.write_end_of_file()
+    frame.seek(0)
+    records = archive_records(torch._C.PyTorchFileReader(frame))
+    with path.open("wb") as stream:
+        output = PatientFile(stream)
+        writer = torch._C.PyTorchFileWriter(output)
+        writer.set_min_version(torch._C._get_max_operator_version())
+        for number, storage in named.items():
+            writer.write_record(f"data/{number}.storage", storage, storage.nbytes())
+        for name, data in records.items():
+            writer.write_record(name, data, len(data))
         writer.write_end_of_file()
+        if output.error:
+            raise output.error
+
+
+def archive_records(reader: Any) -> dict[str, bytes]:
+    """Records of an archive that torch.package would hold, under the names torch.jit.load reads."""
+    names = {".data/ts_code/0/": "", ".data/ts_code/": "", ".data/": "data/"}
+    records = {}
+    for name in reader.get_all_records():
+        generated = name in ("version", "byteorder", ".data/version", ".data/serialization_id")
+        if not generated and not name.endswith(".debug_pkl"):
+            start = next(start for start in names if name.startswith(start))
+            records[names[start] + name[len(start) :]] = reader.get_record(name)
+    return records
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:

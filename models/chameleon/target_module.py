@@ -97,17 +97,19 @@ class TargetLayer(nn.Module):
 
 
 class BlocksOnDemand(nn.Module):
-    """Yields copies of blocks, one at a time, prepared like `like`."""
+    """Yields copies of blocks, one at a time, prepared like `like`; calls `done` after each."""
 
-    def __init__(self, layers: nn.ModuleList, like: Tensor) -> None:
+    def __init__(self, layers: nn.ModuleList, like: Tensor, done: Callable[[], None]) -> None:
         super().__init__()
-        self.layers, self.like = layers, like
+        self.layers, self.like, self.done = layers, like, done
 
     def __iter__(self) -> Iterator[TargetLayer]:
         for layer in self.layers:
             one = copy.deepcopy(layer)
             one.prepare(self.like)
             yield one
+            del one  # before the next one is made
+            self.done()
 
 
 class TargetModule(nn.Module):
@@ -180,10 +182,12 @@ class TargetModule(nn.Module):
         return torch.ops.lamplighter.linear(hidden, self.head, self.vocabulary)
 
 
-def prepared_by_block(module: TargetModule, like: Tensor) -> TargetModule:
+def prepared_by_block(
+    module: TargetModule, like: Tensor, done: Callable[[], None] = lambda: None
+) -> TargetModule:
     """The module prepared like `like`, for use in Python, with one prepared block at a time."""
     other = copy.copy(module)
     other._buffers, other._modules = dict(module._buffers), dict(module._modules)
-    other.layers = BlocksOnDemand(module.layers, like)
+    other.layers = BlocksOnDemand(module.layers, like, done)
     other.prepare_ends(like)
     return other

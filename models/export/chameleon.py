@@ -17,14 +17,17 @@ from ..chameleon.config import TokenIds
 from ..chameleon.target_module import TargetModule, prepared_by_block
 from ..chameleon.transformer import weight_shapes
 from .chameleon_bundle import (
+    DOWNSAMPLE,
     FAMILIES,
     LICENCE,
+    PUBLISHED_VOCABULARY,
     SPARE_POSITIONS,
     TEXT_LENGTH,
     parse_sizes,
     read_settings,
     target_calls,
     target_entries,
+    text_room,
     tokenizer_entry,
     usual_tokenizer,
 )
@@ -32,6 +35,7 @@ from .chameleon_weights import Weights, read_weights
 from .checkpoint import ExportError
 from .mapped import MappedCopies
 from .progress import Progress
+from .vqgan import vqgan_part
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -97,7 +101,8 @@ def run(options: argparse.Namespace) -> None:
     out = options.out.resolve()
     files = [path.name for path in (options.model, options.vq) if path]
     source = options.source or "exported from " + ", ".join(files)
-    bundle = Bundle(options.name or out.name, options.family, options.licence, source)
+    name = options.name or out.name
+    bundle = Bundle(name, options.family, options.licence, source, say=announce)
     try:
         ops.load()
         parent = out.parent
@@ -111,36 +116,42 @@ def run(options: argparse.Namespace) -> None:
         raise ExportError(f"{options.out}: {error.strerror or error}", 7) from error
 
 
+def announce(line: str) -> None:
+    print(line, flush=True)
+
+
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     """Adds the parts that the command line names."""
     settings = read_settings(options.config)
     if getattr(options, "sizes", None):
         settings.sizes = parse_sizes(options.sizes)
-    vocabulary, length = 65536, TEXT_LENGTH
-    if options.model:
-        weights = read_weights(options.model)
-        entries = target_entries(FAMILIES[options.family], weights.config, settings)
-        bundle.entries.update(entries)
-        vocabulary = weights.config.vocab_size
-        prompt = entries["prompt"]
-        length = prompt["length"] - len(prompt["prefix"] + prompt["suffix"])
-        length -= len(entries["grids"][0]["before"])
-    add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
+    downsample = DOWNSAMPLE
     if options.vq:
-        from .vqgan import vqgan_part
-
-        part, decoder = vqgan_part(options.vq, options.vq_config, DTYPES.get(options.dtype))
-        if options.model and decoder["codebook_size"] != settings.tokens.codebook_size:
-            raise ExportError(
-                f"{options.vq}: has {decoder['codebook_size']} codes, the model draws "
-                f"{settings.tokens.codebook_size}"
-            )
+        part, decoder = vqgan_part(options.vq, options.vq_config, None)
         bundle.modules["image_decoder"] = part
         bundle.entries["decoder"] = decoder
+        downsample = decoder["downsample"]
+    vocabulary, length = PUBLISHED_VOCABULARY, TEXT_LENGTH
+    if options.model:
+        weights = read_weights(options.model)
+        check_codes(options, bundle, settings.tokens)
+        entries = target_entries(FAMILIES[options.family], weights.config, settings, downsample)
+        bundle.entries.update(entries)
+        vocabulary = weights.config.vocab_size
+        length = text_room(entries)
+    add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
     if options.model:
         positions = entries["cache"]["max_length"] + SPARE_POSITIONS
         dtype = DTYPES.get(options.dtype, weights.dtype)
         bundle.modules["target"] = target_part(weights, settings.tokens, positions, dtype, scratch)
+
+
+def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> None:
+    codes = bundle.entries.get("decoder", {}).get("codebook_size", ids.codebook_size)
+    if codes != ids.codebook_size:
+        raise ExportError(
+            f"{options.vq}: has {codes} codes, expected the {ids.codebook_size} that the model draws"
+        )
 
 
 def target_part(
@@ -155,12 +166,14 @@ def target_part(
         return weights.read(name)
 
     module = TargetModule(weights.config, ids, positions, read, copies.keep)
-    return BundleModule(
-        module,
-        dtype,
-        target_calls(weights.config),
-        prepared=lambda like: prepared_by_block(module, like),
-    )
+    calls = target_calls(weights.config)
+    passes = sum(call.method == "forward" for call in calls)
+
+    def prepared(like: Tensor) -> TargetModule:
+        progress = Progress("recording target", passes * weights.config.n_layer)
+        return prepared_by_block(module, like, progress.step)
+
+    return BundleModule(module, dtype, calls, prepared=prepared)
 
 
 def add_tokenizer(

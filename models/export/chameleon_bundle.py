@@ -14,9 +14,11 @@ from ..chameleon.config import ChameleonConfig, TokenIds
 from . import checkpoint
 from .checkpoint import ExportError
 
-DOWNSAMPLE = 16
-SIZE_STEP = 32  # pixels per step of Lumina-mGPT's size tokens
+DOWNSAMPLE = 16  # of the published image tokenizer
+SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
+PUBLISHED_VOCABULARY = 65536
 TEXT_LENGTH = 256  # most ids of one text, unless the positions leave fewer
+SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
 SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
 LICENCE = "Chameleon Research License (Meta, 2024): noncommercial research use only"
 
@@ -90,7 +92,7 @@ def read_settings(path: Path | None) -> Settings:
 
 
 def parse_sizes(text: str) -> list[tuple[int, int]]:
-    """WIDTHxHEIGHT,..., each a multiple of 16 pixels at least."""
+    """Pairs of positive numbers from WIDTHxHEIGHT,..."""
     sizes = []
     for item in text.split(","):
         width, _, height = item.strip().partition("x")
@@ -101,22 +103,24 @@ def parse_sizes(text: str) -> list[tuple[int, int]]:
     return sizes
 
 
-def grid_entry(family: Family, ids: TokenIds, width: int, height: int) -> dict[str, Any]:
+def grid_entry(
+    family: Family, ids: TokenIds, width: int, height: int, downsample: int
+) -> dict[str, Any]:
     """ExportError: the family has no picture of that size."""
-    step = SIZE_STEP if family.framed else DOWNSAMPLE
+    step = downsample * (SIZE_STEP if family.framed else 1)
     if width % step or height % step:
         raise ExportError(f"size {width}x{height}: expected multiples of {step} pixels", 2)
     entry: dict[str, Any] = {
         "width": width,
         "height": height,
-        "rows": height // DOWNSAMPLE,
-        "columns": width // DOWNSAMPLE,
+        "rows": height // downsample,
+        "columns": width // downsample,
         "before": [ids.begin_of_image],
         "row_end": [],
         "after": [],
     }
     if family.framed:
-        entry["before"] += [ids.size_base + height // SIZE_STEP, ids.size_base + width // SIZE_STEP]
+        entry["before"] += [ids.size_base + height // step, ids.size_base + width // step]
         entry["row_end"] = [ids.row_end]
         entry["after"] = [ids.end_of_image, ids.separator]
     return entry
@@ -128,7 +132,7 @@ def fed_after_prompt(grid: dict[str, Any]) -> int:
 
 
 def fitting_grids(
-    family: Family, config: ChameleonConfig, settings: Settings, room: int
+    family: Family, config: ChameleonConfig, settings: Settings, downsample: int, room: int
 ) -> list[dict[str, Any]]:
     """Grids of the wished sizes, or of the usual ones for which there are positions.
 
@@ -136,7 +140,7 @@ def fitting_grids(
     """
     positions = settings.max_positions or config.max_positions
     wished = settings.sizes or family.sizes
-    grids = [grid_entry(family, settings.tokens, *size) for size in wished]
+    grids = [grid_entry(family, settings.tokens, *size, downsample) for size in wished]
     fitting = [grid for grid in grids if room + fed_after_prompt(grid) <= positions]
     refused = [grid for grid in grids if grid not in fitting]
     if refused and (settings.sizes or not fitting):
@@ -161,13 +165,15 @@ def check_ids(family: Family, config: ChameleonConfig, entries: dict[str, Any]) 
         )
 
 
-def target_entries(family: Family, config: ChameleonConfig, settings: Settings) -> dict[str, Any]:
-    """Manifest entries of a bundle with a target."""
+def target_entries(
+    family: Family, config: ChameleonConfig, settings: Settings, downsample: int
+) -> dict[str, Any]:
+    """Manifest entries of a bundle with a target; a code covers `downsample` pixels a side."""
     ids = settings.tokens
     prefix, suffix = [ids.bos], [] if family.framed else [ids.separator]
     around = len(prefix) + len(suffix) + (3 if family.framed else 1)
-    shortest = settings.text_length or min(TEXT_LENGTH, 64)
-    grids = fitting_grids(family, config, settings, around + shortest)
+    room = around + (settings.text_length or SHORTEST_TEXT)
+    grids = fitting_grids(family, config, settings, downsample, room)
     longest = max(fed_after_prompt(grid) for grid in grids)
     positions = settings.max_positions or config.max_positions
     text_length = settings.text_length or min(TEXT_LENGTH, positions - around - longest)
@@ -199,6 +205,13 @@ def target_entries(family: Family, config: ChameleonConfig, settings: Settings) 
     }
     check_ids(family, config, entries)
     return entries
+
+
+def text_room(entries: dict[str, Any]) -> int:
+    """Most ids of one text in a prompt."""
+    prompt, grid = entries["prompt"], entries["grids"][0]
+    around = (*prompt["prefix"], *prompt["suffix"], *grid["before"])
+    return int(prompt["length"] - len(around))
 
 
 def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> dict[str, Any]:
