@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
+#include "bundle/module.h"
+#include "bundle_facts.h"
 #include "commands.h"
 #include "flags.h"
 #include "lamplighter/bundle.h"
@@ -15,7 +18,7 @@ namespace {
 
 struct InspectFlags {
   ModelFlags model;
-  bool json = false, skip_checksums = false;
+  bool json = false;
 };
 
 std::string list(const std::vector<std::string>& words) {
@@ -28,11 +31,27 @@ std::string megabytes(std::uint64_t bytes) {
   return format_fixed(static_cast<double>(bytes) / 1e6, 2) + " MB";
 }
 
-// Decoding methods that the bundle has everything for; a table of neighbours that is absent is computed.
+std::string size(const Grid& grid) {
+  return std::to_string(grid.width) + "x" + std::to_string(grid.height);
+}
+
+std::string list_ids(const std::vector<std::int64_t>& ids) {
+  std::string text;
+  for (const std::int64_t id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+  return text.empty() ? "none" : text;
+}
+
+// A text on one line.
+std::string quote(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::vector<std::string> methods(const Manifest& manifest) {
-  if (!missing_for_generation(manifest).empty()) return {};
-  if (manifest.drafters.empty()) return {"ar"};
-  return {"ar", "eagle", "eagle-2", "lantern", "lantern++"};
+  std::vector<std::string> ready;
+  for (const auto& [method, needs] : method_needs(manifest)) {
+    if (needs.empty()) ready.push_back(method);
+  }
+  return ready;
 }
 
 std::string describe_module(const Manifest& manifest, const ModuleEntry& module) {
@@ -58,75 +77,158 @@ std::string describe_tree(const Manifest& manifest, const std::string& file) {
          std::to_string(tree.max_depth());
 }
 
-std::vector<std::string> describe_grids(const Manifest& manifest) {
-  std::vector<std::string> grids;
-  for (const Grid& grid : manifest.grids) {
-    grids.push_back(std::to_string(grid.width) + "x" + std::to_string(grid.height) + " (" +
-                    std::to_string(grid.rows) + "x" + std::to_string(grid.columns) + " tokens)");
-  }
-  return grids;
+std::string describe_grid(const Grid& grid) {
+  std::string text =
+      size(grid) + " (" + std::to_string(grid.rows) + "x" + std::to_string(grid.columns) + " tokens)";
+  if (!grid.before.empty()) text += " after " + list_ids(grid.before);
+  if (!grid.row_end.empty()) text += ", rows end with " + list_ids(grid.row_end);
+  return text;
 }
 
-std::string describe_sampling(const SamplingOptions& s) {
+std::string describe_slot(const SlotMemory& memory) {
+  std::string text = "target " + megabytes(memory.target);
+  for (const auto& [name, bytes] : memory.drafters) text += ", drafter " + name + " " + megabytes(bytes);
+  return text + " (" + std::to_string(memory.rows) + " rows)";
+}
+
+std::string describe_tokenizer(const TokenizerEntry& tokenizer) {
+  return tokenizer.kind + ", at most " + std::to_string(tokenizer.max_length) + " ids" +
+         (tokenizer.cleaning.empty() ? "" : ", cleaning " + tokenizer.cleaning);
+}
+
+std::string describe_prompt(const PromptEntry& prompt) {
+  if (prompt.kind == "class") return "one of " + std::to_string(prompt.classes) + " classes";
+  const std::string rows = ", at most " + std::to_string(prompt.length) + " rows";
+  if (prompt.kind == "text_features") {
+    return "text features of width " + std::to_string(prompt.features) + rows;
+  }
+  return "tokens: " + list_ids(prompt.prefix) + ", " + quote(prompt.text) + ", " + list_ids(prompt.suffix) +
+         "; unconditional: " + list_ids(prompt.unconditional) + rows;
+}
+
+std::string describe_sampling(const SamplingOptions& s, const std::string& order) {
   return "cfg-scale " + format_fixed(static_cast<double>(s.cfg_scale), 2) + ", temperature " +
          format_fixed(static_cast<double>(s.temperature), 2) + ", top-k " + std::to_string(s.top_k) +
-         ", top-p " + format_fixed(static_cast<double>(s.top_p), 2);
+         ", top-p " + format_fixed(static_cast<double>(s.top_p), 2) +
+         (order == "eagle" ? ", top-p before top-k" : "");
 }
 
-// Label and value of every line.
-std::vector<std::pair<std::string, std::string>> describe(const Manifest& manifest) {
-  std::vector<std::pair<std::string, std::string>> lines{
-      {"bundle", manifest.name + " (" + manifest.family + ") in " + manifest.directory},
-      {"source", manifest.source},
-      {"licence", manifest.licence},
-      {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
+using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
+
+void describe_files(const Manifest& manifest, Lines& lines) {
   for (const auto& [name, module] : manifest.modules)
-    lines.push_back({name, describe_module(manifest, module)});
-  for (const auto& [name, drafter] : manifest.drafters) {
-    lines.push_back({"drafter " + name, describe_drafter(manifest, drafter)});
-  }
+    lines.emplace_back(name, describe_module(manifest, module));
+  for (const auto& [name, drafter] : manifest.drafters)
+    lines.emplace_back("drafter " + name, describe_drafter(manifest, drafter));
+  std::uint64_t total = 0;
+  for (const auto& [name, bytes] : weight_bytes(manifest)) total += bytes;
+  lines.emplace_back("weights",
+                     megabytes(total) + " in " + std::to_string(weight_bytes(manifest).size()) + " files");
   for (const auto& [device, file] : manifest.trees)
-    lines.push_back({"tree " + device, describe_tree(manifest, file)});
-  if (manifest.tokenizer) {
-    lines.push_back({"tokenizer", manifest.tokenizer->kind + ", at most " +
-                                      std::to_string(manifest.tokenizer->max_length) + " ids, cleaning " +
-                                      manifest.tokenizer->cleaning});
-  }
-  if (manifest.neighbours) lines.push_back({"neighbours", describe_neighbours(manifest)});
-  if (manifest.golden) {
-    lines.push_back({"recorded results", std::to_string(manifest.golden_records.size()) + " calls"});
-  }
+    lines.emplace_back("tree " + device, describe_tree(manifest, file));
+  if (manifest.tokenizer) lines.emplace_back("tokenizer", describe_tokenizer(*manifest.tokenizer));
+  if (manifest.neighbours) lines.emplace_back("neighbours", describe_neighbours(manifest));
+  if (manifest.golden)
+    lines.emplace_back("recorded results", std::to_string(manifest.golden_records.size()) + " calls");
+}
+
+void describe_drawing(const Manifest& manifest, c10::ScalarType dtype, Lines& lines) {
+  if (manifest.prompt) lines.emplace_back("prompt", describe_prompt(*manifest.prompt));
   if (manifest.has("target")) {
-    lines.push_back({"tokens", std::to_string(manifest.tokens.codebook_size) + " codes in a vocabulary of " +
-                                   std::to_string(manifest.tokens.vocabulary)});
-    lines.push_back({"cache", std::to_string(manifest.cache.layers) + " layers, " +
-                                  std::to_string(manifest.cache.kv_heads) + " heads of " +
-                                  std::to_string(manifest.cache.head_dim) + ", " +
-                                  std::to_string(manifest.cache.max_length) + " rows"});
-    lines.push_back({"sampling", describe_sampling(manifest.sampling)});
+    lines.emplace_back("tokens", std::to_string(manifest.tokens.codebook_size) +
+                                     " codes in a vocabulary of " +
+                                     std::to_string(manifest.tokens.vocabulary));
+    lines.emplace_back("cache", std::to_string(manifest.cache.layers) + " layers, " +
+                                    std::to_string(manifest.cache.kv_heads) + " heads of " +
+                                    std::to_string(manifest.cache.head_dim) + ", " +
+                                    std::to_string(manifest.cache.max_length) + " rows");
+    lines.emplace_back("sampling", describe_sampling(manifest.sampling, manifest.sampling_order));
   }
-  if (!manifest.grids.empty()) lines.push_back({"grids", list(describe_grids(manifest))});
-  lines.push_back({"methods", list(methods(manifest))});
+  const char* label = "grids";
+  for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
+  if (!manifest.has("target")) return;
+  const std::string caches = "caches of a guided picture in " + dtype_name(dtype);
+  lines.emplace_back("memory", caches + ", without draft trees:");
+  for (const Grid& grid : manifest.grids)
+    lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, dtype)));
+}
+
+void describe_methods(const Manifest& manifest, Lines& lines) {
+  lines.emplace_back("methods", list(methods(manifest)));
   const std::vector<std::string> missing = missing_for_generation(manifest);
-  if (!missing.empty()) lines.push_back({"missing for generate", list(missing)});
+  if (!missing.empty()) {
+    lines.emplace_back("missing for generate", list(missing));
+  } else if (manifest.drafters.empty()) {
+    std::vector<std::string> others;
+    for (const auto& [method, needs] : method_needs(manifest)) {
+      if (!needs.empty()) others.push_back(method);
+    }
+    lines.emplace_back("", list(others) + " need a drafter (python -m models.export drafter)");
+  }
+}
+
+Lines describe(const Manifest& manifest, c10::ScalarType dtype) {
+  Lines lines{{"bundle", manifest.name + " (" + manifest.family + ") in " + manifest.directory},
+              {"source", manifest.source},
+              {"licence", manifest.licence},
+              {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
+  describe_files(manifest, lines);
+  describe_drawing(manifest, dtype, lines);
+  describe_methods(manifest, lines);
   return lines;
+}
+
+// All of the above for programs, with the manifest as it stands.
+Json report(const Manifest& manifest, c10::ScalarType dtype) {
+  const std::string path = join_path(manifest.directory, "manifest.json");
+  const Json stored = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  Json needs = Json::object(), weights = Json::object(), grids = Json::array();
+  for (const auto& [method, missing] : method_needs(manifest)) {
+    if (!missing.empty()) needs[method] = missing;
+  }
+  for (const auto& [name, bytes] : weight_bytes(manifest)) weights[name] = bytes;
+  for (const Grid& grid : manifest.grids) {
+    Json entry{{"width", grid.width},    {"height", grid.height},
+               {"rows", grid.rows},      {"columns", grid.columns},
+               {"codes", grid.tokens()}, {"row_ends", grid.length() - grid.tokens()}};
+    if (manifest.has("target")) {
+      const SlotMemory memory = slot_memory(manifest, grid, dtype);
+      Json drafters = Json::object();
+      for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;
+      entry["guided_slot"] = {
+          {"rows", memory.rows}, {"target_bytes", memory.target}, {"drafter_bytes", drafters}};
+    }
+    grids.push_back(std::move(entry));
+  }
+  const SamplingOptions none;
+  Json sampling{{"cfg_scale", none.cfg_scale},
+                {"temperature", none.temperature},
+                {"top_k", none.top_k},
+                {"top_p", none.top_p},
+                {"order", manifest.sampling_order}};
+  if (stored.contains("sampling")) sampling.update(stored.at("sampling"));
+  return {{"directory", manifest.directory},
+          {"methods", methods(manifest)},
+          {"missing", needs},
+          {"missing_for_generation", missing_for_generation(manifest)},
+          {"weight_bytes", weights},
+          {"dtype", dtype_name(dtype)},
+          {"grids", grids},
+          {"sampling", sampling},
+          {"manifest", stored}};
 }
 
 void inspect(const InspectFlags& flags) {
   Terminal terminal({});
   const Manifest manifest = read_manifest(flags.model.folder());
-  verify_files(manifest, !flags.skip_checksums);
+  verify_files(manifest, !flags.model.skip_checksums);
+  const c10::ScalarType dtype = resolve_placement(flags.model.runtime).dtype;
   if (flags.json) {
-    const std::string path = join_path(manifest.directory, "manifest.json");
-    const Json json{{"directory", manifest.directory},
-                    {"methods", methods(manifest)},
-                    {"missing_for_generation", missing_for_generation(manifest)},
-                    {"manifest", parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle)}};
-    terminal.result(json.dump(1, ' ', false, Json::error_handler_t::replace));
+    terminal.result(report(manifest, dtype).dump(1, ' ', false, Json::error_handler_t::replace));
     return;
   }
   constexpr std::size_t kLabel = 22;
-  for (auto [label, value] : describe(manifest)) {
+  for (auto [label, value] : describe(manifest, dtype)) {
     label.resize(std::max(label.size() + 1, kLabel), ' ');
     terminal.result(label + value);
   }
@@ -138,9 +240,9 @@ void add_inspect(CLI::App& app) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a bundle holds and can do");
   flags->model.add_model(*command, true);
+  flags->model.add_runtime(*command);
+  command->remove_option(command->get_option("--threads"));
   command->add_flag("--json", flags->json, "Print JSON");
-  command->add_flag("--skip-checksums", flags->skip_checksums,
-                    "Do not compare the files with their checksums");
   command->callback([flags] { inspect(*flags); });
 }
 

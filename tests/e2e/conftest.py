@@ -6,12 +6,15 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from models.llamagen.config import GPTConfig
+from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
 
 
@@ -44,6 +47,25 @@ def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_classes=9, model_type="c2i",
     )  # fmt: skip
     return export_bundle(tmp_path_factory.mktemp("classes"), config)
+
+
+@pytest.fixture(scope="session")
+def family(
+    tiny_bundle: Path, class_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """The tiny bundle of a family, with a drafter."""
+
+    @cache
+    def make(name: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        if name in TOKEN_FAMILIES:
+            return TOKEN_FAMILIES[name](folder)
+        source = {"llamagen-t2i": tiny_bundle, "llamagen-c2i": class_bundle}[name]
+        shutil.copytree(source, folder / "bundle")
+        add_drafter(folder / "bundle")
+        return folder / "bundle"
+
+    return make
 
 
 @pytest.fixture(scope="session")

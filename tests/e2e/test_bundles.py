@@ -39,6 +39,9 @@ def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
         assert words in text
     report = json.loads(cli("inspect", "--json").stdout)
     assert report["methods"] == ["ar"] and report["missing_for_generation"] == []
+    others = ("eagle", "eagle-2", "lantern", "lantern++")
+    assert report["missing"] == {method: ["drafters"] for method in others}
+    assert f"{', '.join(others)} need a drafter" in text
     assert report["manifest"] == json.loads((tiny_bundle / "manifest.json").read_text())
 
 
@@ -78,6 +81,8 @@ def test_partial_bundles(cli: Cli, refused: Refused, copy: Path, tmp_path: Path)
     assert "image_decoder" in refused(4, "generate", "-p", "a", "-o", "x.png", model=copy)
     assert "image_decoder" in refused(4, "decode", "codes.json", "-o", "x.png", model=copy)
     assert "missing for generate  modules.image_decoder" in cli("inspect", copy).stdout
+    report = json.loads(cli("inspect", "--json", copy).stdout)
+    assert report["methods"] == [] and report["missing"]["ar"] == ["modules.image_decoder"]
     assert cli("check", copy).returncode == 0
 
 

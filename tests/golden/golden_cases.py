@@ -26,6 +26,7 @@ BUILT = (
     "lantern_llamagen_drafter",
     "llamagen_end_to_end",
     "bpe_",
+    "vqgan_",
     "chameleon_hf",
     "chameleon_meta",
     "lumina_mgpt",
@@ -40,11 +41,13 @@ BUILT = (
     "acceptance/neighbors",
     "acceptance/other_verifiers",
     "lumina_logits",
+    "lumina_prompts",
     "anole_logits",
+    "lantern_lumina_structure",
+    "acceptance/structure",
 )
 NOT_BUILT = (
-    "lantern_", "chameleon_", "anole_", "lumina_", "vqgan_",
-    "acceptance/structure",
+    "lantern_", "chameleon_", "anole_", "lumina_",
 )  # fmt: skip
 
 DTYPES = {

@@ -10,7 +10,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-KINDS = ("lumina_logits", "anole_logits")
+KINDS = ("lumina_logits", "anole_logits", "lantern_lumina_structure")
 
 FIRST_CODE, CODES = 4, 8192
 HEADER = 2  # sizes between the begin of an image and its first code
@@ -31,7 +31,7 @@ def assert_probabilities(case: Case, what: str, got: Tensor, expected: Tensor) -
     outside = torch.ones(len(expected), dtype=torch.bool)
     outside[FIRST_CODE : FIRST_CODE + CODES] = False
     assert not expected[outside].any(), f"{what}: an id that is no code has mass"
-    engine.assert_close(what, got, codes(expected)[None], case.info["tolerance"]["probs_abs"])
+    engine.assert_close(what, got, codes(expected)[None], 1e-6)
     engine.assert_same_support(what, got, codes(expected)[None])
 
 
@@ -92,9 +92,23 @@ def check_anole_text(case: Case) -> None:
     assert_scores(case, "image prompt", got, case.tensors["meta_scores"][1], tolerance)
 
 
+def check_lantern(case: Case) -> None:
+    """Positions of a picture of 48 x 48 codes; guided scores are given."""
+    first = case.info["image_start_token_id_index"] + 1 + HEADER
+    forced, positions = case.long("forced_48x48"), case.long("position_ids").tolist()
+    drawn = [i for i, at in enumerate(positions) if at >= first and forced[at - first] < 0]
+    for number in drawn:
+        logits = codes(case.tensors["scores"][number])[None]
+        got = engine.probabilities(logits, 1.0, case.info["image_top_k"], 1.0)
+        scores = case.tensors["processed"][number]
+        assert_scores(case, f"position {positions[number]}", got, scores, 1e-5)
+    assert len(drawn) > 2
+
+
 CHECKS: dict[str, tuple[Callable[[Case], None], ...]] = {
     "lumina_logits": (check_lumina,),
     "anole_logits": (check_anole, check_anole_text),
+    "lantern_lumina_structure": (check_lantern,),
 }
 
 

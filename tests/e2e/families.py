@@ -1,0 +1,229 @@
+"""Bundles of every family: small random checkpoints in official layouts, run through the exporters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from models.chameleon.vqgan import VQGAN, VQGANConfig
+from models.export.__main__ import main as export
+
+TOKENIZER = Path(__file__).parents[1] / "golden" / "bpe_chameleon" / "tokenizer.json"
+CODES = 48
+VOCABULARY = 10240  # the tokenizer's ids end below
+TEXT_LENGTH = 80  # ids of a caption
+State = dict[str, Tensor]
+
+META = {
+    "model.embed_tokens": "tok_embeddings", "model.norm": "norm", "lm_head": "output",
+    "model.layers": "layers", "self_attn": "attention", "mlp": "feed_forward",
+    "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
+    "q_proj": "wq", "k_proj": "wk", "v_proj": "wv", "o_proj": "wo", "q_norm": "q_normalization",
+    "k_norm": "k_normalization", "gate_proj": "w1", "down_proj": "w2", "up_proj": "w3",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shape:
+    dim: int = 32
+    heads: int = 4
+    kv_heads: int = 4
+    ffn: int = 48
+    layers: int = 2
+
+    @property
+    def head_dim(self) -> int:
+        return self.dim // self.heads
+
+
+class Weights:
+    """Random tensors; the same for the same seed."""
+
+    def __init__(self, shape: Shape, seed: int) -> None:
+        self.shape = shape
+        self.random = torch.Generator().manual_seed(seed)
+
+    def normal(self, *size: int, std: float, mean: float = 0.0) -> Tensor:
+        return mean + std * torch.randn(*size, generator=self.random)
+
+    def norm(self, *size: int) -> Tensor:
+        return self.normal(*size, std=0.1, mean=1.0)
+
+    def layer(self, prefix: str, branch: float, norms: str) -> State:
+        """A layer whose branches add about `branch` to rows of size 1.
+
+        norms: of queries and keys, one per "head" or per "part" of the heads, or a "vector".
+        """
+        s, width = self.shape, self.shape.dim**-0.5
+        kv_width = s.kv_heads * s.head_dim
+        state = {
+            "input_layernorm.weight": self.norm(s.dim),
+            "post_attention_layernorm.weight": self.norm(s.dim),
+            "self_attn.q_proj.weight": self.normal(s.dim, s.dim, std=width),
+            "self_attn.k_proj.weight": self.normal(kv_width, s.dim, std=width),
+            "self_attn.v_proj.weight": self.normal(kv_width, s.dim, std=width),
+            "self_attn.o_proj.weight": self.normal(s.dim, s.dim, std=branch * width),
+            "mlp.gate_proj.weight": self.normal(s.ffn, s.dim, std=width),
+            "mlp.up_proj.weight": self.normal(s.ffn, s.dim, std=width),
+            "mlp.down_proj.weight": self.normal(s.dim, s.ffn, std=branch * s.ffn**-0.5),
+        }
+        for name, heads in (("q_norm", s.heads), ("k_norm", s.kv_heads)):
+            size = {"head": (heads, s.head_dim), "part": (1, s.head_dim), "vector": (s.head_dim,)}
+            state[f"self_attn.{name}.weight"] = self.norm(*size[norms])
+            state[f"self_attn.{name}.bias"] = self.normal(*size[norms], std=0.1)
+        return {prefix + name: tensor for name, tensor in state.items()}
+
+    def target(self, norms: str) -> State:
+        """Names of Hugging Face; the next id depends on the last one more than on those before."""
+        s = self.shape
+        state = {
+            "model.embed_tokens.weight": self.normal(VOCABULARY, s.dim, std=1.0),
+            "model.norm.weight": self.norm(s.dim),
+            "lm_head.weight": self.normal(VOCABULARY, s.dim, std=0.5),
+        }
+        for number in range(s.layers):
+            state.update(self.layer(f"model.layers.{number}.", 0.4, norms))
+        return state
+
+    def drafter(self, embeddings: Tensor, norms: str) -> State:
+        """Names of LANTERN; its guess of the next features is mostly the embedding of their id."""
+        width = self.shape.dim
+        mix = torch.cat([torch.eye(width), torch.zeros(width, width)], 1)
+        return {
+            "embed_tokens.weight": embeddings.clone(),
+            "fc.weight": mix + self.normal(width, 2 * width, std=0.02),
+            "fc.bias": self.normal(width, std=0.02),
+            **self.layer("layers.0.", 0.3, norms),
+        }
+
+
+def save(folder: Path, name: str, state: State) -> None:
+    save_file({key: tensor.contiguous() for key, tensor in state.items()}, folder / name)
+
+
+def write_json(path: Path, value: object) -> Path:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def published_config(shape: Shape, **more: object) -> dict[str, Any]:
+    return {
+        "model_type": "chameleon", "hidden_size": shape.dim, "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads, "num_hidden_layers": shape.layers,
+        "intermediate_size": shape.ffn, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 512, "rope_theta": 10000.0, "hidden_act": "silu", **more,
+    }  # fmt: skip
+
+
+def write_shards(folder: Path, shape: Shape, state: State, count: int) -> Path:
+    """A Hugging Face folder of `count` shards."""
+    folder.mkdir()
+    write_json(folder / "config.json", published_config(shape))
+    names = sorted(state)
+    places = {
+        name: f"model-{number % count + 1:05}.safetensors" for number, name in enumerate(names)
+    }
+    for file in sorted(set(places.values())):
+        save(folder, file, {name: state[name] for name in names if places[name] == file})
+    write_json(folder / "model.safetensors.index.json", {"metadata": {}, "weight_map": places})
+    return folder
+
+
+def write_meta(folder: Path, shape: Shape, state: State) -> Path:
+    """The layout of Meta's own files."""
+    folder.mkdir()
+    renamed = {}
+    for name, tensor in state.items():
+        for published, own in META.items():
+            name = name.replace(published + ".", own + ".")
+        renamed[name] = tensor
+    torch.save(renamed, folder / "consolidated.pth")
+    model = {"dim": shape.dim, "n_layers": shape.layers, "n_heads": shape.heads,
+             "n_kv_heads": shape.kv_heads, "norm_eps": 1e-5, "rope_theta": 10000.0,
+             "qk_normalization": True, "swin_norm": False}  # fmt: skip
+    write_json(folder / "params.json", {"model": model})
+    return folder
+
+
+def image_tokenizer() -> State:
+    torch.manual_seed(4)
+    config = VQGANConfig(ch=32, ch_mult=(1,) * 5, num_res_blocks=0, z_channels=32, embed_dim=32,
+                         n_embed=CODES)  # fmt: skip
+    return VQGAN(config).state_dict()
+
+
+def write_vqgan(folder: Path) -> Path:
+    """Meta's image tokenizer."""
+    torch.save({"state_dict": image_tokenizer()}, folder / "vqgan.ckpt")
+    lines = ["model:", "  params:", "    embed_dim: 32", f"    n_embed: {CODES}", "    ddconfig:",
+             "      double_z: false", "      z_channels: 32", "      resolution: 64",
+             "      in_channels: 3", "      out_ch: 3", "      ch: 32",
+             "      ch_mult: [1, 1, 1, 1, 1]", "      num_res_blocks: 0",
+             "      attn_resolutions: []"]  # fmt: skip
+    (folder / "vqgan.yaml").write_text("\n".join(lines) + "\n")
+    return folder / "vqgan.ckpt"
+
+
+def run_exporter(*words: object) -> None:
+    assert export([str(word) for word in words]) == 0
+
+
+def add_drafter(
+    folder: Path, bundle: Path, weights: Weights, embeddings: Tensor, norms: str
+) -> None:
+    """A drafter in LANTERN's layout, attached as `main`."""
+    (folder / "drafter").mkdir()
+    settings = published_config(weights.shape, num_hidden_layers=1)
+    write_json(folder / "drafter" / "config.json", settings)
+    save(folder / "drafter", "model.safetensors", weights.drafter(embeddings, norms))
+    run_exporter("drafter", "--bundle", bundle, "--name", "main", "--drafter", folder / "drafter")
+
+
+def finish(
+    folder: Path, family: str, sizes: list[str], weights: Weights, state: State, *parts: object
+) -> Path:
+    norms = "part" if family == "lumina-mgpt" else "head"
+    settings = {"tokens": {"codebook_size": CODES}, "sizes": sizes, "text_length": TEXT_LENGTH,
+                "sampling": {"top_k": 30}}  # fmt: skip
+    config = write_json(folder / "settings.json", settings)
+    bundle = folder / "bundle"
+    run_exporter(family, "--out", bundle, "--config", config, *parts)
+    add_drafter(folder, bundle, weights, state["model.embed_tokens.weight"], norms)
+    return bundle
+
+
+def chameleon(folder: Path) -> Path:
+    """Meta's files; 3 x 4 codes."""
+    weights = Weights(Shape(kv_heads=2), 21)
+    state = weights.target("vector")
+    model = write_meta(folder / "model", weights.shape, state)
+    parts = ("--model", model, "--vq", write_vqgan(folder), "--tokenizer", TOKENIZER)
+    return finish(folder, "chameleon", ["64x48"], weights, state, *parts)
+
+
+def anole(folder: Path) -> Path:
+    """One Hugging Face folder with tokenizer and image tokenizer; norms by head; 4 x 4 codes."""
+    weights = Weights(Shape(), 22)
+    state = weights.target("head")
+    extra = {f"model.vqmodel.{name}": tensor for name, tensor in image_tokenizer().items()}
+    model = write_shards(folder / "model", weights.shape, {**state, **extra}, 2)
+    (model / "tokenizer.json").write_bytes(TOKENIZER.read_bytes())
+    return finish(folder, "anole", ["64x64"], weights, state, "--model", model, "--vq", model)
+
+
+def lumina(folder: Path) -> Path:
+    """A Hugging Face folder and Meta's image tokenizer; rows of 2, 4 and 2 codes that end."""
+    weights = Weights(Shape(layers=1), 23)
+    state = weights.target("part")
+    model = write_shards(folder / "model", weights.shape, state, 3)
+    parts = ("--model", model, "--vq", write_vqgan(folder), "--tokenizer", TOKENIZER)
+    return finish(folder, "lumina-mgpt", ["32x96", "64x64", "32x64"], weights, state, *parts)
+
+
+TOKEN_FAMILIES = {"chameleon": chameleon, "anole": anole, "lumina-mgpt": lumina}

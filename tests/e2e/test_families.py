@@ -1,0 +1,121 @@
+"""Every family draws through every method, on bundles that the exporters make of small checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.e2e.families import TOKEN_FAMILIES
+from tests.e2e.support import Cli
+
+CAPTIONS = ("a red boat", "Ein süßer Käfer, 35mm photo", "b")
+EXACT: tuple[tuple[object, ...], ...] = (
+    ("eagle", "--tree", "chain-6"),
+    ("eagle", "--tree", "lantern-26"),
+    ("eagle-2", "--dynamic-depth", 4, "--dynamic-width", 4, "--dynamic-nodes", 20),
+    ("eagle", "--tree", "lantern-26", "--rule", "traversal"),
+    ("eagle", "--tree", "chain-6", "--rule", "block"),
+)
+RELAXED: tuple[tuple[object, ...], ...] = (
+    ("lantern", "--tree", "lantern-26", "--relax-k", 8, "--delta", 0.4),
+    ("lantern++", "--tree", "chain-6", "--relax-k", 8, "--lambda", 3),
+)
+Draw = Callable[..., list[dict[str, Any]]]
+
+
+FAMILIES = (*TOKEN_FAMILIES, "llamagen-t2i", "llamagen-c2i")
+
+
+@pytest.fixture(params=FAMILIES)
+def bundle(family: Callable[[str], Path], request: pytest.FixtureRequest) -> Path:
+    return family(request.param)
+
+
+def grids(bundle: Path) -> list[dict[str, Any]]:
+    return list(json.loads((bundle / "manifest.json").read_text())["grids"])
+
+
+def requests(bundle: Path) -> list[dict[str, Any]]:
+    """Captions or classes for every grid; some without guidance."""
+    by_class = json.loads((bundle / "manifest.json").read_text())["prompt"]["kind"] == "class"
+    subjects = [{"class": n} if by_class else {"prompt": text} for n, text in enumerate(CAPTIONS)]
+    sides = [{"width": grid["width"], "height": grid["height"]} for grid in grids(bundle)]
+    scales = [{"cfg_scale": scale} for scale in (3, 1.5, 1)]
+    return [{**subject, **side, **scale} for side in sides
+            for subject, scale in zip(subjects, scales, strict=True)]  # fmt: skip
+
+
+@pytest.fixture
+def draw(cli: Cli, bundle: Path, tmp_path: Path) -> Draw:
+    """Draws all requests; returns the JSON lines, with the codes of the picture."""
+    lines = "\n".join(map(json.dumps, requests(bundle)))
+    (tmp_path / "requests.jsonl").write_text(lines)
+
+    def run(*arguments: object) -> list[dict[str, Any]]:
+        result = cli(
+            "generate", "--prompt-file", "requests.jsonl", "--json", "-t", 1, "--skip-checksums",
+            "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        assert len(lines) == len(pictures)
+        return [{**line, "codes": p["codes"]} for line, p in zip(lines, pictures, strict=True)]
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_exact_methods_draw_the_autoregressive_codes(draw: Draw, bundle: Path, dtype: str) -> None:
+    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
+    expected = draw("--method", "ar", *common)
+    assert len({tuple(picture["codes"]) for picture in expected}) > len(grids(bundle))
+    for method in EXACT:
+        found = draw("--method", *method, *common)
+        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
+            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
+
+
+@pytest.mark.parametrize("method", [("ar",), *EXACT, *RELAXED], ids=lambda m: " ".join(map(str, m)))
+def test_batches_and_statistics(
+    draw: Draw, bundle: Path, tmp_path: Path, method: tuple[object, ...]
+) -> None:
+    """Pictures of a batch are those drawn alone, and what is counted are codes."""
+    together = draw("--method", *method, "--batch-size", 3)
+    names = [f"{number}.png" for number in range(len(together))]
+    files = {name: (tmp_path / name).read_bytes() for name in names}
+    draw("--method", *method, "--batch-size", 1)
+    assert files == {name: (tmp_path / name).read_bytes() for name in names}
+    for name, picture, request in zip(names, together, requests(bundle), strict=True):
+        grid = next(g for g in grids(bundle) if request.items() >= {
+            "width": g["width"], "height": g["height"]}.items())  # fmt: skip
+        with Image.open(tmp_path / name) as image:
+            assert image.size == (grid["width"], grid["height"])
+        count = grid["rows"] * grid["columns"]
+        passes = picture["target_passes"]
+        assert picture["tokens"] == count == len(picture["codes"])
+        if method == ("ar",):
+            assert passes == count
+            continue
+        assert 1 < passes <= count and picture["cycles"] == passes - 1
+        assert picture["step_compression"] == pytest.approx(count / passes)
+        drafted, accepted = picture["drafted_by_depth"], picture["accepted_by_depth"]
+        assert drafted[0] > 0 and accepted == sorted(accepted, reverse=True)
+        # Every cycle commits one code and what it accepts, but for codes beyond the last.
+        assert count - 1 <= sum(accepted) + picture["cycles"] < count - 1 + len(accepted)
+    if method != ("ar",) and bundle.parent.name.startswith(tuple(TOKEN_FAMILIES)):
+        passes = sum(picture["target_passes"] for picture in together)
+        assert sum(picture["tokens"] for picture in together) > 1.1 * passes
+
+
+def test_check(cli: Cli, bundle: Path) -> None:
+    result = cli("check", bundle, model=None)
+    assert result.returncode == 0, result.stderr
+    assert {"target", "image_decoder", "main"} <= {
+        line.split(":")[0] for line in result.stdout.splitlines() if ": ok, " in line
+    }

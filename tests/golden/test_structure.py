@@ -1,0 +1,144 @@
+"""What the decode loop feeds and draws, id by id, against the recorded layouts of Lumina-mGPT's pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import golden_engine as engine
+from golden_cases import Case
+from layout_models import FIRST_CODE, random_logits, write_bundle
+from safetensors.torch import load_file
+from torch import Tensor
+
+KINDS = ("lumina_logits", "lantern_lumina_structure", "acceptance/structure")
+
+BEGIN, END, ROW_END, SIZE_BASE = 8197, 8196, 8803, 8804
+PROMPT = [0, 8936, 9, 8917, 8710]
+SCALE = 3.0
+METHODS: tuple[dict[str, str], ...] = (
+    {"method": "ar"},
+    {"method": "eagle", "tree": "chain-8"},
+    {"method": "eagle", "tree": "lantern-26"},
+    {"method": "eagle-2"},
+)
+
+
+BIG = 1500  # codes of a picture that two methods are enough for
+
+
+def methods(rows: int, columns: int) -> tuple[dict[str, str], ...]:
+    return METHODS if rows * columns < BIG else (METHODS[0], METHODS[2])
+
+
+def tables(case: Case) -> Iterator[tuple[int, int, list[int]]]:
+    """Rows, columns and, per number of ids after the header, the forced id or -1."""
+    if case.kind == "acceptance/structure":
+        ids = {1: -1, 2: ROW_END, 3: END}
+        for grid in case.info["cases"]:
+            kinds = case.long(f"kind_{grid['id']}").tolist()
+            yield grid["rows"], grid["cols"], [ids[kind] for kind in kinds]
+    elif case.kind == "lumina_logits":
+        forced, ends = case.long("structure_forced_id"), case.long("structure_offsets").tolist()
+        for number, (height, width) in enumerate(case.info["structure_grids_height_width"]):
+            yield 2 * height, 2 * width, forced[ends[number] : ends[number + 1]].tolist()
+    else:
+        yield 48, 48, case.long("forced_48x48").tolist()
+        start, other = 0, case.long("forced_other").tolist()
+        for rows, columns in case.info["forced_tables"][1]["latents"]:
+            length = rows * (columns + 1) + 3
+            yield rows, columns, other[start : start + length]
+            start += length
+        assert start == len(other)
+
+
+def grid_entry(rows: int, columns: int) -> dict[str, Any]:
+    return {
+        "width": 16 * columns, "height": 16 * rows, "rows": rows, "columns": columns,
+        "before": header(rows, columns), "row_end": [ROW_END], "after": [END],
+    }  # fmt: skip
+
+
+def header(rows: int, columns: int) -> list[int]:
+    return [BEGIN, SIZE_BASE + rows // 2, SIZE_BASE + columns // 2]
+
+
+def greedy_picture(table: list[int], prompts: list[list[int]], count: int) -> list[int]:
+    """Ids after the header up to the last of `count` codes: forced ones from the table, codes by argmax."""
+    logits = random_logits(1)
+    ids: list[int] = []
+    codes = 0
+    while codes < count:
+        forced = table[len(ids)]
+        if forced >= 0:
+            ids.append(forced)
+            continue
+        rows = []
+        for prompt in prompts:
+            last = (prompt + ids)[-1]
+            rows.append(logits[(31 * last + 7 * (len(prompt) + len(ids) - 1)) % len(logits)])
+        guided = rows[-1] + (rows[0] - rows[-1]) * SCALE
+        ids.append(int(guided.argmax()) + FIRST_CODE)
+        codes += 1
+    return ids
+
+
+def run(bundle: Path, folder: Path, runs: list[dict[str, Any]]) -> list[dict[str, Tensor]]:
+    out = folder / "caches.safetensors"
+    engine.run(engine.BUILD / "golden_layout", bundle, out, stdin=json.dumps(runs))
+    tensors = load_file(out)
+    results: list[dict[str, Tensor]] = [{} for _ in runs]
+    for name, tensor in tensors.items():
+        number, field = name.split(".")
+        results[int(number)][field] = tensor
+    return results
+
+
+def assert_caches(
+    what: str, found: dict[str, Tensor], prompts: list[list[int]], ids: list[int]
+) -> None:
+    """Every row of the caches, and the root that no cache has seen."""
+    assert int(found["root"]) + FIRST_CODE == ids[-1], what
+    for sequence, prompt in enumerate(prompts):
+        fed = (prompt + ids)[:-1]
+        length = int(found["lengths"][sequence])
+        keys, values = found["cache"][0, :, sequence, 0, :length, 0].long().tolist()
+        assert keys == fed, f"{what}: ids of sequence {sequence}"
+        assert values == list(range(len(fed))), f"{what}: positions of sequence {sequence}"
+        if "draft_cache" not in found:
+            continue
+        length = int(found["draft_lengths"][sequence])
+        keys, values = found["draft_cache"][0, :, sequence, 0, :length, 0].long().tolist()
+        assert length > len(prompt) and keys == fed[:length], f"{what}: features of the drafter"
+        assert values == (prompt + ids)[1 : length + 1], f"{what}: ids of the drafter"
+
+
+def test_sequences(case: Case, tmp_path: Path) -> None:
+    layouts = list(tables(case))
+    bundle = write_bundle(
+        tmp_path / "bundle", [grid_entry(rows, columns) for rows, columns, _ in layouts]
+    )
+    runs = [
+        {"width": 16 * columns, "height": 16 * rows, "ids": PROMPT, "unconditional": [],
+         "cfg_scale": SCALE, "temperature": 0, **method}
+        for rows, columns, _ in layouts for method in methods(rows, columns)
+    ]  # fmt: skip
+    results = iter(run(bundle, tmp_path, runs))
+    for rows, columns, table in layouts:
+        prompts = [PROMPT + header(rows, columns), header(rows, columns)]
+        ids = greedy_picture(table, prompts, rows * columns)
+        # What the official code adds after the last code is the same for all pictures.
+        assert table[len(ids) : len(ids) + 2] == [ROW_END, END]
+        assert ids.count(ROW_END) == rows - 1 and min(ids) >= FIRST_CODE
+        for method in methods(rows, columns):
+            what, found = f"{rows}x{columns} {' '.join(method.values())}", next(results)
+            codes = [id - FIRST_CODE for id in ids if id != ROW_END]
+            assert found["codes"].tolist() == codes, f"{what}: codes"
+            assert_caches(what, found, prompts, ids)
+            cycles = int(found["cycles"])
+            # Forced ids cost no pass, so a picture takes as many as it has codes, or fewer.
+            assert (
+                cycles == len(codes) if method["method"] == "ar" else cycles < 0.8 * len(codes)
+            ), what

@@ -1,0 +1,101 @@
+// What the decode loop leaves in the caches: golden_layout BUNDLE OUT.safetensors < runs.json
+//   in:  [{"width", "height", "ids", "unconditional", "cfg_scale", "temperature", "method", "tree"}, ...]:
+//   one
+//        picture each; ids without the grid's own; method and tree as the flags of those names
+//   out: of run k, when its last code is drawn: k.codes [N], k.cycles, k.root, k.cache and k.lengths, and of
+//        methods that draft k.draft_cache and k.draft_lengths; shapes as in DecodeState
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+
+#include <iostream>
+#include <iterator>
+
+#include "base/json.h"
+#include "bundle/tensor_file.h"
+#include "decode/decode.h"
+#include "decode/prompts.h"
+#include "lamplighter/pipeline.h"
+
+using namespace lamplighter;
+
+namespace {
+
+struct Run {
+  const Grid* grid = nullptr;
+  Condition condition;
+  DecodeRequest request;
+  MethodOptions method;
+};
+
+Run read_run(JsonReader& reader, const Manifest& manifest) {
+  Run run;
+  run.grid = &find_grid(manifest, static_cast<int>(reader.integer("width")),
+                        static_cast<int>(reader.integer("height")));
+  run.condition.ids = reader.integers("ids");
+  run.condition.unconditional = reader.integers("unconditional");
+  for (auto* ids : {&run.condition.ids, &run.condition.unconditional})
+    ids->insert(ids->end(), run.grid->before.begin(), run.grid->before.end());
+  run.request.sampling.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  run.request.sampling.temperature = static_cast<float>(reader.number("temperature"));
+  run.method.method = reader.text("method");
+  if (reader.has("tree")) run.method.tree = reader.text("tree");
+  reader.finish();
+  return run;
+}
+
+void record(const Manifest& manifest, const Target& target, const Run& run, const std::string& name,
+            std::map<std::string, at::Tensor>& out) {
+  const MethodOptions resolved = resolve_method(run.method, manifest);
+  const Method method = make_method(resolved, manifest, c10::kCPU, run.request.sampling.temperature <= 0);
+  std::optional<Drafter> drafter;
+  if (method.drafts()) drafter.emplace(manifest, resolved.drafter, target.placement());
+  const Models models{&target, drafter ? &*drafter : nullptr};
+  const std::vector<DecodeRequest> requests{run.request};
+  const Prompts prompts = embed_prompts(target, {run.condition}, is_guided(requests));
+  DecodeState last;
+  const at::Tensor codes =
+      decode(models, method, prompts, requests, *run.grid,
+             [&](const DecodeState& state, const Draft&, const Accepted&, const StageTimes&) {
+               last = state;
+               return true;
+             });
+  out[name + ".codes"] = codes[0].contiguous();
+  out[name + ".cycles"] = at::tensor(last.cycles);
+  out[name + ".root"] = last.root;
+  out[name + ".cache"] = last.cache;
+  out[name + ".lengths"] = last.lengths;
+  if (!drafter) return;
+  out[name + ".draft_cache"] = last.draft_cache;
+  out[name + ".draft_lengths"] = last.draft_lengths;
+}
+
+void run(char** arguments) {
+  const c10::InferenceMode inference;
+  const Manifest manifest = read_manifest(arguments[1]);
+  const Target target(manifest, {c10::kCPU, c10::kFloat});
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  const Json runs = parse_json(text, "runs", ExitCode::input);
+  std::map<std::string, at::Tensor> out;
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    JsonReader reader(runs[k], "run " + std::to_string(k), ExitCode::input);
+    record(manifest, target, read_run(reader, manifest), std::to_string(k), out);
+  }
+  write_tensors(arguments[2], out);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) {
+    std::cerr << "usage: golden_layout BUNDLE OUT.safetensors < runs.json\n";
+    return 2;
+  }
+  try {
+    run(arguments);
+  } catch (const Error& error) {
+    std::cerr << "golden_layout: " << error.what() << "\n";
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}

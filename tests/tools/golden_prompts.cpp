@@ -1,0 +1,33 @@
+// golden_prompts BUNDLE: reads JSON lines {"prompt", "width", "height"} and writes {"ids", "unconditional"},
+// the prompt of a bundle whose prompts are tokens.
+#include <iostream>
+#include <string>
+
+#include "base/json.h"
+#include "decode/prompts.h"
+
+int main(int count, char** arguments) {
+  using namespace lamplighter;
+  if (count != 2) {
+    std::cerr << "usage: golden_prompts BUNDLE < requests.jsonl\n";
+    return 2;
+  }
+  try {
+    const Manifest manifest = read_manifest(arguments[1]);
+    const PromptEncoder encoder(manifest, {c10::kCPU, c10::kFloat});
+    for (std::string line; std::getline(std::cin, line);) {
+      const Json request = parse_json(line, "request", ExitCode::input);
+      JsonReader reader(request, "request", ExitCode::input);
+      Request wanted;
+      wanted.prompt = reader.text("prompt");
+      wanted.width = static_cast<int>(reader.integer("width"));
+      wanted.height = static_cast<int>(reader.integer("height"));
+      const Condition condition = encoder.encode(wanted, find_grid(manifest, wanted.width, wanted.height));
+      std::cout << Json{{"ids", condition.ids}, {"unconditional", condition.unconditional}}.dump() << '\n';
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "golden_prompts: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}
