@@ -27,6 +27,7 @@ BUILT = (
     "llamagen_end_to_end",
     "bpe_",
     "vqgan_",
+   
     "chameleon_hf",
     "chameleon_meta",
     "lumina_mgpt",
