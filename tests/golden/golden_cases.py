@@ -27,7 +27,6 @@ BUILT = (
     "llamagen_end_to_end",
     "bpe_",
     "vqgan_",
-   
     "chameleon_hf",
     "chameleon_meta",
     "lumina_mgpt",
