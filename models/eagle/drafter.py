@@ -169,8 +169,9 @@ class Drafter(nn.Module):
 
 
 def from_published(config: DrafterConfig, weights: dict[str, Tensor]) -> Drafter:
-    """A drafter with published weights; norms shared by groups of heads are repeated."""
-    drafter = Drafter(config)
+    """A drafter that holds the published weights; norms shared by groups of heads are repeated."""
+    with torch.device("meta"):
+        drafter = Drafter(config)
     own = drafter.state_dict()
     expanded = {
         name: weight.repeat_interleave(own[name].shape[0] // weight.shape[0], 0)
@@ -178,5 +179,6 @@ def from_published(config: DrafterConfig, weights: dict[str, Tensor]) -> Drafter
         else weight
         for name, weight in weights.items()
     }
-    drafter.load_state_dict(expanded)
+    drafter.load_state_dict(expanded, assign=True)
+    drafter.rotary = rotary_table(config)
     return drafter
