@@ -103,8 +103,9 @@ void measure_acceptance(const Bench& bench, const std::vector<Request>& requests
   for (const Request& request : requests) {
     const DecodeRequest draw = bench.draw(request);
     const Method method = bench.with_tree(survey, draw.sampling.temperature <= 0);
-    const Prompts rows = embed_prompts(bench.target, {bench.prompts.encode(request)}, is_guided({draw}));
     const Grid& grid = find_grid(bench.manifest, request.width, request.height);
+    const Prompts rows =
+        embed_prompts(bench.target, {bench.prompts.encode(request, grid)}, is_guided({draw}));
     const std::int64_t each = grid.tokens(), done = each * static_cast<std::int64_t>(pictures.size());
     Recorder recorder(method, 1);
     decode(
@@ -133,13 +134,14 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
     chains.push_back(
         bench.with_tree(preset_tree("chain-" + std::to_string(length)), draw.sampling.temperature <= 0));
   }
-  const Prompts prompts = embed_prompts(bench.target, {bench.prompts.encode(request)}, is_guided({draw}));
+  const Grid& grid = find_grid(bench.manifest, request.width, request.height);
+  const Prompts prompts =
+      embed_prompts(bench.target, {bench.prompts.encode(request, grid)}, is_guided({draw}));
   CycleOptions options;
   options.rounds = flags.rounds;
   options.clock = clock_from(flags.clock);
-  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw,
-                                               find_grid(bench.manifest, request.width, request.height),
-                                               options, [](int) { return stop_signal() == 0; }));
+  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options,
+                                               [](int) { return stop_signal() == 0; }));
 }
 
 // The best tree that drafts at all, also where autoregression is quicker.

@@ -74,14 +74,20 @@ class Weights {
   std::int64_t next_ = 0;
 };
 
+// Vocabulary: codes, and the row end.
+std::int64_t ids(const SyntheticShape& shape) {
+  return shape.vocabulary + (shape.row_ends ? 1 : 0);
+}
+
 // LlamaGen's rotations [prefix + rows * columns + after, head_dim / 2, 2] as (cos, sin): half of the pairs
 // turn with the row, half with the column of a cell; rows of the prompt and past the picture are zero.
 at::Tensor rotary_table(const SyntheticShape& shape, std::int64_t prefix, std::int64_t after) {
   const std::int64_t half = shape.head_dim / 2, quarter = half / 2;
   const at::Tensor theta =
       at::pow(10000.0, at::arange(quarter, at::kFloat) * (-2.0 / static_cast<double>(half)));
-  const at::Tensor row = at::arange(shape.rows, at::kFloat).repeat_interleave(shape.columns);
-  const at::Tensor column = at::arange(shape.columns, at::kFloat).repeat({shape.rows});
+  const int columns = shape.columns + (shape.row_ends ? 1 : 0);
+  const at::Tensor row = at::arange(shape.rows, at::kFloat).repeat_interleave(columns);
+  const at::Tensor column = at::arange(columns, at::kFloat).repeat({shape.rows});
   const at::Tensor angles = at::cat({row.unsqueeze(1) * theta, column.unsqueeze(1) * theta}, 1);
   const at::Tensor cells = at::stack({angles.cos(), angles.sin()}, -1);
   return at::cat({at::zeros({prefix, half, 2}), cells, at::zeros({after, half, 2})});
@@ -118,7 +124,7 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
     module.register_buffer("next_norm_" + std::to_string(layer), weights.ones(shape.hidden));
   }
   module.register_buffer("first_norm", weights.ones(shape.hidden));
-  module.register_buffer("embedding", weights.table(shape.vocabulary, shape.hidden));
+  module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("head", weights.matrix(shape.vocabulary, shape.hidden));
   module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
   module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
@@ -132,7 +138,7 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
 torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, const at::Tensor& head) {
   torch::jit::Module module("SyntheticDrafter");
   add_layer(module, shape, weights, 0);
-  module.register_buffer("embedding", weights.table(shape.vocabulary, shape.hidden));
+  module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("fc", weights.matrix(shape.hidden, 2 * shape.hidden));
   module.register_buffer("bias", weights.zeros(shape.hidden));
   module.register_buffer("head", head.clone());
@@ -148,20 +154,27 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   manifest.family = "llamagen-t2i";
   manifest.source = "random weights";
   manifest.modules["target"] = {"", dtype};
-  manifest.prompt = PromptEntry{"text_features", shape.prompt_length, "end", shape.prompt_features, 0};
-  manifest.tokens = {shape.vocabulary, 0, shape.vocabulary};
+  manifest.prompt =
+      PromptEntry{"text_features", shape.prompt_length, "end", shape.prompt_features, 0, "", {}, {}, {}};
+  manifest.tokens = {ids(shape), 0, shape.vocabulary};
   Grid grid;
   grid.rows = shape.rows;
   grid.columns = shape.columns;
   grid.width = shape.columns * kDownsample;
   grid.height = shape.rows * kDownsample;
+  if (shape.row_ends) grid.row_end = {shape.vocabulary};
   manifest.grids = {grid};
   manifest.sampling = shape.sampling;
   manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
-  manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.tokens()};
+  manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
   if (shape.drafter) {
-    manifest.drafters[kDrafter] = {{"", dtype},    1, shape.kv_heads,
-                                   shape.head_dim, 0, manifest.cache.max_length};
+    DrafterEntry& drafter = manifest.drafters[kDrafter];
+    drafter.module.dtype = dtype;
+    drafter.layers = 1;
+    drafter.kv_heads = shape.kv_heads;
+    drafter.head_dim = shape.head_dim;
+    drafter.prompt_id = 0;
+    drafter.max_length = manifest.cache.max_length;
   }
   return manifest;
 }

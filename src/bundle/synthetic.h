@@ -16,6 +16,7 @@ struct SyntheticShape {
   std::int64_t hidden = 16, layers = 2, heads = 2, kv_heads = 2, head_dim = 8, ffn = 32;
   std::int64_t prompt_length = 3, prompt_features = 8;
   int rows = 2, columns = 2;
+  bool row_ends = false;     // a forced token, id `vocabulary`, between the rows of codes
   SamplingOptions sampling;  // the manifest's defaults
   bool drafter = true;       // one layer of the same sizes, with an embedding and a head of its own
   double weight_scale = 1;   // standard deviation of a weight times the root of its inputs

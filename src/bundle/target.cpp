@@ -17,12 +17,18 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   return {manifest.directory + "/" + entry->second.file, role, methods, placement};
 }
 
+// Prompts of tokens are embedded like all tokens.
+std::vector<std::string> methods_of(const Manifest& manifest) {
+  std::vector<std::string> methods{"embed", "forward", "logits"};
+  if (manifest.prompt->kind != "tokens")
+    methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  return methods;
+}
+
 }  // namespace
 
 Target::Target(const Manifest& manifest, const Placement& placement)
-    : Target(manifest,
-             load(manifest, "target",
-                  {"embed_condition", "embed_unconditional", "embed", "forward", "logits"}, placement)) {}
+    : Target(manifest, load(manifest, "target", methods_of(manifest), placement)) {}
 
 Target::Target(Manifest manifest, Module module)
     : manifest_(std::move(manifest)), module_(std::move(module)) {

@@ -16,8 +16,8 @@ class Target {
   Target(const Manifest& manifest, const Placement& placement);
   Target(Manifest manifest, Module module);
 
-  // Prompt rows, valid ones first. features [B, T, C] (or class ids int64 [B, 1]), mask int64 [B, T] -> [B,
-  // T, H].
+  // Prompt rows, valid ones first; not for prompts of tokens. features [B, T, C] (or class ids int64 [B, 1]),
+  // mask int64 [B, T] -> [B, T, H].
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;
   // The same rows for the unconditional half of guidance.
   at::Tensor embed_unconditional(const at::Tensor& mask) const;

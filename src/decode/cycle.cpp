@@ -7,7 +7,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 
-#include "decode/decode.h"
+#include "decode/row_ends.h"
 
 namespace lamplighter {
 
@@ -17,6 +17,10 @@ bool DecodeState::finished() const {
 
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided) {
   return guided ? per_image.repeat_interleave(2, 0) : per_image;
+}
+
+at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
+  return rows.gather(1, index.unsqueeze(2).expand({-1, -1, rows.size(2)}));
 }
 
 Draft root_alone(const DecodeState& state) {
@@ -44,12 +48,14 @@ at::Tensor distributions(const Models& models, const DecodeState& state, const F
 
 Verified verify(const Models& models, DecodeState& state, const Draft& tree) {
   const Target& target = *models.target;
-  const at::Tensor ids = tree.tokens.clamp_min(0) + target.manifest().tokens.first_image_id;
-  const at::Tensor depths = per_sequence(tree.depths, state.guided && tree.depths.size(0) > 1);
+  const PassRows pass = pass_rows(state, tree);
+  const at::Tensor depths = per_sequence(pass.depths, state.guided && pass.depths.size(0) > 1);
   const at::Tensor positions = (state.position.unsqueeze(1) + depths).clamp_max(state.last_position);
-  Target::Output output = target.forward(target.embed(per_sequence(ids, state.guided)), positions, tree.mask,
-                                         state.lengths, state.cache);
-  return {std::move(output.hidden), std::move(output.features)};
+  Target::Output output = target.forward(target.embed(per_sequence(pass.ids, state.guided)), positions,
+                                         pass.mask, state.lengths, state.cache);
+  if (pass.deciding.defined())
+    output.hidden = rows_at(output.hidden, per_sequence(pass.deciding, state.guided));
+  return {std::move(output.hidden), std::move(output.features), pass.deciding};
 }
 
 Accepted accept(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
@@ -73,33 +79,37 @@ Accepted accept(const Models& models, const Method& method, const DecodeState& s
 void commit(DecodeState& state, const Draft& tree, const Verified& verified, const Accepted& accepted) {
   const std::int64_t depth = accepted.path.size(1) - 1;
   // The tokens of the accepted nodes, then the bonus token, then whatever: later cycles write over it.
-  at::Tensor tokens = accepted.token.unsqueeze(1);
-  at::Tensor places = state.steps.unsqueeze(1);
+  const at::Tensor bonus = accepted.token.unsqueeze(1), count = accepted.count.unsqueeze(1);
+  at::Tensor tokens = bonus, places = state.steps.unsqueeze(1);
   if (depth > 0) {
     const at::Tensor drafted = tree.tokens.gather(1, accepted.path.narrow(1, 1, depth).clamp_min(0));
-    tokens = at::constant_pad_nd(drafted, {0, 1}).scatter_(1, accepted.count.unsqueeze(1), tokens);
+    tokens = at::constant_pad_nd(drafted, {0, 1}).scatter_(1, count, bonus);
     places = places + at::arange(depth + 1, places.options());
-    ops::compact_cache(state.cache, state.lengths, accepted.path, accepted.count);
   }
   state.codes.scatter_(1, places, tokens);
   state.bad = state.bad.bitwise_or(accepted.token < 0);
+  const KeptRows kept = kept_rows(accepted, verified.deciding);
+  if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
 
   // An image commits no more than it lacks; one that is complete stands still.
   const at::Tensor advance = at::minimum(accepted.count + 1, state.total - state.steps);
+  const at::Tensor rows = advance + (kept.count - accepted.count);
   if (state.draft_cache.defined()) {
-    state.fresh = advance;
-    state.fresh_tokens = tokens;
-    state.fresh_features = verified.features;
-    if (depth > 0) {
-      const at::Tensor kept = per_sequence(accepted.path.clamp_min(0), state.guided).unsqueeze(2);
-      state.fresh_features = verified.features.gather(1, kept.expand({-1, -1, verified.features.size(2)}));
+    state.fresh = rows;
+    state.fresh_ids = tokens + state.first_image_id;
+    if (verified.deciding.defined()) {
+      state.fresh_ids = at::constant_pad_nd(state.fresh_ids, {0, 1}).scatter_(1, count, state.row_end);
+      state.fresh_ids.scatter_(1, kept.count.unsqueeze(1), bonus + state.first_image_id);
     }
+    state.fresh_features =
+        kept.rows.size(1) > 1 ? rows_at(verified.features, per_sequence(kept.rows.clamp_min(0), state.guided))
+                              : verified.features;
   }
   state.steps = state.steps + advance;
   state.root = state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0);
-  const at::Tensor rows = per_sequence(advance, state.guided);
-  state.lengths = state.lengths + rows;
-  state.position = state.position + rows;
+  const at::Tensor sequence_rows = per_sequence(rows, state.guided);
+  state.lengths = state.lengths + sequence_rows;
+  state.position = state.position + sequence_rows;
   ++state.cycles;
 }
 

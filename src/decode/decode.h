@@ -20,6 +20,7 @@ namespace lamplighter {
 struct Prompts {
   at::Tensor rows;   // [S, T, H]
   at::Tensor valid;  // int64 [S] on the CPU: rows that belong to the prompt, 1 .. T
+  at::Tensor ids;    // int64 [S, T], of prompts that are tokens; undefined: of others
   // Target features of padding in front of the prompt, [S, P, F], for drafters that were trained to see it;
   // undefined: none.
   at::Tensor padding;
@@ -50,19 +51,23 @@ struct Filter {
 // Everything a cycle reads and writes; tensors live on the target's device.
 struct DecodeState {
   // fixed for the run
-  at::Tensor seeds;                // int64 [I]
-  at::Tensor guidance;             // fp32 [I]
-  at::Tensor interval;             // int64 [I], number of guided tokens, or the image's token count
-  at::Tensor temperature;          // fp32 [I], <= 0: most probable tokens
-  Filter target_filter;            // of rows that are judged
-  Filter draft_filter;             // of rows that children are drawn from
-  TreePlan plan;                   // static trees
-  bool guided = false;             // sequences are pairs
-  bool partly_guided = false;      // guidance ends before the last token for some image
-  std::int64_t total = 0;          // tokens per image
-  std::int64_t last_position = 0;  // of the last token of an image
+  at::Tensor seeds;                 // int64 [I]
+  at::Tensor guidance;              // fp32 [I]
+  at::Tensor interval;              // int64 [I], number of guided tokens, or the image's token count
+  at::Tensor temperature;           // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;             // of rows that are judged
+  Filter draft_filter;              // of rows that children are drawn from
+  TreePlan plan;                    // static trees
+  bool guided = false;              // sequences are pairs
+  bool partly_guided = false;       // guidance ends before the last token for some image
+  std::int64_t total = 0;           // codes per image
+  std::int64_t last_position = 0;   // of the last token of an image
+  std::int64_t first_image_id = 0;  // vocabulary id of code 0
+  std::int64_t columns = 0;         // codes before every row end; 0: rows have none
+  std::int64_t row_end = -1;        // its vocabulary id
+  at::Tensor row_end_bits;          // int64 [1, E, W], see own_bits
   // advanced by commit
-  at::Tensor steps;         // int64 [I], tokens committed: the counter of the next draws
+  at::Tensor steps;         // int64 [I], codes committed: the counter of the next draws
   at::Tensor codes;         // int64 [I, total + D + 1], codebook indices; valid up to steps
   at::Tensor root;          // int64 [I], the last of them
   at::Tensor cache;         // [layers, 2, S, kv_heads, slots, head_dim]
@@ -70,9 +75,9 @@ struct DecodeState {
   at::Tensor position;      // int64 [S], of the root
   at::Tensor bad;           // bool [I], a row of logits was no distribution
   std::int64_t cycles = 0;  // target passes, prefill included
-  // what the drafter has not seen yet, A = 1 or D + 1 rows, `fresh` of them valid
+  // what the drafter has not seen yet, A <= D + 2 rows, `fresh` of them valid
   at::Tensor fresh;           // int64 [I]
-  at::Tensor fresh_tokens;    // int64 [I, A], codes: the token after each row
+  at::Tensor fresh_ids;       // int64 [I, A], the vocabulary id after each row
   at::Tensor fresh_features;  // [S, A, F]
   at::Tensor draft_cache;     // of the drafter; its sequences are I with conditional drafting
   at::Tensor draft_lengths;   // int64, committed rows of it
@@ -89,10 +94,11 @@ struct Draft {
   at::Tensor probabilities;                // fp32 [I, E, V], rows that children were drawn from
 };
 
-// What the target says of a tree.
+// What the target says of a tree. R = N nodes, and the row ends behind some of them.
 struct Verified {
-  at::Tensor hidden;    // [S, N, H]
-  at::Tensor features;  // [S, N, F]
+  at::Tensor hidden;    // [S, N, H]: what follows each node
+  at::Tensor features;  // [S, R, F]
+  at::Tensor deciding;  // see PassRows
 };
 
 // What is kept of a tree.
@@ -124,6 +130,8 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
 Draft root_alone(const DecodeState& state);
 // One value per image as one per sequence.
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
+// Rows `index` int64 [S, W] of rows [S, R, F].
+at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
 // Probabilities fp32 [I, R, V] of logits [S, R, V]; depths int64 [1 or I, 1 or R] of the rows below the root.
 at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
                          const at::Tensor& logits, const at::Tensor& depths);

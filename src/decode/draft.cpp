@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "decode/row_ends.h"
+
 namespace lamplighter {
 namespace {
 
@@ -28,9 +30,8 @@ at::Tensor extend(const Models& models, const Method& method, DecodeState& state
   // A fixed width needs no word from the device; on the CPU, where asking is free, padding would cost time.
   const std::int64_t rows = state.fresh.is_cpu()
                                 ? std::max<std::int64_t>(1, state.fresh.max().item<std::int64_t>())
-                                : state.fresh_tokens.size(1);
-  const at::Tensor ids =
-      state.fresh_tokens.narrow(1, 0, rows).clamp_min(0) + models.target->manifest().tokens.first_image_id;
+                                : state.fresh_ids.size(1);
+  const at::Tensor ids = state.fresh_ids.narrow(1, 0, rows).clamp_min(0);
   const at::Tensor features =
       drafted_half(state.fresh_features.narrow(1, 0, rows), method, state).contiguous();
   const at::Tensor fresh = per_draft_sequence(state.fresh, method, state);
@@ -42,8 +43,7 @@ at::Tensor extend(const Models& models, const Method& method, DecodeState& state
                       at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
   state.draft_lengths = state.draft_lengths + fresh;
   if (rows == 1) return hidden;
-  const at::Tensor last = (fresh - 1).clamp_min(0).view({-1, 1, 1});
-  return hidden.gather(1, last.expand({-1, 1, hidden.size(2)}));
+  return rows_at(hidden, (fresh - 1).clamp_min(0).unsqueeze(1));
 }
 
 // Entries of dimension 1; an undefined index stands for all of them.
@@ -80,7 +80,7 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
 std::int64_t draft_rows(const Method& method) {
   const std::int64_t grown = method.is_dynamic() ? method.dynamic.passes * method.dynamic.width
                                                  : static_cast<std::int64_t>(method.tree.expanded.size());
-  return std::max(grown, method.depth() + 1);
+  return std::max(grown, method.depth() + 2);  // an accepted path with a row end
 }
 
 at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state) {
@@ -96,7 +96,7 @@ at::Tensor run_level(const Models& models, const Method& method, DecodeState& st
                      const at::Tensor& features, std::int64_t depth, const at::Tensor& mask,
                      std::int64_t first_column) {
   const Drafter& drafter = *models.drafter;
-  const at::Tensor ids = codes.clamp_min(0) + models.target->manifest().tokens.first_image_id;
+  const at::Tensor ids = codes.clamp_min(0) + state.first_image_id;
   const at::Tensor positions = (draft_position(method, state) + (depth - 1))
                                    .clamp_max(state.last_position - 1)
                                    .unsqueeze(1)
@@ -117,7 +117,10 @@ void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts
     valid = valid + padding;
   }
   rows = drafted_half(rows, method, state);
-  const at::Tensor ids = at::full({rows.size(0), rows.size(1)}, drafter.entry().prompt_id, valid.options());
+  const std::optional<std::int64_t> stand_in = drafter.entry().prompt_id;
+  const at::Tensor ids =
+      stand_in ? at::full({rows.size(0), rows.size(1)}, *stand_in, valid.options())
+               : drafted_half(prompts.ids.roll(-1, 1).narrow(1, 0, rows.size(1)), method, state).contiguous();
   drafter.forward(drafter.embed(ids), rows, drafted_half(places, method, state),
                   at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
   state.draft_lengths = drafted_half(valid, method, state) - 1;
@@ -128,8 +131,10 @@ Draft draft(const Models& models, const Method& method, DecodeState& state) {
   if (!method.drafts())
     return {state.root.unsqueeze(1), plan.parents, plan.draft_rows, plan.depths, plan.mask, {}};
   at::Tensor hidden = extend(models, method, state);
-  return method.is_dynamic() ? grow_dynamic(models, method, state, std::move(hidden))
-                             : grow_static(models, method, state, std::move(hidden));
+  Draft tree = method.is_dynamic() ? grow_dynamic(models, method, state, std::move(hidden))
+                                   : grow_static(models, method, state, std::move(hidden));
+  stop_at_row_ends(state, tree);
+  return tree;
 }
 
 }  // namespace lamplighter

@@ -12,16 +12,6 @@
 #include "decode/draft.h"
 
 namespace lamplighter {
-namespace {
-
-// Rows `index` [I, W] of per-sequence rows [Sd, R, F].
-at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
-  const at::Tensor each = index.repeat_interleave(rows.size(0) / index.size(0), 0).unsqueeze(2);
-  return rows.gather(1, each.expand({-1, -1, rows.size(2)}));
-}
-
-}  // namespace
-
 Draft grow_dynamic(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden) {
   const std::int64_t width = method.dynamic.width;
   const auto integers = state.steps.options();
@@ -42,7 +32,8 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
     const at::Tensor parents = frontier.floor_divide(width);  // slot of the last frontier; the root at first
     const at::Tensor bits = own_bits.bitwise_left_shift(at::full({}, pass * width, integers));
     mask = pass == 0 ? bits.expand({state.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
-    hidden = run_level(models, method, state, tokens.gather(1, frontier), rows_at(hidden, parents), pass + 1,
+    hidden = run_level(models, method, state, tokens.gather(1, frontier),
+                       rows_at(hidden, per_draft_sequence(parents, method, state)), pass + 1,
                        mask.unsqueeze(2).contiguous(), pass * width);
     scores = candidate_scores.gather(1, frontier);
     depths = depths + 1;

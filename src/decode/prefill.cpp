@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "decode/draft.h"
+#include "decode/row_ends.h"
 
 namespace lamplighter {
 namespace {
@@ -74,7 +75,16 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
   DecodeState state;
   state.total = grid.tokens();
   state.guided = sequences == 2 * images;
-  state.last_position = target.manifest().prompt->length + state.total - 1;
+  state.last_position = target.manifest().prompt->length + grid.length() - 1;
+  state.first_image_id = target.manifest().tokens.first_image_id;
+  std::int64_t pass_rows = method.nodes();  // of a target pass
+  if (!grid.row_end.empty()) {
+    const std::int64_t row_ends = most_row_ends(method);
+    state.columns = grid.columns;
+    state.row_end = grid.row_end.front();
+    state.row_end_bits = own_bits(method.nodes(), row_ends, device);
+    pass_rows += row_ends;
+  }
   set_sampling(state, method, requests, device);
   state.plan = make_plan(method.tree, device);
 
@@ -84,8 +94,8 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
   state.root = at::zeros({images}, integers);
   state.bad = at::zeros({images}, integers.dtype(at::kBool));
   // The last tree hangs below the last committed row.
-  const std::int64_t rows = prompts.valid.max().item<std::int64_t>() + state.total;
-  state.cache = target.make_cache(sequences, rows + method.nodes());
+  const std::int64_t rows = prompts.valid.max().item<std::int64_t>() + grid.length();
+  state.cache = target.make_cache(sequences, rows + pass_rows);
   if (models.drafter != nullptr) {
     const std::int64_t draft_sequences = method.conditional ? images : sequences;
     const std::int64_t padding = prompts.padding.defined() ? prompts.padding.size(1) : 0;
@@ -117,10 +127,7 @@ Verified prefill(const Models& models, const Method& method, const Prompts& prom
   state.lengths = valid - 1;
   const at::Tensor last = state.lengths.unsqueeze(1);
   state.position = positions.gather(1, last).squeeze(1);
-  const auto last_of = [&](const at::Tensor& rows) {
-    return rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
-  };
-  return {last_of(output.hidden), last_of(output.features)};
+  return {rows_at(output.hidden, last), rows_at(output.features, last), {}};
 }
 
 }  // namespace lamplighter

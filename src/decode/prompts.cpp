@@ -6,38 +6,102 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
+
+#include <algorithm>
 
 #include "base/files.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
+namespace {
+
+void replace_all(std::string& text, const std::string& name, const std::string& value) {
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+    text.replace(at, name.size(), value);
+}
+
+void append(std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+// ids [S, T] of ids of different lengths, and those lengths.
+Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditions, bool guided) {
+  std::vector<const std::vector<std::int64_t>*> sequences;
+  for (const Condition& condition : conditions) {
+    sequences.push_back(&condition.ids);
+    if (guided) sequences.push_back(&condition.unconditional);
+  }
+  std::vector<std::int64_t> valid;
+  for (const auto* ids : sequences) valid.push_back(static_cast<std::int64_t>(ids->size()));
+  const std::int64_t rows = *std::max_element(valid.begin(), valid.end());
+  at::Tensor ids = at::zeros({static_cast<std::int64_t>(valid.size()), rows}, at::kLong);
+  for (std::size_t i = 0; i < sequences.size(); ++i)
+    ids[static_cast<std::int64_t>(i)].narrow(0, 0, valid[i]).copy_(at::tensor(*sequences[i]));
+  ids = ids.to(target.placement().device);
+  return {target.embed(ids), at::tensor(valid), ids, {}};
+}
+
+}  // namespace
 
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
     : prompt_(*manifest.prompt), placement_(placement) {
-  if (prompt_.kind == "text_features") {
-    tokenizer_ = std::make_unique<T5Tokenizer>(join_path(manifest.directory, manifest.tokenizer->file),
-                                               *manifest.tokenizer);
+  if (prompt_.kind == "class") return;
+  const std::string tokenizer = join_path(manifest.directory, manifest.tokenizer->file);
+  max_length_ = manifest.tokenizer->max_length;
+  if (prompt_.kind == "tokens") {
+    bpe_ = std::make_unique<BpeTokenizer>(tokenizer);
+  } else {
+    t5_ = std::make_unique<T5Tokenizer>(tokenizer, *manifest.tokenizer);
     encoder_ = std::make_unique<TextEncoder>(manifest, placement);
-  } else if (prompt_.kind != "class") {
-    throw Error(ExitCode::bundle, "bundle " + manifest.directory + ": prompts of kind '" + prompt_.kind +
-                                      "' cannot be drawn by this version");
   }
 }
 
-Condition PromptEncoder::encode(const Request& request) const {
+void PromptEncoder::check(const Request& request, const Grid& grid) const {
+  if (bpe_) encode_tokens(request, grid);
+}
+
+Condition PromptEncoder::encode(const Request& request, const Grid& grid) const {
+  if (bpe_) return encode_tokens(request, grid);
   const auto integers = at::dtype(at::kLong).device(placement_.device);
-  if (!tokenizer_) return {at::full({1, 1}, *request.class_id, integers), at::ones({1, 1}, integers)};
-  const at::Tensor ids = at::tensor(tokenizer_->encode(request.prompt)).unsqueeze(0).to(placement_.device);
+  if (!t5_) return {at::full({1, 1}, *request.class_id, integers), at::ones({1, 1}, integers)};
+  const at::Tensor ids = at::tensor(t5_->encode(request.prompt)).unsqueeze(0).to(placement_.device);
   // The encoder sees the valid ids only; padding afterwards gives the same rows for less work.
   const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
   const std::int64_t padding = prompt_.length - ids.size(1);
   return {at::constant_pad_nd(features, {0, 0, 0, padding}),
-          at::constant_pad_nd(at::ones_like(ids), {0, padding})};
+          at::constant_pad_nd(at::ones_like(ids), {0, padding}),
+          {},
+          {}};
+}
+
+Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid) const {
+  std::string text = prompt_.text;
+  replace_all(text, "{width}", std::to_string(grid.width));
+  replace_all(text, "{height}", std::to_string(grid.height));
+  replace_all(text, "{prompt}", request.prompt);  // last: a caption may have braces of its own
+  const std::vector<std::int64_t> encoded = bpe_->encode(text);
+  Condition condition;
+  condition.ids = prompt_.prefix;
+  append(condition.ids, encoded);
+  append(condition.ids, prompt_.suffix);
+  append(condition.ids, grid.before);
+  condition.unconditional = prompt_.unconditional;
+  append(condition.unconditional, grid.before);
+  const auto length = static_cast<std::int64_t>(condition.ids.size());
+  const auto ids = static_cast<std::int64_t>(encoded.size());
+  const std::int64_t most = std::min(max_length_, prompt_.length - (length - ids));
+  if (ids > most) {
+    throw Error(ExitCode::input, "prompt: got " + std::to_string(ids) + " tokens, expected at most " +
+                                     std::to_string(most) + "; shorten the caption");
+  }
+  return condition;
 }
 
 Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided) {
   const c10::InferenceMode inference;
+  if (target.manifest().prompt->kind == "tokens") return embed_tokens(target, conditions, guided);
   std::vector<at::Tensor> rows, valid;
   for (const Condition& condition : conditions) {
     rows.push_back(target.embed_condition(condition.features, condition.mask));
@@ -46,7 +110,7 @@ Prompts embed_prompts(const Target& target, const std::vector<Condition>& condit
     rows.push_back(target.embed_unconditional(condition.mask));
     valid.push_back(valid.back());
   }
-  return {at::cat(rows), at::cat(valid).cpu(), {}};
+  return {at::cat(rows), at::cat(valid).cpu(), {}, {}};
 }
 
 }  // namespace lamplighter

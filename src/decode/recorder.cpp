@@ -23,13 +23,17 @@ Recorder::Recorder(const Method& method, std::int64_t images)
 
 namespace {
 
-// Nodes of an image's tree at depth 1, 2, ...; depths int64 [1 or I, N] on the CPU.
-std::vector<std::int64_t> nodes_by_depth(const at::Tensor& depths, std::size_t image, std::size_t count) {
+// Nodes of an image's tree at depth 1, 2, ... that hold a token; depths int64 [1 or I, N] and tokens [I, N]
+// on the CPU.
+std::vector<std::int64_t> nodes_by_depth(const at::Tensor& depths, const at::Tensor& tokens,
+                                         std::size_t image, std::size_t count) {
   std::vector<std::int64_t> nodes(count);
-  const std::int64_t row = depths.size(0) > 1 ? static_cast<std::int64_t>(image) : 0;
-  const std::int64_t* depth = depths.const_data_ptr<std::int64_t>() + row * depths.size(1);
+  const auto row = static_cast<std::int64_t>(image);
+  const std::int64_t* depth =
+      depths.const_data_ptr<std::int64_t>() + (depths.size(0) > 1 ? row : 0) * depths.size(1);
+  const std::int64_t* token = tokens.const_data_ptr<std::int64_t>() + row * tokens.size(1);
   for (std::int64_t node = 1; node < depths.size(1); ++node) {
-    if (depth[node] > 0) ++nodes[static_cast<std::size_t>(depth[node] - 1)];  // 0: no candidate was left
+    if (depth[node] > 0 && token[node] >= 0) ++nodes[static_cast<std::size_t>(depth[node] - 1)];
   }
   return nodes;
 }
@@ -38,7 +42,7 @@ std::vector<std::int64_t> nodes_by_depth(const at::Tensor& depths, std::size_t i
 
 void Recorder::add(const DecodeState& state, const Draft& tree, const Accepted& accepted,
                    const StageTimes& times) {
-  const at::Tensor depths = tree.depths.cpu().contiguous();
+  const at::Tensor depths = tree.depths.cpu().contiguous(), tokens = tree.tokens.cpu().contiguous();
   const at::Tensor steps = state.steps.cpu(), counts = accepted.count.cpu(), paths = accepted.path.cpu();
   const std::int64_t width = paths.size(1);
   for (std::size_t image = 0; image < statistics_.size(); ++image) {
@@ -56,7 +60,8 @@ void Recorder::add(const DecodeState& state, const Draft& tree, const Accepted& 
     statistics.commit_ms += times.commit;
     statistics.cycles.push_back(
         {first, committed, count, times.draft, times.verify, times.accept, times.commit});
-    const std::vector<std::int64_t> drafted = nodes_by_depth(depths, image, statistics.drafted.size());
+    const std::vector<std::int64_t> drafted =
+        nodes_by_depth(depths, tokens, image, statistics.drafted.size());
     const std::int64_t* path =
         paths.const_data_ptr<std::int64_t>() + static_cast<std::int64_t>(image) * width;
     for (std::size_t d = 0; d < statistics.drafted.size(); ++d) {

@@ -87,8 +87,16 @@ struct TextToImage::Implementation {
   void load_decoder() {
     if (!decoder) decoder.emplace(manifest, placement.device);
   }
-  void load_all() {
+  // With a look at the prompts before the large weights are read.
+  void load_all(const std::vector<Request>& requests) {
+    if (!prompts) load_prompts();
+    for (const Request& request : requests)
+      prompts->check(request, find_grid(manifest, request.width, request.height));
     if (target) return;
+    load_decoder();
+    target.emplace(manifest, placement);
+  }
+  void load_prompts() {
     const std::vector<std::string> missing = missing_for_generation(manifest);
     if (!missing.empty()) {
       std::string names;
@@ -97,8 +105,6 @@ struct TextToImage::Implementation {
                   "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
     }
     prompts.emplace(manifest, placement);
-    load_decoder();
-    target.emplace(manifest, placement);
   }
   // The target, and the drafter that a resolved method names.
   Models models_of(const MethodOptions& method) {
@@ -154,11 +160,7 @@ std::string TextToImage::dtype() const {
 }
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
-  const Grid& grid = find_grid(manifest, request.width, request.height);
-  if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty()) {
-    throw Error(ExitCode::bundle, "bundle " + manifest.directory +
-                                      ": grids with forced tokens cannot be drawn by this version");
-  }
+  find_grid(manifest, request.width, request.height);
   const SamplingOptions sampling = resolve(manifest, request);
   check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "--cfg-scale",
               std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
@@ -187,7 +189,7 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   for (const Request& request : requests) check(self.manifest, request);
   const MethodOptions resolved =
       resolve_method(method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda");
-  self.load_all();
+  self.load_all(requests);
   std::optional<Method> greedy, drawn;  // trees and tables are read once
   const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
   for (std::size_t begin = 0; begin < requests.size();) {
@@ -221,7 +223,7 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
   for (std::size_t i = begin; i < end; ++i) {
     const bool repeated = i > begin && requests[i].prompt == requests[i - 1].prompt &&
                           requests[i].class_id == requests[i - 1].class_id;
-    conditions.push_back(repeated ? conditions.back() : prompts->encode(requests[i]));
+    conditions.push_back(repeated ? conditions.back() : prompts->encode(requests[i], grid));
     draws.push_back({resolve(manifest, requests[i]), requests[i].seed});
   }
   const Prompts rows = embed_prompts(*target, conditions, is_guided(draws));

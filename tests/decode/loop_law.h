@@ -15,8 +15,9 @@ namespace lamplighter::test {
 constexpr std::int64_t kBatch = 512;  // pictures drawn together
 
 // Small enough that every picture can be listed, with weights that make every earlier token matter.
-inline SyntheticShape law_shape() {
+inline SyntheticShape law_shape(bool row_ends = false) {
   SyntheticShape shape;
+  shape.row_ends = row_ends;
   shape.vocabulary = 5;
   shape.layers = shape.heads = shape.kv_heads = 1;
   shape.prompt_length = 2;
@@ -36,7 +37,11 @@ inline SamplingOptions law_sampling() {
 // The same prompt for all.
 inline Prompts repeated_prompt(const Toy& toy, std::int64_t images) {
   const Prompts one = embed_prompts(toy.target, {toy.condition(0, true)}, true);
-  return {one.rows.repeat({images, 1, 1}), one.valid.repeat({images}), {}};
+  const at::Tensor ids = toy.prompts({0}, true).ids;
+  return {one.rows.repeat({images, 1, 1}),
+          one.valid.repeat({images}),
+          ids.defined() ? at::zeros({2 * images, one.rows.size(1)}, at::kLong) : ids,
+          {}};
 }
 
 // Probabilities [C, V] in double of guided, scaled, filtered logits of pairs [2 C, V].
@@ -62,20 +67,22 @@ inline Law exact_law(const Toy& toy, const SamplingOptions& sampling) {
   }
   const at::Tensor codes = at::stack(columns, 1);
   const Prompts prompts = repeated_prompt(toy, pictures);
-  const std::int64_t length = prompts.rows.size(1);
-  const at::Tensor rows = at::cat({prompts.rows, toy.target.embed(codes.repeat_interleave(2, 0))}, 1);
-  const at::Tensor positions = at::arange(length + total, at::kLong).expand({2 * pictures, -1}).contiguous();
-  at::Tensor cache = toy.target.make_cache(2 * pictures, length + total);
+  const at::Tensor fed = fed_ids(codes, toy.grid());
+  const std::int64_t length = prompts.rows.size(1), all = length + fed.size(1);
+  const at::Tensor rows = at::cat({prompts.rows, toy.target.embed(fed.repeat_interleave(2, 0))}, 1);
+  const at::Tensor positions = at::arange(all, at::kLong).expand({2 * pictures, -1}).contiguous();
+  at::Tensor cache = toy.target.make_cache(2 * pictures, all);
   const at::Tensor hidden =
       toy.target
           .forward(rows, positions, at::empty({0}, at::kLong), at::zeros({2 * pictures}, at::kLong), cache)
           .hidden;
   const at::Tensor logits =
-      toy.target.logits(hidden.narrow(1, length - 1, total).contiguous()).to(at::kDouble);
+      toy.target.logits(hidden.narrow(1, length - 1, fed.size(1)).contiguous()).to(at::kDouble);
   at::Tensor probability = at::ones({pictures}, at::kDouble);
   for (std::int64_t i = 0; i < total; ++i) {
     const bool guided = sampling.cfg_interval < 0 || i < sampling.cfg_interval + 2;
-    const at::Tensor next = next_token(logits.select(1, i), sampling, guided);
+    const std::int64_t before = i + (toy.grid().row_end.empty() ? 0 : i / toy.grid().columns);  // rows fed
+    const at::Tensor next = next_token(logits.select(1, before), sampling, guided);
     probability = probability * next.gather(1, codes.narrow(1, i, 1)).squeeze(1);
   }
   Law law;

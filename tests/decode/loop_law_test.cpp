@@ -20,6 +20,7 @@ struct LawCase {
   Method method;
   std::int64_t pictures = kFewer;
   std::int64_t interval = -1;  // cfg_interval
+  bool row_ends = false;
 };
 
 void PrintTo(const LawCase& test, std::ostream* out) {
@@ -42,13 +43,13 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
                           return true;
                         });
         });
-    EXPECT_EQ(accepted > test.pictures / 4, test.method.drafts()) << accepted << " accepted";
+    EXPECT_EQ(accepted > test.pictures / 5, test.method.drafts()) << accepted << " accepted";
     return fits(exact_law(toy, sampling), counts);
   }
 };
 
 TEST_P(LoopLaw, IsThatOfTheTarget) {
-  const Toy toy(law_shape());
+  const Toy toy(law_shape(GetParam().row_ends));
   EXPECT_TRUE(loop_fits(toy, GetParam()));
 }
 
@@ -64,7 +65,13 @@ std::vector<LawCase> law_cases() {
           {"top_children", static_method(siblings, "exact", true)},
           {"dynamic", dynamic_method(1, 2, 4)},
           {"conditional_drafts", conditional},
-          {"partly_guided", static_method(siblings), kFewer, 0}};
+          {"partly_guided", static_method(siblings), kFewer, 0},
+          {"row_ends_autoregression", {}, kFewer, -1, true},
+          {"row_ends_siblings", static_method(siblings), kFewer, -1, true},
+          {"row_ends_chain", static_method(preset_tree("chain-3")), kFewer, -1, true},
+          {"row_ends_traversal", static_method(siblings, "traversal"), kFewer, -1, true},
+          {"row_ends_block", static_method(preset_tree("chain-3"), "block"), kFewer, -1, true},
+          {"row_ends_dynamic", dynamic_method(1, 2, 4), kFewer, -1, true}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, LoopLaw, ::testing::ValuesIn(law_cases()),

@@ -19,6 +19,7 @@ struct LoopCase {
   std::string name;
   Method method;
   c10::ScalarType dtype = at::kFloat;
+  int row_end_columns = 0;  // of a grid whose rows end with a forced token; 0: a grid without
 };
 
 void PrintTo(const LoopCase& test, std::ostream* out) {
@@ -26,14 +27,17 @@ void PrintTo(const LoopCase& test, std::ostream* out) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<LoopCase>& test) {
-  return test.param.name + (test.param.dtype == at::kFloat ? "_fp32" : "_bf16");
+  const int columns = test.param.row_end_columns;
+  return test.param.name + (columns > 0 ? "_rows_of_" + std::to_string(columns) : "") +
+         (test.param.dtype == at::kFloat ? "_fp32" : "_bf16");
 }
 
-SyntheticShape loop_shape() {
+SyntheticShape loop_shape(int row_end_columns = 0) {
   SyntheticShape shape;
   shape.vocabulary = 12;
-  shape.rows = 3;
-  shape.columns = 5;
+  shape.rows = row_end_columns == 1 ? 9 : 3;
+  shape.columns = row_end_columns > 0 ? row_end_columns : 5;
+  shape.row_ends = row_end_columns > 0;
   shape.weight_scale = 1.5;
   return shape;
 }
@@ -92,6 +96,7 @@ std::vector<LoopCase> exact_cases(bool greedy) {
   std::vector<LoopCase> cases;
   for (const auto& [name, method] : methods) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) cases.push_back({name, method, dtype});
+    for (const int columns : {1, 2, 5}) cases.push_back({name, method, at::kFloat, columns});
   }
   return cases;
 }
@@ -100,7 +105,7 @@ class LoopTest : public ::testing::TestWithParam<LoopCase> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
   const Method& method() const { return GetParam().method; }
-  const Toy toy_{loop_shape(), GetParam().dtype};
+  const Toy toy_{loop_shape(GetParam().row_end_columns), GetParam().dtype};
 };
 
 class Greedy : public LoopTest {};
@@ -137,6 +142,7 @@ std::vector<LoopCase> all_cases() {
   std::vector<LoopCase> cases = exact_cases(false);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     cases.push_back({"autoregression", {}, dtype});
+    if (dtype == at::kFloat) cases.push_back({"autoregression", {}, dtype, 2});
     cases.push_back(
         {"lantern", relaxed_method(bushy_tree(), "lantern", 0.2F, 3, neighbours_of_toy()), dtype});
     cases.push_back(

@@ -7,6 +7,8 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -30,7 +32,7 @@ class Toy {
   explicit Toy(const SyntheticShape& shape, c10::ScalarType dtype = at::kFloat)
       : bundle_(make_synthetic(shape, {c10::kCPU, dtype})),
         target(bundle_.manifest, bundle_.target),
-        drafter(bundle_.manifest.drafters.at("synthetic"), *bundle_.drafter) {}
+        drafter(drafter_entry(), *bundle_.drafter) {}
 
   Models models() const { return {&target, &drafter}; }
   Grid grid() const { return target.manifest().grids.front(); }
@@ -49,16 +51,44 @@ class Toy {
   Prompts prompts(const std::vector<std::int64_t>& numbers, bool guided) const {
     std::vector<Condition> conditions;
     for (const std::int64_t number : numbers) conditions.push_back(condition(number));
-    return embed_prompts(target, conditions, guided);
+    Prompts prompts = embed_prompts(target, conditions, guided);
+    if (drafter.entry().prompt_id) return prompts;
+    const std::int64_t vocabulary = target.manifest().tokens.vocabulary, sequences = guided ? 2 : 1;
+    const std::int64_t rows = prompts.rows.size(1);
+    prompts.ids = integers({prompts.rows.size(0), rows}, [&](std::int64_t i) {
+      return (7 * numbers[static_cast<std::size_t>(i / rows / sequences)] + 3 * i % (sequences * rows)) %
+             vocabulary;
+    });
+    return prompts;
   }
 
  private:
+  // Where rows end with a token, prompts are tokens, too: the drafter sees their ids.
+  DrafterEntry drafter_entry() const {
+    DrafterEntry entry = bundle_.manifest.drafters.at("synthetic");
+    if (!bundle_.manifest.grids.front().row_end.empty()) entry.prompt_id.reset();
+    return entry;
+  }
+
   SyntheticBundle bundle_;
 
  public:
   const Target target;
   const Drafter drafter;
 };
+
+// Codes int64 [I, n] of the first n places of a picture as the ids that are fed for them: a row end follows
+// the last code of every row but the picture's last.
+inline at::Tensor fed_ids(const at::Tensor& codes, const Grid& grid) {
+  if (grid.row_end.empty()) return codes;
+  std::vector<at::Tensor> columns;
+  for (std::int64_t i = 0; i < codes.size(1); ++i) {
+    columns.push_back(codes.narrow(1, i, 1));
+    if ((i + 1) % grid.columns == 0 && i + 1 < grid.tokens())
+      columns.push_back(at::full_like(columns.back(), grid.row_end.front()));
+  }
+  return columns.empty() ? codes : at::cat(columns, 1);
+}
 
 // Static trees: sampled children unless `top`.
 inline Method static_method(Tree tree, const std::string& rule = "exact", bool top = false) {
@@ -118,7 +148,7 @@ class FreshCaches {
 
  private:
   struct Run {
-    at::Tensor cache, features, codes;
+    at::Tensor cache, features, ids;  // of the picture, the root included
     std::int64_t sequences = 0, valid = 0, rows = 0;
   };
 
@@ -139,11 +169,13 @@ class FreshCaches {
     run.sequences = state.guided ? 2 : 1;
     run.valid = prompts_.valid[image * run.sequences].item<std::int64_t>();
     const auto steps = state.steps[image].item<std::int64_t>();
-    run.rows = run.valid + steps - 1;
-    run.codes = state.codes.narrow(0, image, 1).narrow(1, 0, steps);
+    const at::Tensor codes = state.codes.narrow(0, image, 1).narrow(1, 0, steps);
+    const at::Tensor fed = fed_ids(codes.narrow(1, 0, steps - 1), toy_.grid());
+    run.rows = run.valid + fed.size(1);
+    run.ids = at::cat({fed, codes.narrow(1, steps - 1, 1)}, 1);
     const at::Tensor prompt =
         prompts_.rows.narrow(0, image * run.sequences, run.sequences).narrow(1, 0, run.valid);
-    const at::Tensor ids = run.codes.narrow(1, 0, steps - 1).expand({run.sequences, -1}).contiguous();
+    const at::Tensor ids = fed.expand({run.sequences, -1}).contiguous();
     run.cache = toy_.target.make_cache(run.sequences, run.rows);
     run.features = toy_.target
                        .forward(at::cat({prompt, toy_.target.embed(ids)}, 1), positions(run, run.rows),
@@ -154,6 +186,7 @@ class FreshCaches {
 
   bool drafter_matches(const DecodeState& state, std::int64_t image) const {
     Run run = fresh_target(state, image);
+    const std::int64_t sequences = run.sequences;
     if (method_.conditional && state.guided) {
       run.sequences = 1;
       run.features = run.features.narrow(0, 0, 1);
@@ -161,10 +194,12 @@ class FreshCaches {
     const auto length = state.draft_lengths[image * run.sequences].item<std::int64_t>();
     const auto fresh = state.fresh[image].item<std::int64_t>();
     if (length + fresh != run.rows) return false;
-    // Row r holds the embedding of what comes at r + 1: prompt rows all have the same.
-    const at::Tensor prompt_ids = at::zeros({1, run.valid - 1}, at::kLong) + toy_.drafter.entry().prompt_id;
-    const at::Tensor ids =
-        at::cat({prompt_ids, run.codes}, 1).narrow(1, 0, length).expand({run.sequences, -1});
+    // Row r holds the embedding of what comes at r + 1: on prompt rows the prompt's ids, or all the same.
+    const std::optional<std::int64_t> stand_in = toy_.drafter.entry().prompt_id;
+    const at::Tensor prompt_ids =
+        stand_in ? at::full({run.sequences, run.valid - 1}, *stand_in, at::kLong)
+                 : prompts_.ids.narrow(0, image * sequences, run.sequences).narrow(1, 1, run.valid - 1);
+    const at::Tensor ids = at::cat({prompt_ids, run.ids.expand({run.sequences, -1})}, 1).narrow(1, 0, length);
     if (length == 0) return true;
     const at::Tensor cache = toy_.drafter.make_cache(run.sequences, length);
     toy_.drafter.forward(toy_.drafter.embed(ids.contiguous()), run.features.narrow(1, 0, length).contiguous(),

@@ -1,0 +1,91 @@
+#include "decode/row_ends.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+namespace lamplighter {
+namespace {
+
+// Depth int64 [I, 1] of the nodes that hold the last code of a row; beyond every tree when that is the last
+// row of the picture. A node at depth d holds code steps - 1 + d.
+at::Tensor end_depth(const DecodeState& state) {
+  const at::Tensor depth = at::remainder(-state.steps, state.columns);
+  return at::where(state.steps + depth < state.total, depth, state.total).unsqueeze(1);
+}
+
+}  // namespace
+
+std::int64_t most_row_ends(const Method& method) {
+  if (method.is_dynamic()) return method.nodes();
+  std::vector<std::int64_t> widths(static_cast<std::size_t>(method.depth()) + 1);
+  for (const std::int64_t depth : method.tree.depth) ++widths[static_cast<std::size_t>(depth)];
+  return *std::max_element(widths.begin(), widths.end());
+}
+
+at::Tensor own_bits(std::int64_t nodes, std::int64_t row_ends, const c10::Device& device) {
+  const std::int64_t words = (nodes + row_ends + 63) / 64;
+  at::Tensor bits = at::zeros({1, row_ends, words}, at::kLong);
+  auto* data = bits.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < row_ends; ++i) {
+    const std::int64_t column = nodes + i;
+    data[i * words + column / 64] = static_cast<std::int64_t>(std::uint64_t{1} << (column % 64));
+  }
+  return bits.to(device);
+}
+
+void stop_at_row_ends(const DecodeState& state, Draft& tree) {
+  if (state.columns > 0) tree.tokens = tree.tokens.masked_fill(tree.depths > end_depth(state), -1);
+}
+
+PassRows pass_rows(const DecodeState& state, const Draft& tree) {
+  PassRows pass{tree.tokens.clamp_min(0) + state.first_image_id, tree.depths, tree.mask, {}};
+  if (state.columns == 0) return pass;
+  const std::int64_t images = state.images(), nodes = tree.tokens.size(1);
+  const at::Tensor end = end_depth(state);
+  const at::Tensor last = tree.depths.eq(end).logical_and(tree.tokens >= 0);  // [I, N]
+  const at::Tensor number = last.cumsum(1);                                   // 1, 2, ... of those
+  // A fixed width needs no word from the device; on the CPU, where asking is free, padding would cost time.
+  const std::int64_t most = state.row_end_bits.size(1);
+  const std::int64_t added = last.is_cpu() ? number.select(1, nodes - 1).max().item<std::int64_t>() : most;
+  if (added == 0) return pass;
+
+  const at::Tensor own = at::arange(nodes, number.options()).expand({images, nodes});
+  pass.deciding = at::where(last, number + (nodes - 1), own);
+  // Slot `added` takes what has no row end.
+  const at::Tensor parents = at::zeros({images, added + 1}, number.options())
+                                 .scatter_(1, at::where(last, number - 1, added), own)
+                                 .narrow(1, 0, added);
+  pass.ids = at::cat({pass.ids, at::full_like(parents, state.row_end)}, 1);
+  pass.depths = at::cat({tree.depths.expand({images, nodes}), (end + 1).expand({images, added})}, 1);
+
+  const std::int64_t words = (nodes + added + 63) / 64;
+  const at::Tensor own_bits = state.row_end_bits.narrow(1, 0, added).narrow(2, 0, words);
+  const at::Tensor seen =
+      tree.mask.numel() > 0 ? tree.mask : at::ones({1, 1, 1}, number.options());  // a root alone sees itself
+  const at::Tensor by_node = at::constant_pad_nd(seen, {0, words - 1}).expand({images, nodes, words});
+  const at::Tensor by_end = by_node.gather(1, parents.unsqueeze(2).expand({images, added, words}));
+  pass.mask = at::cat({by_node, by_end.bitwise_or(own_bits)}, 1);
+  return pass;
+}
+
+KeptRows kept_rows(const Accepted& accepted, const at::Tensor& deciding) {
+  if (!deciding.defined()) return {accepted.path, accepted.count};
+  const at::Tensor place = accepted.count.unsqueeze(1);
+  const at::Tensor last = accepted.path.gather(1, place);
+  const at::Tensor row = deciding.gather(1, last);
+  const at::Tensor ended = row.ne(last);
+  return {at::constant_pad_nd(accepted.path, {0, 1}, -1).scatter_(1, place + 1, at::where(ended, row, -1)),
+          accepted.count + ended.squeeze(1).to(at::kLong)};
+}
+
+}  // namespace lamplighter
