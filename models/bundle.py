@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import jsonschema
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -82,7 +83,7 @@ class Bundle:
         for name, path in self.files.items():
             shutil.copyfile(path, folder / name)
         for name, tensors in self.tensors.items():
-            save_file(tensors, folder / name)
+            save_tensors(tensors, folder / name)
         recorded = Recorder()
         manifest: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
@@ -203,7 +204,7 @@ class Recorder:
         """Writes the records, if any, in place of those the bundle may have."""
         (folder / manifest.pop("golden", {}).get("file", GOLDEN_FILE)).unlink(missing_ok=True)
         if self.records:
-            save_file(self.tensors, folder / GOLDEN_FILE)
+            save_tensors(self.tensors, folder / GOLDEN_FILE)
             manifest["golden"] = {"file": GOLDEN_FILE, "records": self.records}
 
     @torch.inference_mode()
@@ -237,6 +238,14 @@ class Recorder:
     def _keep(self, name: str, tensor: Tensor) -> str:
         self.tensors[name] = tensor.detach().clone().contiguous()
         return name
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Writes a safetensors file; OSError: the disk is full."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise OSError(f"{path.name}: {error}") from error
 
 
 class PatientFile:

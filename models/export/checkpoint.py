@@ -33,8 +33,11 @@ def read_file(path: Path) -> Any:
     """Content of a .safetensors or a pickled checkpoint, on the CPU; no code of it is run."""
     if not path.is_file():
         raise ExportError(f"{path}: no such file")
-    with path.open("rb") as stream:
-        head = stream.read(64).lstrip()
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(64).lstrip()
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}") from error
     if head.startswith((b"<", b"version https://git-lfs")):
         raise ExportError(
             f"{path}: got {'an HTML page' if head.startswith(b'<') else 'a Git LFS pointer'}, "

@@ -1,0 +1,222 @@
+"""The Chameleon exporter: checkpoint layouts, what a bundle holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from chameleon_files import CONFIG, IDS, SHAPE, Files, save_model
+from safetensors.torch import load_file
+from torch import Tensor
+
+from models.chameleon.transformer import Chameleon
+from models.export.chameleon_weights import read_weights
+
+
+@pytest.fixture(scope="module")
+def state() -> dict[str, Tensor]:
+    torch.manual_seed(9)
+    model = Chameleon(SHAPE)
+    model.reset()
+    return model.state_dict()
+
+
+@pytest.fixture(scope="module")
+def even_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """All query heads share one norm, and all key heads."""
+    even = dict(state)
+    for name in [name for name in state if ".qk_norm_" in name]:
+        queries, keys = state[name][:1], state[name][-1:]
+        rows = [queries.expand(SHAPE.n_head, -1), keys.expand(SHAPE.n_kv_head, -1)]
+        even[name] = torch.cat(rows)
+    return even
+
+
+@pytest.fixture
+def files(tmp_path: Path, state: dict[str, Tensor]) -> Files:
+    files = Files(tmp_path)
+    save_model(files.model, SHAPE, state, "heads")
+    return files
+
+
+@pytest.mark.parametrize("layout", ["meta", "fork", "lumina", "heads"])
+def test_layouts(tmp_path: Path, even_state: dict[str, Tensor], layout: str) -> None:
+    weights = read_weights(save_model(tmp_path / "model", SHAPE, even_state, layout, 2))
+    assert weights.adjacent == (layout in ("meta", "fork"))
+    for name, tensor in even_state.items():
+        assert torch.equal(weights.read(name), tensor), name
+
+
+def test_norms_of_single_heads(tmp_path: Path, state: dict[str, Tensor]) -> None:
+    weights = read_weights(save_model(tmp_path / "model", SHAPE, state, "heads"))
+    for name, tensor in state.items():
+        assert torch.equal(weights.read(name), tensor), name
+
+
+def test_single_files(tmp_path: Path, even_state: dict[str, Tensor]) -> None:
+    folders = {layout: tmp_path / layout for layout in ("meta", "heads")}
+    for layout, folder in folders.items():
+        save_model(folder, SHAPE, even_state, layout)
+    for file in (folders["meta"] / "consolidated.pth", folders["heads"] / "model.safetensors"):
+        assert torch.equal(read_weights(file).read("head"), even_state["head"])
+
+
+def test_whole_bundle(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert files.export_model() == 0
+    manifest = files.manifest()
+    assert manifest["family"] == "anole" and "noncommercial" in manifest["licence"]
+    assert manifest["modules"] == {"target": {"file": "target.pt", "dtype": "float32"}}
+    assert manifest["prompt"] == {
+        "kind": "tokens", "length": 11, "align": "start", "prefix": [0], "text": "{prompt}",
+        "suffix": [46], "unconditional": [0],
+    }  # fmt: skip
+    assert manifest["grids"] == [{
+        "width": 64, "height": 64, "rows": 4, "columns": 4, "before": [45], "row_end": [],
+        "after": [],
+    }]  # fmt: skip
+    assert manifest["tokens"] == {"vocabulary": 80, "first_image_id": 4, "codebook_size": 40}
+    assert manifest["target"] == {"hidden": 32, "features": 32, "head": 40}
+    assert manifest["cache"] == {"layers": 3, "kv_heads": 2, "head_dim": 8, "max_length": 11 + 16}
+    assert manifest["sampling"]["cfg_scale"] == 3 and manifest["sampling"]["top_k"] == 2000
+    recorded = [(r["module"], r["method"]) for r in manifest["golden"]["records"]]
+    assert recorded == [("target", m) for m in ("embed", "forward", "forward", "logits")]
+    shown = capsys.readouterr()
+    assert "reading weights: 100 %" in shown.out and "recording target: 100 %" in shown.out
+    assert "no tokenizer" in shown.err
+    assert files.leftovers() == ["bundle"]
+
+
+def test_weights_in_the_archive(files: Files, state: dict[str, Tensor]) -> None:
+    assert files.export_model() == 0
+    stored = dict(torch.jit.load(files.out / "target.pt").named_buffers())
+    assert torch.equal(stored["embedding"], state["embedding"])
+    assert torch.equal(stored["head"], state["head"][4:44])
+    assert torch.equal(stored["layers.1.wqkv"], state["layers.1.wqkv"])
+    assert len(stored["rotary"]) >= files.manifest()["cache"]["max_length"]
+
+
+@pytest.mark.parametrize("dtype", ["keep", "bf16", "fp32"])
+@pytest.mark.parametrize("kept", [torch.float32, torch.bfloat16])
+def test_storage_precision(
+    files: Files, state: dict[str, Tensor], dtype: str, kept: torch.dtype
+) -> None:
+    files.model = files.folder / "typed"
+    typed = {name: tensor.to(kept) for name, tensor in state.items()}
+    save_model(files.model, SHAPE, typed, "heads")
+    assert files.export_model("--dtype", dtype) == 0
+    wanted = {"keep": kept, "bf16": torch.bfloat16, "fp32": torch.float32}[dtype]
+    assert files.manifest()["modules"]["target"]["dtype"] == str(wanted).removeprefix("torch.")
+    stored = dict(torch.jit.load(files.out / "target.pt").named_buffers())
+    rotary = stored.pop("rotary")
+    assert rotary.dtype == torch.float32
+    assert {t.dtype for t in stored.values() if t.numel()} == {wanted}
+
+
+def test_recorded_calls_can_be_replayed(files: Files) -> None:
+    """What was recorded block by block is what the archive gives."""
+    assert files.export_model("--dtype", "bf16") == 0
+    tensors = load_file(files.out / "golden.safetensors")
+    target = torch.jit.load(files.out / "target.pt")
+    target.prepare(torch.empty(0))
+    changed = 0
+    for record in files.manifest()["golden"]["records"]:
+        inputs = [tensors[name].clone() for name in record["inputs"]]
+        result = getattr(target, record["method"])(*inputs)
+        results = result if isinstance(result, tuple) else (result,)
+        for name, tensor in zip(record["outputs"], results, strict=True):
+            torch.testing.assert_close(tensor, tensors[name], atol=record["tolerance"], rtol=0)
+        for name in record.get("mutated", []):
+            torch.testing.assert_close(inputs[-1], tensors[name], atol=record["tolerance"], rtol=0)
+            changed += not torch.equal(tensors[name], tensors[record["inputs"][-1]])
+    assert changed == 1
+
+
+def test_sizes_with_frames(files: Files) -> None:
+    """Lumina-mGPT: the height comes first, rows end with an id, the picture with two."""
+    files.write_config({"tokens": IDS, "text_length": 9, "max_positions": 4096})
+    assert files.export_model("--sizes", "96x64,64x32", family="lumina-mgpt") == 0
+    manifest = files.manifest()
+    assert [(g["width"], g["height"], g["rows"], g["columns"]) for g in manifest["grids"]] == [
+        (96, 64, 4, 6), (64, 32, 2, 4),
+    ]  # fmt: skip
+    assert manifest["grids"][0]["before"] == [45, 50, 51]
+    assert manifest["grids"][0]["row_end"] == [47] and manifest["grids"][0]["after"] == [44, 46]
+    assert manifest["prompt"]["length"] == 1 + 9 + 3 and manifest["prompt"]["unconditional"] == []
+    assert manifest["cache"]["max_length"] == 13 + 24 + 3
+    assert manifest["prompt"]["text"].startswith("Generate an image of {width}x{height} according")
+    assert manifest["sampling"]["cfg_scale"] == 4
+
+
+@pytest.mark.parametrize(
+    ("positions", "widths", "text"),
+    [(1300, [512], 241), (4096, [512, 768], 256), (10240, [512, 768, 1024], 256)],
+)
+def test_usual_sizes_as_far_as_there_are_positions(
+    files: Files, positions: int, widths: list[int], text: int
+) -> None:
+    files.write_config({"tokens": {**IDS, "size_base": 20}, "max_positions": positions})
+    assert files.export_model(family="lumina-mgpt") == 0
+    manifest = files.manifest()
+    assert [grid["width"] for grid in manifest["grids"]] == widths
+    assert manifest["prompt"]["length"] == 1 + text + 3
+    assert manifest["cache"]["max_length"] <= positions
+
+
+def piece_of_code(code: int) -> str:
+    return "IMGIMG" + "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code)) + "Z"
+
+
+def tokenizer(folder: Path, **changes: int) -> Path:
+    pieces = {"<s>": 0, "<eoss>": 44, "<racm3:break>": 45, "<reserved08706>": 46, "a": 70}
+    pieces.update({piece_of_code(code): 4 + code for code in range(40)})
+    pieces.update(changes)
+    added = [{"content": "<s>", "id": pieces.pop("<s>")}]
+    path = folder / "tokenizer.json"
+    content = {"model": {"type": "BPE", "vocab": pieces, "merges": []}, "added_tokens": added}
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_tokenizer_beside_the_model(files: Files) -> None:
+    path = tokenizer(files.model)
+    assert files.export_model() == 0
+    entry = files.manifest()["tokenizer"]
+    assert entry == {"kind": "bpe", "file": "tokenizer.json", "max_length": 8}
+    assert (files.out / "tokenizer.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"<racm3:break>": 60}, "<racm3:break> has id 60, expected 45"),
+        ({piece_of_code(12): 61}, "IMGIMGBCZ has id 61, expected 16"),
+        ({"b": 80}, "has ids up to 80, the model embeds 80"),
+    ],
+)
+def test_tokenizers_of_other_models(
+    files: Files, capsys: pytest.CaptureFixture[str], changes: dict[str, int], message: str
+) -> None:
+    path = tokenizer(files.folder, **changes)
+    assert files.export_model("--tokenizer", path) == 4
+    assert message in capsys.readouterr().err
+    assert not files.leftovers()
+
+
+def test_equal_exports_are_equal_bytes(files: Files) -> None:
+    assert files.export_model() == 0
+    first = (files.out / "manifest.json").read_bytes()
+    assert files.export_model("--overwrite") == 0
+    assert (files.out / "manifest.json").read_bytes() == first
+
+
+def test_swin_norms_are_kept(files: Files, state: dict[str, Tensor]) -> None:
+    files.model = files.folder / "swin"
+    save_model(files.model, replace(SHAPE, swin_norm=True), state, "meta")
+    assert files.export_model() == 0
+    stored = dict(torch.jit.load(files.out / "target.pt").named_buffers())
+    assert torch.equal(stored["layers.2.next_norm"], state["layers.2.attention_norm"])
+    assert torch.equal(stored["last_norm"], state["norm"])
+    assert CONFIG["sizes"] == ["64x64"] and files.manifest()["grids"][0]["rows"] == 4
