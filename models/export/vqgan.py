@@ -18,6 +18,7 @@ from ..bundle import BundleModule
 from ..chameleon.vqgan import VQGAN, VQGANConfig
 from . import checkpoint
 from .checkpoint import ExportError, State, count_blocks, shape_of
+from .foreign_classes import foreign_classes
 from .llamagen_bundle import decoder_part
 from .llamagen_config import check_block
 
@@ -73,7 +74,9 @@ def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:
     if path.is_dir():
         state = checkpoint.read_folder(path)
     else:
-        state = checkpoint.unwrap(checkpoint.read_file(path), path, CONTAINERS)
+        with foreign_classes(path):  # the framework it was trained with leaves its own
+            content = checkpoint.read_file(path)
+        state = checkpoint.unwrap(content, path, CONTAINERS)
     state = tokenizer_state(state, path)
     config = config or config_beside(path)
     settings = read_settings(config) if config else {}

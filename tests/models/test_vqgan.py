@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,39 @@ def test_precision_of_the_checkpoint(original: Path, state: dict[str, Tensor]) -
     torch.save({"state_dict": {k: v.bfloat16() for k, v in state.items()}}, original)
     assert vqgan_part(original, dtype=None)[0].dtype == torch.bfloat16
     assert vqgan_part(original)[0].dtype == torch.float32
+
+
+class Callback:
+    """An object that a training framework leaves in its checkpoints."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = str(file)
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        Path(state["file"]).touch()
+
+
+def test_objects_of_the_training_framework(
+    original: Path, tmp_path: Path, state: dict[str, Tensor]
+) -> None:
+    hooks = {"callbacks": {Callback: {"best": 1}}, "hook": Callback(tmp_path / "ran")}
+    torch.save({"state_dict": state, **hooks}, original)
+    assert load_vqgan(original).config == TINY
+    assert not (tmp_path / "ran").exists()
+    torch.load(original, weights_only=False)
+    assert (tmp_path / "ran").exists()  # what reading it otherwise would do
+
+
+def test_no_code_is_run(original: Path, tmp_path: Path, state: dict[str, Tensor]) -> None:
+    class Payload:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return (os.system, (f"touch {tmp_path}/ran",))
+
+    torch.save({"state_dict": state, "hook": Payload()}, original)
+    assert "damaged or no checkpoint" in refused(original)
+    original.write_bytes(original.read_bytes()[:-4000])
+    assert "damaged or no checkpoint" in refused(original)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_reads_the_yaml_of_these_files(tmp_path: Path) -> None:
