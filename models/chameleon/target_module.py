@@ -13,19 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..ops import packed
+from ..ops import normed_heads, packed
 from .config import QK_NORM_EPS, ChameleonConfig, TokenIds
 from .transformer import rotary_table
 
 Read = Callable[[str], Tensor]  # a weight by its name in transformer.weight_shapes
 Keep = Callable[[Tensor], Tensor]  # the copy of a weight that stays in the module
-
-
-def normed_heads(qkv: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """qkv [S,R,N] after a LayerNorm of its first heads; weight and bias [heads,D], one row each."""
-    heads = weight.size(0) * weight.size(1)
-    normed = F.layer_norm(qkv[:, :, :heads].unflatten(2, weight.shape), weight.shape[1:], eps=eps)
-    return torch.cat([torch.addcmul(bias, normed, weight).flatten(2), qkv[:, :, heads:]], -1)
 
 
 class TargetLayer(nn.Module):
@@ -144,7 +137,6 @@ class TargetModule(nn.Module):
             layer.prepare(like)
         self.prepare_ends(like)
 
-    @torch.jit.export
     def prepare_ends(self, like: Tensor) -> None:
         """All but the blocks."""
         self.embedding = self.embedding.to(like)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..ops import packed
+from ..ops import normed_heads, packed_int8
 from .drafter import Attention, Drafter, HeadNorm
 
 
@@ -55,9 +55,7 @@ class DrafterModule(nn.Module):
         self.vocabulary: int = head.shape[0]
         self.heads: int = config.heads
         self.kv_heads: int = config.kv_heads
-        self.head_dim: int = config.head_dim
-        self.rotated: int = (config.heads + config.kv_heads) * config.head_dim
-        self.qkv_width: int = self.rotated + config.kv_heads * config.head_dim
+        self.qkv_width: int = (config.heads + 2 * config.kv_heads) * config.head_dim
         self.ffn_width: int = 2 * config.ffn
         self.eps: float = config.norm_eps
         self.qk_norm_eps: float = config.qk_norm_eps
@@ -88,30 +86,23 @@ class DrafterModule(nn.Module):
     @torch.jit.export
     def prepare(self, like: Tensor) -> None:
         self.embedding = self.embedding.to(like)
-        self.fc = packed(self.fc, like)
+        self.fc = packed_int8(self.fc, like)
         self.bias = self.bias.to(like)
         self.first_norm = self.first_norm.to(like)
-        self.wqkv = packed(self.wqkv, like)
+        self.wqkv = packed_int8(self.wqkv, like)
         self.qk_norm_weight = self.qk_norm_weight.to(like)
         self.qk_norm_bias = self.qk_norm_bias.to(like)
-        self.wo = packed(self.wo, like)
+        self.wo = packed_int8(self.wo, like)
         self.ffn_norm = self.ffn_norm.to(like)
-        self.w13 = packed(self.w13, like)
-        self.w2 = packed(self.w2, like)
-        self.head = packed(self.head, like)
+        self.w13 = packed_int8(self.w13, like)
+        self.w2 = packed_int8(self.w2, like)
+        self.head = packed_int8(self.head, like)
         self.rotary = self.rotary.to(like.device)
 
     @torch.jit.export
     def embed(self, ids: Tensor) -> Tensor:
         """ids int64 [S,R] -> [S,R,H]."""
         return F.embedding(ids, self.embedding)
-
-    def normalised(self, qkv: Tensor) -> Tensor:
-        """Queries and keys of every head after their LayerNorm; values as they are."""
-        heads = qkv[:, :, : self.rotated].unflatten(2, [-1, self.head_dim])
-        normed = F.layer_norm(heads, [self.head_dim], None, None, self.qk_norm_eps)
-        normed = normed * self.qk_norm_weight + self.qk_norm_bias
-        return torch.cat([normed.flatten(2), qkv[:, :, self.rotated :]], -1)
 
     def forward(
         self,
@@ -134,7 +125,7 @@ class DrafterModule(nn.Module):
         h = torch.ops.lamplighter.rms_norm(x, self.first_norm, self.eps) if self.input_norm else x
         h = torch.ops.lamplighter.linear(h, self.wqkv, self.qkv_width)
         if self.qk_norm:
-            h = self.normalised(h)
+            h = normed_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
         h = torch.ops.lamplighter.attend(
             h, cache, 0, positions, lengths, tree_mask,
             self.rotary, self.heads, self.kv_heads, self.scale,

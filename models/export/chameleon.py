@@ -21,7 +21,6 @@ from .chameleon_bundle import (
     FAMILIES,
     LICENCE,
     PUBLISHED_VOCABULARY,
-    SPARE_POSITIONS,
     TEXT_LENGTH,
     parse_sizes,
     read_settings,
@@ -33,11 +32,11 @@ from .chameleon_bundle import (
 )
 from .chameleon_weights import Weights, read_weights
 from .checkpoint import ExportError
+from .drafter import SPARE_POSITIONS
+from .llamagen import DTYPES
 from .mapped import MappedCopies
 from .progress import Progress
 from .vqgan import vqgan_part
-
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def add_parsers(families: Any) -> None:

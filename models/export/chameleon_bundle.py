@@ -19,7 +19,6 @@ SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
 PUBLISHED_VOCABULARY = 65536
 TEXT_LENGTH = 256  # most ids of one text, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
-SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
 LICENCE = "Chameleon Research License (Meta, 2024): noncommercial research use only"
 
 

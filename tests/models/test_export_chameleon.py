@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 from chameleon_files import CONFIG, IDS, SHAPE, Files, save_model
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.chameleon.transformer import Chameleon
+from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.chameleon_weights import read_weights
 
 
@@ -203,6 +204,44 @@ def test_tokenizers_of_other_models(
     assert files.export_model("--tokenizer", path) == 4
     assert message in capsys.readouterr().err
     assert not files.leftovers()
+
+
+def add_image_tokenizer(folder: Path, codes: int) -> VQGAN:
+    """A tokenizer among the weights of the model, two pixels a code."""
+    torch.manual_seed(4)
+    config = VQGANConfig(
+        ch=32, ch_mult=(1, 1), num_res_blocks=1, z_channels=32, embed_dim=8, n_embed=codes
+    )
+    model = VQGAN(config, encoder=True)
+    file = folder / "model.safetensors"
+    part = {f"model.vqmodel.{name}": tensor for name, tensor in model.state_dict().items()}
+    save_file({**load_file(file), **part}, file)
+    return model
+
+
+def test_image_decoder_among_the_weights(files: Files) -> None:
+    add_image_tokenizer(files.model, codes=40)
+    files.write_config({**CONFIG, "sizes": ["8x8", "12x4"]})
+    assert files.export_model("--vq", files.model, "--dtype", "bf16") == 0
+    manifest = files.manifest()
+    assert manifest["decoder"] == {"codebook_size": 40, "downsample": 2, "pixels": "truncate"}
+    dtypes = {role: module["dtype"] for role, module in manifest["modules"].items()}
+    assert dtypes == {"target": "bfloat16", "image_decoder": "float32"}
+    shapes = [(grid["rows"], grid["columns"]) for grid in manifest["grids"]]
+    assert shapes == [(4, 4), (2, 6)]
+
+
+def test_image_decoder_with_other_codes(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    add_image_tokenizer(files.model, codes=41)
+    assert files.export_model("--vq", files.model) == 4
+    assert "has 41 codes, expected the 40 that the model draws" in capsys.readouterr().err
+    assert not files.leftovers()
+
+
+def test_image_decoder_alone(files: Files) -> None:
+    add_image_tokenizer(files.model, codes=41)
+    assert files.export("chameleon", "--vq", files.model) == 0
+    assert set(files.manifest()["modules"]) == {"image_decoder"}
 
 
 def test_equal_exports_are_equal_bytes(files: Files) -> None:
