@@ -83,10 +83,8 @@ void BpeModel::read_vocabulary(const nlohmann::json& vocabulary) {
   ids_.reserve(vocabulary.size());
   std::vector<bool> taken;
   for (const auto& [text, value] : vocabulary.items()) {
-    const std::int64_t id = value.is_number_unsigned() && value.get<std::uint64_t>() < kMostIds
-                                ? value.get<std::int64_t>()
-                                : kMostIds;
-    if (id == kMostIds) {
+    const std::int64_t id = value.is_number_integer() ? value.get<std::int64_t>() : -1;
+    if (id < 0 || id >= kMostIds) {
       fail("model.vocab: id of " + quote(text) + ": got " + shorten(value.dump(), 60) +
            ", expected an integer of 0 to " + std::to_string(kMostIds - 1));
     }

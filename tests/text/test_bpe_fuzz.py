@@ -1,0 +1,186 @@
+"""The compiled byte-level BPE tokenizer against the `tokenizers` package."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"
+MARKS = r"[\p{P}!-/:-@\[-`{-~]"
+PLANES = [(0, 0x80), (0x80, 0x800), (0x800, 0xD800), (0xE000, 0x10000), (0x10000, 0x110000)]
+SPACES = " \t\n\r\v\f\x1c\x85\xa0\u1680\u2003\u2028\u202f\u205f\u3000\u200b"
+NUMBERS = "0123456789\u00b2\u00bd\u0663\u2167\u2460\u3007\uff11\U0001d7d9"
+MARK_TEXTS = (
+    ".,!?;:'\"()[]{}<>-_/\\|@#$%^&*+=~`\u2018\u2019\u201c\u2014\u2026\u00bf\u3002\u00a7\u20ac"
+)
+WORDS = (
+    "a photo of the cat sitting on an old wooden table man's don't we'll they've I'm he'd it's "
+    "768x768 Generate an image caf\u00e9 na\u00efve \u732b \u0434\u043e\u043c e\u0301 \U0001f600"
+).split()
+TOKENS = [
+    "<s>", "</s>", "<pad>", "<unk>", "<eoss>", "<racm3:break>", "<reserved08706>",
+    "<reserved08707>", "<reserved08799>", "<sentinel:0>", "<sentinel:123>", "<sentinel:>",
+    "IMGIMGAZ", "IMGIMGABCDZ", "IMGIMGBACZ", "IMGIMGJZ", "IMGIMGABCDEZ", "IMGIMGZ",
+]  # fmt: skip
+
+
+def split(pattern: dict[str, str]) -> dict[str, Any]:
+    return {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+
+
+def byte_level(use_regex: bool) -> dict[str, Any]:
+    return {
+        "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex,
+    }  # fmt: skip
+
+
+def spelled_out(file: dict[str, Any]) -> dict[str, Any]:
+    """The same file with stages written as regular expressions and added tokens of both kinds."""
+    file = copy.deepcopy(file)
+    stages = file["pre_tokenizer"]["pretokenizers"]
+    stages[2:] = [
+        split({"Regex": r"([\t\n]|    |  )"}), split({"Regex": r"\p{N}"}), split({"Regex": MARKS}),
+        split({"String": "an"}), split({"Regex": GPT2}), byte_level(False),
+    ]  # fmt: skip
+    for token in file["added_tokens"][::2]:
+        token["normalized"] = True
+    size = len(file["model"]["vocab"])
+    for place, text in enumerate(("d\u00e9j\u00e0 vu", "</s><pad>", "\n ")):
+        token = {**file["added_tokens"][0], "id": size + place, "content": text, "special": False}
+        file["added_tokens"].append(token)
+    return file
+
+
+def one_stage(stage: dict[str, Any]) -> dict[str, Any]:
+    """A tokenizer whose ids show where one stage splits: x and ! merge with any byte behind them."""
+    letters = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    characters = [chr(code) for code in letters] + [
+        chr(0x100 + k) for k in range(256 - len(letters))
+    ]
+    merges = [(left, right) for left in "x!" for right in characters if right not in "x!"]
+    texts = characters + [left + right for left, right in merges]
+    return {
+        "added_tokens": [], "normalizer": None, "post_processor": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [stage, byte_level(False)]},
+        "decoder": byte_level(True),
+        "model": {
+            "type": "BPE", "vocab": {text: k for k, text in enumerate(texts)},
+            "merges": [list(pair) for pair in merges],
+        },
+    }  # fmt: skip
+
+
+def random_part(draw: random.Random) -> bytes:
+    """A few characters of one sort, or bytes that are no UTF-8."""
+    kind = draw.randrange(9)
+    if kind == 0:
+        first, end = draw.choice(PLANES)
+        return "".join(chr(draw.randrange(first, end)) for _ in range(draw.randint(1, 4))).encode()
+    if kind == 1:
+        return draw.choice(SPACES).encode() * draw.choice((1, 1, 2, 3, 4, 5, 9))
+    if kind == 2:
+        return b" " * draw.choice((1, 1, 1, 2, 3, 4, 5, 6, 7, 13))
+    if kind == 3:
+        return "".join(draw.choices(NUMBERS, k=draw.randint(1, 5))).encode()
+    if kind == 4:
+        return "".join(draw.choices(MARK_TEXTS, k=draw.randint(1, 4))).encode()
+    if kind == 5:
+        token = draw.choice(TOKENS)
+        return token[draw.choice((0, 0, 0, 1)) : len(token) - draw.choice((0, 0, 0, 1))].encode()
+    if kind == 6 and draw.random() < 0.3:
+        return draw.choice((draw.randbytes(draw.randint(1, 5)), b"\xed\xa0\x80", b"\xf0\x9f\x98"))
+    return (draw.choice(("", " ", " ")) + draw.choice(WORDS)).encode()
+
+
+def random_text(draw: random.Random) -> bytes:
+    return b"".join(random_part(draw) for _ in range(draw.randint(1, 12)))
+
+
+def characters() -> list[str]:
+    """Those where the category changes, the first ones and some of the others."""
+    every = [chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
+    kinds = [unicodedata.category(c) for c in every]
+    edges = {0, len(every) - 1}
+    for place in range(1, len(every)):
+        if kinds[place] != kinds[place - 1]:
+            edges |= {place - 1, place}
+    edges |= set(range(0x600)) | set(random.Random(6).sample(range(len(every)), 10_000))
+    return [every[place] for place in sorted(edges)]
+
+
+def compare(program: Path, path: Path, texts: list[bytes]) -> None:
+    """Ids of every text and both texts of the ids."""
+    reference = Tokenizer.from_file(str(path))
+    lines = "".join('{"bytes":"' + text.hex() + '"}\n' for text in texts)
+    done = subprocess.run(
+        [program, path], input=lines, capture_output=True, text=True, timeout=600, check=True
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(texts)
+    decoded = [text.decode("utf-8", "replace") for text in texts]
+    expected = [e.ids for e in reference.encode_batch(decoded, add_special_tokens=False)]
+    kept = reference.decode_batch(expected, skip_special_tokens=False)
+    skipped = reference.decode_batch(expected, skip_special_tokens=True)
+    for text, answer, *wanted in zip(texts, answers, expected, kept, skipped, strict=True):
+        assert list(answer.values()) == wanted, text
+
+
+@pytest.fixture
+def program(build_dir: Path) -> Path:
+    return build_dir / "tokenize"
+
+
+@pytest.mark.parametrize("spelling", ["as published", "spelled out"])
+@pytest.mark.parametrize("case", ["bpe_chameleon", "bpe_plain"])
+def test_random_texts(root: Path, program: Path, tmp_path: Path, case: str, spelling: str) -> None:
+    path = root / "tests" / "golden" / case / "tokenizer.json"
+    if spelling == "spelled out":
+        file = spelled_out(json.loads(path.read_text(encoding="utf-8")))
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps(file), encoding="utf-8")
+    draw = random.Random(f"{case} {spelling}")
+    compare(program, path, [random_text(draw) for _ in range(25_000)])
+
+
+def test_random_ids(root: Path, program: Path) -> None:
+    """Bytes that make no character, unknown ids, special tokens between the bytes of a character."""
+    path = root / "tests" / "golden" / "bpe_plain" / "tokenizer.json"
+    reference = Tokenizer.from_file(str(path))
+    draw = random.Random(5)
+    lists = [[draw.randrange(700) for _ in range(draw.randint(0, 9))] for _ in range(5_000)]
+    done = subprocess.run(
+        [program, path], input="".join(json.dumps({"ids": ids}) + "\n" for ids in lists),
+        capture_output=True, text=True, timeout=600, check=True,
+    )  # fmt: skip
+    for ids, line in zip(lists, done.stdout.splitlines(), strict=True):
+        answer = json.loads(line)
+        assert answer["kept"] == reference.decode(ids, skip_special_tokens=False), ids
+        assert answer["skipped"] == reference.decode(ids), ids
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        {"type": "Digits", "individual_digits": True},
+        {"type": "Digits", "individual_digits": False},
+        {"type": "Punctuation", "behavior": "Isolated"},
+        *(split({"Regex": text}) for text in (r"\p{N}", r"\p{P}", MARKS, GPT2, GPT2 + r"|\s+")),
+    ],
+    ids=lambda stage: json.dumps(stage.get("pattern", stage["type"])),
+)
+def test_characters(program: Path, tmp_path: Path, stage: dict[str, Any]) -> None:
+    """Behind a letter and behind a mark."""
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(one_stage(stage)), encoding="utf-8")
+    pairs = [f"x{c}!{c}" for c in characters()]
+    compare(
+        program, path, ["".join(pairs[k : k + 100]).encode() for k in range(0, len(pairs), 100)]
+    )
