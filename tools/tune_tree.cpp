@@ -70,6 +70,9 @@ struct Bench {
     sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
     return draw;
   }
+  Prompts embed(const Request& request, const Grid& grid, const DecodeRequest& draw) const {
+    return embed_prompts(target, {prompts.encode(request, grid)}, is_guided({draw}), drafter.entry().padding);
+  }
   Method with_tree(Tree tree, bool greedy) const {
     Method made = make_method(method, manifest, placement.device, greedy);
     made.tree = std::move(tree);
@@ -104,8 +107,7 @@ void measure_acceptance(const Bench& bench, const std::vector<Request>& requests
     const DecodeRequest draw = bench.draw(request);
     const Method method = bench.with_tree(survey, draw.sampling.temperature <= 0);
     const Grid& grid = find_grid(bench.manifest, request.width, request.height);
-    const Prompts rows =
-        embed_prompts(bench.target, {bench.prompts.encode(request, grid)}, is_guided({draw}));
+    const Prompts rows = bench.embed(request, grid, draw);
     const std::int64_t each = grid.tokens(), done = each * static_cast<std::int64_t>(pictures.size());
     Recorder recorder(method, 1);
     decode(
@@ -135,8 +137,7 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
         bench.with_tree(preset_tree("chain-" + std::to_string(length)), draw.sampling.temperature <= 0));
   }
   const Grid& grid = find_grid(bench.manifest, request.width, request.height);
-  const Prompts prompts =
-      embed_prompts(bench.target, {bench.prompts.encode(request, grid)}, is_guided({draw}));
+  const Prompts prompts = bench.embed(request, grid, draw);
   CycleOptions options;
   options.rounds = flags.rounds;
   options.clock = clock_from(flags.clock);

@@ -21,9 +21,12 @@ struct Prompts {
   at::Tensor rows;   // [S, T, H]
   at::Tensor valid;  // int64 [S] on the CPU: rows that belong to the prompt, 1 .. T
   at::Tensor ids;    // int64 [S, T], of prompts that are tokens; undefined: of others
-  // Target features of padding in front of the prompt, [S, P, F], for drafters that were trained to see it;
-  // undefined: none.
-  at::Tensor padding;
+  // For drafters that read the padding in front of captions: the rows after the valid ones are its rows 0, 1,
+  // .. and T is the bundle's prompt length. The target is run over them behind the prompt, where a row sees
+  // the whole prompt and the padding before it, as in the published program; its own rows do not see them.
+  bool padded = false;
+
+  std::int64_t longest() const { return padded ? rows.size(1) : valid.max().item<std::int64_t>(); }
 };
 
 // What to draw: one entry per image.
@@ -116,7 +119,7 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
 Verified prefill(const Models& models, const Method& method, const Prompts& prompts, DecodeState& state);
 // Brings the drafter up to the root and grows a tree below it.
 Draft draft(const Models& models, const Method& method, DecodeState& state);
-// Positions int64 [S, T] of the rows of the prompts, T = the longest; padding has some position or other.
+// Positions int64 [S, T] of the rows of the prompts, T = longest(); padding has the last row's.
 at::Tensor prompt_positions(const Target& target, const Prompts& prompts);
 // Runs a tree through the target in one pass.
 Verified verify(const Models& models, DecodeState& state, const Draft& tree);

@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
@@ -110,11 +111,10 @@ at::Tensor run_level(const Models& models, const Method& method, DecodeState& st
 void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts& prompts,
                      const at::Tensor& features, const at::Tensor& positions, DecodeState& state) {
   at::Tensor rows = features, places = positions, valid = prompts.valid.to(features.device());
-  if (prompts.padding.defined()) {
-    const std::int64_t padding = prompts.padding.size(1);
-    rows = at::cat({prompts.padding.to(features), features}, 1);
-    places = at::cat({at::arange(padding, valid.options()).expand({valid.size(0), padding}), positions}, 1);
-    valid = valid + padding;
+  if (prompts.padded) {  // the drafter has the padding in front, the target behind
+    places = at::arange(rows.size(1), valid.options()).expand_as(positions).contiguous();
+    rows = rows_at(features, (places + valid.unsqueeze(1)).remainder(rows.size(1)));
+    valid = at::full_like(valid, rows.size(1));
   }
   rows = drafted_half(rows, method, state);
   const std::optional<std::int64_t> stand_in = drafter.entry().prompt_id;

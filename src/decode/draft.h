@@ -8,7 +8,7 @@ namespace lamplighter {
 // Rows that drafting a tree writes behind the committed ones of the drafter's cache.
 std::int64_t draft_rows(const Method& method);
 
-// Runs the drafter over all prompt rows but the last of each sequence, with the prompts' padding in front.
+// Runs the drafter over all prompt rows but the last of each sequence, after their padding if it reads that.
 // features [S, T, F], positions int64 [S, T].
 void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts& prompts,
                      const at::Tensor& features, const at::Tensor& positions, DecodeState& state);

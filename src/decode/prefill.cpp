@@ -94,12 +94,11 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
   state.root = at::zeros({images}, integers);
   state.bad = at::zeros({images}, integers.dtype(at::kBool));
   // The last tree hangs below the last committed row.
-  const std::int64_t rows = prompts.valid.max().item<std::int64_t>() + grid.length();
+  const std::int64_t rows = prompts.longest() + grid.length();
   state.cache = target.make_cache(sequences, rows + pass_rows);
   if (models.drafter != nullptr) {
     const std::int64_t draft_sequences = method.conditional ? images : sequences;
-    const std::int64_t padding = prompts.padding.defined() ? prompts.padding.size(1) : 0;
-    state.draft_cache = models.drafter->make_cache(draft_sequences, padding + rows + draft_rows(method));
+    state.draft_cache = models.drafter->make_cache(draft_sequences, rows + draft_rows(method));
     state.draft_lengths = at::zeros({draft_sequences}, integers);
   }
   return state;
@@ -108,7 +107,7 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
 at::Tensor prompt_positions(const Target& target, const Prompts& prompts) {
   const PromptEntry& prompt = *target.manifest().prompt;
   const at::Tensor valid = prompts.valid.to(target.placement().device);
-  const std::int64_t rows = prompts.valid.max().item<std::int64_t>();
+  const std::int64_t rows = prompts.longest();
   at::Tensor positions = at::arange(rows, valid.options()).unsqueeze(0);
   if (prompt.align == "end") positions = positions + (prompt.length - valid).unsqueeze(1);
   return positions.clamp_max(prompt.length - 1).expand({valid.size(0), rows}).contiguous();

@@ -40,7 +40,7 @@ Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditi
   for (std::size_t i = 0; i < sequences.size(); ++i)
     ids[static_cast<std::int64_t>(i)].narrow(0, 0, valid[i]).copy_(at::tensor(*sequences[i]));
   ids = ids.to(target.placement().device);
-  return {target.embed(ids), at::tensor(valid), ids, {}};
+  return {target.embed(ids), at::tensor(valid), ids};
 }
 
 }  // namespace
@@ -99,7 +99,8 @@ Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid)
   return condition;
 }
 
-Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided) {
+Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided,
+                      bool padded) {
   const c10::InferenceMode inference;
   if (target.manifest().prompt->kind == "tokens") return embed_tokens(target, conditions, guided);
   std::vector<at::Tensor> rows, valid;
@@ -107,10 +108,14 @@ Prompts embed_prompts(const Target& target, const std::vector<Condition>& condit
     rows.push_back(target.embed_condition(condition.features, condition.mask));
     valid.push_back(condition.mask.sum(1));
     if (!guided) continue;
-    rows.push_back(target.embed_unconditional(condition.mask));
+    // The null caption is as long as the prompt can be: its last rows stand for the caption's, its first ones
+    // for the padding, where a conditional row is zero.
+    rows.push_back(padded ? target.embed_unconditional(at::ones_like(condition.mask))
+                                .roll(valid.back().item<std::int64_t>(), 1)
+                          : target.embed_unconditional(condition.mask));
     valid.push_back(valid.back());
   }
-  return {at::cat(rows), at::cat(valid).cpu(), {}, {}};
+  return {at::cat(rows), at::cat(valid).cpu(), {}, padded};
 }
 
 }  // namespace lamplighter

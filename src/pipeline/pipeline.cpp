@@ -226,7 +226,8 @@ void TextToImage::Implementation::run_batch(const std::vector<Request>& requests
     conditions.push_back(repeated ? conditions.back() : prompts->encode(requests[i], grid));
     draws.push_back({resolve(manifest, requests[i]), requests[i].seed});
   }
-  const Prompts rows = embed_prompts(*target, conditions, is_guided(draws));
+  const bool padded = models.drafter != nullptr && models.drafter->entry().padding;
+  const Prompts rows = embed_prompts(*target, conditions, is_guided(draws), padded);
   const double text_ms = watch.lap();
 
   Recorder recorder(method, images);

@@ -1,7 +1,7 @@
 """LlamaGen with LANTERN's drafter from prompt to pixels: exporter, compiled loop and operators.
 
-The recorded drafter attends to the padding of the prompt; the compiled loop is given its features.
-The recorded trees also reach past the picture, so that whole runs, and runs with recorded trees,
+The recorded drafter attends to the padding of the prompt, and so it does in the compiled loop. The
+recorded trees also reach past the picture, so that whole runs, and runs with recorded trees,
 are repeated cycle by cycle in Python.
 """
 
@@ -220,15 +220,13 @@ def loop_options(case: Case, name: str) -> dict[str, Any]:
     }
 
 
-def test_compiled_loop(case: Case, bundle: Path, padded: Tensor) -> None:
+def test_compiled_loop(case: Case, bundle: Path) -> None:
     """Exact greedy runs: tokens, and accept lengths until a near tie decides one.
 
     Cycles whose tree leaves the picture are not compared: there the loop clamps positions.
     """
     features = prompt_features(case)
-    valid = features.shape[1]
-    inputs = {"features": features, "mask": torch.ones(1, valid, dtype=torch.int64),
-              "drafter_padding": padded[:, :-valid]}  # fmt: skip
+    inputs = {"features": features, "mask": torch.ones(1, features.shape[1], dtype=torch.int64)}
     deepest = {name: max(map(len, static_paths(case, name))) if case.info["runs"][name]["static"]
                else part(case, "drafter").info["model"]["depth"] + 1
                for name in greedy_runs(case) if not case.info["runs"][name].get("lantern")}  # fmt: skip

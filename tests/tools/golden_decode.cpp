@@ -1,7 +1,6 @@
 // Runs the decode loop on recorded conditions: golden_decode BUNDLE IN.safetensors OUT.safetensors
 // OPTIONS.json
 //   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
-//        drafter_padding [S, P, F] (optional): features of padding that the drafter sees, pairs interleaved
 //   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i); method,
 //        tree, rule, drafter, k, delta, lambda, dynamic_depth, dynamic_width, dynamic_nodes
 //   out: tokens int32 [B, N]; accept_lengths int32 [cycles], of the first image; with forced_tokens also, per
@@ -119,7 +118,7 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
 }
 
 // Accepted tokens of every cycle of the first image, and its tokens.
-void run_method(const Manifest& manifest, const Target& target, const Prompts& prompts,
+void run_method(const Manifest& manifest, const Target& target, const std::vector<Condition>& conditions,
                 const std::vector<DecodeRequest>& requests, const MethodOptions& options,
                 std::map<std::string, at::Tensor>& out) {
   const MethodOptions resolved = resolve_method(options, manifest);
@@ -128,6 +127,8 @@ void run_method(const Manifest& manifest, const Target& target, const Prompts& p
   std::optional<Drafter> drafter;
   if (method.drafts()) drafter.emplace(manifest, resolved.drafter, target.placement());
   const Models models{&target, drafter ? &*drafter : nullptr};
+  const bool padded = drafter && drafter->entry().padding;
+  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests), padded);
   std::vector<std::int32_t> counts;
   out["tokens"] = decode(models, method, prompts, requests, find_grid(manifest, 0, 0),
                          [&](const DecodeState&, const Draft&, const Accepted& accepted, const StageTimes&) {
@@ -150,17 +151,14 @@ void run(char** arguments) {
   const std::vector<Condition> conditions = read_conditions(file, manifest.prompt->length);
   std::vector<DecodeRequest> requests;
   for (std::size_t i = 0; i < conditions.size(); ++i) requests.push_back({sampling, seed + i});
-  Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
-  if (file.tensors().count("drafter_padding") != 0)
-    prompts.padding = to_tensor(file.at("drafter_padding"), "drafter_padding", ExitCode::input);
-
   std::map<std::string, at::Tensor> out;
   if (file.tensors().count("forced_tokens") != 0) {
     const at::Tensor forced =
         to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
+    const Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
     out = run_forced(target, prompts, requests, find_grid(manifest, 0, 0), forced);
   }
-  run_method(manifest, target, prompts, requests, method, out);
+  run_method(manifest, target, conditions, requests, method, out);
   write_tensors(arguments[3], out);
 }
 
