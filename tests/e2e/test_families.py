@@ -20,6 +20,7 @@ EXACT: tuple[tuple[object, ...], ...] = (
     ("eagle-2", "--dynamic-depth", 4, "--dynamic-width", 4, "--dynamic-nodes", 20),
     ("eagle", "--tree", "lantern-26", "--rule", "traversal"),
     ("eagle", "--tree", "chain-6", "--rule", "block"),
+    ("eagle", "--tree", "chain-6", "--draft-guidance", "conditional"),
 )
 RELAXED: tuple[tuple[object, ...], ...] = (
     ("lantern", "--tree", "lantern-26", "--relax-k", 8, "--delta", 0.4),
@@ -106,8 +107,8 @@ def test_batches_and_statistics(
         assert picture["step_compression"] == pytest.approx(count / passes)
         drafted, accepted = picture["drafted_by_depth"], picture["accepted_by_depth"]
         assert drafted[0] > 0 and accepted == sorted(accepted, reverse=True)
-        # Every cycle commits one code and what it accepts, but for codes beyond the last.
-        assert count - 1 <= sum(accepted) + picture["cycles"] < count - 1 + len(accepted)
+        # Every cycle commits one code and what it accepts; the last one may reach beyond the picture.
+        assert 0 <= sum(accepted) + picture["cycles"] - (count - 1) <= len(accepted)
     if method != ("ar",) and bundle.parent.name.startswith(tuple(TOKEN_FAMILIES)):
         passes = sum(picture["target_passes"] for picture in together)
         assert sum(picture["tokens"] for picture in together) > 1.1 * passes
