@@ -16,7 +16,7 @@ Isa cpu_isa() {
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512bf16");
+                      __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
   return avx2 && avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPortable;
 #else
   return Isa::kPortable;

@@ -4,7 +4,7 @@ namespace lamplighter {
 
 // Instruction sets of the CPU kernels, in rising order.
 //   kAvx2:   AVX2, FMA, F16C
-//   kAvx512: AVX-512 F, BW, VL, DQ and BF16; CPUs with AVX-512 but without its BF16 part run kAvx2
+//   kAvx512: AVX-512 F, BW, VL, DQ, VNNI and BF16; CPUs with AVX-512 but without one of these run kAvx2
 enum class Isa { kPortable, kAvx2, kAvx512 };
 
 // The set that kernels use: the best one of this CPU, at most what the environment variable LAMPLIGHTER_ISA

@@ -1,10 +1,10 @@
-#include <immintrin.h>
-
 #include <cstdint>
 #include <utility>
 
 #include "kernels/linear.h"
+#include "kernels/linear_int8.h"
 #include "kernels/linear_tiles.h"
+#include "kernels/simd_avx512.h"
 
 namespace lamplighter {
 namespace {
@@ -107,16 +107,21 @@ void compute_tile(const LinearTile& tile) {
   }
 }
 
+// sums + weights + one value of x fit the 32 registers
+struct Panel {
+  static constexpr int blocks(int rows) { return rows <= 6 ? 4 : rows <= 9 ? 3 : 2; }
+};
+
 template <class Step>
-struct Avx512 {
+struct WideKernel {
   using Element = typename Step::Element;
   using Function = void (*)(const LinearTile&);
   static constexpr int kMaxRows = 12;
   static constexpr int kMaxBlocks = 4;
   static constexpr int64_t kLineElements = 16 * Step::features;
 
-  // sums + weights + one value of x fit the 32 registers
-  static constexpr int blocks(int rows) { return rows <= 6 ? 4 : rows <= 9 ? 3 : 2; }
+  static constexpr int blocks(int rows) { return Panel::blocks(rows); }
+  static int64_t block_bytes(int64_t in) { return in * kLinearBlock * static_cast<int64_t>(sizeof(Element)); }
 
   static void pack_line(const Element* x, int64_t count, char* line) {
     if (sizeof(Element) == 4) {
@@ -152,11 +157,20 @@ struct Avx512 {
 }  // namespace
 
 void linear_avx512(const LinearArgs& args, int64_t begin, int64_t end, void* scratch) {
-  if (args.type == ElementType::kFloat32) {
-    run_linear<Avx512<Float32Step>>(args, begin, end, static_cast<char*>(scratch));
-  } else {
-    run_linear<Avx512<BFloat16Step>>(args, begin, end, static_cast<char*>(scratch));
+  auto* lines = static_cast<char*>(scratch);
+  switch (args.format) {
+    case LinearFormat::kFloat32:
+      return run_linear<WideKernel<Float32Step>>(args, begin, end, lines);
+    case LinearFormat::kBFloat16:
+      return run_linear<WideKernel<BFloat16Step>>(args, begin, end, lines);
+    case LinearFormat::kInt8:
+      return run_linear<Int8Kernel<Avx512, 12, Panel>>(args, begin, end, lines);
   }
+}
+
+void linear_quantise_avx512(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
+                            float* scales) {
+  quantise_rows(x, rows, in, padded, to, scales);
 }
 
 }  // namespace lamplighter

@@ -51,12 +51,17 @@ at::Tensor empty_weights(at::IntArrayRef shape, const at::TensorOptions& options
       memory, shape, [](void* p) { std::free(p); }, options);
 }
 
-at::Tensor pack_linear(const at::Tensor& weight) {
-  TORCH_CHECK(weight.dim() == 2, "pack_linear: got weight of shape ", weight.sizes(), ", expected [out, in]");
-  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) > 0, "pack_linear: got weight of shape ", weight.sizes(),
+at::Tensor plain_weight(const char* op, const at::Tensor& weight) {
+  TORCH_CHECK(weight.dim() == 2, op, ": got weight of shape ", weight.sizes(), ", expected [out, in]");
+  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) > 0, op, ": got weight of shape ", weight.sizes(),
               ", expected no empty dimension");
-  const at::Tensor plain = weight.contiguous();
-  check_activations("pack_linear", "weight", plain);
+  at::Tensor plain = weight.contiguous();
+  check_activations(op, "weight", plain);
+  return plain;
+}
+
+at::Tensor pack_linear(const at::Tensor& weight) {
+  const at::Tensor plain = plain_weight("pack_linear", weight);
   const ElementType type = element_type(plain);
   const int64_t out = plain.size(0);
   const int64_t in = plain.size(1);
@@ -68,6 +73,40 @@ at::Tensor pack_linear(const at::Tensor& weight) {
       0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
       [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
   return packed;
+}
+
+int64_t padded_for_int8(int64_t in) {
+  return (in + 1) / 2 * 2;
+}
+
+at::Tensor pack_linear_int8(const at::Tensor& weight) {
+  const at::Tensor plain = plain_weight("pack_linear_int8", weight);
+  const ElementType type = element_type(plain);
+  const int64_t out = plain.size(0);
+  const int64_t in = plain.size(1);
+  TORCH_CHECK(in <= kLinearInt8MostInputs, "pack_linear_int8: got weight of shape ", weight.sizes(),
+              ", expected at most ", kLinearInt8MostInputs, " input features");
+  const int64_t padded = padded_for_int8(in);
+  const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
+  at::Tensor packed =
+      empty_weights({blocks, padded + kLinearInt8Header, kLinearBlock}, plain.options().dtype(at::kChar));
+  const void* from = plain.const_data_ptr();
+  void* to = packed.mutable_data_ptr();
+  at::parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+                   [&](int64_t begin, int64_t end) {
+                     pack_linear_int8_blocks(from, to, out, in, padded, type, begin, end);
+                   });
+  return packed;
+}
+
+void check_int8(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  check_tensor("linear", "x", x, at::kBFloat16, weight.device());
+  check_contiguous("linear", "weight", weight);
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) > 0, "linear: x has shape ", x.sizes(), ", expected [..., in]");
+  TORCH_CHECK(out_features > 0, "linear: out_features is ", out_features, ", expected a positive number");
+  check_shape("linear", "weight", weight,
+              {(out_features + kLinearBlock - 1) / kLinearBlock,
+               padded_for_int8(x.size(-1)) + kLinearInt8Header, kLinearBlock});
 }
 
 void check(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -88,29 +127,12 @@ void check(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) 
               ", expected no empty dimension");
 }
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
-  check(x, weight, out_features);
-  // Plain weights go to the library: right, but slow for few rows, and its order of sums depends on their
-  // number.
-  if (weight.dim() == 2) return at::linear(x, weight);
-
-  LinearArgs args{};
-  args.type = element_type(x);
-  args.in = weight.size(1);
-  args.out_features = out_features;
-  args.rows = x.numel() / args.in;
-  at::DimVector shape(x.sizes());
-  shape.back() = out_features;
-  at::Tensor out = at::empty(shape, x.options());
-  if (args.rows == 0) return out;
+// Runs the kernel of this CPU over all blocks; args has its sizes, format and pointers.
+void run_blocks(LinearArgs& args) {
   args.rows_per_pass = linear_rows_per_pass(args.rows, args.in);
-  args.x = x.const_data_ptr();
-  args.weight = weight.const_data_ptr();
-  args.out = out.mutable_data_ptr();
-
   const Isa isa = active_isa();
   const auto kernel = isa == Isa::kAvx512 ? linear_avx512 : isa == Isa::kAvx2 ? linear_avx2 : linear_portable;
-  const int64_t blocks = weight.size(0);
+  const int64_t blocks = (args.out_features + kLinearBlock - 1) / kLinearBlock;
   const int64_t chunks = (blocks + kBlocksPerChunk - 1) / kBlocksPerChunk;
   const int64_t chunk_work = args.rows * args.in * kLinearBlock * kBlocksPerChunk;
   at::parallel_for(0, chunks, std::max<int64_t>(1, kSerialWork / chunk_work),
@@ -118,6 +140,53 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
                      kernel(args, begin * kBlocksPerChunk, std::min(end * kBlocksPerChunk, blocks),
                             thread_scratch(linear_scratch_bytes(args)));
                    });
+}
+
+void run_int8(LinearArgs& args, const at::Tensor& x) {
+  const int64_t in = x.size(-1);
+  args.format = LinearFormat::kInt8;
+  args.in = padded_for_int8(in);
+  const at::Tensor rounded = at::empty({args.rows, args.in}, x.options().dtype(at::kShort));
+  const at::Tensor scales = at::empty({args.rows}, x.options().dtype(at::kFloat));
+  const Isa isa = active_isa();
+  const auto quantise = isa == Isa::kAvx512 ? linear_quantise_avx512
+                        : isa == Isa::kAvx2 ? linear_quantise_avx2
+                                            : linear_quantise_portable;
+  quantise(static_cast<const uint16_t*>(x.const_data_ptr()), args.rows, in, args.in,
+           rounded.mutable_data_ptr<int16_t>(), scales.mutable_data_ptr<float>());
+  args.x = rounded.const_data_ptr();
+  args.row_scales = scales.const_data_ptr<float>();
+  run_blocks(args);
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  const bool int8 = weight.scalar_type() == at::kChar;
+  if (int8) {
+    check_int8(x, weight, out_features);
+  } else {
+    check(x, weight, out_features);
+  }
+  // Plain weights go to the library: right, but slow for few rows, and its order of sums depends on their
+  // number.
+  if (weight.dim() == 2) return at::linear(x, weight);
+
+  LinearArgs args{};
+  args.out_features = out_features;
+  args.rows = x.numel() / x.size(-1);
+  at::DimVector shape(x.sizes());
+  shape.back() = out_features;
+  at::Tensor out = at::empty(shape, x.options());
+  if (args.rows == 0) return out;
+  args.weight = weight.const_data_ptr();
+  args.out = out.mutable_data_ptr();
+  if (int8) {
+    run_int8(args, x);
+  } else {
+    args.format = x.scalar_type() == at::kFloat ? LinearFormat::kFloat32 : LinearFormat::kBFloat16;
+    args.in = weight.size(1);
+    args.x = x.const_data_ptr();
+    run_blocks(args);
+  }
   return out;
 }
 
@@ -126,5 +195,6 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
 
 TORCH_LIBRARY_IMPL(lamplighter, CPU, m) {
   m.impl("pack_linear", lamplighter::pack_linear);
+  m.impl("pack_linear_int8", lamplighter::pack_linear_int8);
   m.impl("linear", lamplighter::linear);
 }

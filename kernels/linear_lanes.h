@@ -20,6 +20,7 @@ struct LanesKernel {
   static constexpr int kMaxRows = MaxRows;
   static constexpr int64_t kLineElements = 16;
   static constexpr int blocks(int rows) { return rows <= PairedRows ? 2 : 1; }
+  static int64_t block_bytes(int64_t in) { return in * kLinearBlock * static_cast<int64_t>(sizeof(Element)); }
 
   static void pack_line(const Element* x, int64_t count, char* line) {
     auto* values = reinterpret_cast<float*>(line);

@@ -1,6 +1,10 @@
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 
 #include "kernels/linear.h"
+#include "kernels/linear_int8.h"
 #include "kernels/linear_lanes.h"
 #include "kernels/linear_tiles.h"
 #include "kernels/simd_portable.h"
@@ -30,6 +34,45 @@ void pack_blocks(const Element* weight, Element* packed, int64_t out_features, i
   }
 }
 
+struct Panel {
+  static constexpr int blocks(int) { return 1; }
+};
+
+float as_float(float value) {
+  return value;
+}
+float as_float(uint16_t value) {
+  return bfloat16_value(value);
+}
+
+template <class Element>
+void pack_int8_blocks(const Element* weight, char* packed, int64_t out_features, int64_t in, int64_t padded,
+                      int64_t begin, int64_t end) {
+  const int64_t block_bytes = kLinearBlock * (padded + kLinearInt8Header);
+  std::memset(packed + begin * block_bytes, 0, static_cast<size_t>((end - begin) * block_bytes));
+  const int64_t last = end * kLinearBlock < out_features ? end * kLinearBlock : out_features;
+  for (int64_t feature = begin * kLinearBlock; feature < last; ++feature) {
+    const Element* from = weight + feature * in;
+    char* block = packed + feature / kLinearBlock * block_bytes;
+    const int64_t lane = feature % kLinearBlock;
+    float range = kLinearInt8Smallest;
+    bool finite = true;
+    for (int64_t k = 0; k < in; ++k) {
+      const float size = std::fabs(as_float(from[k]));
+      finite = finite && size <= std::numeric_limits<float>::max();
+      range = size > range ? size : range;
+    }
+    const float scale = finite ? range / 127.0F : std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(block + 4 * lane, &scale, sizeof(scale));
+    if (!finite) continue;
+    char* to = block + kLinearBlock * kLinearInt8Header + 2 * lane;
+    const float factor = 127.0F / range;
+    for (int64_t k = 0; k < in; ++k) {
+      to[k / 2 * 2 * kLinearBlock + k % 2] = static_cast<char>(nearest_integer(as_float(from[k]) * factor));
+    }
+  }
+}
+
 }  // namespace
 
 void pack_linear_blocks(const void* weight, void* packed, int64_t out_features, int64_t in, ElementType type,
@@ -39,6 +82,16 @@ void pack_linear_blocks(const void* weight, void* packed, int64_t out_features, 
   } else {
     pack_blocks(static_cast<const uint16_t*>(weight), static_cast<uint16_t*>(packed), out_features, in, begin,
                 end);
+  }
+}
+
+void pack_linear_int8_blocks(const void* weight, void* packed, int64_t out_features, int64_t in,
+                             int64_t padded, ElementType type, int64_t begin, int64_t end) {
+  auto* to = static_cast<char*>(packed);
+  if (type == ElementType::kFloat32) {
+    pack_int8_blocks(static_cast<const float*>(weight), to, out_features, in, padded, begin, end);
+  } else {
+    pack_int8_blocks(static_cast<const uint16_t*>(weight), to, out_features, in, padded, begin, end);
   }
 }
 
@@ -56,11 +109,20 @@ size_t linear_scratch_bytes(const LinearArgs& args) {
 }
 
 void linear_portable(const LinearArgs& args, int64_t begin, int64_t end, void* scratch) {
-  if (args.type == ElementType::kFloat32) {
-    run_linear<Kernel<float>>(args, begin, end, static_cast<char*>(scratch));
-  } else {
-    run_linear<Kernel<uint16_t>>(args, begin, end, static_cast<char*>(scratch));
+  auto* lines = static_cast<char*>(scratch);
+  switch (args.format) {
+    case LinearFormat::kFloat32:
+      return run_linear<Kernel<float>>(args, begin, end, lines);
+    case LinearFormat::kBFloat16:
+      return run_linear<Kernel<uint16_t>>(args, begin, end, lines);
+    case LinearFormat::kInt8:
+      return run_linear<Int8Kernel<Portable, 2, Panel>>(args, begin, end, lines);
   }
+}
+
+void linear_quantise_portable(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
+                              float* scales) {
+  quantise_rows(x, rows, in, padded, to, scales);
 }
 
 }  // namespace lamplighter

@@ -8,10 +8,11 @@ namespace lamplighter {
 
 // One register tile: R rows times N neighbouring blocks.
 struct LinearTile {
-  const char* x;       // [lines][R] lines of 64 bytes: the tile's rows, cut into lines
-  const char* weight;  // first block
-  const char* next;    // what is read after this tile, for prefetching
-  void* out;           // element (first row, first feature)
+  const char* x;            // [lines][R] lines of 64 bytes: the tile's rows, cut into lines
+  const char* weight;       // first block
+  const char* next;         // what is read after this tile, for prefetching
+  void* out;                // element (first row, first feature)
+  const float* row_scales;  // of the tile's rows, kInt8 only
   int64_t block_bytes;
   int64_t in;
   int64_t out_stride;    // elements between rows of `out`
@@ -23,6 +24,7 @@ struct LinearTile {
 //   kMaxRows                        most rows of a tile
 //   blocks(R)                       blocks of a panel when the largest tile has R rows; does not grow with R
 //   kLineElements                   elements of x in a line of 64 bytes
+//   block_bytes(in)                 size of a packed block
 //   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
 //   tile(R, N)                      function that computes a tile; N <= blocks(R)
 template <class Kernel>
@@ -31,7 +33,7 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
   const auto* x = static_cast<const Element*>(args.x);
   auto* out = static_cast<Element*>(args.out);
   const auto* weight = static_cast<const char*>(args.weight);
-  const int64_t block_bytes = args.in * kLinearBlock * static_cast<int64_t>(sizeof(Element));
+  const int64_t block_bytes = Kernel::block_bytes(args.in);
   const int64_t lines = (args.in + Kernel::kLineElements - 1) / Kernel::kLineElements;
 
   for (int64_t row = 0; row < args.rows; row += args.rows_per_pass) {
@@ -71,6 +73,7 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
         const bool last = t + 1 == tiles;
         tile.next = last && block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
         tile.out = out + first * args.out_features + block * kLinearBlock;
+        tile.row_scales = args.row_scales == nullptr ? nullptr : args.row_scales + first;
         Kernel::tile(static_cast<int>(tile_rows), static_cast<int>(blocks))(tile);
         tile.x += tile_rows * lines * 64;
         first += tile_rows;

@@ -59,10 +59,21 @@ at::Tensor pack_linear(const at::Tensor& weight) {
   return like(weight, {(weight.sym_size(0) + 15) / 16, weight.sym_size(1), 16});
 }
 
+at::Tensor pack_linear_int8(const at::Tensor& weight) {
+  check_rank("pack_linear_int8", "weight", weight, 2);
+  const c10::SymInt padded = (weight.sym_size(1) + 1) / 2 * 2;
+  return at::empty_symint({(weight.sym_size(0) + 15) / 16, padded + 4, 16},
+                          weight.options().dtype(at::kChar));
+}
+
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
   check_rank("linear", "x", x, 1);
   check_rank("linear", "weight", weight, 2);
-  check_same_dtype("linear", "weight", weight, x);
+  if (weight.scalar_type() == at::kChar) {
+    check_dtype("linear", "x", x, at::kBFloat16);
+  } else {
+    check_same_dtype("linear", "weight", weight, x);
+  }
   return with_last(x, out_features);
 }
 
@@ -181,6 +192,7 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("add_rms_norm", &add_rms_norm);
   m.impl("silu_mul", &silu_mul);
   m.impl("pack_linear", &pack_linear);
+  m.impl("pack_linear_int8", &pack_linear_int8);
   m.impl("linear", &linear);
   m.impl("attend", &attend);
   m.impl("compact_cache", &compact_cache);

@@ -95,9 +95,9 @@ rerank_dynamic(const at::Tensor& tokens, const at::Tensor& scores, const at::Ten
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
-  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "linear", "attend",
-                           "compact_cache", "uniforms", "guide_and_filter", "draw", "draw_children",
-                           "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
+  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "pack_linear_int8",
+                           "linear", "attend", "compact_cache", "uniforms", "guide_and_filter", "draw",
+                           "draw_children", "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

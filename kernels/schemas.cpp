@@ -8,6 +8,7 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def("add_rms_norm(Tensor(a!) residual, Tensor x, Tensor weight, float eps) -> Tensor");
   m.def("silu_mul(Tensor gate_up) -> Tensor");
   m.def("pack_linear(Tensor weight) -> Tensor");
+  m.def("pack_linear_int8(Tensor weight) -> Tensor");
   m.def("linear(Tensor x, Tensor weight, int out_features) -> Tensor");
   m.def(
       "attend(Tensor qkv, Tensor(a!) cache, int layer, Tensor positions, Tensor lengths, Tensor tree_mask, "

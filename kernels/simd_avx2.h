@@ -89,6 +89,12 @@ struct Avx2 {
   static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
   static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
 
+  static W widen_bytes(const void* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  }
+  static W add_pairs(W sum, W a, W b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+  static F to_floats(W a) { return _mm256_cvtepi32_ps(a); }
+
   static F turn(F x, F cos_sin) {
     const F crossed = _mm256_mul_ps(_mm256_permute_ps(x, 0xb1), _mm256_movehdup_ps(cos_sin));
     return _mm256_addsub_ps(_mm256_mul_ps(x, _mm256_moveldup_ps(cos_sin)), crossed);

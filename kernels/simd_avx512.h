@@ -78,6 +78,12 @@ struct Avx512 {
   static F dot(F sum, W a, W b, uint16_t) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
+  // 2 kLanes int8 as pairs of int16; sum + products of such pairs, modulo 2^32; int32 lanes as floats.
+  static W widen_bytes(const void* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  }
+  static W add_pairs(W sum, W a, W b) { return _mm512_dpwssd_epi32(sum, a, b); }
+  static F to_floats(W a) { return _mm512_cvtepi32_ps(a); }
   // bf16 features of two rows -> pairs with `first` in the high half; unjoin() restores the order of the
   // features.
   static W join_low(W first, W second) { return _mm512_unpacklo_epi16(second, first); }

@@ -12,6 +12,7 @@ namespace {
 struct Portable {
   typedef float F __attribute__((vector_size(16)));
   typedef uint32_t W __attribute__((vector_size(16)));
+  typedef int32_t Integers __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
   static constexpr int kQueries = 2;
   static constexpr bool kJoinsRows = false;
@@ -30,7 +31,6 @@ struct Portable {
     return (a + shift) - shift;
   }
   static F times_power_of_2(F a, F n) {
-    typedef int32_t Integers __attribute__((vector_size(16)));
     const W exponent = reinterpret_cast<W>(__builtin_convertvector(n, Integers) + 127) << 23;
     return a * reinterpret_cast<F>(exponent);
   }
@@ -88,6 +88,18 @@ struct Portable {
   static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
   static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
 
+  static W widen_bytes(const void* p) {
+    typedef int8_t Bytes __attribute__((vector_size(8)));
+    typedef int16_t Halves __attribute__((vector_size(16)));
+    Bytes a;
+    std::memcpy(&a, p, sizeof(a));
+    return reinterpret_cast<W>(__builtin_convertvector(a, Halves));
+  }
+  static W add_pairs(W sum, W a, W b) {
+    return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
+  }
+  static F to_floats(W a) { return __builtin_convertvector(reinterpret_cast<Integers>(a), F); }
+
   static F turn(F x, F cs) {
     return F{x[0] * cs[0] - x[1] * cs[1], x[1] * cs[0] + x[0] * cs[1], x[2] * cs[2] - x[3] * cs[3],
              x[3] * cs[2] + x[2] * cs[3]};
@@ -103,6 +115,13 @@ struct Portable {
   }
 
  private:
+  // The signed halves of 32-bit lanes.
+  static W low_half(W a) {
+    return reinterpret_cast<W>(reinterpret_cast<Integers>(a << 16) >> 16);
+  }
+  static W high_half(W a) {
+    return reinterpret_cast<W>(reinterpret_cast<Integers>(a) >> 16);
+  }
   static F low_high(F a, F b) {
     return F{a[0], a[1], b[2], b[3]};
   }

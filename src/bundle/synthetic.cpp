@@ -143,7 +143,7 @@ torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, c
   module.register_buffer("bias", weights.zeros(shape.hidden));
   module.register_buffer("head", head.clone());
   module.register_buffer("rotary", rotary_table(shape, shape.prompt_length - 1, 1));
-  module.define(drafter_script(shape), std::make_shared<Names>());
+  module.define(drafter_script(shape, head.scalar_type() == at::kBFloat16), std::make_shared<Names>());
   return module;
 }
 
@@ -230,8 +230,8 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   std::int64_t drafter_bytes = 0;
   if (shape.drafter) {
     const torch::jit::Module module = make_drafter(shape, weights, target.attr("head").toTensor());
-    drafter_bytes = bytes_of(module, {"fc", "wqkv", "wo", "w13", "w2", "head"});
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
+    drafter_bytes = bytes_of(module, {"fc", "wqkv", "wo", "w13", "w2", "head"});  // as packed
   }
   return {describe(shape, placement.dtype),
           Module(target, "target", {"embed_condition", "embed_unconditional", "embed", "forward", "logits"},

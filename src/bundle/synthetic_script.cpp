@@ -46,10 +46,10 @@ constexpr const char* kAttention = R"(
     h = ops.linear(h, self.w2_{i}, {hidden}))";
 
 constexpr const char* kPrepareLayer = R"(
-    self.wqkv_{i} = ops.pack_linear(self.wqkv_{i}.to(like))
-    self.wo_{i} = ops.pack_linear(self.wo_{i}.to(like))
-    self.w13_{i} = ops.pack_linear(self.w13_{i}.to(like))
-    self.w2_{i} = ops.pack_linear(self.w2_{i}.to(like))
+    self.wqkv_{i} = {pack}(self.wqkv_{i}.to(like))
+    self.wo_{i} = {pack}(self.wo_{i}.to(like))
+    self.w13_{i} = {pack}(self.w13_{i}.to(like))
+    self.w2_{i} = {pack}(self.w2_{i}.to(like))
     self.ffn_norm_{i} = self.ffn_norm_{i}.to(like))";
 
 constexpr const char* kEnds = R"(
@@ -62,7 +62,7 @@ def logits(self, hidden):
 
 constexpr const char* kPrepareEnds = R"(
     self.embedding = self.embedding.to(like)
-    self.head = ops.pack_linear(self.head.to(like))
+    self.head = {pack}(self.head.to(like))
     self.rotary = self.rotary.to(like.device))";
 
 constexpr const char* kCondition = R"(
@@ -86,6 +86,7 @@ def embed_unconditional(self, mask):
 std::string target_script(const SyntheticShape& shape) {
   Words words = sizes(shape);
   words["eps"] = "1e-5";
+  words["pack"] = "ops.pack_linear";
   std::string forward = R"(
 def forward(self, rows, positions, tree_mask, lengths, cache):
     x = rows.clone()
@@ -110,9 +111,10 @@ def forward(self, rows, positions, tree_mask, lengths, cache):
   return filled(kEnds + std::string(kCondition) + forward + prepare, words);
 }
 
-std::string drafter_script(const SyntheticShape& shape) {
+std::string drafter_script(const SyntheticShape& shape, bool int8_weights) {
   Words words = sizes(shape);
   words["eps"] = "1e-6";
+  words["pack"] = int8_weights ? "ops.pack_linear_int8" : "ops.pack_linear";
   words["i"] = "0";
   const std::string forward = std::string(R"(
 def forward(self, embeddings, features, positions, tree_mask, lengths, cache):
@@ -120,7 +122,7 @@ def forward(self, embeddings, features, positions, tree_mask, lengths, cache):
     h = x)") + kAttention + "\n    return x + h\n";
   const std::string prepare =
       std::string("\ndef prepare(self, like: Tensor) -> None:") + kPrepareLayer + kPrepareEnds + R"(
-    self.fc = ops.pack_linear(self.fc.to(like))
+    self.fc = {pack}(self.fc.to(like))
     self.bias = self.bias.to(like)
 )";
   return filled(kEnds + forward + prepare, words);

@@ -97,7 +97,9 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   EXPECT_EQ(bundle.manifest.modules.at("target").dtype, "bfloat16");
   // Two layers of (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a head of 8 x 16.
   EXPECT_EQ(bundle.target_bytes, 2 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 8 * 16));
-  EXPECT_EQ(bundle.drafter_bytes, 2 * (16 * 32 + 64 * 16 + 64 * 16 + 16 * 32 + 8 * 16));
+  // int8 in blocks of 16 features with a scale each: fc and w2 16 x 32, (48 + 16 + 64) x 16, the head's 8
+  // x 16.
+  EXPECT_EQ(bundle.drafter_bytes, 2 * 16 * (32 + 4) + (48 + 16 + 64 + 16) * (16 + 4));
 }
 
 // Parameters per block as published: 12,847,104 of GPT-L, 20,318,720 of GPT-XL, norms included.

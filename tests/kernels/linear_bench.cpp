@@ -1,8 +1,8 @@
 // Time of all linear layers of a decoder, one after the other, so that every weight is read from where it
 // would be read in a real step: `packed` is lamplighter::linear over packed weights, `library` is at::linear
-// over plain ones. The two run in turn; the table gives the tenth percentile of each in milliseconds of one
-// thread's CPU time, their ratio, and the rate at which the packed weights pass (GB/s) and are multiplied
-// (GMAC/s).
+// over plain ones, `int8` is lamplighter::linear over int8 weights (bf16 rows only). They run in turn; the
+// table gives the tenth percentile of each in milliseconds of one thread's CPU time, the ratios of the others
+// to `packed`, and the rate at which the packed weights pass (GB/s) and are multiplied (GMAC/s).
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -23,26 +23,24 @@ namespace {
 struct Decoder {
   const char* name;
   int64_t width, layers, hidden;
+  int64_t head;  // ids; 0: no head
   int64_t samples;
 };
 
 constexpr Decoder kDecoders[] = {
-    {"d192_L10", 192, 10, 512, 30},
-    {"d384_L8", 384, 8, 1024, 15},
-    {"d768_L12", 768, 12, 2048, 5},
-    {"d1024_L24", 1024, 24, 2816, 3},
+    {"d192_L10", 192, 10, 512, 0, 30},           {"d384_L8", 384, 8, 1024, 0, 15},
+    {"d768_L12", 768, 12, 2048, 0, 5},           {"d1024_L24", 1024, 24, 2816, 0, 3},
+    {"d1024_L1_head", 1024, 1, 2816, 16384, 30},
 };
 constexpr int64_t kRows[] = {1, 2, 4, 6, 8, 10, 12, 16, 36, 60, 120};
 
 struct Layer {
-  at::Tensor plain, packed;
+  at::Tensor plain, packed, int8;
 };
 
-at::Tensor pack_linear(const at::Tensor& weight) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("lamplighter::pack_linear", "")
-                             .typed<at::Tensor(const at::Tensor&)>();
-  return op.call(weight);
+at::Tensor pack(const char* op, const at::Tensor& weight) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<at::Tensor(const at::Tensor&)>().call(
+      weight);
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -67,12 +65,17 @@ const std::vector<Layer>& layers_of(const Decoder& decoder, at::ScalarType dtype
   key = wanted;
   layers.clear();
   const int64_t d = decoder.width;
-  const std::pair<int64_t, int64_t> shapes[] = {
+  std::vector<std::pair<int64_t, int64_t>> shapes = {
       {3 * d, d}, {d, d}, {2 * decoder.hidden, d}, {d, decoder.hidden}};
+  if (decoder.head > 0) shapes.emplace_back(decoder.head, d);
   std::vector<at::Tensor> weights;
   for (const auto& [out, in] : shapes) weights.push_back(at::randn({out, in}).to(dtype));
   for (int64_t layer = 0; layer < decoder.layers; ++layer) {
-    for (const at::Tensor& weight : weights) layers.push_back({weight.clone(), pack_linear(weight)});
+    for (const at::Tensor& weight : weights) {
+      const bool int8 = dtype == at::kBFloat16;
+      layers.push_back({weight.clone(), pack("lamplighter::pack_linear", weight),
+                        int8 ? pack("lamplighter::pack_linear_int8", weight) : at::Tensor()});
+    }
   }
   return layers;
 }
@@ -105,6 +108,7 @@ void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, 
   for (const Layer& layer : layers) weights += static_cast<double>(layer.plain.numel());
   std::vector<double> packed;
   std::vector<double> library;
+  std::vector<double> int8;
   for (auto _ : state) {
     packed.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
       return linear(x, layer.packed, layer.plain.size(0));
@@ -112,12 +116,21 @@ void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, 
     library.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
       return at::linear(x, layer.plain);
     }));
+    if (dtype == at::kBFloat16) {
+      int8.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
+        return linear(x, layer.int8, layer.plain.size(0));
+      }));
+    }
     state.SetIterationTime(packed.back() * 1e-3);
   }
   const double best = tenth_percentile(packed);
   state.counters["packed_ms"] = best;
   state.counters["library_ms"] = tenth_percentile(library);
-  state.counters["ratio"] = tenth_percentile(library) / best;
+  state.counters["library/packed"] = tenth_percentile(library) / best;
+  if (!int8.empty()) {
+    state.counters["int8_ms"] = tenth_percentile(int8);
+    state.counters["int8/packed"] = tenth_percentile(int8) / best;
+  }
   state.counters["GB/s"] = weights * static_cast<double>(c10::elementSize(dtype)) / best * 1e-6;
   state.counters["GMAC/s"] = weights * static_cast<double>(rows) / best * 1e-6;
 }

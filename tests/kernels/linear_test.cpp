@@ -16,14 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-at::Tensor pack_linear(const at::Tensor& weight) {
-  return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
-}
-
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
-  return call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>("linear", x, weight, out_features);
-}
-
 // Largest |result - x W^T| over the bound that `in` fp32 roundings of sum |x w| and one rounding to the dtype
 // allow.
 double error_ratio(const at::Tensor& result, const at::Tensor& x, const at::Tensor& weight) {

@@ -19,14 +19,6 @@ at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device
   return at::full(sizes, value, at::TensorOptions(dtype)).to(device);
 }
 
-at::Tensor pack(const at::Tensor& weight) {
-  return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
-}
-
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
-  return call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>("linear", x, weight, out_features);
-}
-
 at::Tensor attend_once(at::Device d, at::ScalarType t) {
   AttendCall a;
   a.qkv = filled({2, 3, (4 + 2 * 2) * 8}, t, d);
@@ -87,17 +79,23 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          return silu_mul(filled({2, 3, 14}, t, d));
        }}},
       {"pack_linear", {[](auto d, auto t) {
-         return pack(filled({40, 24}, t, d));
+         return pack_linear(filled({40, 24}, t, d));
+       }}},
+      {"pack_linear_int8", {[](auto d, auto t) {
+         return pack_linear_int8(filled({40, 23}, t, d));
        }}},
       {"linear",
        {[](auto d, auto t) {
           return linear(filled({2, 3, 24}, t, d), filled({40, 24}, t, d), 40);
         },
         [](auto d, auto t) {
-          return linear(filled({2, 3, 24}, t, d), pack(filled({40, 24}, t, d)), 40);
+          return linear(filled({2, 3, 24}, t, d), pack_linear(filled({40, 24}, t, d)), 40);
         },
         [](auto d, auto t) {
-          return linear(filled({24}, t, d), pack(filled({40, 24}, t, d)), 40);
+          return linear(filled({24}, t, d), pack_linear(filled({40, 24}, t, d)), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({2, 23}, at::kBFloat16, d), pack_linear_int8(filled({40, 23}, t, d)), 40);
         }}},
       {"attend", {attend_once}},
       {"compact_cache", {[](auto d, auto t) {
@@ -166,6 +164,7 @@ TEST(Meta, WrongDtypesAreErrors) {
   const at::Tensor x = filled({2, 8}, at::kFloat, at::kMeta);
   EXPECT_THROW(rms_norm(x, filled({8}, at::kBFloat16, at::kMeta), 1e-5), c10::Error);
   EXPECT_THROW(linear(x, filled({4, 8}, at::kBFloat16, at::kMeta), 4), c10::Error);
+  EXPECT_THROW(linear(x, filled({1, 12, 16}, at::kChar, at::kMeta), 4), c10::Error);
 }
 
 }  // namespace

@@ -45,6 +45,18 @@ inline at::Tensor silu_mul(const at::Tensor& gate_up) {
   return call<at::Tensor, const at::Tensor&>("silu_mul", gate_up);
 }
 
+inline at::Tensor pack_linear(const at::Tensor& weight) {
+  return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
+}
+
+inline at::Tensor pack_linear_int8(const at::Tensor& weight) {
+  return call<at::Tensor, const at::Tensor&>("pack_linear_int8", weight);
+}
+
+inline at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  return call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>("linear", x, weight, out_features);
+}
+
 // The arguments of `attend`.
 struct AttendCall {
   at::Tensor qkv, cache;
