@@ -43,6 +43,14 @@ Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditi
   return {target.embed(ids), at::tensor(valid), ids};
 }
 
+// The null caption is as long as a prompt can be: its last rows stand for the caption's, its first ones for
+// the padding. (Conditional rows of padding are zero.)
+void add_null_padding(const Target& target, std::int64_t valid, at::Tensor& rows) {
+  const std::int64_t length = rows.size(1);
+  const at::Tensor whole = target.embed_unconditional(at::ones({1, length}, rows.options().dtype(at::kLong)));
+  rows = at::cat({rows.narrow(1, 0, valid), whole.narrow(1, 0, length - valid)}, 1);
+}
+
 }  // namespace
 
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
@@ -108,11 +116,8 @@ Prompts embed_prompts(const Target& target, const std::vector<Condition>& condit
     rows.push_back(target.embed_condition(condition.features, condition.mask));
     valid.push_back(condition.mask.sum(1));
     if (!guided) continue;
-    // The null caption is as long as the prompt can be: its last rows stand for the caption's, its first ones
-    // for the padding, where a conditional row is zero.
-    rows.push_back(padded ? target.embed_unconditional(at::ones_like(condition.mask))
-                                .roll(valid.back().item<std::int64_t>(), 1)
-                          : target.embed_unconditional(condition.mask));
+    rows.push_back(target.embed_unconditional(condition.mask));
+    if (padded) add_null_padding(target, valid.back().item<std::int64_t>(), rows.back());
     valid.push_back(valid.back());
   }
   return {at::cat(rows), at::cat(valid).cpu(), {}, padded};
