@@ -126,6 +126,34 @@ TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {
   EXPECT_THAT(error([](Json& j) { j.erase("cache"); }), HasSubstr("cache is missing"));
 }
 
+TEST_F(ManifestTest, DraftersFitThePrompts) {
+  const auto add = [](Json& j) {
+    j["drafters"]["eagle"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"layers", 1},   {"kv_heads", 4},
+                              {"head_dim", 16},      {"max_length", 280},  {"prompt_id", 0}};
+  };
+  EXPECT_FALSE(read(add).drafters.at("eagle").padding);
+  const auto padded = [&](Json& j) {
+    add(j);
+    j["drafters"]["eagle"]["padding"] = true;
+  };
+  EXPECT_TRUE(read(padded).drafters.at("eagle").padding);
+  EXPECT_THAT(error([&](Json& j) {
+                padded(j);
+                j["prompt"]["align"] = "start";
+              }),
+              HasSubstr("drafters.eagle.padding"));
+  EXPECT_THAT(error([&](Json& j) {
+                add(j);
+                j["drafters"]["eagle"].erase("prompt_id");
+              }),
+              HasSubstr("drafters.eagle.prompt_id is missing"));
+  EXPECT_THAT(error([&](Json& j) {
+                add(j);
+                j["drafters"]["eagle"]["max_length"] = 278;
+              }),
+              HasSubstr("drafters.eagle.max_length 278"));
+}
+
 TEST_F(ManifestTest, VerifyFindsMissingShortAndChangedFiles) {
   const Manifest manifest = read([](Json& j) {
     // SHA-256 of "abcdef"
