@@ -7,7 +7,7 @@ D width of a head.
 """
 
 import copy
-from typing import Callable, Iterator, Tuple
+from typing import Any, Callable, Iterator, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -89,6 +89,13 @@ class TargetLayer(nn.Module):
         return torch.ops.lamplighter.add_rms_norm(residual, h, self.next_norm, self.eps)
 
 
+def sharing(module: nn.Module) -> Any:
+    """A module with the same tensors, which may be replaced in it alone."""
+    other = copy.copy(module)
+    other._buffers, other._modules = dict(module._buffers), dict(module._modules)
+    return other
+
+
 class BlocksOnDemand(nn.Module):
     """Yields copies of blocks, one at a time, prepared like `like`; calls `done` after each."""
 
@@ -98,7 +105,7 @@ class BlocksOnDemand(nn.Module):
 
     def __iter__(self) -> Iterator[TargetLayer]:
         for layer in self.layers:
-            one = copy.deepcopy(layer)
+            one = sharing(layer)
             one.prepare(self.like)
             yield one
             del one  # before the next one is made
@@ -178,8 +185,7 @@ def prepared_by_block(
     module: TargetModule, like: Tensor, done: Callable[[], None] = lambda: None
 ) -> TargetModule:
     """The module prepared like `like`, for use in Python, with one prepared block at a time."""
-    other = copy.copy(module)
-    other._buffers, other._modules = dict(module._buffers), dict(module._modules)
+    other: TargetModule = sharing(module)
     other.layers = BlocksOnDemand(module.layers, like, done)
     other.prepare_ends(like)
     return other
