@@ -41,15 +41,17 @@ def test_tokenizers_truncated_anywhere(refused: Refused, copy: Path) -> None:
         assert "tokenizer.json" in refused(4, *DRAW, model=copy)
 
 
-def test_tokenizer_with_ids_that_have_no_embedding(refused: Refused, copy: Path) -> None:
-    whole = json.loads((copy / "tokenizer.json").read_text(encoding="utf-8"))
-    largest = max(token["id"] for token in whole["added_tokens"])
-    for token in whole["added_tokens"]:
+def test_tokenizers_with_ids_that_have_no_embedding(refused: Refused, copy: Path) -> None:
+    """In the list of special pieces alone, which contradicts the vocabulary, then in both."""
+    content = json.loads((copy / "tokenizer.json").read_text(encoding="utf-8"))
+    for token in content["added_tokens"]:
         if token["content"] == "<reserved08706>":
-            token["id"] = largest + 100_000
-    replace_file(copy, "tokenizer.json", json.dumps(whole).encode())
-    words = refused(4, *DRAW, model=copy)
-    assert str(largest + 100_000) in words or "tokenizer" in words
+            token["id"] = 110_000
+    replace_file(copy, "tokenizer.json", json.dumps(content).encode())
+    assert "110000" in refused(4, *DRAW, model=copy)
+    content["model"]["vocab"]["<reserved08706>"] = 110_000
+    replace_file(copy, "tokenizer.json", json.dumps(content).encode())
+    refused(4, *DRAW, model=copy)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A bundle whose caches hold what its models were fed: ids and positions instead of keys and values."""
+"""A bundle whose caches hold what its models were fed, ids and positions."""
 
 from __future__ import annotations
 
@@ -49,30 +49,31 @@ class Recorder(torch.nn.Module):
             start = int(starts[sequence])
             end = start + keys.size(1)
             cache[0, 0, sequence, 0, start:end] = keys[sequence].unsqueeze(-1)
-            cache[0, 1, sequence, 0, start:end] = values[sequence].unsqueeze(-1)
+            cache[0, 1, sequence, 0, start:end] = values[sequence]
 
 
 class Target(Recorder):
-    """Keys are ids, values positions; features are both."""
+    """Keys are ids, values ids and positions; so are features."""
 
     def forward(
         self, x: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, cache: Tensor
     ) -> tuple[Tensor, Tensor]:
         ids = x[..., 0]
-        self.write(cache, lengths, ids, positions.float())
         features = torch.stack([ids, positions.float()], -1)
+        self.write(cache, lengths, ids, features)
         return features, features
 
 
 class Drafter(Recorder):
-    """Keys are the ids of the features, values the ids after them; a guess of the next features."""
+    """Keys are the ids of features, values the ids after them and positions; guesses features."""
 
     def forward(
         self, embeddings: Tensor, features: Tensor, positions: Tensor, tree_mask: Tensor,
         lengths: Tensor, cache: Tensor,
     ) -> Tensor:  # fmt: skip
         following = embeddings[..., 0]
-        self.write(cache, lengths, features[..., 0], following)
+        values = torch.stack([following, positions.float()], -1)
+        self.write(cache, lengths, features[..., 0], values)
         return torch.stack([following, positions.float() + 1], -1)
 
 
