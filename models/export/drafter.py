@@ -35,7 +35,8 @@ def add_parser(families: Any) -> None:
     parser = families.add_parser(
         "drafter",
         help="EAGLE drafter for an existing bundle",
-        description="Adds a drafter to a bundle; its head is the one of the bundle's target.",
+        description="Adds a published LlamaGen, Anole or Lumina-mGPT drafter, or an own one, to a "
+        "bundle; its head is the one of the bundle's target.",
     )
     parser.set_defaults(run=run)
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
