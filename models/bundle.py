@@ -42,6 +42,30 @@ class Call:
     tolerance: float = 2e-4
 
 
+def target_calls(
+    hidden: int, vocabulary: int, first: int, cache: Sequence[int], random: torch.Generator
+) -> list[Call]:
+    """Calls that every target answers: embeddings, a small tree after two cached rows, a chain, the
+    head.
+
+    first: position of row 0; cache: layers, key/value heads and width of a head.
+    """
+    layers, kv_heads, head_dim = cache
+    rows = torch.randn(1, 4, hidden, generator=random)
+    positions = torch.tensor([[first, first + 1, first + 1, first + 2]])
+    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
+    slots = torch.zeros(layers, 2, 1, kv_heads, 6, head_dim)
+    slots[..., :2, :] = torch.randn(slots[..., :2, :].shape, generator=random)
+    lengths, causal = torch.tensor([2]), torch.empty(0, dtype=torch.int64)
+    ids = torch.randint(vocabulary, (1, 2), generator=random)
+    return [
+        Call("embed", [ids]),
+        Call("forward", [rows, positions, tree, lengths, slots], mutates_last=True),
+        Call("forward", [rows[:, :2], positions[:, :2], causal, lengths, slots[..., :4, :]]),
+        Call("logits", [rows]),
+    ]
+
+
 @dataclass
 class BundleModule:
     """A module to script; the weights are stored in `dtype`, the precision they have already."""

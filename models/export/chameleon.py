@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import ops
-from ..bundle import Bundle, BundleModule
+from ..bundle import Bundle, BundleModule, target_calls
 from ..chameleon.config import TokenIds
 from ..chameleon.target_module import TargetModule, prepared_by_block
 from ..chameleon.transformer import weight_shapes
@@ -24,7 +24,6 @@ from .chameleon_bundle import (
     TEXT_LENGTH,
     parse_sizes,
     read_settings,
-    target_calls,
     target_entries,
     text_room,
     tokenizer_entry,
@@ -158,18 +157,21 @@ def target_part(
 ) -> BundleModule:
     """The target with its weights in files of the folder `scratch`."""
     copies = MappedCopies(scratch, dtype)
-    progress = Progress("reading weights", len(weight_shapes(weights.config)))
+    config = weights.config
+    progress = Progress("reading weights", len(weight_shapes(config)))
 
     def read(name: str) -> Tensor:
         progress.step()
         return weights.read(name)
 
-    module = TargetModule(weights.config, ids, positions, read, copies.keep)
-    calls = target_calls(weights.config)
+    module = TargetModule(config, ids, positions, read, copies.keep)
+    cache = (config.n_layer, config.n_kv_head, config.head_dim)
+    random = torch.Generator().manual_seed(0)
+    calls = target_calls(config.dim, config.vocab_size, 2, cache, random)
     passes = sum(call.method == "forward" for call in calls)
 
     def prepared(like: Tensor) -> TargetModule:
-        progress = Progress("recording target", passes * weights.config.n_layer)
+        progress = Progress("recording target", passes * config.n_layer)
         return prepared_by_block(module, like, progress.step)
 
     return BundleModule(module, dtype, calls, prepared=prepared)

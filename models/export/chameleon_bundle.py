@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..bundle import Call
 from ..chameleon.config import ChameleonConfig, TokenIds
 from . import checkpoint
 from .checkpoint import ExportError
@@ -19,7 +16,11 @@ SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
 PUBLISHED_VOCABULARY = 65536
 TEXT_LENGTH = 256  # most ids of one text, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
-LICENCE = "Chameleon Research License (Meta, 2024): noncommercial research use only"
+# The first sentence is the notice that copies have to carry.
+LICENCE = (
+    "Chameleon is licensed under the Chameleon Research License, Copyright (c) Meta Platforms, Inc. "
+    "All Rights Reserved. Noncommercial research uses only."
+)
 
 
 @dataclass(frozen=True)
@@ -220,11 +221,11 @@ def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> 
     if not isinstance(model, dict) or model.get("type") != "BPE" or "vocab" not in model:
         raise ExportError(f"{path}: expected a tokenizer.json with a BPE model")
     pieces = dict(model["vocab"])
+    largest = max(pieces.values(), default=-1)
+    if largest >= vocabulary:
+        raise ExportError(f"{path}: has ids up to {largest}, the model embeds {vocabulary}")
+    # Added ones may be beyond, as <|image|> is, which no prompt for a picture holds.
     pieces.update({t["content"]: t["id"] for t in content.get("added_tokens") or []})
-    if max(pieces.values()) >= vocabulary:
-        raise ExportError(
-            f"{path}: has ids up to {max(pieces.values())}, the model embeds {vocabulary}"
-        )
     expected = {"<s>": ids.bos, "<racm3:break>": ids.begin_of_image, "<eoss>": ids.end_of_image,
                 "<reserved08706>": ids.separator}  # fmt: skip
     for code in range(ids.codebook_size):
@@ -234,24 +235,6 @@ def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> 
         if pieces.get(piece) != number:
             raise ExportError(f"{path}: {piece} has id {pieces.get(piece)}, expected {number}")
     return {"kind": "bpe", "file": path.name, "max_length": length}
-
-
-def target_calls(config: ChameleonConfig) -> list[Call]:
-    """Recorded calls: embeddings, a small tree after two cached rows, a chain, the head."""
-    random = torch.Generator().manual_seed(0)
-    ids = torch.randint(config.vocab_size, (1, 2), generator=random)
-    rows = torch.randn(1, 4, config.dim, generator=random)
-    positions = torch.tensor([[2, 3, 3, 4]])
-    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
-    cache = torch.zeros(config.n_layer, 2, 1, config.n_kv_head, 6, config.head_dim)
-    cache[..., :2, :] = torch.randn(cache[..., :2, :].shape, generator=random)
-    lengths, causal = torch.tensor([2]), torch.empty(0, dtype=torch.int64)
-    return [
-        Call("embed", [ids]),
-        Call("forward", [rows, positions, tree, lengths, cache], mutates_last=True),
-        Call("forward", [rows[:, :2], positions[:, :2], causal, lengths, cache[..., :4, :]]),
-        Call("logits", [rows]),
-    ]
 
 
 def usual_tokenizer(folder: Path) -> Path | None:

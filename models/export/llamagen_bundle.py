@@ -12,7 +12,7 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from ..bundle import Bundle, BundleModule, Call
+from ..bundle import Bundle, BundleModule, Call, target_calls
 from ..llamagen.config import PUBLISHED_DOWNSAMPLE, GPTConfig
 from ..llamagen.gpt import GPT
 from ..llamagen.modules import (
@@ -174,7 +174,7 @@ def target_part(model: GPT, wanted: torch.dtype | None) -> BundleModule:
     stored = model.to(dtype)
     c2i = model.config.model_type == "c2i"
     module = ClassTargetModule(stored) if c2i else TargetModule(stored)
-    return BundleModule(module, dtype, target_calls(model.config))
+    return BundleModule(module, dtype, gpt_calls(model.config))
 
 
 def text_part(model: T5Encoder, wanted: torch.dtype | None) -> BundleModule:
@@ -195,8 +195,8 @@ def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def target_calls(config: GPTConfig) -> list[Call]:
-    """Recorded calls: the condition, a pass over a small tree after two cached rows, the head."""
+def gpt_calls(config: GPTConfig) -> list[Call]:
+    """Recorded calls: the condition, then those of any target."""
     random = seeded()
     if config.model_type == "t2i":
         ones = torch.ones(1, min(3, config.cls_token_num), dtype=torch.int64)
@@ -204,21 +204,6 @@ def target_calls(config: GPTConfig) -> list[Call]:
     else:
         ones = torch.ones(1, 1, dtype=torch.int64)
         condition = torch.randint(config.num_classes, (1, 1), generator=random)
-    rows = torch.randn(1, 4, config.dim, generator=random)
-    first = config.cls_token_num
-    positions = torch.tensor([[first, first + 1, first + 1, first + 2]])
-    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
-    shape = (config.n_layer, 2, 1, config.n_kv_head, 6, config.head_dim)
-    cache = torch.zeros(shape)
-    cache[..., :2, :] = torch.randn(*shape[:4], 2, config.head_dim, generator=random)
-    lengths = torch.tensor([2])
-    ids = torch.randint(config.vocab_size, (1, 2), generator=random)
-    causal = torch.empty(0, dtype=torch.int64)
-    return [
-        Call("embed_condition", [condition, ones]),
-        Call("embed_unconditional", [ones]),
-        Call("embed", [ids]),
-        Call("forward", [rows, positions, tree, lengths, cache], mutates_last=True),
-        Call("forward", [rows[:, :2], positions[:, :2], causal, lengths, cache[..., :4, :]]),
-        Call("logits", [rows]),
-    ]
+    cache = (config.n_layer, config.n_kv_head, config.head_dim)
+    calls = [Call("embed_condition", [condition, ones]), Call("embed_unconditional", [ones])]
+    return calls + target_calls(config.dim, config.vocab_size, config.cls_token_num, cache, random)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from torch import Tensor
 from models.chameleon.transformer import Chameleon
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.chameleon_weights import read_weights
+from models.export.progress import Progress
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_single_files(tmp_path: Path, even_state: dict[str, Tensor]) -> None:
 def test_whole_bundle(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert files.export_model() == 0
     manifest = files.manifest()
-    assert manifest["family"] == "anole" and "noncommercial" in manifest["licence"]
+    assert manifest["family"] == "anole" and "Noncommercial research" in manifest["licence"]
     assert manifest["modules"] == {"target": {"file": "target.pt", "dtype": "float32"}}
     assert manifest["prompt"] == {
         "kind": "tokens", "length": 11, "align": "start", "prefix": [0], "text": "{prompt}",
@@ -170,13 +173,16 @@ def piece_of_code(code: int) -> str:
     return "IMGIMG" + "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code)) + "Z"
 
 
-def tokenizer(folder: Path, **changes: int) -> Path:
+def tokenizer(folder: Path, added: dict[str, int] | None = None, **changes: int) -> Path:
     pieces = {"<s>": 0, "<eoss>": 44, "<racm3:break>": 45, "<reserved08706>": 46, "a": 70}
     pieces.update({piece_of_code(code): 4 + code for code in range(40)})
     pieces.update(changes)
-    added = [{"content": "<s>", "id": pieces.pop("<s>")}]
+    special = {"<s>": pieces.pop("<s>"), **(added or {})}
     path = folder / "tokenizer.json"
-    content = {"model": {"type": "BPE", "vocab": pieces, "merges": []}, "added_tokens": added}
+    content = {
+        "model": {"type": "BPE", "vocab": pieces, "merges": []},
+        "added_tokens": [{"content": text, "id": number} for text, number in special.items()],
+    }
     path.write_text(json.dumps(content))
     return path
 
@@ -187,6 +193,12 @@ def test_tokenizer_beside_the_model(files: Files) -> None:
     entry = files.manifest()["tokenizer"]
     assert entry == {"kind": "bpe", "file": "tokenizer.json", "max_length": 8}
     assert (files.out / "tokenizer.json").read_bytes() == path.read_bytes()
+
+
+def test_added_pieces_beyond_the_embedding(files: Files) -> None:
+    path = tokenizer(files.folder, added={"<|image|>": 80})
+    assert files.export_model("--tokenizer", path) == 0
+    assert files.manifest()["tokenizer"]["file"] == "tokenizer.json"
 
 
 @pytest.mark.parametrize(
@@ -242,6 +254,18 @@ def test_image_decoder_alone(files: Files) -> None:
     add_image_tokenizer(files.model, codes=41)
     assert files.export("chameleon", "--vq", files.model) == 0
     assert set(files.manifest()["modules"]) == {"image_decoder"}
+
+
+def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress = Progress("reading", 3)
+    for _ in range(3):
+        progress.step()
+    shown = terminal.getvalue()
+    assert shown.count("\r") == 4 and shown.endswith(f"reading [{'#' * 30}] 100 %\n")
+    assert f"[{'#' * 10}{' ' * 20}]  33 %" in shown
 
 
 def test_equal_exports_are_equal_bytes(files: Files) -> None:
