@@ -38,7 +38,7 @@ std::pair<std::string, std::string> merge_parts(const nlohmann::json& entry) {
     return {entry[0].get<std::string>(), entry[1].get<std::string>()};
   }
   if (!entry.is_string()) return {};
-  const std::string& text = entry.get_ref<const std::string&>();
+  const auto& text = entry.get_ref<const std::string&>();
   const std::size_t space = text.find(' ');
   if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return {};
   return {text.substr(0, space), text.substr(space + 1)};

@@ -15,29 +15,20 @@
 namespace lamplighter {
 namespace {
 
-// The two large parts of the file apart from the rest, which is read field by field.
-struct File {
-  nlohmann::json vocabulary, merges;
-  Json rest;
-};
-
-// A Json object looks through all its keys for every new one: far too slow for a vocabulary, which therefore
-// is read as the sorted kind.
-File read_parts(const std::string& path) {
-  nlohmann::json all;
+// Takes the two large parts out of the file; the rest is read field by field. A Json object looks through all
+// its keys for every new one: far too slow for a vocabulary, which therefore is read as the sorted kind.
+Json read_parts(const std::string& path, nlohmann::json& vocabulary, nlohmann::json& merges) {
+  nlohmann::json file;
   try {
-    all = nlohmann::json::parse(read_file(path, ExitCode::bundle));
+    file = nlohmann::json::parse(read_file(path, ExitCode::bundle));
   } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::bundle, path + ": no valid JSON: " + shorten(error.what(), 200));
   }
-  File file;
-  if (all.is_object() && all.contains("model") && all["model"].is_object()) {
-    nlohmann::json& model = all["model"];
-    file.vocabulary = std::exchange(model["vocab"], nullptr);
-    file.merges = std::exchange(model["merges"], nullptr);
+  if (file.is_object() && file.contains("model") && file["model"].is_object()) {
+    vocabulary = std::exchange(file["model"]["vocab"], nullptr);
+    merges = std::exchange(file["model"]["merges"], nullptr);
   }
-  file.rest = Json(all);
-  return file;
+  return Json(file);
 }
 
 void expect_null(JsonReader& object, const char* key) {
@@ -51,7 +42,7 @@ void expect_false(JsonReader& object, const char* key) {
 void check_model(JsonReader model) {
   if (model.has("type")) model.choice("type", {"BPE"});
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (model.has(affix) && model.value(affix) != "") expect_null(model, affix);
+    if (model.has(affix) && model.value(affix) != Json("")) expect_null(model, affix);
   }
   if (model.has("dropout") && model.value("dropout") != 0) expect_null(model, "dropout");
   expect_false(model, "ignore_merges");
@@ -81,8 +72,8 @@ struct BpeTokenizer::Implementation {
   std::vector<std::string> texts;  // by id, as the file spells them; empty where there is none
   std::vector<bool> special;       // by id
 
-  Implementation(const File& file, JsonReader& reader, const std::string& path)
-      : model(file.vocabulary, file.merges, path), pretokenizer(reader), next(model.entries()) {
+  Implementation(BpeModel read_model, JsonReader& reader)
+      : model(std::move(read_model)), pretokenizer(reader), next(model.entries()) {
     for (const auto& [text, id] : model.vocabulary()) set_text(id, text, false);
     if (reader.has("added_tokens")) {
       for (JsonReader& token : reader.objects("added_tokens")) add_token(token);
@@ -120,15 +111,16 @@ struct BpeTokenizer::Implementation {
 };
 
 BpeTokenizer::BpeTokenizer(const std::string& path) {
-  const File file = read_parts(path);
-  JsonReader reader(file.rest, path, ExitCode::bundle);
+  nlohmann::json vocabulary, merges;
+  const Json file = read_parts(path, vocabulary, merges);
+  JsonReader reader(file, path, ExitCode::bundle);
   for (const char* key : {"normalizer", "truncation", "padding"}) expect_null(reader, key);
   for (const char* unused : {"version", "post_processor"}) {
     if (reader.has(unused)) reader.value(unused);
   }
   check_model(reader.object("model"));
   check_decoder(reader.object("decoder"));
-  implementation_ = std::make_unique<Implementation>(file, reader, path);
+  implementation_ = std::make_unique<Implementation>(BpeModel(vocabulary, merges, path), reader);
   reader.finish();
 }
 
