@@ -44,12 +44,14 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
   if (manifest.grids.empty()) throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no grids");
   std::string known;
   for (const Grid& grid : manifest.grids) {
-    // A single given side is enough when only one grid has it.
+    // Of several grids with the one side that is given, the first.
     if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
     known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
   }
-  throw Error(ExitCode::usage, "--width/--height: got " + std::to_string(width) + "x" +
-                                   std::to_string(height) + ", this bundle draws " + known);
+  const std::string got = height == 0  ? "width " + std::to_string(width)
+                          : width == 0 ? "height " + std::to_string(height)
+                                       : std::to_string(width) + "x" + std::to_string(height);
+  throw Error(ExitCode::usage, "--width/--height: got " + got + ", this bundle draws " + known);
 }
 
 }  // namespace lamplighter

@@ -54,7 +54,7 @@ void add_null_padding(const Target& target, std::int64_t valid, at::Tensor& rows
 }  // namespace
 
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
-    : prompt_(*manifest.prompt), placement_(placement) {
+    : prompt_(*manifest.prompt), vocabulary_(manifest.tokens.vocabulary), placement_(placement) {
   if (prompt_.kind == "class") return;
   const std::string tokenizer = join_path(manifest.directory, manifest.tokenizer->file);
   max_length_ = manifest.tokenizer->max_length;
@@ -90,6 +90,12 @@ Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid)
   replace_all(text, "{height}", std::to_string(grid.height));
   replace_all(text, "{prompt}", request.prompt);  // last: a caption may have braces of its own
   const std::vector<std::int64_t> encoded = bpe_->encode(text);
+  for (const std::int64_t id : encoded) {
+    if (id >= vocabulary_)
+      throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
+                                        std::to_string(vocabulary_ - 1) +
+                                        "; it belongs to another model, export the bundle again");
+  }
   Condition condition;
   condition.ids = prompt_.prefix;
   append(condition.ids, encoded);

@@ -23,7 +23,8 @@ class PromptEncoder {
  public:
   // Loads the tokenizer and, for text features, the text encoder. Throws Error(ExitCode::bundle).
   PromptEncoder(const Manifest& manifest, const Placement& placement);
-  // Throws Error(ExitCode::input) when the prompt has more tokens than the bundle takes; cheap.
+  // Throws Error(ExitCode::input) when the prompt has more tokens than the bundle takes, and
+  // Error(ExitCode::bundle) for a tokenizer of another model; cheap.
   void check(const Request& request, const Grid& grid) const;
   Condition encode(const Request& request, const Grid& grid) const;
 
@@ -31,6 +32,7 @@ class PromptEncoder {
   Condition encode_tokens(const Request& request, const Grid& grid) const;
 
   PromptEntry prompt_;
+  std::int64_t vocabulary_ = 0;  // ids that the target embeds
   std::int64_t max_length_ = 0;  // ids of a text
   Placement placement_;
   std::unique_ptr<T5Tokenizer> t5_;
