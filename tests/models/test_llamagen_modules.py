@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from models import ops
-from models.bundle import write_archive
+from models.archive import write_archive
 from models.llamagen.config import GPTConfig, T5Config
 from models.llamagen.gpt import GPT, pad_left
 from models.llamagen.modules import ClassTargetModule, TargetModule, TextEncoderModule
