@@ -122,8 +122,7 @@ void describe_files(const Manifest& manifest, Lines& lines) {
     lines.emplace_back("drafter " + name, describe_drafter(manifest, drafter));
   std::uint64_t total = 0;
   for (const auto& [name, bytes] : weight_bytes(manifest)) total += bytes;
-  lines.emplace_back("weights",
-                     megabytes(total) + " in " + std::to_string(weight_bytes(manifest).size()) + " files");
+  lines.emplace_back("weights", megabytes(total) + " in all");
   for (const auto& [device, file] : manifest.trees)
     lines.emplace_back("tree " + device, describe_tree(manifest, file));
   if (manifest.tokenizer) lines.emplace_back("tokenizer", describe_tokenizer(*manifest.tokenizer));
