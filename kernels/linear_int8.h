@@ -81,7 +81,8 @@ struct Int8Kernel {
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kStepBytes = 2 * kLinearBlock;                             // of a block: two features
   static constexpr int kHeaderBytes = kLinearInt8Header * kLinearBlock;
-  static constexpr int kAhead = 20;  // lines of weights fetched before their use
+  static constexpr int kFar = 40;  // lines of weights between a fetch to the second cache level and their use
+  static constexpr int kNear = 8;  // the same to the first level
 
   template <int... Index>
   static Function select(int index, std::integer_sequence<int, Index...>) {
@@ -131,14 +132,20 @@ struct Int8Kernel {
     const int64_t fetched = lines * (kLineElements / 4);  // lines of weights
     const char* weight = tile.weight + kHeaderBytes;
     const char* x = tile.x;
+    const auto ahead = [&](int64_t line) {
+      return line < fetched ? tile.weight + 64 * line : tile.next + 64 * (line - fetched);
+    };
     for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
-      const int64_t now = line * (kLineElements / 4) + kAhead;
+      const int64_t now = line * (kLineElements / 4);
 #pragma GCC unroll 8
       for (int k = 0; k < kLineElements / 4; ++k, weight += 2 * kStepBytes) {
-        const char* ahead =
-            now + k < fetched ? tile.weight + 64 * (now + k) : tile.next + 64 * (now + k - fetched);
+        const char* far = ahead(now + k + kFar);
+        const char* near = ahead(now + k + kNear);
 #pragma GCC unroll 4
-        for (int n = 0; n < N; ++n) __builtin_prefetch(ahead + n * block, 0, 2);
+        for (int n = 0; n < N; ++n) {
+          __builtin_prefetch(far + n * block, 0, 2);
+          __builtin_prefetch(near + n * block, 0, 3);
+        }
         step<R, V>(sums, x + 8 * k, weight, block);
         step<R, V>(sums, x + 8 * k + 4, weight + kStepBytes, block);
       }
