@@ -5,9 +5,11 @@ with the embedding of token i + 1 and predicts the feature of token i + 1; the t
 turns that into a distribution of token i + 2. To draft further, its prediction takes the place of
 the target's feature.
 
-    config.py   sizes and options, also of the published LlamaGen, Anole and Lumina-mGPT drafters
-    drafter.py  the model in plain PyTorch, weights named as in the published checkpoints
-    data.py     pictures drawn by a bundle's target and its features of them
-    losses.py   the objectives, and acceptance by depth
-    train.py    training for any bundle: `python -m models.eagle.train --bundle DIR ...`
+    config.py    sizes and options, also of the published LlamaGen, Anole and Lumina-mGPT drafters
+    drafter.py   the model in plain PyTorch, weights named as in the published checkpoints
+    module.py    the model for the engine
+    features.py  a bundle's target: the sequences it is fed, its features of them
+    data.py      pictures drawn by a bundle's target and its features of them
+    losses.py    the objectives, and acceptance by depth
+    train.py     training for any bundle: `python -m models.eagle.train --bundle DIR ...`
 """

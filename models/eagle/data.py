@@ -2,17 +2,20 @@
 
     python -m models.eagle.data --bundle DIR --captions FILE --out FOLDER --images 8192
 
-draws one picture per line of FILE with the engine's command, at temperature 1 and the bundle's other
-sampling defaults, and runs the target over the tokens. FOLDER then holds
+draws one picture per line of FILE (a caption; a number for a bundle of classes) with the engine's
+command, at temperature 1 and the bundle's other sampling defaults, and runs the target over the tokens.
+FOLDER then holds
 
     captions.txt            the captions used
     codes-k.json            image tokens of shard k as `lamplighter generate --save-codes` writes them
-    features-k.safetensors  features bfloat16 [n, P, L, F], codes int32 [n, N], valid int32 [n]
+    features-k.safetensors  features bfloat16 [n, P, L, F], codes int32 [n, M], valid int32 [n, P],
+                            and of prompts of tokens: ids int32 [n, P, L]
 
-for shards of SHARD pictures. P = 2 when the bundle guides (conditional, unconditional), else 1. The
-L = prompt length + N - 1 rows are those of the prompt, aligned at its end (the last `valid` of them
-count, the others are zero), and of the image tokens 0 .. N - 2. A file exists only when complete, so
-the command may be stopped and run again.
+for shards of SHARD pictures. P = 2 when the bundle guides (conditional, unconditional), else 1. The M
+codes of a picture hold -1 for the end of a row, which the target is fed but never asked for. The
+L = prompt length + M - 1 rows are those of the prompt, aligned at its end (the last `valid` of them
+count, the others are zero), and of the picture's tokens 0 .. M - 2; `ids` has the id behind each. A file
+exists only when complete, so the command may be stopped and run again.
 """
 
 from __future__ import annotations
@@ -24,66 +27,29 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from models import ops
 from models.eagle.config import DrafterConfig
+from models.eagle.features import (
+    Ids,
+    TargetModel,
+    engine_requests,
+    load_target,
+    next_ids,
+    prompt_ids,
+    target_features,
+    with_row_ends,
+)
 from models.eagle.losses import Batch, make_batch
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
+FIELDS = ("features", "codes", "valid", "ids")
 SEED = 1_000_000  # picture i of a data set is drawn with seed SEED + i
-
-
-@dataclass
-class TargetModel:
-    """A bundle's target and text encoder through the operators, in fp32."""
-
-    bundle: Path
-    manifest: dict[str, Any]
-    target: torch.jit.ScriptModule
-    text_encoder: torch.jit.ScriptModule
-    head: Tensor  # fp32 [V, F]
-    embedding: Tensor  # fp32 [vocabulary, F]
-
-    @property
-    def guidance(self) -> float:
-        return float(self.manifest["sampling"]["cfg_scale"])
-
-    @property
-    def prompt_length(self) -> int:
-        return int(self.manifest["prompt"]["length"])
-
-    @property
-    def tokens(self) -> int:
-        grid = self.manifest["grids"][0]
-        return int(grid["rows"] * grid["columns"])
-
-
-def load_target(bundle: Path) -> TargetModel:
-    """Loads a text-to-image bundle whose pictures are plain rows of image tokens."""
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
-    prompt, grid = manifest["prompt"], manifest["grids"][0]
-    if prompt["kind"] != "text_features" or prompt["align"] != "end":
-        raise ValueError(f"{bundle}: prompt: got {prompt}, expected text features aligned at end")
-    if grid["before"] or grid["row_end"] or grid["after"]:
-        raise ValueError(f"{bundle}: pictures with tokens between their rows are not supported")
-    ops.load()
-    loaded = {
-        role: torch.jit.load(str(bundle / manifest["modules"][role]["file"])).eval()
-        for role in ("target", "text_encoder")
-    }
-    weights = dict(loaded["target"].named_buffers())
-    head, embedding = (weights[name].float().clone() for name in ("head", "embedding"))
-    for module in loaded.values():
-        module.prepare(torch.zeros(1))
-    return TargetModel(bundle, manifest, loaded["target"], loaded["text_encoder"], head, embedding)
 
 
 def demo_captions(count: int) -> list[str]:
@@ -108,13 +74,16 @@ def demo_captions(count: int) -> list[str]:
     return captions
 
 
-def draw_codes(bundle: Path, captions: list[str], first: int, out: Path, binary: Path) -> None:
+def draw_codes(
+    model: TargetModel, captions: list[str], first: int, out: Path, binary: Path
+) -> None:
     """Has the engine draw the captions, pictures first, first + 1, ..., and keeps the tokens."""
     with tempfile.TemporaryDirectory() as folder:
-        prompts = Path(folder) / "prompts.txt"
-        prompts.write_text("\n".join(captions) + "\n", encoding="utf-8")
+        prompts = Path(folder) / "prompts.jsonl"
+        requests = engine_requests(model, captions)
+        prompts.write_text("\n".join(requests) + "\n", encoding="utf-8")
         partial = Path(folder) / "codes.json"
-        command = [binary, "generate", "-q", "-m", bundle, "--prompt-file", prompts]
+        command = [binary, "generate", "-q", "-m", model.bundle, "--prompt-file", prompts]
         command += ["-o", f"{folder}/", "--save-codes", partial, "--no-metadata"]
         command += ["--temperature", 1, "--seed", SEED + first, "--batch-size", 8, "-t", 1]
         subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
@@ -124,70 +93,29 @@ def draw_codes(bundle: Path, captions: list[str], first: int, out: Path, binary:
 
 
 def read_codes(path: Path) -> Tensor:
-    """Tokens int64 [n, N] of a codes file."""
+    """Image tokens int64 [n, N] of a codes file."""
     pictures = json.loads(path.read_text(encoding="utf-8"))["pictures"]
     return torch.tensor([picture["codes"] for picture in pictures])
 
 
-def tokenize(model: TargetModel, captions: list[str], binary: Path) -> list[list[int]]:
-    """Ids of the captions as the engine's tokenizer gives them."""
-    settings = model.manifest["tokenizer"]
-    requests = [json.dumps({"text": c, "cleaning": settings["cleaning"]}) for c in captions]
-    parts = [binary, model.bundle / settings["file"], settings["max_length"], settings["extra_ids"]]
-    done = subprocess.run(
-        [str(part) for part in parts],
-        input="\n".join(requests) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [json.loads(line)["ids"] for line in done.stdout.splitlines()]
-
-
-@torch.inference_mode()
-def target_features(model: TargetModel, codes: Tensor, ids: list[list[int]]) -> Tensor:
-    """Features fp32 [n, P, L, F] of tokens int64 [n, N] under captions of one length."""
-    count, valid = len(ids), len(ids[0])
-    length, tokens = model.prompt_length, codes.shape[1]
-    captions = torch.zeros(count, length, dtype=torch.int64)
-    captions[:, :valid] = torch.tensor(ids)
-    mask = (torch.arange(length) < valid).long().expand(count, length).contiguous()
-    features = model.text_encoder.encode(captions, mask)
-    prompts = [model.target.embed_condition(features, mask)]
-    if model.guidance > 1:
-        prompts.append(model.target.embed_unconditional(mask))
-    sequences = count * len(prompts)
-    prefix = torch.stack(prompts, 1).flatten(0, 1)[:, :valid]
-    first = model.manifest["tokens"]["first_image_id"]
-    image = model.target.embed(codes[:, :-1] + first).repeat_interleave(len(prompts), 0)
-    x = torch.cat([prefix, image], 1).contiguous()
-    rows = x.shape[1]
-    positions = torch.arange(length - valid, length - valid + rows)
-    shape = model.manifest["cache"]
-    cache = torch.zeros(shape["layers"], 2, sequences, shape["kv_heads"], rows, shape["head_dim"])
-    empty = torch.empty(0, dtype=torch.int64)
-    lengths = torch.zeros(sequences, dtype=torch.int64)
-    _, out = model.target.forward(
-        x, positions.expand(sequences, rows).contiguous(), empty, lengths, cache
-    )
-    full = torch.zeros(sequences, length + tokens - 1, out.shape[2])
-    full[:, length - valid :] = out
-    return full.view(count, len(prompts), *full.shape[1:])
-
-
-def make_shard(model: TargetModel, codes: Tensor, ids: list[list[int]], path: Path) -> None:
-    """Writes the features of one shard; captions of equal length share a pass."""
-    valid = torch.tensor([len(row) for row in ids])
-    features: Tensor | None = None
-    for length in valid.unique().tolist():
-        for rows in (valid == length).nonzero().flatten().split(16):
-            part = target_features(model, codes[rows], [ids[int(i)] for i in rows])
-            if features is None:
-                features = torch.zeros(len(ids), *part.shape[1:], dtype=torch.bfloat16)
-            features[rows] = part.bfloat16()
-    assert features is not None
+def make_shard(model: TargetModel, codes: Tensor, prompts: list[list[Ids]], path: Path) -> None:
+    """Writes the features of one shard of codes [n, N]."""
+    codes = with_row_ends(model, codes)
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i][0]))  # passes with few gaps
+    parts = torch.tensor(order).split(16)
+    features: list[Tensor] = [torch.empty(0)] * len(order)
+    valid = list(features)
+    for part in parts:
+        found = target_features(model, codes[part], [prompts[int(i)] for i in part])
+        for i, one, rows in zip(part.tolist(), *found, strict=True):
+            features[i], valid[i] = one.bfloat16(), rows.int()
+    content = {
+        "features": torch.stack(features), "codes": codes.int(), "valid": torch.stack(valid)
+    }  # fmt: skip
+    if model.prompt_kind == "tokens":
+        content["ids"] = next_ids(model, codes, prompts).int()
     partial = path.with_suffix(".partial")
-    save_file({"features": features, "codes": codes.int(), "valid": valid.int()}, partial)
+    save_file(content, partial)
     os.replace(partial, path)
 
 
@@ -224,13 +152,14 @@ class Pictures:
 
     def batch(self, pictures: list[tuple[int, int]]) -> Batch:
         """Pictures (shard, row); features in bf16 as stored."""
-        parts = [
-            [self.shards[s][k][i] for s, i in pictures] for k in ("features", "codes", "valid")
-        ]
-        features, codes, valid = (torch.stack(part) for part in parts)
+        names = [name for name in FIELDS if name in self.shards[0]]
+        parts = {
+            name: torch.stack([self.shards[s][name][i] for s, i in pictures]) for name in names
+        }
         return make_batch(
-            features.float(), codes, valid, self.config.prompt_length, self.config.prompt_id
-        )
+            parts["features"].float(), parts["codes"], parts["valid"], self.config.prompt_length,
+            parts.get("ids", self.config.prompt_id),
+        )  # fmt: skip
 
     def held_out_batches(self, size: int) -> Iterator[Batch]:
         for first in range(0, self.held_out, size):
@@ -270,25 +199,25 @@ def prepare_captions(folder: Path, source: str, images: int) -> list[str]:
     return captions
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
     parser.add_argument("--out", type=Path, required=True, help="folder of the data set")
     parser.add_argument("--images", type=int, default=8192)
+    parser.add_argument("--size", metavar="WIDTHxHEIGHT", help="default: the bundle's first")
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     captions = prepare_captions(options.out, options.captions, options.images)
-    model = load_target(options.bundle)
+    model = load_target(options.bundle, options.size)
     for shard, first in enumerate(range(0, len(captions), SHARD)):
         part = captions[first : first + SHARD]
         codes, features = (shard_path(options.out, k, shard) for k in ("codes", "features"))
         if not codes.exists():
-            draw_codes(options.bundle, part, first, codes, options.build / "lamplighter")
+            draw_codes(model, part, first, codes, options.build / "lamplighter")
         if not features.exists():
-            ids = tokenize(model, part, options.build / "tokenize")
-            make_shard(model, read_codes(codes), ids, features)
+            make_shard(model, read_codes(codes), prompt_ids(model, part, options.build), features)
         print(f"shard {shard}: {first + len(part)} pictures", flush=True)
 
 

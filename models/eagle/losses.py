@@ -1,9 +1,11 @@
 """Objectives of a drafter, and what exact verification would accept of its drafts.
 
 Shapes: B pictures, P rows of a picture's guidance (conditional, unconditional; 1 without), S = B * P
-sequences, L rows of features, F their width, V tokens of the head. A root r is a row from which a draft
-starts: the last prompt row or an image token. Step s of its draft predicts the feature of row r + s and
-with it the law of token r + s + 1; it reads the embedding of token r + s, the one the target drew.
+sequences, L rows of features, F their width, V tokens of the head, M tokens of a picture: codes and the
+ends of its rows. A root r is a row from which a draft starts: the last prompt row or a token of the
+picture. Step s of its draft predicts the feature of row r + s and with it the law of token r + s + 1; it
+reads the embedding of token r + s, the one the target drew. Drafts stop at the end of a row, which the
+picture's shape dictates: only steps count before which, and after which, all tokens are codes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ class Batch:
     """Pictures with the target's features."""
 
     features: Tensor  # [S,L,F]; rows in front of the prompt are padding
-    ids: Tensor  # int64 [S,L]: id of the token after the row's, the prompt id on prompt rows
+    ids: Tensor  # int64 [S,L]: id of the token after the row's, or what stands in on prompt rows
+    codes: Tensor  # int64 [B,M], -1 for the end of a row
     valid: Tensor  # int64 [S]: rows of the prompt
+    positions: Tensor  # int64 [L] or [S,L]
     prompt_length: int
     pairs: int  # P
 
@@ -38,23 +42,34 @@ class Batch:
         return self.features[:, self.prompt_length - 1 + step :]
 
     def tokens(self, step: int) -> Tensor:
-        """Tokens int64 [B, roots - step + 1] whose law the targets of this step give."""
-        return self.ids[:: self.pairs, self.prompt_length - 1 + step :]
+        """Codes int64 [B, roots - step + 1] whose law the targets of this step give."""
+        return self.codes[:, step:]
+
+    def drafted(self, step: int) -> Tensor:
+        """Whether this step of a root is drafted, bool [B, roots - step + 1]: within a row."""
+        codes = self.codes.unfold(1, step + 1, 1)
+        return (codes >= 0).all(-1)
 
 
 def make_batch(
-    features: Tensor, codes: Tensor, valid: Tensor, prompt_length: int, prompt_id: int
+    features: Tensor, codes: Tensor, valid: Tensor, prompt_length: int, prompts: Tensor | int
 ) -> Batch:
-    """A batch of features [B,P,L,F], codes [B,N] and prompt rows valid [B] as data.py stores them."""
-    pairs = features.shape[1]
-    ids = F.pad(codes.long(), (prompt_length - 1, 0), value=prompt_id)
-    return Batch(
-        features.flatten(0, 1),
-        ids.repeat_interleave(pairs, 0),
-        valid.long().repeat_interleave(pairs, 0),
-        prompt_length,
-        pairs,
-    )
+    """A batch of features [B,P,L,F], codes [B,M] and prompt rows valid [B] or [B,P] of data.py.
+
+    prompts: the ids [B,P,L] behind every row, whose positions then count from the prompt's first
+    one; or the one id that stands in for prompts that are no tokens, with positions that end at
+    prompt_length - 1.
+    """
+    pairs, rows = features.shape[1:3]
+    valid = valid.long().view(len(codes), -1).expand(-1, pairs).flatten()
+    positions = torch.arange(rows)
+    if isinstance(prompts, Tensor):
+        ids = prompts.long().flatten(0, 1)
+        positions = (positions - (prompt_length - valid)[:, None]).clamp_min(0)
+    else:
+        ids = F.pad(codes.long(), (prompt_length - 1, 0), value=prompts)
+        ids = ids.repeat_interleave(pairs, 0)
+    return Batch(features.flatten(0, 1), ids, codes.long(), valid, positions, prompt_length, pairs)
 
 
 def causal_bias(valid: Tensor, prompt_length: int, rows: int) -> Tensor:
@@ -76,9 +91,9 @@ def draft(drafter: Drafter, batch: Batch, steps: int, noise: float = 0.0) -> Ite
     features, last = batch.features, batch.features.shape[1] - 1
     if noise:
         features = features + noise * (torch.rand_like(features) - 0.5)
-    positions = torch.arange(last, device=batch.ids.device)
+    positions = batch.positions
     bias = causal_bias(batch.valid, batch.prompt_length, last)
-    hidden, context = drafter(embeddings[:, :last], features[:, :last], positions, bias)
+    hidden, context = drafter(embeddings[:, :last], features[:, :last], positions[..., :last], bias)
     root = batch.prompt_length - 1
     hidden, bias = hidden[:, root:], bias[:, :, root:]
     chain: list[KeysValues] = []
@@ -90,7 +105,7 @@ def draft(drafter: Drafter, batch: Batch, steps: int, noise: float = 0.0) -> Ite
         first = root + step - 1
         hidden, own = drafter(
             embeddings[:, first : first + rows], hidden[:, :rows],
-            positions[first : first + rows], bias, context, chain,
+            positions[..., first : first + rows], bias, context, chain,
         )  # fmt: skip
         chain.append(own)
         yield hidden
@@ -128,16 +143,28 @@ class Weights:
     decay: float = 0.8
 
 
-def token_loss(logits: Tensor, target: Tensor, acceptance: float) -> Tensor:
-    """Mean of (1 - a) cross entropy(p, q) - a log sum min(p, q); both arguments are logits."""
+def token_loss(
+    logits: Tensor, target: Tensor, acceptance: float, counted: Tensor | None = None
+) -> Tensor:
+    """Mean of (1 - a) cross entropy(p, q) - a log sum min(p, q); both arguments are logits.
+
+    counted: the entries, bool, that the mean is of; all by default.
+    """
     p, log_q = target.softmax(-1), logits.log_softmax(-1)
     loss = logits.new_zeros(())
     if acceptance < 1:
-        loss = loss - (1 - acceptance) * (p * log_q).sum(-1).mean()
+        loss = loss - (1 - acceptance) * mean((p * log_q).sum(-1), counted)
     if acceptance > 0:
         rate = torch.minimum(p, log_q.exp()).sum(-1)
-        loss = loss - acceptance * rate.clamp_min(1e-6).log().mean()
+        loss = loss - acceptance * mean(rate.clamp_min(1e-6).log(), counted)
     return loss
+
+
+def mean(values: Tensor, counted: Tensor | None) -> Tensor:
+    """Of the counted entries, 0 of none."""
+    if counted is None:
+        return values.mean()
+    return (values * counted).sum() / counted.sum().clamp_min(1)
 
 
 def objective(
@@ -146,21 +173,31 @@ def objective(
 ) -> tuple[Tensor, list[float]]:  # fmt: skip
     """The loss, and the token loss of every step."""
     pairs = batch.pairs if weights.guided else 1
+    dictated = bool((batch.codes < 0).any())
     with torch.no_grad():
         laws = guided_logits(batch.targets(1), head, pairs, guidance)
     total, parts, scale = torch.zeros(()), [], 0.0
     for step, hidden in enumerate(draft(drafter, batch, steps, noise)):
         weight = weights.decay**step
         scale += weight
+        counted = batch.drafted(step + 1) if dictated else None
         if weights.feature > 0:
-            total = total + weight * weights.feature * F.smooth_l1_loss(
-                hidden.float(), batch.targets(step + 1).float()
+            errors = F.smooth_l1_loss(
+                hidden.float(), batch.targets(step + 1).float(), reduction="none"
             )
+            loss = mean(errors.mean(-1), per_sequence(counted, batch.pairs))
+            total = total + weight * weights.feature * loss
         logits = guided_logits(hidden, head, pairs, guidance)
-        loss = token_loss(logits, laws[:, step:], weights.acceptance)
+        counted = per_sequence(counted, batch.pairs // pairs)
+        loss = token_loss(logits, laws[:, step:], weights.acceptance, counted)
         parts.append(float(loss.detach()))
         total = total + weight * weights.token * loss
     return total / scale, parts
+
+
+def per_sequence(counted: Tensor | None, pairs: int) -> Tensor | None:
+    """Marks of pictures for each of their sequences."""
+    return None if counted is None else counted.repeat_interleave(pairs, 0)
 
 
 @torch.no_grad()
@@ -170,19 +207,22 @@ def acceptance(
     """What exact verification at temperature 1 does with a chain of drafts, by root and step.
 
     Returns the acceptance rates sum min(p, q) and the probabilities min(1, q(x) / p(x)) that the draft
-    was accepted given the token x that came out; both [B, roots, steps], 0 past the last token.
+    was accepted given the code x that came out; both [B, N - 1, steps] for pictures of N codes. Where
+    nothing is drafted, past the last code of a row, rates are NaN and probabilities 0.
     """
     p = filtered(guided_logits(batch.targets(1), head, batch.pairs, guidance), top_k)
-    rates = torch.zeros(p.shape[0], batch.roots, steps)
-    kept = torch.zeros_like(rates)
+    kept = torch.zeros(p.shape[0], batch.roots, steps)
+    rates = torch.full_like(kept, torch.nan)
     for step, hidden in enumerate(draft(drafter, batch, steps)):
         q = filtered(guided_logits(hidden, head, batch.pairs, guidance), top_k)
-        law, rows = p[:, step:], q.shape[1]
-        rates[:, :rows, step] = torch.minimum(law, q).sum(-1)
-        token = batch.tokens(step + 1)[..., None]
+        law, rows, drafted = p[:, step:], q.shape[1], batch.drafted(step + 1)
+        rate = torch.minimum(law, q).sum(-1)
+        rates[:, :rows, step] = rate.masked_fill(~drafted, torch.nan)
+        token = batch.tokens(step + 1).clamp_min(0)[..., None]
         ratio = q.gather(-1, token) / law.gather(-1, token).clamp_min(1e-20)
-        kept[:, :rows, step] = ratio.clamp_max(1).squeeze(-1)
-    return rates, kept
+        kept[:, :rows, step] = ratio.clamp_max(1).squeeze(-1) * drafted
+    roots = batch.codes[0, :-1] >= 0  # rows end alike in all pictures
+    return rates[:, roots], kept[:, roots]
 
 
 def chain_compression(kept: Tensor) -> float:

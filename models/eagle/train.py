@@ -22,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from models.eagle.config import DrafterConfig
-from models.eagle.data import Pictures, TargetModel, load_target
+from models.eagle.data import Pictures
 from models.eagle.drafter import Drafter, rotary_table
+from models.eagle.features import TargetModel, load_target
 from models.eagle.losses import Weights, acceptance, chain_compression, objective
 
 PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
@@ -72,25 +73,36 @@ RECIPES: dict[str, Options] = {
 }
 
 
-def drafter_config(model: TargetModel, ffn: int, input_norm: bool) -> DrafterConfig:
-    """A LlamaGen-style drafter that fits the target; checks that the rotations agree."""
-    target = model.target
-    table = dict(target.named_buffers())["rotary"]
-    grid = model.manifest["grids"][0]
-    cache = model.manifest["cache"]
+def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -> DrafterConfig:
+    """A drafter that fits the target, with the options of the published ones for its kind of prompts.
+
+    ffn: 0 takes twice the hidden width.
+    """
+    manifest = model.manifest
+    cache, hidden = manifest["cache"], int(manifest["target"]["features"])
+    tokens = model.prompt_kind == "tokens"
     config = DrafterConfig(
-        hidden=int(target.dim),
-        heads=int(target.heads),
-        kv_heads=int(target.kv_heads),
-        ffn=ffn,
+        hidden=hidden,
+        heads=hidden // int(cache["head_dim"]),
+        kv_heads=int(cache["kv_heads"]),
+        ffn=ffn or 2 * hidden,
         vocabulary=int(model.embedding.shape[0]),
         max_length=int(cache["max_length"]),
         input_norm=input_norm,
-        norm_eps=float(target.eps),
-        grid=int(grid["rows"]),
+        qk_norm=tokens,
+        norm_eps=float(model.target.eps),
+        rotary="line" if tokens else "grid",
+        grid=int(model.grid["columns"]),
         prompt_length=model.prompt_length,
-        prefix_rotation="identity" if bool((table[0, :, 0] == 1).all()) else "zero",
     )
+    return config if tokens else with_rotations(config, model)
+
+
+def with_rotations(config: DrafterConfig, model: TargetModel) -> DrafterConfig:
+    """The kind of rotation "grid" that the target has; ValueError if it has another one."""
+    table = dict(model.target.named_buffers())["rotary"]
+    identity = bool((table[0, :, 0] == 1).all())
+    config = replace(config, prefix_rotation="identity" if identity else "zero")
     rows = config.prompt_length - 1 + model.tokens
     if not torch.allclose(rotary_table(config)[:rows], table[1 : rows + 1].float(), atol=1e-6):
         raise ValueError(f"{model.bundle}: the target's rotations are not those of LlamaGen")
@@ -136,10 +148,10 @@ def evaluate(
     ]
     rates, kept = (torch.cat(part) for part in zip(*parts))
     drafter.train()
-    roots = rates.shape[1]
+    by_depth = rates.flatten(0, 1).nanmean(0)
     return {
         "pictures": len(rates),
-        "rates": [round(float(rates[:, : roots - s, s].mean()), 4) for s in range(steps)],
+        "rates": [round(rate, 4) for rate in by_depth[~by_depth.isnan()].tolist()],
         "chains": {n: round(chain_compression(kept[..., :n]), 3) for n in range(1, steps + 1)},
     }
 
@@ -163,7 +175,7 @@ class Trainer:
 
     def resume(self) -> None:
         saved = torch.load(self.out, map_location="cpu", weights_only=True)
-        if saved["config"] != asdict(self.drafter.config):
+        if DrafterConfig(**saved["config"]) != self.drafter.config:
             raise ValueError(f"{self.out}: holds another drafter; name a new file")
         self.drafter.load_state_dict(saved["model"])
         for part, state in zip(self.optimizers.parts, saved["optimizers"]):
@@ -253,8 +265,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
     model = load_target(arguments.bundle)
-    ffn = arguments.ffn or 2 * int(model.target.dim)
-    config = drafter_config(model, ffn, arguments.input_norm)
+    config = drafter_config(model, arguments.ffn, arguments.input_norm)
     trainer = Trainer(model, config, options, arguments.out)
     trainer.run(Pictures(arguments.data, config, arguments.held_out))
 

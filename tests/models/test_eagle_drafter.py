@@ -100,7 +100,7 @@ def test_drafts_of_all_roots_equal_drafting_row_by_row(name: str) -> None:
     torch.manual_seed(4)
     features = torch.randn(2, 2, PROMPT + TOKENS - 1, 16)
     codes = torch.randint(11, (2, TOKENS))
-    batch = make_batch(features, codes, torch.full((2,), PROMPT), PROMPT, prompt_id=5)
+    batch = make_batch(features, codes, torch.full((2,), PROMPT), PROMPT, prompts=5)
     steps = 4
     drafts = list(draft(drafter, batch, steps))
     assert [d.shape[1] for d in drafts] == [TOKENS - 1 - s for s in range(steps)]

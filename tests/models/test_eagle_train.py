@@ -17,6 +17,7 @@ from torch import Tensor
 from models.eagle import data
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
+from models.eagle.features import load_target
 from models.eagle.losses import (
     Weights,
     acceptance,
@@ -82,7 +83,7 @@ def toy_data(tmp_path: Path) -> Path:
 def test_rows_pair_features_with_the_next_token() -> None:
     features = torch.arange(PROMPT + TOKENS - 1).float().view(1, 1, -1, 1)
     codes = 100 + torch.arange(TOKENS)[None]
-    batch = make_batch(features, codes, torch.tensor([PROMPT]), PROMPT, prompt_id=7)
+    batch = make_batch(features, codes, torch.tensor([PROMPT]), PROMPT, prompts=7)
     assert batch.roots == TOKENS - 1
     assert batch.ids[0].tolist() == [7] * (PROMPT - 1) + codes[0].tolist()
     # From the last prompt row, one step predicts the feature of token 0, the law of token 1.
@@ -145,7 +146,8 @@ def test_acceptance_is_the_overlap_of_the_laws() -> None:
     drafter = Drafter(CONFIG)
     rates, kept = acceptance(drafter, batch, model.head, model.guidance, 8, steps=2)
     assert rates.shape == kept.shape == (2, TOKENS - 1, 2)
-    assert not rates[:, -1, 1].any() and not kept[:, -1, 1].any()
+    assert rates[:, -1, 1].isnan().all() and not kept[:, -1, 1].any()
+    assert int(rates.isnan().sum()) == 2
     with torch.no_grad():
         second = list(draft(drafter, batch, 2))[1]
     root, law = 3, guided_logits(batch.targets(2), model.head, 2, model.guidance)
@@ -243,7 +245,7 @@ def test_data_of_the_demo_bundle(
     data.main()
     torch.set_num_threads(threads)
     (shard,) = data.load_shards(tmp_path)
-    model = data.load_target(demo_bundle)
+    model = load_target(demo_bundle)
     batch = make_batch(
         shard["features"].float(), shard["codes"], shard["valid"], model.prompt_length, 0
     )

@@ -1,0 +1,184 @@
+"""A bundle's target in Python: the sequences it is fed for pictures, and its features of them.
+
+Shapes: n pictures of N image tokens, P sequences a picture (conditional, unconditional; the first alone
+without guidance), L = prompt length + M - 1 rows of a sequence, F width of a feature. The M >= N tokens
+of a picture are its image tokens and the ends of its rows. The rows of a prompt are the last of its
+length, rows in front of them are padding.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from models import ops
+
+Ids = list[int]
+NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
+
+
+@dataclass
+class TargetModel:
+    """A bundle's target, and text encoder if it has one, through the operators, in fp32."""
+
+    bundle: Path
+    manifest: dict[str, Any]
+    grid: dict[str, Any]
+    target: torch.jit.ScriptModule
+    text_encoder: torch.jit.ScriptModule | None
+    head: Tensor  # fp32 [V, F]
+    embedding: Tensor  # fp32 [vocabulary, F]
+
+    @property
+    def guidance(self) -> float:
+        return float(self.manifest["sampling"]["cfg_scale"])
+
+    @property
+    def prompt_kind(self) -> str:
+        """text_features, class or tokens."""
+        return str(self.manifest["prompt"]["kind"])
+
+    @property
+    def prompt_length(self) -> int:
+        return int(self.manifest["prompt"]["length"])
+
+    @property
+    def tokens(self) -> int:
+        """Of a picture, ends of rows included."""
+        rows, columns = self.grid["rows"], self.grid["columns"]
+        return int(rows * columns + (rows - 1) * len(self.grid["row_end"]))
+
+
+def load_target(bundle: Path, size: str | None = None) -> TargetModel:
+    """Loads a bundle for pictures of one of its sizes, WIDTHxHEIGHT, by default the first."""
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    grids = {f"{grid['width']}x{grid['height']}": grid for grid in manifest["grids"]}
+    if size and size not in grids:
+        raise ValueError(f"{bundle}: got size {size}, expected one of {', '.join(grids)}")
+    ops.load()
+    loaded = {
+        role: torch.jit.load(str(bundle / manifest["modules"][role]["file"])).eval()
+        for role in ("target", "text_encoder")
+        if role in manifest["modules"]
+    }
+    weights = dict(loaded["target"].named_buffers())
+    head, embedding = (weights[name].float().clone() for name in ("head", "embedding"))
+    for module in loaded.values():
+        module.prepare(torch.zeros(1))
+    grid = grids[size] if size else manifest["grids"][0]
+    target, encoder = loaded["target"], loaded.get("text_encoder")
+    return TargetModel(bundle, manifest, grid, target, encoder, head, embedding)
+
+
+def engine_requests(model: TargetModel, captions: list[str]) -> list[str]:
+    """Requests for pictures as the engine's command reads them, one JSON object each."""
+    size = {"width": model.grid["width"], "height": model.grid["height"]}
+    if model.prompt_kind == "class":
+        return [json.dumps({"class": int(caption), **size}) for caption in captions]
+    return [json.dumps({"prompt": caption, **size}) for caption in captions]
+
+
+def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[list[Ids]]:
+    """Ids of every picture's prompt as the engine makes them.
+
+    Of prompts of tokens those of every sequence; else of the caption, or the class.
+    """
+    if model.prompt_kind == "class":
+        return [[[int(caption)]] for caption in captions]
+    if model.prompt_kind == "tokens":
+        parts = [build / "golden_prompts", model.bundle]
+        answers = ask(parts, engine_requests(model, captions))
+        return [[a["ids"], a["unconditional"]][: 1 + (model.guidance > 1)] for a in answers]
+    settings = model.manifest["tokenizer"]
+    parts = [build / "tokenize", model.bundle / settings["file"], settings["max_length"]]
+    requests = [json.dumps({"text": c, "cleaning": settings["cleaning"]}) for c in captions]
+    return [[answer["ids"]] for answer in ask([*parts, settings["extra_ids"]], requests)]
+
+
+def ask(command: list[Any], requests: list[str]) -> list[dict[str, Any]]:
+    """Answers of a program that reads and writes JSON lines."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        input="\n".join(requests) + "\n", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def with_row_ends(model: TargetModel, codes: Tensor) -> Tensor:
+    """Image tokens int64 [n,N] as the M tokens of a picture, row ends as NOT_DRAWN."""
+    rows = codes.unflatten(1, (model.grid["rows"], model.grid["columns"]))
+    ends = len(model.grid["row_end"])  # none or one
+    return F.pad(rows, (0, ends), value=NOT_DRAWN).flatten(1)[:, : model.tokens]
+
+
+def picture_ids(model: TargetModel, codes: Tensor) -> Tensor:
+    """Ids that the target is fed for codes [n,M]."""
+    ids = codes + model.manifest["tokens"]["first_image_id"]
+    for end in model.grid["row_end"]:
+        ids = ids.masked_fill(codes == NOT_DRAWN, end)
+    return ids
+
+
+def next_ids(model: TargetModel, codes: Tensor, prompts: list[list[Ids]]) -> Tensor:
+    """The id behind every row, int64 [n,P,L], of pictures with prompts of tokens; padding is 0."""
+    length = model.prompt_length
+    shape = (len(prompts), len(prompts[0]), length + codes.shape[1] - 1)
+    ids = torch.zeros(shape, dtype=torch.int64)
+    ids[..., length - 1 :] = picture_ids(model, codes)[:, None]
+    for picture, sequences in enumerate(prompts):
+        for number, prompt in enumerate(sequences):
+            ids[picture, number, length - len(prompt) : length - 1] = torch.tensor(prompt[1:])
+    return ids
+
+
+def prompt_rows(model: TargetModel, prompts: list[list[Ids]]) -> list[Tensor]:
+    """Input rows [rows,H] of every sequence's prompt."""
+    target = model.target
+    if model.prompt_kind == "tokens":
+        return [target.embed(torch.tensor([ids]))[0] for picture in prompts for ids in picture]
+    valid = [len(ids) for (ids,) in prompts]
+    length = model.prompt_length
+    captions = torch.tensor([F.pad(torch.tensor(ids), (0, length - len(ids))).tolist()
+                             for (ids,) in prompts])  # fmt: skip
+    mask = (torch.arange(length) < torch.tensor(valid)[:, None]).long()
+    features = model.text_encoder.encode(captions, mask) if model.text_encoder else captions
+    rows = [target.embed_condition(features, mask)]
+    if model.guidance > 1:
+        rows.append(target.embed_unconditional(mask))
+    pictures = zip(torch.stack(rows, 1), valid, strict=True)
+    return [sequence[:count] for picture, count in pictures for sequence in picture]
+
+
+@torch.inference_mode()
+def target_features(
+    model: TargetModel, codes: Tensor, prompts: list[list[Ids]]
+) -> tuple[Tensor, Tensor]:
+    """Features fp32 [n,P,L,F] of pictures with codes int64 [n,M], and their prompts' rows [n,P]."""
+    heads = prompt_rows(model, prompts)
+    valid = torch.tensor([len(rows) for rows in heads])
+    per_picture = len(heads) // len(codes)
+    image = model.target.embed(picture_ids(model, codes)[:, :-1]).repeat_interleave(per_picture, 0)
+    rows = [torch.cat(parts) for parts in zip(heads, image, strict=True)]
+    x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # causal: no row sees the padding
+    positions = torch.arange(x.shape[1]).repeat(len(rows), 1)
+    if model.manifest["prompt"]["align"] == "end":
+        positions += (model.prompt_length - valid)[:, None]
+    limit = model.prompt_length + codes.shape[1] - 2  # of the padding
+    empty, lengths = torch.empty(0, dtype=torch.int64), torch.zeros(len(rows), dtype=torch.int64)
+    shape = model.manifest["cache"]
+    cache = torch.zeros(
+        shape["layers"], 2, len(rows), shape["kv_heads"], x.shape[1], shape["head_dim"]
+    )
+    _, out = model.target.forward(x, positions.clamp_max(limit), empty, lengths, cache)
+    full = torch.zeros(len(rows), limit + 1, out.shape[2])
+    for sequence, (features, own) in enumerate(zip(out, rows, strict=True)):
+        full[sequence, len(full[0]) - len(own) :] = features[: len(own)]
+    pairs = (len(codes), per_picture)
+    return full.unflatten(0, pairs), valid.unflatten(0, pairs)

@@ -1,0 +1,254 @@
+"""Drafters of bundles with other prompts than captions' features: training, and drawing with them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.eagle import data
+from models.eagle.config import DrafterConfig
+from models.eagle.drafter import Drafter
+from models.eagle.features import TargetModel, load_target
+from models.eagle.losses import (
+    Batch,
+    Weights,
+    acceptance,
+    draft,
+    guided_logits,
+    make_batch,
+    objective,
+    token_loss,
+)
+from models.eagle.train import RECIPES, Trainer, drafter_config
+from models.llamagen.config import GPTConfig
+from tests.e2e import families
+from tests.e2e.support import CODES, export_bundle
+
+CAPTIONS = ("a red boat", "Ein süßer Käfer, 35mm photo", "b", "the sea at night")
+LENGTH, ROWS, COLUMNS, ROW_END, FIRST_ID, WIDTH = 6, 3, 4, 90, 10, 16
+
+
+def lumina(folder: Path) -> Path:
+    """Rows that end: 4 of 6 codes, and 2 of 4."""
+    weights = families.Weights(families.Shape(layers=1), 23)
+    state = weights.target("part")
+    model = families.write_shards(folder / "model", weights.shape, state, 1)
+    parts = ("--vq", families.write_vqgan(folder), "--tokenizer", families.TOKENIZER)
+    sizes = ["96x64", "64x32"]
+    return families.finish(folder, "lumina-mgpt", sizes, weights, state, "--model", model, *parts)
+
+
+def classes(folder: Path) -> Path:
+    """A number for a prompt; 4 x 4 codes."""
+    config = GPTConfig(
+        dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=CODES, grid=4, cls_token_num=1,
+        num_classes=9, model_type="c2i",
+    )  # fmt: skip
+    return export_bundle(folder, config)
+
+
+BUNDLES = {"lumina": lumina, "chameleon": families.chameleon, "classes": classes}
+MakeData = Callable[..., tuple[Path, Path]]
+
+
+@pytest.fixture(scope="module")
+def make_data(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> MakeData:
+    """Bundle and data set of a kind; drawn once for every size."""
+    folders: dict[str, Path] = {}
+
+    def make(kind: str, *arguments: str, images: int = 64) -> tuple[Path, Path]:
+        if kind not in folders:
+            folders[kind] = tmp_path_factory.mktemp(kind)
+            BUNDLES[kind](folders[kind])
+        bundle = folders[kind] / "bundle"
+        out = folders[kind] / "-".join(("data", *arguments))
+        prompts = [str(i) for i in range(9)] if kind == "classes" else CAPTIONS
+        captions = folders[kind] / "captions.txt"
+        captions.write_text("\n".join((list(prompts) * images)[:images]), encoding="utf-8")
+        if not out.exists():
+            words = ["--bundle", bundle, "--captions", captions, "--out", out, "--build", build_dir]
+            threads = torch.get_num_threads()
+            data.main([*map(str, words), *arguments])
+            torch.set_num_threads(threads)
+        return bundle, out
+
+    return make
+
+
+def toy_batch() -> tuple[Batch, dict[str, Tensor]]:
+    """Random pictures with prompts of 4 tokens, and of 2 without guidance."""
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(8, (2, ROWS, COLUMNS), generator=generator)
+    codes = torch.nn.functional.pad(codes, (0, 1), value=-1).flatten(1)[:, :-1]
+    rows = LENGTH + codes.shape[1] - 1
+    features = torch.randn(2, 2, rows, WIDTH, generator=generator)
+    ids = torch.zeros(2, 2, rows, dtype=torch.int64)
+    ids[..., LENGTH - 1 :] = torch.where(codes < 0, ROW_END, codes + FIRST_ID)[:, None]
+    ids[:, 0, 2:5], ids[:, 1, 4] = torch.tensor([1, 2, 3]), 3
+    parts = {"features": features, "codes": codes, "valid": torch.tensor([[4, 2], [4, 2]])}
+    parts["ids"] = ids
+    return make_batch(*[parts[k] for k in ("features", "codes", "valid")], LENGTH, ids), parts
+
+
+def toy_drafter() -> Drafter:
+    torch.manual_seed(4)
+    return Drafter(DrafterConfig(
+        hidden=WIDTH, heads=2, ffn=32, vocabulary=100, max_length=40, rotary="line", qk_norm=True,
+        prompt_length=LENGTH,
+    ))  # fmt: skip
+
+
+def test_rows_of_prompts_of_tokens() -> None:
+    batch, _ = toy_batch()
+    assert batch.ids[0, 2:6].tolist()[:3] == [1, 2, 3] and int(batch.ids[1, 4]) == 3
+    assert batch.ids[0, 5 + COLUMNS] == ROW_END
+    assert batch.valid.tolist() == [4, 2, 4, 2]
+    # Positions count from every sequence's own first id.
+    assert batch.positions[0, 2:5].tolist() == [0, 1, 2]
+    assert batch.positions[1, 4:7].tolist() == [0, 1, 2]
+    # A row r is a root; one of a picture's first four codes starts a draft that ends with the fourth.
+    marks = {step: batch.drafted(step)[0].tolist() for step in (1, 2, 3, 4)}
+    inside = [COLUMNS - step for step in marks]
+    for (step, found), drafts in zip(marks.items(), inside, strict=True):
+        row = [True] * drafts + [False] * (COLUMNS + 1 - drafts)
+        assert found == (row * ROWS)[: batch.roots - step + 1]
+
+
+def test_drafts_do_not_depend_on_the_longest_prompt() -> None:
+    """More padding in front of all prompts changes nothing."""
+    batch, parts = toy_batch()
+    features, ids = (torch.nn.functional.pad(parts[name], pad) for name, pad in
+                     (("features", (0, 0, 3, 0)), ("ids", (3, 0))))  # fmt: skip
+    wider = make_batch(features, parts["codes"], parts["valid"], LENGTH + 3, ids)
+    drafter = toy_drafter()
+    for one, two in zip(draft(drafter, batch, 3), draft(drafter, wider, 3), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("guided", [True, False])
+def test_row_ends_do_not_count(guided: bool) -> None:
+    """Losses are the means over the drafts that stay within a row."""
+    batch, _ = toy_batch()
+    drafter, head = toy_drafter(), torch.randn(8, WIDTH)
+    pairs = 2 if guided else 1
+    weights = Weights(feature=0.7, token=0.3, acceptance=0.5, guided=guided, decay=1.0)
+    total, parts = objective(drafter, batch, head, 2.0, weights, 2)
+    expected = []
+    for step, hidden in enumerate(draft(drafter, batch, 2), 1):
+        places = [r for r in range(hidden.shape[1])
+                  if all(batch.codes[0, k] >= 0 for k in range(r, r + step + 1))]  # fmt: skip
+        hidden, target = hidden[:, places], batch.targets(step)[:, places]
+        loss = token_loss(*(guided_logits(x, head, pairs, 2.0) for x in (hidden, target)), 0.5)
+        assert parts[step - 1] == pytest.approx(float(loss.detach()), rel=1e-5)
+        expected.append(0.7 * torch.nn.functional.smooth_l1_loss(hidden, target) + 0.3 * loss)
+    torch.testing.assert_close(total, sum(expected) / 2)
+
+
+def test_acceptance_within_rows() -> None:
+    batch, _ = toy_batch()
+    rates, kept = acceptance(toy_drafter(), batch, torch.randn(8, WIDTH), 2.0, 0, steps=COLUMNS)
+    assert rates.shape == (2, ROWS * COLUMNS - 1, COLUMNS)
+    for code in range(ROWS * COLUMNS - 1):
+        left = COLUMNS - 1 - code % COLUMNS
+        assert not rates[:, code, :left].isnan().any() and kept[:, code, :left].all()
+        assert rates[:, code, left:].isnan().all() and not kept[:, code, left:].any()
+
+
+def surprise(model: TargetModel, batch: Batch) -> tuple[float, float]:
+    """Mean -log p of the codes, of all but the first, and the mean entropy of their laws."""
+    logits = guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
+    log_p, codes = logits.log_softmax(-1), batch.tokens(1)
+    log_p, codes = log_p[codes >= 0], codes[codes >= 0]
+    entropy = -(log_p.exp() * log_p).sum(-1).mean()
+    return float(-log_p.gather(-1, codes[:, None]).mean()), float(entropy)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "shape"),
+    [
+        ("lumina", (), (4, 6)),
+        ("lumina", ("--size", "64x32"), (2, 4)),
+        ("chameleon", (), (3, 4)),
+        ("classes", (), (4, 4)),
+    ],
+)
+def test_data(
+    kind: str, arguments: tuple[str, ...], shape: tuple[int, int], make_data: MakeData
+) -> None:
+    """Codes that the engine drew are as probable under the features as the target's law says."""
+    bundle, folder = make_data(kind, *arguments)
+    (shard,) = data.load_shards(folder)
+    rows, columns = shape
+    ends = rows - 1 if kind == "lumina" else 0
+    assert (shard["codes"] >= 0).sum(1).tolist() == [rows * columns] * 64
+    assert (shard["codes"] < 0).sum(1).tolist() == [ends] * 64
+    model = load_target(bundle)
+    assert ("ids" in shard) == (kind != "classes")
+    batch = make_batch(
+        shard["features"].float(), shard["codes"], shard["valid"], model.prompt_length,
+        shard.get("ids", 0),
+    )  # fmt: skip
+    found, expected = surprise(model, batch)
+    assert found == pytest.approx(expected, abs=0.15)
+    other = replace(batch, codes=batch.codes.roll(1, 0))
+    assert surprise(model, other)[0] > expected + 0.3
+
+
+def test_sizes_that_there_are_not(make_data: MakeData) -> None:
+    bundle, _ = make_data("lumina")
+    with pytest.raises(ValueError, match="got size 64x64, expected one of 96x64, 64x32"):
+        load_target(bundle, "64x64")
+
+
+@pytest.mark.parametrize("kind", BUNDLES)
+def test_trained_drafter_draws(
+    kind: str, make_data: MakeData, lamplighter: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The engine commits with it what the training log expects, and exactly the target's codes."""
+    bundle, folder = make_data(kind)
+    ticks = count()  # a step is 50 ms
+    monkeypatch.setattr("models.eagle.train.time.monotonic", lambda: 0.05 * next(ticks))
+    model = load_target(bundle)
+    config = drafter_config(model)
+    options = replace(RECIPES["multi-step"], warm_up=10, minutes=120 * 0.05 / 60)
+    pictures = data.Pictures(folder, config, held_out=32)
+    trainer = Trainer(model, config, options, tmp_path / "drafter.pt")
+    trainer.report(pictures, 0.0, [])
+    trainer.run(pictures)
+    before, after = trainer.reports
+    assert after["rates"][0] > before["rates"][0] + 0.15
+
+    families.run_exporter(
+        "drafter", "--bundle", bundle, "--name", "trained", "--drafter", trainer.out, "--overwrite"
+    )
+    requests = folder.parent / "requests.jsonl"
+    prompts = folder.joinpath("captions.txt").read_text(encoding="utf-8").splitlines()
+    key, convert = ("class", int) if kind == "classes" else ("prompt", str)
+    requests.write_text("\n".join(json.dumps({key: convert(p)}) for p in prompts))
+
+    def drawn(*arguments: object) -> tuple[list[list[int]], list[dict[str, Any]]]:
+        command = [lamplighter, "generate", "-m", bundle, "--prompt-file", requests, "--json"]
+        command += ["-t", 1, "--overwrite", "-o", tmp_path / "%d.png", "--batch-size", 8]
+        command += ["--save-codes", tmp_path / "codes.json", "--dtype", "fp32", *arguments]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        saved = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+        return [p["codes"] for p in saved], [json.loads(x) for x in done.stdout.splitlines()]
+
+    eagle = ("--method", "eagle", "--drafter", "trained", "--tree")
+    greedy = drawn("--temperature", 0, *eagle, "chain-4")[0]
+    assert greedy == drawn("--temperature", 0, "--method", "ar")[0]
+    for length in (1, 3):
+        lines = drawn("--temperature", 1, "-b", 3, *eagle, f"chain-{length}")[1]
+        passes = sum(line["target_passes"] for line in lines)
+        found = sum(line["tokens"] for line in lines) / passes
+        assert found == pytest.approx(after["chains"][length], rel=0.04)
