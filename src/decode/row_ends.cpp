@@ -16,11 +16,13 @@
 namespace lamplighter {
 namespace {
 
+constexpr std::int64_t kBeyond = std::int64_t{1} << 20;  // deeper than any tree
+
 // Depth int64 [I, 1] of the nodes that hold the last code of a row; beyond every tree when that is the last
 // row of the picture. A node at depth d holds code steps - 1 + d.
 at::Tensor end_depth(const DecodeState& state) {
   const at::Tensor depth = at::remainder(-state.steps, state.columns);
-  return at::where(state.steps + depth < state.total, depth, state.total).unsqueeze(1);
+  return at::where(state.steps + depth < state.total, depth, kBeyond).unsqueeze(1);
 }
 
 }  // namespace

@@ -114,6 +114,23 @@ def test_batches_and_statistics(
         assert sum(picture["tokens"] for picture in together) > 1.1 * passes
 
 
+def test_trees_deeper_than_pictures(
+    cli: Cli, family: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Pictures that are complete stand still while others of their batch go on."""
+    prompts = [word for text in (*CAPTIONS, "c") for word in ("-p", text)]
+    method = ("--method", "lantern++", "--tree", "chain-12", "--lambda", 8, "--relax-k", 40)
+    common = ("-b", 4, "-W", 32, "-H", 64, "-t", 1, *method)
+    for size in (1, 4):
+        done = cli(
+            "generate", *prompts, *common, "-o", f"{size}/", "--batch-size", size,
+            model=family("lumina-mgpt"),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    for alone in sorted((tmp_path / "1").iterdir()):
+        assert alone.read_bytes() == (tmp_path / "4" / alone.name).read_bytes()
+
+
 def test_check(cli: Cli, bundle: Path) -> None:
     result = cli("check", bundle, model=None)
     assert result.returncode == 0, result.stderr

@@ -82,7 +82,7 @@ def save(folder: Path, module: Recorder, name: str) -> dict[str, Any]:
     return {"file": name, "dtype": "float32"}
 
 
-def write_bundle(folder: Path, grids: list[dict[str, Any]], agreeing: float = 0.7) -> Path:
+def write_bundle(folder: Path, grids: list[dict[str, Any]], agreeing: float) -> Path:
     """The drafter guesses like the target in this share of all contexts."""
     folder.mkdir()
     target, drafter = Target(1), Drafter(2)

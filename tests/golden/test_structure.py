@@ -26,6 +26,8 @@ METHODS: tuple[dict[str, str], ...] = (
 )
 
 
+# Rows, columns and, per number of ids after the header, the forced id or -1.
+Layout = tuple[int, int, list[int]]
 BIG = 1500  # codes of a picture that two methods are enough for
 
 
@@ -33,8 +35,7 @@ def methods(rows: int, columns: int) -> tuple[dict[str, str], ...]:
     return METHODS if rows * columns < BIG else (METHODS[0], METHODS[2])
 
 
-def tables(case: Case) -> Iterator[tuple[int, int, list[int]]]:
-    """Rows, columns and, per number of ids after the header, the forced id or -1."""
+def tables(case: Case) -> Iterator[Layout]:
     if case.kind == "acceptance/structure":
         ids = {1: -1, 2: ROW_END, 3: END}
         for grid in case.info["cases"]:
@@ -108,18 +109,22 @@ def assert_caches(
             where = f"{what}: {kind}cache of sequence {sequence}"
             length = int(found[f"{kind}lengths"][sequence])
             # The drafter lacks the rows of the last cycle.
-            assert length > len(prompt) and (shift or length == len(fed) - 1), where
+            assert length >= len(prompt) - 1 and (shift or length == len(fed) - 1), where
             keys, values = found[f"{kind}cache"][0, :, sequence, 0, :length].long()
             assert keys[:, 0].tolist() == fed[:length], where
             assert values[:, 0].tolist() == fed[shift : length + shift], where
             assert values[:, 1].tolist() == list(range(length)), where
 
 
-def test_sequences(case: Case, tmp_path: Path) -> None:
-    layouts = list(tables(case))
-    bundle = write_bundle(
-        tmp_path / "bundle", [grid_entry(rows, columns) for rows, columns, _ in layouts]
-    )
+def compare(
+    tmp_path: Path, layouts: list[Layout], agreeing: float
+) -> Iterator[tuple[Layout, str, int]]:
+    """Draws every layout with every method and checks what was fed -> layout, method, passes.
+
+    agreeing: share of contexts in which the drafter guesses like the target.
+    """
+    grids = [grid_entry(rows, columns) for rows, columns, _ in layouts]
+    bundle = write_bundle(tmp_path / "bundle", grids, agreeing)
     runs = [
         {"width": 16 * columns, "height": 16 * rows, "ids": PROMPT, "unconditional": [],
          "cfg_scale": SCALE, "temperature": 0, **method}
@@ -132,13 +137,31 @@ def test_sequences(case: Case, tmp_path: Path) -> None:
         # What the official code adds after the last code is the same for all pictures.
         assert table[len(ids) : len(ids) + 2] == [ROW_END, END]
         assert ids.count(ROW_END) == rows - 1 and min(ids) >= FIRST_CODE
+        codes = [id - FIRST_CODE for id in ids if id != ROW_END]
         for method in methods(rows, columns):
             what, found = f"{rows}x{columns} {' '.join(method.values())}", next(results)
-            codes = [id - FIRST_CODE for id in ids if id != ROW_END]
             assert found["codes"].tolist() == codes, f"{what}: codes"
             assert_caches(what, found, prompts, ids)
-            cycles = int(found["cycles"])
-            # Forced ids cost no pass, so a picture takes as many as it has codes, or fewer.
-            assert (
-                cycles == len(codes) if method["method"] == "ar" else cycles < 0.8 * len(codes)
-            ), what
+            yield (rows, columns, table), method["method"], int(found["cycles"])
+
+
+def test_sequences(case: Case, tmp_path: Path) -> None:
+    """Forced ids cost no pass, so a picture takes as many as it has codes, or fewer."""
+    for (rows, columns, _), method, passes in compare(tmp_path, list(tables(case)), 0.7):
+        codes = rows * columns
+        assert passes == codes if method == "ar" else passes < 0.8 * codes, (rows, columns, method)
+
+
+def test_pictures_smaller_than_trees(tmp_path: Path) -> None:
+    """Every draft is accepted, beyond the last code, too."""
+    layouts = []
+    for rows in range(1, 5):
+        for columns in range(1, 5):
+            ends = [
+                ROW_END if (n + 1) % (columns + 1) == 0 else -1 for n in range(rows * (columns + 1))
+            ]
+            layouts.append((rows, columns, [*ends, END]))
+    assert all(
+        passes <= rows * columns
+        for (rows, columns, _), _, passes in compare(tmp_path, layouts, 1.0)
+    )
