@@ -18,7 +18,7 @@ from torch import Tensor
 FOLDER = Path(__file__).resolve().parent
 
 # A case's kind is the start of its folder's name; the rest names size or variant.
-BUILT = (
+KINDS = (
     "llamagen_t2i",
     "llamagen_c2i",
     "llamagen_vq",
@@ -46,9 +46,6 @@ BUILT = (
     "lantern_lumina_structure",
     "acceptance/structure",
 )
-NOT_BUILT = (
-    "lantern_", "chameleon_", "anole_", "lumina_",
-)  # fmt: skip
 
 DTYPES = {
     "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
@@ -74,7 +71,7 @@ class Case:
         for start in range(len(parts)):
             rest = "/".join(parts[start:])
             names = (rest, f"acceptance/{rest}")
-            found = [k for k in BUILT + NOT_BUILT if any(n.startswith(k) for n in names)]
+            found = [k for k in KINDS if any(n.startswith(k) for n in names)]
             if found:
                 return max(found, key=len)
         return None
