@@ -101,17 +101,15 @@ def read_codes(path: Path) -> Tensor:
 def make_shard(model: TargetModel, codes: Tensor, prompts: list[list[Ids]], path: Path) -> None:
     """Writes the features of one shard of codes [n, N]."""
     codes = with_row_ends(model, codes)
+    rows = model.prompt_length + model.tokens - 1
+    shape = (len(codes), model.sequences, rows, model.head.shape[1])
+    features = torch.zeros(shape, dtype=torch.bfloat16)
+    valid = torch.zeros(shape[:2], dtype=torch.int32)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i][0]))  # passes with few gaps
-    parts = torch.tensor(order).split(16)
-    features: list[Tensor] = [torch.empty(0)] * len(order)
-    valid = list(features)
-    for part in parts:
+    for part in torch.tensor(order).split(16):
         found = target_features(model, codes[part], [prompts[int(i)] for i in part])
-        for i, one, rows in zip(part.tolist(), *found, strict=True):
-            features[i], valid[i] = one.bfloat16(), rows.int()
-    content = {
-        "features": torch.stack(features), "codes": codes.int(), "valid": torch.stack(valid)
-    }  # fmt: skip
+        features[part], valid[part] = found[0].bfloat16(), found[1].int()
+    content = {"features": features, "codes": codes.int(), "valid": valid}
     if model.prompt_kind == "tokens":
         content["ids"] = next_ids(model, codes, prompts).int()
     partial = path.with_suffix(".partial")

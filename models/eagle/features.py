@@ -41,6 +41,11 @@ class TargetModel:
         return float(self.manifest["sampling"]["cfg_scale"])
 
     @property
+    def sequences(self) -> int:
+        """P, those of a picture."""
+        return 2 if self.guidance > 1 else 1
+
+    @property
     def prompt_kind(self) -> str:
         """text_features, class or tokens."""
         return str(self.manifest["prompt"]["kind"])
@@ -95,7 +100,7 @@ def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[lis
     if model.prompt_kind == "tokens":
         parts = [build / "golden_prompts", model.bundle]
         answers = ask(parts, engine_requests(model, captions))
-        return [[a["ids"], a["unconditional"]][: 1 + (model.guidance > 1)] for a in answers]
+        return [[a["ids"], a["unconditional"]][: model.sequences] for a in answers]
     settings = model.manifest["tokenizer"]
     parts = [build / "tokenize", model.bundle / settings["file"], settings["max_length"]]
     requests = [json.dumps({"text": c, "cleaning": settings["cleaning"]}) for c in captions]
@@ -150,7 +155,7 @@ def prompt_rows(model: TargetModel, prompts: list[list[Ids]]) -> list[Tensor]:
     mask = (torch.arange(length) < torch.tensor(valid)[:, None]).long()
     features = model.text_encoder.encode(captions, mask) if model.text_encoder else captions
     rows = [target.embed_condition(features, mask)]
-    if model.guidance > 1:
+    if model.sequences == 2:
         rows.append(target.embed_unconditional(mask))
     pictures = zip(torch.stack(rows, 1), valid, strict=True)
     return [sequence[:count] for picture, count in pictures for sequence in picture]
@@ -163,8 +168,8 @@ def target_features(
     """Features fp32 [n,P,L,F] of pictures with codes int64 [n,M], and their prompts' rows [n,P]."""
     heads = prompt_rows(model, prompts)
     valid = torch.tensor([len(rows) for rows in heads])
-    per_picture = len(heads) // len(codes)
-    image = model.target.embed(picture_ids(model, codes)[:, :-1]).repeat_interleave(per_picture, 0)
+    image = model.target.embed(picture_ids(model, codes)[:, :-1])
+    image = image.repeat_interleave(model.sequences, 0)
     rows = [torch.cat(parts) for parts in zip(heads, image, strict=True)]
     x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # causal: no row sees the padding
     positions = torch.arange(x.shape[1]).repeat(len(rows), 1)
@@ -180,5 +185,5 @@ def target_features(
     full = torch.zeros(len(rows), limit + 1, out.shape[2])
     for sequence, (features, own) in enumerate(zip(out, rows, strict=True)):
         full[sequence, len(full[0]) - len(own) :] = features[: len(own)]
-    pairs = (len(codes), per_picture)
+    pairs = (len(codes), model.sequences)
     return full.unflatten(0, pairs), valid.unflatten(0, pairs)
