@@ -12,6 +12,7 @@ from ..vq.blocks import (
     Codebook,
     Downsample,
     ImageTokenizer,
+    Level,
     ResBlock,
     Trunk,
     Upsample,
@@ -44,25 +45,6 @@ class VQGANConfig:
         return int(2 ** (len(self.ch_mult) - 1))
 
 
-class Level(nn.Module):
-    """Residual blocks of one resolution, attention after each if asked, a resampler."""
-
-    def __init__(self, channels_in: int, channels: int, blocks: int, attention: bool) -> None:
-        super().__init__()
-        widths = [channels_in] + [channels] * blocks
-        self.block = nn.ModuleList(ResBlock(a, b) for a, b in zip(widths, widths[1:]))
-        self.attn = nn.ModuleList(AttnBlock(channels) for _ in range(blocks if attention else 0))
-        self.upsample: nn.Module | None = None
-        self.downsample: nn.Module | None = None
-
-    def blocks(self) -> Iterator[nn.Module]:
-        for i, block in enumerate(self.block):
-            yield block
-            if i < len(self.attn):
-                yield self.attn[i]
-        yield from (block for block in (self.upsample, self.downsample) if block is not None)
-
-
 class Middle(nn.Module):
     """The blocks at the lowest resolution."""
 
@@ -80,7 +62,7 @@ class Encoder(Trunk):
         self.down = nn.ModuleList()
         width_in = config.ch
         for i, width in enumerate(config.widths):
-            level = Level(width_in, width, config.num_res_blocks, i in config.attn_levels)
+            level = Level(width_in, width, config.num_res_blocks, i in config.attn_levels, "block")
             if i < len(config.widths) - 1:
                 level.downsample = Downsample(width)
             self.down.append(level)
@@ -105,7 +87,9 @@ class Decoder(Trunk):
         self.mid = Middle(widths[-1])
         self.up = nn.ModuleList()
         for i, (width, width_in) in enumerate(zip(widths, widths[1:] + widths[-1:], strict=True)):
-            level = Level(width_in, width, config.num_res_blocks + 1, i in config.attn_levels)
+            level = Level(
+                width_in, width, config.num_res_blocks + 1, i in config.attn_levels, "block"
+            )
             if i > 0:
                 level.upsample = Upsample(width)
             self.up.append(level)

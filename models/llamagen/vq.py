@@ -13,31 +13,13 @@ from ..vq.blocks import (
     Codebook,
     Downsample,
     ImageTokenizer,
+    Level,
     ResBlock,
     Trunk,
     Upsample,
     group_norm,
 )
 from .config import VQConfig
-
-
-class Level(nn.Module):
-    """Blocks of one resolution: residual blocks, attention after each if asked, a resampler."""
-
-    def __init__(self, channels_in: int, channels: int, blocks: int, attention: bool) -> None:
-        super().__init__()
-        widths = [channels_in] + [channels] * blocks
-        self.res = nn.ModuleList(ResBlock(a, b) for a, b in zip(widths, widths[1:]))
-        self.attn = nn.ModuleList(AttnBlock(channels) for _ in range(blocks if attention else 0))
-        self.upsample: nn.Module | None = None
-        self.downsample: nn.Module | None = None
-
-    def blocks(self) -> Iterator[nn.Module]:
-        for i, block in enumerate(self.res):
-            yield block
-            if i < len(self.attn):
-                yield self.attn[i]
-        yield from (block for block in (self.upsample, self.downsample) if block is not None)
 
 
 def mid_blocks(channels: int) -> nn.ModuleList:
@@ -55,7 +37,7 @@ class Encoder(Trunk):
         self.conv_blocks = nn.ModuleList()
         for i, factor in enumerate(mult):
             last = i == len(mult) - 1
-            level = Level(width, config.ch * factor, config.num_res_blocks, attention=last)
+            level = Level(width, config.ch * factor, config.num_res_blocks, last, "res")
             width = config.ch * factor if config.num_res_blocks else width
             if not last:
                 level.downsample = Downsample(width)
@@ -81,7 +63,7 @@ class Decoder(Trunk):
         self.mid = mid_blocks(width)
         self.conv_blocks = nn.ModuleList()
         for i, factor in enumerate(mult):
-            level = Level(width, config.ch * factor, config.num_res_blocks + 1, attention=i == 0)
+            level = Level(width, config.ch * factor, config.num_res_blocks + 1, i == 0, "res")
             width = config.ch * factor
             if i < len(mult) - 1:
                 level.upsample = Upsample(width)

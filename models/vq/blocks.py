@@ -72,6 +72,31 @@ class Downsample(nn.Module):
         return self.conv(F.pad(x, (0, 1, 0, 1)))
 
 
+class Level(nn.Module):
+    """Blocks of one resolution: residual blocks, attention after each if asked, a resampler.
+
+    name: of the residual blocks in the checkpoint.
+    """
+
+    def __init__(
+        self, channels_in: int, channels: int, blocks: int, attention: bool, name: str
+    ) -> None:
+        super().__init__()
+        widths = [channels_in] + [channels] * blocks
+        self.name = name
+        self.add_module(name, nn.ModuleList(ResBlock(a, b) for a, b in zip(widths, widths[1:])))
+        self.attn = nn.ModuleList(AttnBlock(channels) for _ in range(blocks if attention else 0))
+        self.upsample: nn.Module | None = None
+        self.downsample: nn.Module | None = None
+
+    def blocks(self) -> Iterator[nn.Module]:
+        for i, block in enumerate(self.get_submodule(self.name).children()):
+            yield block
+            if i < len(self.attn):
+                yield self.attn[i]
+        yield from (block for block in (self.upsample, self.downsample) if block is not None)
+
+
 class Trunk(nn.Module):
     """An encoder or decoder: conv_in, its blocks in order, then GroupNorm, SiLU and conv_out."""
 
