@@ -219,7 +219,7 @@ void tune(TuneFlags& flags) {
   measure_costs(bench, requests.front(), flags, tuning);
   tuning.best = best_drafting_tree(tuning, flags.max_depth);
   const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
-  const Json file = to_json(tuning.best.tree, about(tuning, flags, manifest));
+  const Json file = tree_to_json(tuning.best.tree, about(tuning, flags, manifest));
   write_tree(flags, manifest, kind, file, terminal);
   if (flags.json) terminal.result(file.dump());
   terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +

@@ -198,7 +198,7 @@ Tree load_tree(const std::string& name_or_file) {
   return parse_tree(read_file(name_or_file), name_or_file);
 }
 
-Json to_json(const Tree& tree, const Json& about) {
+Json tree_to_json(const Tree& tree, const Json& about) {
   Json json;
   json["paths"] = std::vector<TreePath>(tree.paths.begin() + 1, tree.paths.end());
   if (!about.is_null()) json["about"] = about;

@@ -57,6 +57,6 @@ Tree parse_tree(std::string_view text, const std::string& where, ExitCode code =
 Tree load_tree(const std::string& name_or_file);
 
 // What parse_tree reads; `about` is left out when null.
-Json to_json(const Tree& tree, const Json& about = nullptr);
+Json tree_to_json(const Tree& tree, const Json& about = nullptr);
 
 }  // namespace lamplighter

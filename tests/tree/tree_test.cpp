@@ -103,10 +103,10 @@ TEST(TreeTest, RejectsPathsThatAreNoTree) {
 
 TEST(TreeTest, FilesAreReadBackAsWritten) {
   const Tree tree = preset_tree("lantern-26");
-  const std::string text = to_json(tree, {{"machine", "two cores"}}).dump();
+  const std::string text = tree_to_json(tree, {{"machine", "two cores"}}).dump();
   EXPECT_THAT(text, HasSubstr("\"about\":{\"machine\":\"two cores\"}"));
   EXPECT_EQ(parse_tree(text, "tree.json").paths, tree.paths);
-  EXPECT_THAT(to_json(tree).dump(), testing::Not(HasSubstr("about")));
+  EXPECT_THAT(tree_to_json(tree).dump(), testing::Not(HasSubstr("about")));
 
   const std::string file = testing::TempDir() + "tree_test.json";
   write_file(file, text);
