@@ -26,7 +26,12 @@ if [ $# = 0 ]; then
   scripts/setup.sh "${presets[@]}"
   run_ctest build
   [ ${#presets[@]} = 1 ] || run_ctest build-cpu -L kernels
-  run_pytest tests
+  # The program's own tests leave a core idle most of the time: the others run beside them.
+  .venv/bin/python -m pytest tests/e2e >.cache/pytest-e2e.log 2>&1 &
+  e2e=$!
+  run_pytest tests --ignore tests/e2e
+  run wait "$e2e"
+  cat .cache/pytest-e2e.log
 else
   scripts/setup.sh
   for selection; do
