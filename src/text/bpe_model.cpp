@@ -125,7 +125,8 @@ void BpeModel::read_merges(const nlohmann::json& merges) {
       if (found == ids_.end()) fail(place() + quote(text) + " is no entry of the vocabulary");
       return found->second;
     };
-    merges_[pair_key(id(left), id(right))] = {rank++, id(left + right)};
+    const std::int32_t first = id(left), second = id(right);
+    merges_[pair_key(first, second)] = {rank++, id(left + right)};
   }
 }
 

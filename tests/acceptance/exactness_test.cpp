@@ -79,7 +79,7 @@ TEST_P(ExactnessTest, LawIsTheTargets) {
         const ToyProblem problem = random_problem(tree, vocabulary, seed++, zeros);
         const auto length = static_cast<std::size_t>(tree.max_depth()) + 1;
         EXPECT_LE(distance_from_target(problem, rule.options, verify, length), 1e-12)
-            << to_json(tree).dump() << ", vocabulary " << vocabulary << ", zeros " << zeros;
+            << tree_to_json(tree).dump() << ", vocabulary " << vocabulary << ", zeros " << zeros;
         ++problems;
       }
     }
