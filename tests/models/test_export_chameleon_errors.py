@@ -264,6 +264,7 @@ def largest_memory(words: list[str]) -> int:
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, env=environment)
     status, largest = Path(f"/proc/{process.pid}/status"), 0
+    time.sleep(0.2)  # at first the new process still shows the memory of this one
     while process.poll() is None:
         for line in status.read_text().splitlines():
             if line.startswith("RssAnon:"):
@@ -274,10 +275,7 @@ def largest_memory(words: list[str]) -> int:
 
 
 def test_memory(tmp_path: Path) -> None:
-    """A model needs less than its largest shard and a layer, whatever its size.
-
-    On a busy machine the system may count more for a while: the smaller of two runs tells.
-    """
+    """A model needs less than its largest shard and a layer, whatever its size."""
     small = Files(tmp_path / "small")
     large = Files(tmp_path / "large")
     shape = ChameleonConfig(
@@ -288,8 +286,7 @@ def test_memory(tmp_path: Path) -> None:
         shapes = weight_shapes(config)
         weights = {name: torch.full(s, 0.01, dtype=torch.bfloat16) for name, s in shapes.items()}
         save_model(files.model, config, weights, "heads", shards=3)
-        again = [*command(files), "--overwrite"]
-        sizes.append(min(largest_memory(again) for _ in range(2)))
+        sizes.append(largest_memory(command(files)))
     shard = max(path.stat().st_size for path in large.model.glob("*.safetensors"))
     assert (large.out / "target.pt").stat().st_size > 2.5 * shard
     assert sizes[1] - sizes[0] < shard
