@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from .. import ops
-from ..bundle import BundleModule, Call, Recorder, add_part, edited
+from ..bundle import BundleModule, Call, Recorder, add_part, edited, save_tensors
 from ..eagle.config import DrafterConfig
 from ..eagle.drafter import Drafter, from_published, rotary_table
 from ..eagle.module import DrafterModule
@@ -220,7 +219,7 @@ def attach_drafter(
             recorded.save(folder, manifest)
             if neighbours is not None:
                 (folder / NEIGHBOURS_FILE).unlink(missing_ok=True)
-                save_file({"neighbours": neighbours}, folder / NEIGHBOURS_FILE)
+                save_tensors({"neighbours": neighbours}, folder / NEIGHBOURS_FILE)
                 manifest["neighbours"] = {"file": NEIGHBOURS_FILE}
     except ValueError as error:
         raise ExportError(str(error), 4) from error
