@@ -79,9 +79,7 @@ Condition PromptEncoder::encode(const Request& request, const Grid& grid) const 
   const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
   const std::int64_t padding = prompt_.length - ids.size(1);
   return {at::constant_pad_nd(features, {0, 0, 0, padding}),
-          at::constant_pad_nd(at::ones_like(ids), {0, padding}),
-          {},
-          {}};
+          at::constant_pad_nd(at::ones_like(ids), {0, padding})};
 }
 
 Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid) const {
