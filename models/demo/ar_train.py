@@ -10,6 +10,8 @@ from __future__ import annotations
 import copy
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,13 +201,31 @@ def _process(rank: int, work: Path, options: Options) -> None:
         dist.destroy_process_group()
 
 
+# Large tensors live for one step: without these the C library maps and clears them every time.
+LARGE_TENSORS = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "100000000000",
+    "MALLOC_TOP_PAD_": "268435456",
+    "OMP_NUM_THREADS": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+}
+
+
+@contextmanager
+def environment(changes: dict[str, str]) -> Iterator[None]:
+    """Variables for the processes started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def train_ar(work: Path = WORK, options: Options | None = None) -> None:
     """Runs or resumes training; the result is ar.pt."""
     options = options or Options()
     (work / "ar.store").unlink(missing_ok=True)
-    # Large tensors live for one step: without these the C library maps and clears them every time.
-    keep = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000",
-            "MALLOC_TOP_PAD_": "268435456", "OMP_NUM_THREADS": "1",
-            "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # fmt: skip
-    os.environ.update(keep)
-    mp.spawn(_process, (work, options), nprocs=options.processes)
+    with environment(LARGE_TENSORS):
+        mp.spawn(_process, (work, options), nprocs=options.processes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -178,7 +179,9 @@ def test_a_stopped_run_continues(work: Path) -> None:
 def test_two_processes_keep_one_model(prepared: Path, tmp_path: Path) -> None:
     work = Path(shutil.copytree(prepared, tmp_path / "work"))
     pretrain_text(work, model.gpt_config().dim, minutes=0)
+    before = dict(os.environ)
     ar_train.train_ar(work, Options(minutes=0.02, processes=2, batch=1))
+    assert dict(os.environ) == before  # what suits training is nothing for other processes
     saved = torch.load(work / "ar.pt", weights_only=True)
     assert saved["step"] > 0
     gaps = model.caption_gaps(model.load_average(work), work, 4)

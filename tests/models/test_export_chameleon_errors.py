@@ -264,7 +264,6 @@ def largest_memory(words: list[str]) -> int:
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, env=environment)
     status, largest = Path(f"/proc/{process.pid}/status"), 0
-    time.sleep(0.2)  # at first the new process still shows the memory of this one
     while process.poll() is None:
         for line in status.read_text().splitlines():
             if line.startswith("RssAnon:"):
