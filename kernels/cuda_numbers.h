@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "kernels/cuda_device.h"
 #include "kernels/numbers.h"
 
 // Conversions and vector accesses of the .cu files.
@@ -18,12 +16,12 @@ __device__ __forceinline__ float narrow<float>(float value) {
 
 template <>
 __device__ __forceinline__ BFloat16Bits narrow<BFloat16Bits>(float value) {
-  return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+  return {bfloat16_bits(value)};
 }
 
 template <>
 __device__ __forceinline__ Float16Bits narrow<Float16Bits>(float value) {
-  return {__half_as_ushort(__float2half_rn(value))};
+  return {float16_bits(value)};
 }
 
 template <class T>
