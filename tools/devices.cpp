@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/json.h"
+#include "bundle/machine.h"
 #include "commands.h"
 #include "kernels/isa.h"
 #include "terminal.h"
@@ -24,6 +25,8 @@ Json describe_cpu() {
   return {{"device", "cpu"}, {"threads", at::get_num_threads()}, {"kernels", isa_name(active_isa())}};
 }
 
+[[maybe_unused]] constexpr int kLeastCapability = 8;  // major part; CMAKE_CUDA_ARCHITECTURES begins there
+
 // Every CUDA device that Torch can use.
 std::vector<Json> describe_cuda() {
   std::vector<Json> devices;
@@ -36,7 +39,8 @@ std::vector<Json> describe_cuda() {
         {{"device", "cuda:" + std::to_string(i)},
          {"name", properties.name},
          {"compute_capability", std::to_string(properties.major) + "." + std::to_string(properties.minor)},
-         {"memory_bytes", properties.totalGlobalMem}});
+         {"memory_bytes", properties.totalGlobalMem},
+         {"usable", properties.major >= kLeastCapability}});
   }
 #endif
   return devices;
@@ -44,7 +48,7 @@ std::vector<Json> describe_cuda() {
 
 std::string cuda_state(std::size_t found) {
 #if defined(LAMPLIGHTER_WITH_CUDA)
-  return found == 0 ? "cuda: no usable device" : "";
+  return found == 0 ? "cuda: " + why_no_cuda() : "";
 #else
   return found == 0 ? "cuda: this build has no CUDA kernels" : "";
 #endif
@@ -66,7 +70,8 @@ void devices(bool json) {
     const double gigabytes = device.at("memory_bytes").get<double>() / (1 << 30);
     terminal.result(device.at("device").get<std::string>() + ": " + device.at("name").get<std::string>() +
                     ", compute capability " + device.at("compute_capability").get<std::string>() + ", " +
-                    format_fixed(gigabytes, 0) + " GiB");
+                    format_fixed(gigabytes, 0) + " GiB" +
+                    (device.at("usable").get<bool>() ? "" : "; this build has no kernels for it"));
   }
   const std::string state = cuda_state(cuda.size());
   if (!state.empty()) terminal.result(state);

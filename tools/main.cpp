@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <iostream>
-#include <new>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/utf8.h"
+#include "bundle/machine.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
@@ -122,15 +122,12 @@ int run(int count, char** arguments) {
     return report_usage(app, error);
   } catch (const Error& error) {
     return fail(code_of(error), error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return fail(static_cast<int>(ExitCode::memory),
-                std::string("out of memory: ") + error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return fail(kInternal, std::string("internal: ") + error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    return fail(static_cast<int>(ExitCode::memory), "out of memory; a smaller --batch-size needs less");
   } catch (const std::exception& error) {
-    return fail(kInternal, std::string("internal: ") + error.what());
+    if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+    return fail(kInternal,
+                std::string("internal: ") +
+                    (torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
   }
 }
 

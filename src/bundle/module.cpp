@@ -11,9 +11,9 @@
 
 #include <array>
 #include <fstream>
-#include <string_view>
 #include <unordered_map>
 
+#include "bundle/machine.h"
 #include "kernels/ops.h"
 #include "lamplighter/error.h"
 
@@ -30,12 +30,6 @@ std::string first_line(const std::exception& error) {
   std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
   text.erase(0, text.find_first_not_of(" \n"));
   return text.substr(0, text.find('\n'));
-}
-
-// The CPU's allocator has no exception type of its own.
-bool is_out_of_memory(const std::exception& error) {
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         std::string_view(error.what()).find("DefaultCPUAllocator") != std::string_view::npos;
 }
 
 // TorchScript reports the call stack first and the reason last.
@@ -84,7 +78,7 @@ Module::Module(const std::string& path, const std::string& role, const std::vect
     torch::jit::ExtraFilesMap no_extra_files;
     archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
   } catch (const std::exception& error) {
-    if (is_out_of_memory(error)) throw Error(ExitCode::memory, role + " in " + path + ": out of memory");
+    if (const std::optional<Error> told = machine_error(error, role + " in " + path)) throw *told;
     fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
   }
   archive_->module.eval();
@@ -122,9 +116,7 @@ std::vector<at::Tensor> Module::call(const std::string& method,
   try {
     found->second.run(stack);
   } catch (const std::exception& error) {
-    if (is_out_of_memory(error)) {
-      throw Error(ExitCode::memory, role_ + "." + method + ": out of memory; try a smaller --batch-size");
-    }
+    if (const std::optional<Error> told = machine_error(error, role_ + "." + method)) throw *told;
     fail(role_ + "." + method + ": " + last_line(error.what()));
   }
   const c10::IValue result = std::move(stack.back());

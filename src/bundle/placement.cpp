@@ -1,6 +1,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "bundle/machine.h"
 #include "bundle/module.h"
 #include "kernels/isa.h"
 #include "lamplighter/error.h"
@@ -23,9 +24,10 @@ c10::Device resolve_device(const std::string& name) {
   }
   const int count = has_cuda ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
   const int index = device.has_index() ? device.index() : 0;
+  if (count == 0) throw Error(ExitCode::device, "--device " + name + ": " + why_no_cuda());
   if (index >= count) {
-    throw Error(ExitCode::device, "device " + name + " is not there: " + std::to_string(count) +
-                                      " CUDA device(s) found; try --device cpu");
+    throw Error(ExitCode::device, "--device " + name + ": not there, CUDA devices are cuda:0 to cuda:" +
+                                      std::to_string(count - 1) + " (see lamplighter devices)");
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
@@ -45,6 +47,7 @@ Placement resolve_placement(const RuntimeOptions& options) {
   Placement placement;
   placement.device = resolve_device(options.device);
   const bool cuda = placement.device.is_cuda();
+  require_kernels(placement.device);
   if (options.dtype == "auto") {
     placement.dtype = cuda || active_isa() == Isa::kAvx512 ? c10::kBFloat16 : c10::kFloat;
   } else if (options.dtype == "fp32") {

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/stopwatch.h"
+#include "bundle/machine.h"
 #include "decode/decode.h"
 #include "decode/method.h"
 #include "decode/prompts.h"
@@ -58,6 +59,28 @@ std::size_t batch_end(const Manifest& manifest, const std::vector<Request>& requ
     ++end;
   }
   return end;
+}
+
+// Refuses requests [begin, end) when the rows of their codes alone are more than the caches can hold, before
+// weights are read.
+void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                    const std::vector<Request>& requests, std::size_t begin, std::size_t end) {
+  std::int64_t numbers = manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
+  if (method.method != "ar") {
+    const DrafterEntry& drafter = manifest.drafters.at(method.drafter);
+    numbers += drafter.layers * drafter.kv_heads * drafter.head_dim;
+  }
+  numbers *= 2 * find_grid(manifest, requests[begin].width, requests[begin].height).length();
+  for (std::size_t i = begin; i < end; ++i) {
+    if (resolve(manifest, requests[i]).cfg_scale > 1) {
+      numbers *= 2;  // pairs
+      break;
+    }
+  }
+  require_memory(
+      placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
+      static_cast<std::int64_t>(end - begin),
+      "the caches of " + std::to_string(end - begin) + (end - begin == 1 ? " picture" : " pictures"));
 }
 
 std::vector<std::int32_t> codes_so_far(const DecodeState& state, std::size_t image) {
@@ -189,9 +212,13 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   for (const Request& request : requests) check(self.manifest, request);
   const MethodOptions resolved =
       resolve_method(method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda");
+  const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
+  for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
+    end = batch_end(self.manifest, requests, begin, limit);
+    require_caches(self.manifest, resolved, self.placement, requests, begin, end);
+  }
   self.load_all(requests);
   std::optional<Method> greedy, drawn;  // trees and tables are read once
-  const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
   for (std::size_t begin = 0; begin < requests.size();) {
     const std::size_t end = batch_end(self.manifest, requests, begin, limit);
     const bool is_ranked = is_greedy(self.manifest, requests[begin]);

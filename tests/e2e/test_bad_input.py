@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 from pathlib import Path
 
@@ -183,7 +184,28 @@ def test_closed_standard_output(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_missing_device(refused: Refused) -> None:
-    assert "device cuda:63 is not there" in refused(5, *DRAW, "--device", "cuda:63")
+    line = refused(5, *DRAW, "--device", "cuda:63")
+    assert "--device cuda:63: " in line and ("not there" in line or "--device cpu" in line)
+
+
+def test_caches_that_cannot_fit(refused: Refused, demo_bundle: Path) -> None:
+    """Refused before anything is read, with the batch that fits."""
+    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000)
+    line = refused(6, *DRAW[:3], *count, model=demo_bundle)
+    found = re.search(r"pictures need (\S+) [TG]iB, \S+ [MG]iB free; --batch-size (\d+) fits", line)
+    assert found and 0 < int(found[2]) < 1_000_000
+
+
+@pytest.mark.parametrize("count", [100, 400])
+def test_full_memory(refused: Refused, demo_bundle: Path, count: int) -> None:
+    """Whether the caches alone do not fit or what comes after them."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (900 << 20, 900 << 20))
+
+    words = ("--batch-count", count, "--batch-size", count, "--dtype", "fp32")
+    line = refused(6, *DRAW[:3], *words, "-q", model=demo_bundle, preexec_fn=limit)
+    assert re.search(r"out of memory.* \S+ [MG]iB, \S+ [MG]iB free; .*--batch-size", line)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lamplighter {
+
+// Bytes that this process can still allocate and use: memory and swap that are free or easily freed, and no
+// more than limits on its address space and its data (ulimit -v, -d) leave. Nothing where the system does not
+// tell.
+std::optional<std::int64_t> free_host_memory();
+
+// "512 B", "1.50 GiB": two decimals from KiB on.
+std::string format_bytes(std::int64_t bytes);
+
+}  // namespace lamplighter
