@@ -224,7 +224,8 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
     const bool is_ranked = is_greedy(self.manifest, requests[begin]);
     std::optional<Method>& ready = is_ranked ? greedy : drawn;
     if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
-    self.run_batch(requests, begin, end, resolved, *ready, on_result, on_progress);
+    with_machine_errors(
+        [&] { self.run_batch(requests, begin, end, resolved, *ready, on_result, on_progress); });
     begin = end;
   }
 }
