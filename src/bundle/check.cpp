@@ -49,7 +49,7 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
   for (const auto& [name, records] : by_module) {
     std::vector<std::string> methods;
     for (const GoldenRecord* record : records) methods.push_back(record->method);
-    const Module module(join_path(manifest.directory, find_module(manifest, name).file), name, methods,
+    const Module module(manifest.directory, find_module(manifest, name), name, methods,
                         {device, c10::kFloat});
     for (const GoldenRecord* record : records) {
       std::vector<at::Tensor> inputs;

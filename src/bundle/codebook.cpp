@@ -54,7 +54,7 @@ Codebook read_codebook(const Manifest& manifest) {
                                       " has no codebook: it lacks image_decoder; give a table of neighbours");
   }
   const std::string path = join_path(manifest.directory, entry->second.file);
-  const Module module(path, "image_decoder", {}, Placement());
+  const Module module(manifest.directory, entry->second, "image_decoder", {}, Placement());
   at::Tensor rows = module.buffer("codebook");
   if (!rows.defined()) rows = module.buffer("table");
   if (!rows.defined() || rows.dim() != 2 || rows.size(0) != manifest.decoder.codebook_size) {

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/files.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -19,8 +18,8 @@ const DrafterEntry& find(const Manifest& manifest, const std::string& name) {
 }  // namespace
 
 Drafter::Drafter(const Manifest& manifest, const std::string& name, const Placement& placement)
-    : Drafter(find(manifest, name), Module(join_path(manifest.directory, find(manifest, name).module.file),
-                                           "drafter " + name, {"embed", "forward", "logits"}, placement)) {}
+    : Drafter(find(manifest, name), Module(manifest.directory, find(manifest, name).module, "drafter " + name,
+                                           {"embed", "forward", "logits"}, placement)) {}
 
 Drafter::Drafter(DrafterEntry entry, Module module) : entry_(std::move(entry)), module_(std::move(module)) {}
 

@@ -131,7 +131,7 @@ std::int64_t peak_memory(const c10::Device& device) {
 }
 
 void require_memory(const c10::Device& device, std::int64_t bytes, std::int64_t count,
-                    const std::string& what) {
+                    const std::string& what, const std::string& less) {
   const std::optional<std::int64_t> free = free_memory(device);
   if (!free || bytes <= 0 || count <= *free / bytes) return;
   const double needed = static_cast<double>(bytes) * static_cast<double>(count);
@@ -140,7 +140,7 @@ void require_memory(const c10::Device& device, std::int64_t bytes, std::int64_t 
               "out of memory on " + device.str() + ": " + what + " need " + format_bytes(asked) + ", " +
                   format_bytes(*free) + " free" +
                   (count > 1 && *free >= bytes ? "; --batch-size " + std::to_string(*free / bytes) + " fits"
-                                               : std::string("; ") + kLess));
+                                               : "; " + (less.empty() ? kLess : less)));
 }
 
 void require_kernels(const c10::Device& device) {

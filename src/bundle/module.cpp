@@ -10,9 +10,11 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <unordered_map>
 
+#include "base/files.h"
 #include "bundle/machine.h"
 #include "kernels/ops.h"
 #include "lamplighter/error.h"
@@ -60,6 +62,18 @@ void check_archive(const std::string& path, const std::string& role) {
   }
 }
 
+// Weights are read as they are stored and then cast one by one.
+void require_room(const std::string& path, const ModuleEntry& entry, const std::string& role,
+                  const Placement& placement) {
+  std::error_code failed;
+  const std::uintmax_t stored = std::filesystem::file_size(path, failed);
+  if (failed) return;  // the archive's own check says it better
+  const bool widened = placement.dtype == c10::kFloat && entry.dtype != "float32";
+  require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
+                 "the weights of " + role + " in " + dtype_name(placement.dtype),
+                 widened ? "16 bits take half of that" : "");
+}
+
 }  // namespace
 
 struct Module::Archive {
@@ -67,12 +81,14 @@ struct Module::Archive {
   std::unordered_map<std::string, torch::jit::Method> methods;
 };
 
-Module::Module(const std::string& path, const std::string& role, const std::vector<std::string>& methods,
-               const Placement& placement)
+Module::Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
+               const std::vector<std::string>& methods, const Placement& placement)
     : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
   const std::string missing = ops::missing_operators();
   if (!missing.empty()) throw Error(ExitCode::device, "operator library lacks " + missing + "; rebuild it");
+  const std::string path = join_path(directory, entry.file);
   check_archive(path, role);
+  require_room(path, entry, role, placement);
   const c10::InferenceMode inference;
   try {
     torch::jit::ExtraFilesMap no_extra_files;

@@ -32,9 +32,9 @@ std::string dtype_name(c10::ScalarType dtype);  // fp32, bf16, fp16
 class Module {
  public:
   // `role` names the module in messages. Throws Error(ExitCode::bundle) when the file is no TorchScript
-  // archive or lacks one of `methods`.
-  Module(const std::string& path, const std::string& role, const std::vector<std::string>& methods,
-         const Placement& placement);
+  // archive or lacks one of `methods`, Error(ExitCode::memory) before reading weights that do not fit.
+  Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
+         const std::vector<std::string>& methods, const Placement& placement);
   // The same for a module made in memory, on its device already; its buffers are shared.
   Module(const torch::jit::Module& module, const std::string& role, const std::vector<std::string>& methods,
          const Placement& placement);

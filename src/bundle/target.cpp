@@ -14,7 +14,7 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   if (entry == manifest.modules.end()) {
     throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no " + role);
   }
-  return {manifest.directory + "/" + entry->second.file, role, methods, placement};
+  return {manifest.directory, entry->second, role, methods, placement};
 }
 
 // Prompts of tokens are embedded like all tokens.

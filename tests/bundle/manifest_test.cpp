@@ -185,7 +185,7 @@ TEST_F(ManifestTest, WhatIsNoTorchScriptArchiveIsToldInPlainWords) {
   const auto load = [&](const std::string& text) -> std::string {
     write("module.pt", text);
     try {
-      const Module module((directory_ / "module.pt").string(), "target", {"forward"}, {});
+      const Module module(directory_.string(), {"module.pt", "float32"}, "target", {"forward"}, {});
       return "no error";
     } catch (const Error& caught) {
       EXPECT_EQ(caught.code(), ExitCode::bundle);
