@@ -46,7 +46,7 @@ std::string summary(const Statistics& s) {
          (drafted ? std::to_string(s.target_passes) + " target passes (" +
                         format_fixed(s.step_compression(), 2) + " tokens each), "
                   : "") +
-         format_fixed(rate, 0) + " tokens/s, " + format_fixed(seconds, 2) + " s" +
+         format_fixed(rate, rate < 10 ? 2 : 0) + " tokens/s, " + format_fixed(seconds, 2) + " s" +
          (s.batch > 1 ? " for " + std::to_string(s.batch) + " pictures together" : "");
 }
 

@@ -77,7 +77,7 @@ void Terminal::progress(std::int64_t done, std::int64_t total, const char* unit)
   const double seconds = std::chrono::duration<double>(now - start_).count();
   if (done > first_done_ && seconds > 0) {
     const double rate = static_cast<double>(done - first_done_) / seconds;
-    line += ", " + format_fixed(rate, 0) + " " + unit + "/s, " +
+    line += ", " + format_fixed(rate, rate < 10 ? 2 : 0) + " " + unit + "/s, " +
             format_fixed(static_cast<double>(total - done) / rate, 1) + " s left";
   }
   std::cerr << line << std::flush;
