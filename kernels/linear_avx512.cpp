@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <utility>
 
 #include "kernels/linear.h"
 #include "kernels/linear_int8.h"
@@ -115,9 +114,7 @@ struct Panel {
 template <class Step>
 struct WideKernel {
   using Element = typename Step::Element;
-  using Function = void (*)(const LinearTile&);
   static constexpr int kMaxRows = 12;
-  static constexpr int kMaxBlocks = 4;
   static constexpr int64_t kLineElements = 16 * Step::features;
 
   static constexpr int blocks(int rows) { return Panel::blocks(rows); }
@@ -133,24 +130,9 @@ struct WideKernel {
     }
   }
 
-  template <int... Index>
-  static Function select(int index, std::integer_sequence<int, Index...>) {
-    static constexpr Function table[] = {entry<Index / kMaxBlocks + 1, Index % kMaxBlocks + 1>()...};
-    return table[index];
-  }
-
   template <int R, int N>
-  static constexpr Function entry() {
-    if constexpr (N <= blocks(R)) {
-      return compute_tile<Step, R, N>;
-    } else {
-      return nullptr;
-    }
-  }
-
-  static Function tile(int rows, int panel) {
-    return select((rows - 1) * kMaxBlocks + panel - 1,
-                  std::make_integer_sequence<int, kMaxRows * kMaxBlocks>());
+  static void compute(const LinearTile& tile) {
+    compute_tile<Step, R, N>(tile);
   }
 };
 

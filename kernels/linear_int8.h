@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "kernels/linear.h"
 #include "kernels/linear_tiles.h"
@@ -57,7 +56,6 @@ inline void quantise_rows(const uint16_t* x, int64_t rows, int64_t in, int64_t p
 template <class Simd, int MaxRows, class Panel>
 struct Int8Kernel {
   using Element = uint16_t;  // int16 in x, bf16 in out
-  using Function = void (*)(const LinearTile&);
   static constexpr int kMaxRows = MaxRows;
   static constexpr int64_t kLineElements = 32;
   static constexpr int blocks(int rows) { return Panel::blocks(rows); }
@@ -67,55 +65,6 @@ struct Int8Kernel {
     const size_t bytes = static_cast<size_t>(count) * sizeof(Element);
     std::memcpy(line, x, bytes);
     std::memset(line + bytes, 0, 64 - bytes);
-  }
-
-  static Function tile(int rows, int panel) {
-    return select((rows - 1) * kMaxBlocks + panel - 1,
-                  std::make_integer_sequence<int, kMaxRows * kMaxBlocks>());
-  }
-
- private:
-  using Numbers = typename Simd::F;
-  using Words = typename Simd::W;
-  static constexpr int kMaxBlocks = Panel::blocks(1);
-  static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
-  static constexpr int kStepBytes = 2 * kLinearBlock;                             // of a block: two features
-  static constexpr int kHeaderBytes = kLinearInt8Header * kLinearBlock;
-  static constexpr int kFar = 40;  // lines of weights between a fetch to the second cache level and their use
-  static constexpr int kNear = 8;  // the same to the first level
-
-  template <int... Index>
-  static Function select(int index, std::integer_sequence<int, Index...>) {
-    static constexpr Function table[] = {entry<Index / kMaxBlocks + 1, Index % kMaxBlocks + 1>()...};
-    return table[index];
-  }
-
-  template <int R, int N>
-  static constexpr Function entry() {
-    if constexpr (N <= blocks(R)) {
-      return compute<R, N>;
-    } else {
-      return nullptr;
-    }
-  }
-
-  // sums += the products of two features; V vectors across the tile's blocks
-  template <int R, int V>
-  static inline __attribute__((always_inline)) void step(Words (&sums)[R][V], const char* x,
-                                                         const char* weight, int64_t block) {
-    Words weights[V];
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      weights[v] = Simd::widen_bytes(weight + v / kVectors * block + v % kVectors * (kStepBytes / kVectors));
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      uint32_t pair;
-      std::memcpy(&pair, x + 64 * r, sizeof(pair));
-      const Words value = Simd::set_word(pair);
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sums[r][v] = Simd::add_pairs(sums[r][v], weights[v], value);
-    }
   }
 
   template <int R, int N>
@@ -154,6 +103,34 @@ struct Int8Kernel {
       step<R, V>(sums, x, weight, block);
     }
     store<R, V>(tile, sums);
+  }
+
+ private:
+  using Numbers = typename Simd::F;
+  using Words = typename Simd::W;
+  static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
+  static constexpr int kStepBytes = 2 * kLinearBlock;                             // of a block: two features
+  static constexpr int kHeaderBytes = kLinearInt8Header * kLinearBlock;
+  static constexpr int kFar = 40;  // lines of weights between a fetch to the second cache level and their use
+  static constexpr int kNear = 8;  // the same to the first level
+
+  // sums += the products of two features; V vectors across the tile's blocks
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void step(Words (&sums)[R][V], const char* x,
+                                                         const char* weight, int64_t block) {
+    Words weights[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      weights[v] = Simd::widen_bytes(weight + v / kVectors * block + v % kVectors * (kStepBytes / kVectors));
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      uint32_t pair;
+      std::memcpy(&pair, x + 64 * r, sizeof(pair));
+      const Words value = Simd::set_word(pair);
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sums[r][v] = Simd::add_pairs(sums[r][v], weights[v], value);
+    }
   }
 
   template <int R, int V>

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "kernels/linear.h"
 #include "kernels/linear_tiles.h"
@@ -16,7 +15,6 @@ template <class Simd, class E, int MaxRows, int PairedRows>
 struct LanesKernel {
   using Element = E;
   using Vector = typename Simd::F;
-  using Function = void (*)(const LinearTile&);
   static constexpr int kMaxRows = MaxRows;
   static constexpr int64_t kLineElements = 16;
   static constexpr int blocks(int rows) { return rows <= PairedRows ? 2 : 1; }
@@ -31,53 +29,6 @@ struct LanesKernel {
                                                 : Simd::zero();
       Simd::store(values, value);
     }
-  }
-
-  static Function tile(int rows, int panel) {
-    return select(rows - 1, panel, std::make_integer_sequence<int, kMaxRows>());
-  }
-
- private:
-  static constexpr bool kPairs = sizeof(Element) == 2;
-  static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
-  static constexpr int kVectorBytes = 4 * Simd::kLanes;
-
-  template <int... Index>
-  static Function select(int row, int panel, std::integer_sequence<int, Index...>) {
-    static constexpr Function one[] = {compute<Index + 1, 1>...};
-    static constexpr Function most[] = {compute<Index + 1, blocks(Index + 1)>...};
-    return panel == 1 ? one[row] : most[row];
-  }
-
-  // sums += x * weights for one input feature; V vectors across the tile's blocks
-  template <int R, int V>
-  static inline __attribute__((always_inline)) void add(Vector (&sums)[R][V], const float* x,
-                                                        const Vector (&weights)[V]) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const Vector value = Simd::set(x[kLineElements * r]);
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sums[r][v] = Simd::fma(weights[v], value, sums[r][v]);
-    }
-  }
-
-  // 64 bytes of every block: one feature in fp32, a pair in bf16
-  template <int R, int V>
-  static inline __attribute__((always_inline)) void step(Vector (&sums)[R][V], const float* x,
-                                                         const char* weight, int64_t block) {
-    Vector weights[V];
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      const auto words = Simd::load_words(weight + v / kVectors * block + v % kVectors * kVectorBytes);
-      weights[v] = kPairs ? Simd::even(words) : Simd::as_floats(words);
-    }
-    add<R, V>(sums, x, weights);
-    if (!kPairs) return;
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) {
-      weights[v] = Simd::odd(Simd::load_words(weight + v / kVectors * block + v % kVectors * kVectorBytes));
-    }
-    add<R, V>(sums, x + 1, weights);
   }
 
   template <int R, int N>
@@ -110,6 +61,42 @@ struct LanesKernel {
       add<R, V>(sums, x, weights);
     }
     store<R, V>(tile, sums);
+  }
+
+ private:
+  static constexpr bool kPairs = sizeof(Element) == 2;
+  static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
+  static constexpr int kVectorBytes = 4 * Simd::kLanes;
+
+  // sums += x * weights for one input feature; V vectors across the tile's blocks
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void add(Vector (&sums)[R][V], const float* x,
+                                                        const Vector (&weights)[V]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vector value = Simd::set(x[kLineElements * r]);
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sums[r][v] = Simd::fma(weights[v], value, sums[r][v]);
+    }
+  }
+
+  // 64 bytes of every block: one feature in fp32, a pair in bf16
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void step(Vector (&sums)[R][V], const float* x,
+                                                         const char* weight, int64_t block) {
+    Vector weights[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const auto words = Simd::load_words(weight + v / kVectors * block + v % kVectors * kVectorBytes);
+      weights[v] = kPairs ? Simd::even(words) : Simd::as_floats(words);
+    }
+    add<R, V>(sums, x, weights);
+    if (!kPairs) return;
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      weights[v] = Simd::odd(Simd::load_words(weight + v / kVectors * block + v % kVectors * kVectorBytes));
+    }
+    add<R, V>(sums, x + 1, weights);
   }
 
   template <int R, int V>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "kernels/linear.h"
 
@@ -19,6 +20,24 @@ struct LinearTile {
   int64_t out_features;  // features of `out` from the first one on
 };
 
+template <class Kernel, int R, int N>
+constexpr auto tile_or_none() -> void (*)(const LinearTile&) {
+  if constexpr (N <= Kernel::blocks(R)) {
+    return Kernel::template compute<R, N>;
+  } else {
+    return nullptr;
+  }
+}
+
+// Kernel::compute for `rows` rows and `blocks` blocks; Index: all tiles by number.
+template <class Kernel, int... Index>
+auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> void (*)(const LinearTile&) {
+  constexpr int kMost = Kernel::blocks(1);
+  static constexpr void (*kTiles[])(const LinearTile&) = {
+      tile_or_none<Kernel, Index / kMost + 1, Index % kMost + 1>()...};
+  return kTiles[(rows - 1) * kMost + blocks - 1];
+}
+
 // Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
@@ -26,7 +45,7 @@ struct LinearTile {
 //   kLineElements                   elements of x in a line of 64 bytes
 //   block_bytes(in)                 size of a packed block
 //   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
-//   tile(R, N)                      function that computes a tile; N <= blocks(R)
+//   compute<R, N>(tile)             computes a tile; N <= blocks(R)
 template <class Kernel>
 void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratch) {
   using Element = typename Kernel::Element;
@@ -74,7 +93,8 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
         tile.next = last && block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
         tile.out = out + first * args.out_features + block * kLinearBlock;
         tile.row_scales = args.row_scales == nullptr ? nullptr : args.row_scales + first;
-        Kernel::tile(static_cast<int>(tile_rows), static_cast<int>(blocks))(tile);
+        find_tile<Kernel>(static_cast<int>(tile_rows), static_cast<int>(blocks),
+                          std::make_integer_sequence<int, Kernel::kMaxRows * Kernel::blocks(1)>())(tile);
         tile.x += tile_rows * lines * 64;
         first += tile_rows;
       }
