@@ -3,11 +3,13 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 #include "bench/methods.h"
 #include "bench/synthetic_bench.h"
 #include "bench_report.h"
 #include "commands.h"
+#include "devices.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "requests.h"
@@ -27,6 +29,7 @@ struct BenchFlags {
   std::optional<int> repeats;
   std::optional<std::size_t> count;
   std::string synthetic, clock = "wall";
+  std::optional<std::int64_t> layers;
   std::vector<double> accept;
   bool json = false;
   std::string export_json, markdown;
@@ -148,7 +151,7 @@ std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
 }
 
 void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
-  const SyntheticShape shape = synthetic_shape(flags.synthetic);
+  const SyntheticShape shape = synthetic_shape(flags.synthetic, flags.layers);
   CycleOptions options;
   options.rounds = flags.repeats.value_or(12);
   options.clock = clock_from(flags.clock);
@@ -157,22 +160,30 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
       flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
   const Placement placement = resolve_placement(flags.model.runtime);
   const OrderlyStop orderly;
-  const SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
+  SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
     terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
     return stop_signal() == 0;
   });
+  const std::string name = device_name(placement.device);
+  if (const std::optional<double> rate = published_bandwidth(name)) {
+    report.bandwidth = *rate;
+    report.bandwidth_is_published = true;
+  }
   const std::string words =
-      "synthetic " + shape.name + ": random weights on " + placement.device.str() + " in " +
-      dtype_name(placement.dtype) + ", " + std::to_string(report.context) + " rows of context, " +
-      std::to_string(options.rounds) + " interleaved rounds of " + std::to_string(options.block) +
-      " cycles; " + (options.clock == Clock::wall ? "wall-clock" : "processor") +
+      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement.dtype) +
+      ", " + std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
+      " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
+      (options.clock == Clock::wall ? "wall-clock" : "processor") +
       " times are real, acceptance is scripted" +
-      (report.streaming_rate > 0
-           ? "; one read of memory streams " + format_fixed(report.streaming_rate / 1e6, 1) + " GB/s here"
-           : "");
+      (report.bandwidth > 0
+           ? "; floor: bytes read over " + format_fixed(report.bandwidth / 1e6, 1) + " GB/s, " +
+                 (report.bandwidth_is_published ? "as published" : "measured here")
+           : "") +
+      "; memory at most " + format_bytes(report.peak_bytes);
   terminal.say(words);
   Json json = heading(flags, "synthetic " + shape.name, placement.device.str(), dtype_name(placement.dtype));
   json["clock"] = flags.clock;
+  json["device_name"] = name;
   json.update(to_json(report));
   write_results(flags, tables(report), words, json, terminal);
 }
@@ -214,6 +225,11 @@ void add_bench(CLI::App& app) {
                                          return names;
                                        }())
                                ->type_name("NAME");
+  command
+      ->add_option("--layers", flags->layers,
+                   "Synthetic: the first N layers of the target alone (default: all)")
+      ->needs(synthetic)
+      ->type_name("N");
   list("--accept", flags->accept,
        "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
       ->needs(synthetic);

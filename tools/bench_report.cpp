@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "devices.h"
 #include "terminal.h"
 
 namespace lamplighter::cli {
@@ -112,17 +113,25 @@ std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::ve
 
 std::vector<Table> tables(const SyntheticReport& report) {
   Table table{{"tree (synthetic)", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
-               "cycle / ar step [95 %]", "draft + verify + accept + commit", "weights MB", "GB/s"},
+               "cycle / ar step [95 %]", "draft + verify + accept + commit", "weights + cache MB", "GB/s"},
               {}};
-  if (report.streaming_rate > 0) table.head.push_back("of streaming");
+  const bool floor = report.bandwidth > 0;
+  const bool projected = floor && report.bandwidth_is_published && report.bandwidth > kA100Bandwidth;
+  if (floor) table.head.insert(table.head.end(), {"floor ms", "x floor"});
+  if (projected) table.head.push_back("A100 ms (projected by bytes)");
   for (const SyntheticRow& row : report.rows) {
-    table.rows.push_back({row.name, std::to_string(row.rows), std::to_string(row.drafter_passes),
-                          format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2),
-                          with_interval(row.ratio), stages(row.stages), format_fixed(row.bytes / 1e6, 0),
-                          format_fixed(row.bytes_per_ms() / 1e6, 1)});
-    if (report.streaming_rate > 0) {
-      table.rows.back().push_back(format_fixed(100 * row.bytes_per_ms() / report.streaming_rate, 0) + " %");
+    table.rows.push_back(
+        {row.name, std::to_string(row.rows), std::to_string(row.drafter_passes),
+         format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2), with_interval(row.ratio),
+         stages(row.stages),
+         format_fixed(row.weight_bytes / 1e6, 0) + " + " + format_fixed(row.cache_bytes / 1e6, 0),
+         format_fixed(row.bytes() / row.cycle_ms / 1e6, 1)});
+    std::vector<std::string>& cells = table.rows.back();
+    if (floor) {
+      cells.push_back(format_fixed(report.floor_ms(row), 3));
+      cells.push_back(format_fixed(row.cycle_ms / report.floor_ms(row), 2));
     }
+    if (projected) cells.push_back(format_fixed(row.cycle_ms * report.bandwidth / kA100Bandwidth, 2));
   }
   return {table};
 }
@@ -175,8 +184,10 @@ Json to_json(const SyntheticReport& report) {
                     {"cycle_ms", row.cycle_ms},
                     {"ratio", to_json(row.ratio)},
                     {"stage_ms", to_json(row.stages)},
-                    {"weight_bytes", row.bytes},
-                    {"bytes_per_second", 1000 * row.bytes_per_ms()},
+                    {"weight_bytes", row.weight_bytes},
+                    {"cache_bytes", row.cache_bytes},
+                    {"bytes_per_second", 1000 * row.bytes() / row.cycle_ms},
+                    {"floor_ms", report.bandwidth > 0 ? Json(report.floor_ms(row)) : Json()},
                     {"rounds", std::move(rounds)}});
   }
   return {{"synthetic", true},
@@ -184,7 +195,9 @@ Json to_json(const SyntheticReport& report) {
           {"target_bytes", report.target_bytes},
           {"drafter_bytes", report.drafter_bytes},
           {"context", report.context},
-          {"streaming_bytes_per_second", 1000 * report.streaming_rate},
+          {"peak_bytes", report.peak_bytes},
+          {"bandwidth_bytes_per_second", report.bandwidth > 0 ? Json(1000 * report.bandwidth) : Json()},
+          {"bandwidth_is_published", report.bandwidth_is_published},
           {"methods", std::move(rows)}};
 }
 

@@ -62,20 +62,21 @@ Accepted scripted(const Tree& tree, std::int64_t count, const c10::Device& devic
   return result;
 }
 
-// Draws the first token and goes on to token `steps` as if those between had been drawn.
+// Draws the first token and goes on by the codes of half of the rows as if they had been drawn, to the second
+// code of a row.
 DecodeState go_to_middle(const Models& models, const Method& method, const Prompts& prompts,
-                         const DecodeRequest& request, const Grid& grid, std::int64_t steps) {
+                         const DecodeRequest& request, const Grid& grid) {
   DecodeState state = make_state(models, method, prompts, {request}, grid);
   state.cache.zero_();
   if (state.draft_cache.defined()) state.draft_cache.zero_();
   const Verified verified = prefill(models, method, prompts, state);
   const Draft root = root_alone(state);
   commit(state, root, verified, accept(models, method, state, root, verified));
-  const std::int64_t skipped = std::max<std::int64_t>(0, steps - 1);
-  state.steps = state.steps + skipped;
-  state.lengths = state.lengths + skipped;
-  state.position = state.position + skipped;
-  if (state.draft_lengths.defined()) state.draft_lengths = state.draft_lengths + skipped;
+  const std::int64_t rows = rows_to_middle(grid);
+  state.steps = state.steps + grid.rows / 2 * grid.columns;
+  state.lengths = state.lengths + rows;
+  state.position = state.position + rows;
+  if (state.draft_lengths.defined()) state.draft_lengths = state.draft_lengths + rows;
   return state;
 }
 
@@ -86,12 +87,14 @@ StageTimes run_block(const Runner& runner, Clock clock) {
   Timer watch(clock);
   for (const Accepted& wanted : runner.script) {
     watch.lap();
-    const Draft tree = draft(runner.models, *runner.method, state);
+    Draft tree = draft(runner.models, *runner.method, state);
     sum.draft += watch.lap();
     const Verified verified = verify(runner.models, state, tree);
     sum.verify += watch.lap();
     Accepted accepted = accept(runner.models, *runner.method, state, tree, verified);
     sum.accept += watch.lap();
+    // Nodes past the end of a row are none; to measure, they stand for codes like others.
+    tree.tokens = tree.tokens.clamp_min(0);
     accepted.path = wanted.path;
     accepted.count = wanted.count;
     watch.lap();
@@ -132,6 +135,11 @@ std::vector<std::int64_t> accepted_around(double mean) {
   return counts;
 }
 
+std::int64_t rows_to_middle(const Grid& grid) {
+  const std::int64_t rows = grid.rows / 2;
+  return rows * (grid.columns + (grid.row_end.empty() ? 0 : 1));
+}
+
 std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<Method>& methods,
                                         const Prompts& prompts, const DecodeRequest& request,
                                         const Grid& grid, const CycleOptions& options,
@@ -144,7 +152,7 @@ std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<
     Runner runner;
     runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
     runner.method = &method;
-    runner.middle = go_to_middle(runner.models, method, prompts, request, grid, grid.tokens() / 2);
+    runner.middle = go_to_middle(runner.models, method, prompts, request, grid);
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
       runner.script.push_back(scripted(method.tree, count, models.target->placement().device));

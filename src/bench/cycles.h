@@ -33,6 +33,9 @@ using CycleRounds = std::vector<StageTimes>;
 double total(const StageTimes& times);
 StageTimes median_stages(const CycleRounds& rounds);  // of every stage by itself
 
+// Rows of a cache that half of the rows of a picture take, with their row ends: where cycles are measured.
+std::int64_t rows_to_middle(const Grid& grid);
+
 // Runs the methods in turn in the middle of a picture, block by block, the order rotated, always from the
 // same place, and gives for each its rounds. The rows of the picture's first half are zeros: their content
 // costs nothing. Before the rounds every method runs one block that is not measured. `on_round` stops the run

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bundle/drafter.h"
+#include "bundle/machine.h"
 #include "bundle/target.h"
 #include "decode/method.h"
 #include "decode/prompts.h"
@@ -13,12 +14,17 @@
 namespace lamplighter {
 namespace {
 
-// A caption that fills its rows: the longest context.
+// A caption that fills the rows of a prompt.
 Prompts full_prompt(const Target& target, bool guided) {
   const c10::InferenceMode inference;
   const PromptEntry& prompt = *target.manifest().prompt;
   const at::TensorOptions options = at::dtype(target.placement().dtype).device(target.placement().device);
   Condition condition;
+  if (prompt.kind == "tokens") {
+    condition.ids.assign(static_cast<std::size_t>(prompt.length), 0);
+    condition.unconditional = prompt.unconditional;
+    return embed_prompts(target, {condition}, guided);
+  }
   condition.features = at::ones({1, prompt.length, prompt.features}, options);
   condition.mask = at::ones({1, prompt.length}, options.dtype(at::kLong));
   return embed_prompts(target, {condition}, guided);
@@ -41,6 +47,12 @@ double scripted_mean(const Tree& tree, const CycleOptions& options) {
   return sum / options.block;
 }
 
+// Bytes of keys and values of one row in all layers of a cache.
+double row_bytes(std::int64_t layers, std::int64_t kv_heads, std::int64_t head_dim, c10::ScalarType dtype) {
+  return 2.0 * static_cast<double>(layers * kv_heads * head_dim) *
+         static_cast<double>(c10::elementSize(dtype));
+}
+
 }  // namespace
 
 SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std::string>& trees,
@@ -60,13 +72,23 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
     names.push_back(tree);
   }
   const Models models{&target, drafter.empty() ? nullptr : &drafter.front()};
-  const std::vector<CycleRounds> rounds = measure_cycles(models, methods, full_prompt(target, guided),
-                                                         request, manifest.grids.front(), options, on_round);
+  const Grid& grid = manifest.grids.front();
+  const Prompts prompts = full_prompt(target, guided);
+  const std::vector<CycleRounds> rounds =
+      measure_cycles(models, methods, prompts, request, grid, options, on_round);
   SyntheticReport report;
   report.target_bytes = bundle.target_bytes;
   report.drafter_bytes = bundle.drafter_bytes;
-  report.context = manifest.prompt->length + manifest.grids.front().tokens() / 2 - 1;
-  if (placement.device.is_cpu()) report.streaming_rate = streaming_rate(options.clock);
+  report.context = prompts.longest() + rows_to_middle(grid);
+  report.peak_bytes = peak_memory(placement.device);
+  if (placement.device.is_cpu()) report.bandwidth = streaming_rate(options.clock);
+  // Rows of all sequences: prompts without a caption may be shorter.
+  const double context = static_cast<double>(prompts.valid.sum().item<std::int64_t>() +
+                                             prompts.valid.size(0) * rows_to_middle(grid));
+  const auto& cache = manifest.cache;
+  const double target_rows =
+      context * row_bytes(cache.layers, cache.kv_heads, cache.head_dim, placement.dtype);
+  const double drafter_rows = context * row_bytes(1, cache.kv_heads, cache.head_dim, placement.dtype);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const Tree& tree = methods[i].tree;
     SyntheticRow row;
@@ -83,8 +105,10 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
     }
     row.cycle_ms = summarise(std::move(times)).p50;
     row.ratio = ratio_interval(ratios);
-    row.bytes = static_cast<double>(bundle.target_bytes) +
-                static_cast<double>(row.drafter_passes) * static_cast<double>(bundle.drafter_bytes);
+    const auto passes = static_cast<double>(row.drafter_passes);
+    row.weight_bytes =
+        static_cast<double>(bundle.target_bytes) + passes * static_cast<double>(bundle.drafter_bytes);
+    row.cache_bytes = target_rows + passes * drafter_rows;
     report.rows.push_back(std::move(row));
   }
   return report;

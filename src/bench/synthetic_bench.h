@@ -16,20 +16,28 @@ struct SyntheticRow {
   std::string name;
   std::int64_t rows = 0;  // of a target pass, both halves of guidance
   std::int64_t drafter_passes = 0;
-  double accepted = 0;  // scripted, mean per cycle
-  CycleRounds rounds;   // milliseconds per cycle
-  StageTimes stages;    // medians over the rounds
-  double cycle_ms = 0;  // median
-  Interval ratio;       // of a cycle over a step of ar, paired by round
-  double bytes = 0;     // weights that a cycle reads
-  double bytes_per_ms() const { return bytes / cycle_ms; }
+  double accepted = 0;      // scripted, mean per cycle
+  CycleRounds rounds;       // milliseconds per cycle
+  StageTimes stages;        // medians over the rounds
+  double cycle_ms = 0;      // median
+  Interval ratio;           // of a cycle over a step of ar, paired by round
+  double weight_bytes = 0;  // of weights, that a cycle reads: the target once, the drafter pass by pass
+  double cache_bytes = 0;   // of keys and values before the cycle, the same
+  double bytes() const { return weight_bytes + cache_bytes; }
 };
 
 struct SyntheticReport {
   std::int64_t target_bytes = 0, drafter_bytes = 0;
-  std::int64_t context = 0;   // rows of the cache where the cycles run
-  double streaming_rate = 0;  // bytes per millisecond; 0 where it is not measured
+  std::int64_t context = 0;     // rows of the cache where the cycles run
+  std::int64_t peak_bytes = 0;  // of memory, see peak_memory
+  // Of the device's memory in bytes per millisecond: measured on the CPU, else for the caller to fill in; 0
+  // where it is not known.
+  double bandwidth = 0;
+  bool bandwidth_is_published = false;  // by the vendor, not measured here
   std::vector<SyntheticRow> rows;
+
+  // The least time in which a cycle's bytes can be read.
+  double floor_ms(const SyntheticRow& row) const { return row.bytes() / bandwidth; }
 };
 
 // Costs of cycles with static trees (names or files) on modules of this shape, against the autoregressive

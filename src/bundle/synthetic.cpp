@@ -18,6 +18,7 @@
 #include <cmath>
 #include <memory>
 
+#include "bundle/machine.h"
 #include "bundle/synthetic_script.h"
 #include "lamplighter/error.h"
 
@@ -74,9 +75,33 @@ class Weights {
   std::int64_t next_ = 0;
 };
 
-// Vocabulary: codes, and the row end.
+std::int64_t row_end(const SyntheticShape& shape) {
+  return shape.first_image_id + shape.vocabulary;
+}
+
+// Ids of the embedding.
 std::int64_t ids(const SyntheticShape& shape) {
-  return shape.vocabulary + (shape.row_ends ? 1 : 0);
+  return shape.embedding > 0 ? shape.embedding : row_end(shape) + (shape.row_ends ? 1 : 0);
+}
+
+Grid grid_of(const SyntheticShape& shape) {
+  Grid grid;
+  grid.rows = shape.rows;
+  grid.columns = shape.columns;
+  grid.width = shape.columns * kDownsample;
+  grid.height = shape.rows * kDownsample;
+  if (shape.row_ends) grid.row_end = {row_end(shape)};
+  return grid;
+}
+
+// Angles of the Chameleon family: every pair turns with the position.
+at::Tensor line_table(const SyntheticShape& shape) {
+  const std::int64_t half = shape.head_dim / 2;
+  const at::Tensor theta =
+      at::pow(10000.0, at::arange(half, at::kFloat) * (-1.0 / static_cast<double>(half)));
+  const at::Tensor position = at::arange(shape.prompt_length + grid_of(shape).length(), at::kFloat);
+  const at::Tensor angles = position.unsqueeze(1) * theta;
+  return at::stack({angles.cos(), angles.sin()}, -1);
 }
 
 // LlamaGen's rotations [prefix + rows * columns + after, head_dim / 2, 2] as (cos, sin): half of the pairs
@@ -115,6 +140,10 @@ void add_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights&
   add("w13", weights.matrix(2 * shape.ffn, shape.hidden));
   add("w2", weights.matrix(shape.hidden, shape.ffn));
   add("ffn_norm", weights.ones(shape.hidden));
+  if (!shape.chameleon) return;
+  const std::int64_t normed = (shape.heads + shape.kv_heads) * shape.head_dim;
+  add("qk_weight", weights.ones(normed).view({-1, shape.head_dim}));
+  add("qk_bias", weights.zeros(normed).view({-1, shape.head_dim}));
 }
 
 torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
@@ -126,10 +155,13 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   module.register_buffer("first_norm", weights.ones(shape.hidden));
   module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("head", weights.matrix(shape.vocabulary, shape.hidden));
-  module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
-  module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
-  module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
-  module.register_buffer("rotary", rotary_table(shape, shape.prompt_length, 0));
+  if (!shape.chameleon) {
+    module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
+    module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
+    module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
+  }
+  module.register_buffer("rotary",
+                         shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length, 0));
   module.define(target_script(shape), std::make_shared<Names>());
   return module;
 }
@@ -142,7 +174,8 @@ torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, c
   module.register_buffer("fc", weights.matrix(shape.hidden, 2 * shape.hidden));
   module.register_buffer("bias", weights.zeros(shape.hidden));
   module.register_buffer("head", head.clone());
-  module.register_buffer("rotary", rotary_table(shape, shape.prompt_length - 1, 1));
+  module.register_buffer(
+      "rotary", shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length - 1, 1));
   module.define(drafter_script(shape, head.scalar_type() == at::kBFloat16), std::make_shared<Names>());
   return module;
 }
@@ -151,18 +184,17 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   const std::string dtype = type == at::kFloat ? "float32" : type == at::kHalf ? "float16" : "bfloat16";
   Manifest manifest;
   manifest.name = manifest.directory = "synthetic " + shape.name;
-  manifest.family = "llamagen-t2i";
+  manifest.family = shape.chameleon ? "chameleon" : "llamagen-t2i";
   manifest.source = "random weights";
   manifest.modules["target"] = {"", dtype};
-  manifest.prompt =
-      PromptEntry{"text_features", shape.prompt_length, "end", shape.prompt_features, 0, "", {}, {}, {}};
-  manifest.tokens = {ids(shape), 0, shape.vocabulary};
-  Grid grid;
-  grid.rows = shape.rows;
-  grid.columns = shape.columns;
-  grid.width = shape.columns * kDownsample;
-  grid.height = shape.rows * kDownsample;
-  if (shape.row_ends) grid.row_end = {shape.vocabulary};
+  PromptEntry& prompt = manifest.prompt.emplace();
+  prompt.kind = shape.chameleon ? "tokens" : "text_features";
+  prompt.length = shape.prompt_length;
+  prompt.align = shape.chameleon ? "start" : "end";
+  prompt.features = shape.chameleon ? 0 : shape.prompt_features;
+  if (shape.chameleon) prompt.unconditional.assign(static_cast<std::size_t>(shape.unconditional_length), 0);
+  manifest.tokens = {ids(shape), shape.first_image_id, shape.vocabulary};
+  const Grid grid = grid_of(shape);
   manifest.grids = {grid};
   manifest.sampling = shape.sampling;
   manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
@@ -173,56 +205,29 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
     drafter.layers = 1;
     drafter.kv_heads = shape.kv_heads;
     drafter.head_dim = shape.head_dim;
-    drafter.prompt_id = 0;
+    if (!shape.chameleon) drafter.prompt_id = 0;
     drafter.max_length = manifest.cache.max_length;
   }
   return manifest;
 }
 
-SyntheticShape llamagen(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn,
-                        int grid) {
-  SyntheticShape shape;
-  shape.name = name;
-  shape.vocabulary = 16384;
-  shape.layers = layers;
-  shape.heads = shape.kv_heads = heads;
-  shape.head_dim = 64;
-  shape.hidden = heads * shape.head_dim;
-  shape.ffn = ffn;
-  shape.prompt_length = 120;
-  shape.prompt_features = 2048;
-  shape.rows = shape.columns = grid;
-  shape.sampling.cfg_scale = 7.5F;
-  shape.sampling.top_k = 1000;
-  return shape;
-}
-
-const std::vector<SyntheticShape>& published() {
-  static const std::vector<SyntheticShape> shapes{llamagen("llamagen-l-256", 24, 16, 2816, 16),
-                                                  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
-                                                  llamagen("llamagen-xl-512", 36, 20, 3584, 32)};
-  return shapes;
-}
-
 }  // namespace
 
-std::vector<std::string> synthetic_names() {
-  std::vector<std::string> names;
-  for (const SyntheticShape& shape : published()) names.push_back(shape.name);
-  return names;
-}
-
-SyntheticShape synthetic_shape(const std::string& name) {
-  std::string known;
-  for (const SyntheticShape& shape : published()) {
-    if (shape.name == name) return shape;
-    known += (known.empty() ? "" : ", ") + shape.name;
-  }
-  throw Error(ExitCode::usage, "synthetic shape: got '" + name + "', expected " + known);
+std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
+  const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
+  const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn);
+  const std::int64_t ends = shape.hidden * (ids(shape) + shape.vocabulary);
+  std::int64_t numbers = shape.layers * block + ends;
+  if (!shape.chameleon)
+    numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
+  if (shape.drafter) numbers += block + ends + 2 * shape.hidden * shape.hidden;
+  return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
 }
 
 SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
   const c10::InferenceMode inference;
+  require_memory(placement.device, weight_bytes(shape, placement.dtype), 1, "random weights",
+                 "fewer --layers or --dtype bf16 need less");
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
   const std::int64_t target_bytes = bytes_of(target, {"wqkv", "wo", "w13", "w2", "head"});
@@ -233,10 +238,10 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
     drafter_bytes = bytes_of(module, {"fc", "wqkv", "wo", "w13", "w2", "head"});  // as packed
   }
-  return {describe(shape, placement.dtype),
-          Module(target, "target", {"embed_condition", "embed_unconditional", "embed", "forward", "logits"},
-                 placement),
-          std::move(drafter), target_bytes, drafter_bytes};
+  std::vector<std::string> methods{"embed", "forward", "logits"};
+  if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  return {describe(shape, placement.dtype), Module(target, "target", methods, placement), std::move(drafter),
+          target_bytes, drafter_bytes};
 }
 
 }  // namespace lamplighter

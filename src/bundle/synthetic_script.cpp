@@ -29,6 +29,9 @@ Words sizes(const SyntheticShape& shape) {
           {"heads", text(shape.heads)},
           {"kv_heads", text(shape.kv_heads)},
           {"qkv", text((shape.heads + 2 * shape.kv_heads) * shape.head_dim)},
+          {"normed_heads", text(shape.heads + shape.kv_heads)},
+          {"normed", text((shape.heads + shape.kv_heads) * shape.head_dim)},
+          {"head_dim", text(shape.head_dim)},
           {"gate_up", text(2 * shape.ffn)},
           {"length", text(shape.prompt_length)},
           {"last_row", text(shape.prompt_length - 1)},
@@ -36,14 +39,25 @@ Words sizes(const SyntheticShape& shape) {
 }
 
 // Attention and feed-forward parts of layer {i}; h holds the normed rows, x the residual stream.
+constexpr const char* kQkv = R"(
+    h = ops.linear(h, self.wqkv_{i}, {qkv}))";
+
+constexpr const char* kNormedHeads = R"(
+    q = h.narrow(2, 0, {normed}).unflatten(2, [{normed_heads}, {head_dim}])
+    q = torch.addcmul(self.qk_bias_{i}, torch.layer_norm(q, [{head_dim}]), self.qk_weight_{i})
+    h = torch.cat([q.flatten(2), h.narrow(2, {normed}, {qkv} - {normed})], -1))";
+
 constexpr const char* kAttention = R"(
-    h = ops.linear(h, self.wqkv_{i}, {qkv})
     h = ops.attend(h, cache, {i}, positions, lengths, tree_mask, self.rotary, {heads}, {kv_heads}, {scale})
     h = ops.linear(h, self.wo_{i}, {hidden})
     h = ops.add_rms_norm(x, h, self.ffn_norm_{i}, {eps})
     h = ops.linear(h, self.w13_{i}, {gate_up})
     h = ops.silu_mul(h)
     h = ops.linear(h, self.w2_{i}, {hidden}))";
+
+constexpr const char* kPrepareNormedHeads = R"(
+    self.qk_weight_{i} = self.qk_weight_{i}.to(like)
+    self.qk_bias_{i} = self.qk_bias_{i}.to(like))";
 
 constexpr const char* kPrepareLayer = R"(
     self.wqkv_{i} = {pack}(self.wqkv_{i}.to(like))
@@ -65,6 +79,11 @@ constexpr const char* kPrepareEnds = R"(
     self.head = {pack}(self.head.to(like))
     self.rotary = self.rotary.to(like.device))";
 
+constexpr const char* kPrepareCondition = R"(
+    self.fc1 = ops.pack_linear(self.fc1.to(like))
+    self.fc2 = ops.pack_linear(self.fc2.to(like))
+    self.null_features = self.null_features.to(like))";
+
 constexpr const char* kCondition = R"(
 def project(self, features):
     h = ops.linear(features, self.fc1, {hidden})
@@ -81,6 +100,14 @@ def embed_unconditional(self, mask):
     return self.project((features * mask.to(features).unsqueeze(-1)).contiguous())
 )";
 
+std::string block_of(const SyntheticShape& shape) {
+  return std::string(kQkv) + (shape.chameleon ? kNormedHeads : "") + kAttention;
+}
+
+std::string prepare_block_of(const SyntheticShape& shape) {
+  return std::string(kPrepareLayer) + (shape.chameleon ? kPrepareNormedHeads : "");
+}
+
 }  // namespace
 
 std::string target_script(const SyntheticShape& shape) {
@@ -94,21 +121,18 @@ def forward(self, rows, positions, tree_mask, lengths, cache):
   std::string prepare = "\ndef prepare(self, like: Tensor) -> None:";
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const Words index{{"i", std::to_string(layer)}};
-    forward += filled(std::string(kAttention) + R"(
+    forward += filled(block_of(shape) + R"(
     h = ops.add_rms_norm(x, h, self.next_norm_{i}, {eps}))",
                       index);
-    prepare += filled(std::string(kPrepareLayer) + R"(
+    prepare += filled(prepare_block_of(shape) + R"(
     self.next_norm_{i} = self.next_norm_{i}.to(like))",
                       index);
   }
   forward += "\n    return h, h\n";
   prepare += std::string(kPrepareEnds) + R"(
-    self.first_norm = self.first_norm.to(like)
-    self.fc1 = ops.pack_linear(self.fc1.to(like))
-    self.fc2 = ops.pack_linear(self.fc2.to(like))
-    self.null_features = self.null_features.to(like)
-)";
-  return filled(kEnds + std::string(kCondition) + forward + prepare, words);
+    self.first_norm = self.first_norm.to(like))" +
+             (shape.chameleon ? "\n" : std::string(kPrepareCondition) + "\n");
+  return filled(kEnds + std::string(shape.chameleon ? "" : kCondition) + forward + prepare, words);
 }
 
 std::string drafter_script(const SyntheticShape& shape, bool int8_weights) {
@@ -119,9 +143,10 @@ std::string drafter_script(const SyntheticShape& shape, bool int8_weights) {
   const std::string forward = std::string(R"(
 def forward(self, embeddings, features, positions, tree_mask, lengths, cache):
     x = ops.linear(torch.cat([embeddings, features], -1), self.fc, {hidden}) + self.bias
-    h = x)") + kAttention + "\n    return x + h\n";
+    h = x)") + block_of(shape) +
+                              "\n    return x + h\n";
   const std::string prepare =
-      std::string("\ndef prepare(self, like: Tensor) -> None:") + kPrepareLayer + kPrepareEnds + R"(
+      std::string("\ndef prepare(self, like: Tensor) -> None:") + prepare_block_of(shape) + kPrepareEnds + R"(
     self.fc = {pack}(self.fc.to(like))
     self.bias = self.bias.to(like)
 )";

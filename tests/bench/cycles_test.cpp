@@ -53,8 +53,34 @@ TEST(SyntheticBench, MeasuresEveryTreeAgainstTheSameSteps) {
     EXPECT_GT(row.cycle_ms, 0);
   }
   EXPECT_GT(report.rows[2].stages.draft, 0);
-  EXPECT_DOUBLE_EQ(report.rows[2].bytes, static_cast<double>(report.target_bytes + 3 * report.drafter_bytes));
-  EXPECT_EQ(report.context, 3 + 18 - 1);
+  EXPECT_DOUBLE_EQ(report.rows[2].weight_bytes,
+                   static_cast<double>(report.target_bytes + 3 * report.drafter_bytes));
+  // Both sequences of the pair have a prompt of 3 rows and 18 codes; keys and values are 2 x 8 fp32 a layer.
+  EXPECT_EQ(report.context, 3 + 18);
+  EXPECT_DOUBLE_EQ(report.rows[0].cache_bytes, 2 * 21 * 2 * 2 * 16 * 4);
+  EXPECT_DOUBLE_EQ(report.rows[2].cache_bytes, 2 * 21 * (2 + 3) * 2 * 16 * 4);
+  EXPECT_GT(report.bandwidth, 0);
+  EXPECT_DOUBLE_EQ(report.floor_ms(report.rows[1]), report.rows[1].bytes() / report.bandwidth);
+  EXPECT_GT(report.peak_bytes, report.target_bytes);
+}
+
+// Prompts of tokens, normed heads, an embedding of more ids than codes, and rows that end with a token.
+TEST(SyntheticBench, MeasuresTheChameleonFamily) {
+  SyntheticShape shape = toy();
+  shape.chameleon = shape.row_ends = true;
+  shape.embedding = 40;
+  shape.first_image_id = 4;
+  shape.prompt_length = 5;
+  shape.unconditional_length = 2;
+  CycleOptions options;
+  options.rounds = 2;
+  options.block = 6;  // beyond the end of a row
+  options.accepted = {3};
+  const SyntheticReport report = run_synthetic(shape, {"chain-3", "lantern-26"}, options, {});
+  ASSERT_EQ(report.rows.size(), 3U);
+  EXPECT_EQ(report.context, 5 + 3 * 7);
+  EXPECT_DOUBLE_EQ(report.rows[0].cache_bytes, (5 + 2 + 2 * 3 * 7) * 2 * 2 * 16 * 4.0);
+  EXPECT_GT(report.rows[2].stages.draft, 0);
 }
 
 TEST(SyntheticBench, StopsAndRefuses) {

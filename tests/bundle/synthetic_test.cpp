@@ -102,6 +102,29 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   EXPECT_EQ(bundle.drafter_bytes, 2 * 16 * (32 + 4) + (48 + 16 + 64 + 16) * (16 + 4));
 }
 
+TEST(Synthetic, WeightsThatCannotFitAreRefusedAtOnce) {
+  SyntheticShape shape = toy();
+  shape.layers = 1 << 30;
+  try {
+    make_synthetic(shape, {});
+    FAIL() << "made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::memory);
+    EXPECT_THAT(error.what(), HasSubstr("--layers"));
+  }
+}
+
+TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
+  for (const bool chameleon : {false, true}) {
+    SyntheticShape shape = toy();
+    shape.chameleon = chameleon;
+    // Blocks of (48 + 16) x 16, 64 x 16 and 16 x 32, embeddings and heads of 8 x 16, the drafter's fc; with
+    // features of the prompt, (16 + 3) x 8 and 16 x 16.
+    const std::int64_t block = 64 * 16 + 64 * 16 + 16 * 32, numbers = 3 * block + 4 * 8 * 16 + 16 * 32;
+    EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + (chameleon ? 0 : 19 * 8 + 16 * 16)));
+  }
+}
+
 // Parameters per block as published: 12,847,104 of GPT-L, 20,318,720 of GPT-XL, norms included.
 TEST(Synthetic, PublishedShapes) {
   const auto block = [](const SyntheticShape& s) {
@@ -112,6 +135,17 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(synthetic_shape("llamagen-l-256").layers, 24);
   EXPECT_EQ(block(synthetic_shape("llamagen-xl-512")), 20318720);
   EXPECT_EQ(synthetic_shape("llamagen-xl-512").columns, 32);
+  // 202,375,168 per block and 268,435,456 of the embedding, of 7,013,158,912 in all.
+  const SyntheticShape anole = synthetic_shape("anole-512"), lumina = synthetic_shape("lumina-768");
+  EXPECT_EQ(block(anole) - 2 * anole.hidden, 202375168);
+  EXPECT_EQ(anole.hidden * anole.embedding, 268435456);
+  EXPECT_EQ(anole.layers, 32);
+  EXPECT_EQ(lumina.columns, 48);
+  EXPECT_TRUE(lumina.row_ends && !anole.row_ends);
+  EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
+  EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
+  EXPECT_THROW(synthetic_shape("anole-512", 0), Error);
+  EXPECT_THROW(synthetic_shape("anole-512", 33), Error);
   try {
     synthetic_shape("llamagen");
     FAIL() << "accepted";

@@ -45,6 +45,25 @@ def test_repeats_give_the_same_tokens(cli: Cli, drafter_bundle: Path) -> None:
     assert report["methods"][1]["speedup"]["count"] == 5
 
 
+def test_shapes_made_on_the_fly(cli: Cli, tmp_path: Path) -> None:
+    report = numbers(
+        cli, "bench", "--synthetic", "llamagen-l-256", "--layers", 1, "--tree", "chain-1",
+        "--repeats", 2, "--dtype", "bf16", "--markdown", "t.md", model=None,
+    )  # fmt: skip
+    assert report["synthetic"] and report["acceptance"] == "scripted"
+    ar, chain = report["methods"]
+    # One block of 12,845,056 weights and the head in 16 bits; keys and values of two sequences.
+    assert ar["weight_bytes"] == report["target_bytes"] == 2 * (12845056 + 16384 * 1024)
+    assert ar["cache_bytes"] == 2 * report["context"] * 2 * 1024 * 2
+    assert chain["weight_bytes"] == report["target_bytes"] + report["drafter_bytes"]
+    rate = report["bandwidth_bytes_per_second"]
+    for row in (ar, chain):
+        size = row["weight_bytes"] + row["cache_bytes"]
+        assert abs(row["floor_ms"] - 1000 * size / rate) < 1e-6 * row["floor_ms"]
+    assert report["peak_bytes"] > report["target_bytes"]
+    assert "accepted (scripted)" in (tmp_path / "t.md").read_text()
+
+
 def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None:
     for words, text in (
         (("--methods", "eagle:tree=star"), "star"),
@@ -54,6 +73,7 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--count", 0), "--count"),
         (("--synthetic", "llamagen-s"), "llamagen-l-256"),
         (("--accept", 2), "--synthetic"),
+        (("--synthetic", "anole-512", "--layers", 33), "expected 1 to 32"),
     ):
         assert text in refused(2, "bench", *words, model=drafter_bundle)
 

@@ -1,0 +1,79 @@
+#include "bundle/synthetic.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+SyntheticShape llamagen(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn,
+                        int grid) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.vocabulary = 16384;
+  shape.layers = layers;
+  shape.heads = shape.kv_heads = heads;
+  shape.head_dim = 64;
+  shape.hidden = heads * shape.head_dim;
+  shape.ffn = ffn;
+  shape.prompt_length = 120;
+  shape.prompt_features = 2048;
+  shape.rows = shape.columns = grid;
+  shape.sampling.cfg_scale = 7.5F;
+  shape.sampling.top_k = 1000;
+  return shape;
+}
+
+// The Chameleon family (Chameleon team 2024) with 7 billion parameters; a caption of usual length.
+SyntheticShape chameleon(const char* name, int grid, bool row_ends, std::int64_t unconditional) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.chameleon = true;
+  shape.vocabulary = 8192;
+  shape.embedding = 65536;
+  shape.first_image_id = 4;
+  shape.layers = shape.heads = shape.kv_heads = 32;
+  shape.head_dim = 128;
+  shape.hidden = 4096;
+  shape.ffn = 11008;
+  shape.prompt_length = 60;
+  shape.unconditional_length = unconditional;
+  shape.rows = shape.columns = grid;
+  shape.row_ends = row_ends;
+  shape.sampling.cfg_scale = 3;
+  shape.sampling.top_k = 2000;
+  return shape;
+}
+
+const std::vector<SyntheticShape>& published() {
+  static const std::vector<SyntheticShape> shapes{
+      llamagen("llamagen-l-256", 24, 16, 2816, 16), llamagen("llamagen-xl-256", 36, 20, 3584, 16),
+      llamagen("llamagen-xl-512", 36, 20, 3584, 32), chameleon("anole-512", 32, false, 2),
+      chameleon("lumina-768", 48, true, 3)};
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<std::string> synthetic_names() {
+  std::vector<std::string> names;
+  for (const SyntheticShape& shape : published()) names.push_back(shape.name);
+  return names;
+}
+
+SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers) {
+  std::string known;
+  for (SyntheticShape shape : published()) {
+    known += (known.empty() ? "" : ", ") + shape.name;
+    if (shape.name != name) continue;
+    if (!layers || *layers == shape.layers) return shape;
+    if (*layers < 1 || *layers > shape.layers) {
+      throw Error(ExitCode::usage, "--layers: got " + std::to_string(*layers) + ", expected 1 to " +
+                                       std::to_string(shape.layers) + " for " + name);
+    }
+    shape.name += " with " + std::to_string(*layers) + " of " + std::to_string(shape.layers) + " layers";
+    shape.layers = *layers;
+    return shape;
+  }
+  throw Error(ExitCode::usage, "synthetic shape: got '" + name + "', expected " + known);
+}
+
+}  // namespace lamplighter
