@@ -1,3 +1,4 @@
+#include "kernels/attend_plan.h"
 #include "kernels/cuda_attend_tile.h"
 #include "kernels/cuda_launch.h"
 
@@ -40,24 +41,19 @@ __global__ void __launch_bounds__(kThreads) append_kernel(AttendArgs args, T* qu
   const int64_t row = blockIdx.x % args.rows;
   const int64_t index = args.starts[sequence] + row;
   const bool fits = index >= 0 && index < args.max_length;
-  const int64_t position = args.positions[blockIdx.x];
-  const int64_t entry = position < 0 ? 0 : position < args.table_rows ? position : args.table_rows - 1;
   const int64_t pairs = args.head_dim / 2;
   const int64_t blocks = args.heads + 2 * args.kv_heads;
   const T* from = static_cast<const T*>(args.qkv) + blockIdx.x * blocks * args.head_dim;
-  const float* angles = args.rotary + entry * args.head_dim;
+  const float* angles = rotary_row(args, sequence, row);
   for (int64_t i = threadIdx.x; i < blocks * pairs; i += kThreads) {
     const int64_t head = i / pairs;
     const int64_t feature = i % pairs * 2;
     T first = from[head * args.head_dim + feature];
     T second = from[head * args.head_dim + feature + 1];
     if (head < args.heads + args.kv_heads) {
-      const float cosine = angles[feature];
-      const float sine = angles[feature + 1];
-      const float x = widen(first);
-      const float y = widen(second);
-      first = narrow<T>(__fsub_rn(__fmul_rn(x, cosine), __fmul_rn(y, sine)));
-      second = narrow<T>(__fadd_rn(__fmul_rn(y, cosine), __fmul_rn(x, sine)));
+      const auto turned = rotate(first, second, angles + feature);
+      first = turned.first;
+      second = turned.second;
     }
     T* to = queries + (blockIdx.x * args.heads + head) * args.head_dim;
     if (head >= args.heads) {
@@ -150,12 +146,17 @@ void attend_rows(const AttendArgs& args, const Workspace& workspace, Rows rows, 
 
 size_t attend_cuda_workspace_bytes(const AttendArgs& args) {
   size_t bytes = 0;
-  split_workspace(args, nullptr, &bytes);
+  if (attend_has_spans(args)) {
+    span_results(args, nullptr, &bytes);
+  } else {
+    split_workspace(args, nullptr, &bytes);
+  }
   return bytes;
 }
 
 void attend_cuda(const AttendArgs& args, void* workspace_memory, void* stream) {
   if (args.rows == 0 || args.sequences == 0) return;
+  if (attend_has_spans(args)) return attend_spans_cuda(args, workspace_memory, stream);
   size_t bytes = 0;
   const Workspace workspace = split_workspace(args, workspace_memory, &bytes);
   with_element_type(args.type, [&](auto element) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "kernels/attend.h"
-#include "kernels/cuda_numbers.h"
+#include "kernels/cuda_attend_rows.h"
 
-// The steps of attend.cu's partial_kernel: one block, one split of the keys, a few queries.
+// The steps of attend.cu's partial_kernel: one block, one split of the keys, a few queries. For fp32 and for
+// head sizes that cuda_attend_mma.h does not take.
 //
 // A row's visible keys have ordinals 0, 1, 2, ... in index order: the prefix, then the columns that it sees.
 // The work is split at multiples of kKeys ordinals, so a row's bits do not depend on where the prefix ends,
@@ -35,26 +35,6 @@ struct Workspace {
     return ((split * args.sequences + sequence) * kRowsPerPass + row) * args.heads + head;
   }
 };
-
-__device__ float minus_infinity() {
-  return -__int_as_float(0x7F800000);
-}
-
-__device__ int64_t prefix_length(const AttendArgs& args, int64_t sequence) {
-  const int64_t length = args.lengths[sequence];
-  return length < 0 ? 0 : length < args.max_length ? length : args.max_length;
-}
-
-__device__ const int64_t* mask_row(const AttendArgs& args, int64_t sequence, int64_t row) {
-  return args.tree_mask + (sequence / args.sequences_per_mask * args.rows + row) * args.mask_words;
-}
-
-// Columns that the mask of a sequence speaks of.
-__device__ int64_t mask_columns(const AttendArgs& args, int64_t sequence, int64_t length) {
-  const int64_t columns = args.starts[sequence] - length + args.rows;
-  const int64_t bits = args.mask_words * 64;
-  return columns < 0 ? 0 : columns < bits ? columns : bits;
-}
 
 // Word w of a mask without the bits past its columns.
 __device__ unsigned long long mask_word(const int64_t* words, int64_t w, int64_t columns) {

@@ -174,7 +174,7 @@ TEST(EmulatedDeviceTest, FindsThreadsThatWaitAtDifferentPlaces) {
                          [] {
                            if (threadIdx.x < 40) __syncthreads();
                          }),
-              ::testing::HasSubstr("thread 0 waits at a barrier in block_executor_test.cpp:"));
+              ::testing::HasSubstr("thread 0 waits at a barrier in executor_emulated_test.cpp:"));
   EXPECT_THAT(failure_of(64, 0, part_at_a_barrier), ::testing::HasSubstr("thread 33 waits at a barrier"));
   EXPECT_THAT(failure_of(32, 0,
                          [] {
