@@ -1,0 +1,46 @@
+#pragma once
+
+#include "kernels/compact_body.h"
+#include "kernels/cuda_numbers.h"
+
+// Kernel of compact.h on CUDA.
+namespace lamplighter {
+namespace {
+
+constexpr int kCompactThreads = 256;
+constexpr int kMovesAtOnce = 4;  // loads that a thread has in flight
+
+// A thread moves one pack of all rows of a plane, sequence and head: what it reads, no other thread writes.
+// Rows come from behind where earlier ones go, so some can be read before the first is written.
+template <class Word>
+__global__ void __launch_bounds__(kCompactThreads) compact_kernel(CompactArgs args) {
+  const int64_t words = args.row_bytes / static_cast<int64_t>(sizeof(Word));
+  const int64_t thread = int64_t{blockIdx.x} * kCompactThreads + threadIdx.x;
+  const int64_t item = thread / words;  // (plane, sequence, head)
+  if (item >= args.planes * args.sequences * args.kv_heads) return;
+  Word* column = static_cast<Word*>(args.cache) + item * args.slots * words + thread % words;
+  Word held[kMovesAtOnce];
+  int64_t target[kMovesAtOnce];
+  int count = 0;
+  const auto write = [&] {
+#pragma unroll
+    for (int i = 0; i < kMovesAtOnce; ++i) {
+      if (i < count) column[target[i] * words] = held[i];
+    }
+    count = 0;
+  };
+  compact_sequence(args, item / args.kv_heads % args.sequences, [&](int64_t from, int64_t to) {
+    if (from < 0 || from >= args.slots || to < 0 || to >= args.slots) return;
+#pragma unroll
+    for (int i = 0; i < kMovesAtOnce; ++i) {
+      if (i != count) continue;
+      held[i] = column[from * words];
+      target[i] = to;
+    }
+    if (++count == kMovesAtOnce) write();
+  });
+  write();
+}
+
+}  // namespace
+}  // namespace lamplighter

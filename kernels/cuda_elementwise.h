@@ -1,0 +1,78 @@
+#pragma once
+
+#include "kernels/cuda_executor.h"
+#include "kernels/cuda_numbers.h"
+#include "kernels/elementwise.h"
+
+// Kernels of elementwise.h on CUDA.
+namespace lamplighter {
+namespace {
+
+constexpr int kElementwiseThreads = 256;
+
+// One block per row, which it reads once: between the sum of squares and the scaling the row stays in shared
+// memory when it fits. Thread t owns the packs t, t + kElementwiseThreads, ... in both passes, so it reads
+// back what it wrote.
+template <class T, int kPack>
+__global__ void __launch_bounds__(kElementwiseThreads) rms_norm_kernel(RmsNormArgs args) {
+  alignas(16) __shared__ BlockStorage storage;
+  BlockExecutor<kElementwiseThreads> executor(&storage);
+  const int64_t start = int64_t{blockIdx.x} * args.width;
+  const T* x = static_cast<const T*>(args.x) + start;
+  T* residual = args.residual == nullptr ? nullptr : static_cast<T*>(args.residual) + start;
+  const T* weight = static_cast<const T*>(args.weight);
+  T* out = static_cast<T*>(args.out) + start;
+  constexpr int64_t kKept = kExecutorCells * static_cast<int64_t>(sizeof(double) / sizeof(T));
+  T* kept = args.width <= kKept ? reinterpret_cast<T*>(executor.template cells<double>()) : nullptr;
+  const auto square_sum = [=](int pack) {
+    auto values = load_pack<T, kPack>(x + pack * kPack);
+    if (residual != nullptr) {
+      const auto old = load_pack<T, kPack>(residual + pack * kPack);
+      for (int j = 0; j < kPack; ++j) {
+        values.element[j] = narrow<T>(widen(old.element[j]) + widen(values.element[j]));
+      }
+      store_pack(residual + pack * kPack, values);
+    }
+    if (kept != nullptr) store_pack(kept + pack * kPack, values);
+    float sum = 0.0F;
+    for (int j = 0; j < kPack; ++j) {
+      const float value = widen(values.element[j]);
+      sum += value * value;
+    }
+    return sum;
+  };
+  const int packs = static_cast<int>(args.width / kPack);
+  const float sum = executor.reduce(packs, 0.0F, square_sum, [](float a, float b) { return a + b; });
+  const float scale = 1.0F / sqrtf(sum / static_cast<float>(args.width) + args.eps);
+  const T* row = kept != nullptr ? kept : residual == nullptr ? x : residual;
+  for (int pack = static_cast<int>(threadIdx.x); pack < packs; pack += kElementwiseThreads) {
+    auto values = load_pack<T, kPack>(row + pack * kPack);
+    const auto weights = load_pack<T, kPack>(weight + pack * kPack);
+    for (int j = 0; j < kPack; ++j) {
+      const float normed = rounded<T>(widen(values.element[j]) * scale);
+      values.element[j] = narrow<T>(normed * widen(weights.element[j]));
+    }
+    store_pack(out + pack * kPack, values);
+  }
+}
+
+template <class T, int kPack>
+__global__ void __launch_bounds__(kElementwiseThreads) silu_mul_kernel(SiluMulArgs args) {
+  const int64_t packs = args.width / kPack;
+  const int64_t i = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
+  if (i >= args.rows * packs) return;
+  const int64_t row = i / packs;
+  const int64_t column = i % packs * kPack;
+  const T* gate = static_cast<const T*>(args.gate_up) + row * 2 * args.width + column;
+  auto values = load_pack<T, kPack>(gate);
+  const auto up = load_pack<T, kPack>(gate + args.width);
+  for (int j = 0; j < kPack; ++j) {
+    const float z = widen(values.element[j]);
+    const float silu = rounded<T>(z / (1.0F + expf(-z)));
+    values.element[j] = narrow<T>(silu * widen(up.element[j]));
+  }
+  store_pack(static_cast<T*>(args.out) + row * args.width + column, values);
+}
+
+}  // namespace
+}  // namespace lamplighter
