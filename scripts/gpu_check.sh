@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
-# Builds on a machine with a CUDA device and runs what needs one.
+# Builds on a machine with a CUDA device, runs what needs one, and measures, within nine minutes.
 #   scripts/gpu_check.sh collect   here, after scripts/setup.sh: copies the headers and libraries of the
-#                                  distribution's packages to .cache/gpu-packages, for machines without apt
-#   scripts/gpu_check.sh           there: configures, builds, runs the tests named cuda_* and the benchmarks
-# The machine brings CMake, Ninja, a C++ compiler, nvcc and a python3 with Torch; .cache/gpu-packages and
-# .cache/sentencepiece travel with the tree. Results: the folder $OUT, default build-gpu/results.
+#                                  distribution's packages to .cache/gpu-packages, for machines without them
+#   scripts/gpu_check.sh           there: configure, build, tests of CUDA, costs of cycles, costs of kernels
+#   scripts/gpu_check.sh build     there or here: configure and build alone
+# The machine brings CMake, Ninja, a C++ compiler, nvcc and a python3 with Torch 2.11; .cache/gpu-packages and
+# .cache/sentencepiece (10 MB) travel with the tree. Results: summary.md, a log per part and JSON in $OUT,
+# default build-gpu/results. Every part has a time limit; what fails does not keep the others from running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+source scripts/environment.sh
 packages=.cache/gpu-packages
+build="build-gpu"
+out=${OUT:-$build/results}
+seconds=${LAMPLIGHTER_GPU_SECONDS:-530} # for all parts together
+shapes=(llamagen-xl-256 llamagen-xl-512 anole-512 lumina-768)
+failed=0
 
 collect() {
   local names=(nlohmann-json3-dev libcli11-dev libstb-dev zlib1g zlib1g-dev libgtest-dev libgmock-dev
@@ -16,45 +25,116 @@ collect() {
   names+=("$(dpkg-query --show --showformat='${Package}\n' 'libbenchmark1*' | head -n 1)")
   rm -rf "$packages"
   mkdir -p "$packages"
-  # /lib is a link to /usr/lib today, but the packages' lists may still name it.
+  # /lib is a link to /usr/lib today, but the packages' lists may still name it. Links become files.
   dpkg -L "${names[@]}" | grep -E '/include/|/cmake/|/lib/[^/]*/[^/]*\.(a|so[^/]*)$' |
     while read -r path; do
       [ -d "$path" ] || echo "$path"
-    done | sort -u | tar --create --files-from=- --absolute-names --transform='s,^/\(usr/\)\?,usr/,' |
-    tar --extract --directory "$packages"
+    done | sort -u |
+    tar --create --dereference --hard-dereference --files-from=- --absolute-names \
+      --transform='s,^/\(usr/\)\?,usr/,' | tar --extract --directory "$packages"
   echo "gpu_check: $(du -sh "$packages" | cut -f 1) in $packages"
 }
 
-check() {
-  local out=${OUT:-build-gpu/results}
-  local torch
-  torch=$(python3 -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
-  mkdir -p "$out"
-  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/device.txt"
-  local prefix=
-  [ -d "$packages" ] && prefix=$PWD/$packages/usr
-  cmake -S . -B build-gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DLAMPLIGHTER_CUDA=ON -DTORCH_ROOT="$torch" \
-    -DCMAKE_PREFIX_PATH="$prefix" >"$out/configure.log" 2>&1 || { tail -n 20 "$out/configure.log"; exit 1; }
-  ninja -C build-gpu >"$out/build.log" 2>&1 || { tail -n 40 "$out/build.log"; exit 1; }
-
-  local status=0
-  # A device that is not seen would let every test skip itself.
-  python3 -c 'import torch; torch.zeros(1, device="cuda")'
-  ctest --test-dir build-gpu -R '^cuda_' --output-on-failure --no-tests=error | tee "$out/ctest.log" || status=1
-  if command -v compute-sanitizer >/dev/null; then
-    compute-sanitizer --error-exitcode 1 build-gpu/cuda_twin_test --gtest_filter='*Attend/BFloat16:*Draw/Float' \
-      >"$out/sanitizer.log" 2>&1 || { tail -n 20 "$out/sanitizer.log"; status=1; }
+# part NAME LIMIT COMMAND...: runs it for at most LIMIT seconds and what is left of all; output to NAME.log.
+part() {
+  local name=$1 limit=$2 left=$((seconds - SECONDS)) begin=$SECONDS code=0
+  shift 2
+  [ "$left" -lt "$limit" ] && limit=$left
+  if [ "$limit" -lt 5 ]; then
+    code="no time left"
+  else
+    timeout --kill-after=5 "$limit" "$@" >"$out/$name.log" 2>&1 || code=$?
+    [ "$code" = 124 ] && code="out of time"
   fi
-  local bench
-  for bench in build-gpu/*_bench; do
-    "$bench" --benchmark_min_time=0.1 --benchmark_out="$out/$(basename "$bench").json" --benchmark_out_format=json || status=1
-  done
-  [ "$status" = 0 ] && echo "gpu_check: passed; results in $out"
-  return "$status"
+  if [ "$code" = 0 ]; then
+    echo "| $name | passed | $((SECONDS - begin)) |" >>"$out/parts.md"
+    return 0
+  fi
+  failed=1
+  echo "| $name | FAILED ($code) | $((SECONDS - begin)) |" >>"$out/parts.md"
+  echo "gpu_check: $name: $code" >&2
+  [ ! -f "$out/$name.log" ] || tail -n 15 "$out/$name.log" >&2
+  return 1
 }
 
-case "${1:-check}" in
-  collect) collect ;;
-  check) check ;;
-  *) echo "usage: scripts/gpu_check.sh [collect]" >&2; exit 2 ;;
+configure() {
+  local torch prefix=
+  torch=$(python3 -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+  [ ! -d "$packages" ] || prefix=$PWD/$packages/usr
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLAMPLIGHTER_CUDA=ON -DTORCH_ROOT="$torch" \
+    -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_LIBRARY_ARCHITECTURE=x86_64-linux-gnu \
+    -DCMAKE_CUDA_FLAGS=--threads=2 # both architectures at once: the largest kernel is what a build waits for
+}
+
+# Programs of the tests that use a device, wherever they are; such cases have Cuda in their names.
+device_tests() { grep -l hasCUDA tests/*/*_test.cpp | xargs basename --multiple --suffix=.cpp; }
+benches() { grep -l hasCUDA tests/*/*_bench.cpp | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
+
+build_all() {
+  part configure 60 bash "$0" configure || return 1 # a function cannot be given to `timeout`
+  local names
+  mapfile -t names < <(echo lamplighter_cli; device_tests; benches)
+  # One test that does not compile keeps neither the others nor the program from being built.
+  part build 280 ninja -k 0 -j "$LAMPLIGHTER_JOBS" -C "$build" "${names[@]}" || [ -x "$build/lamplighter" ]
+}
+
+measure() {
+  local shape=$1 name=synthetic-$1
+  shift
+  [ $# = 0 ] || name+=$(printf '%s' "$@")
+  part "$name" 60 "$build/lamplighter" bench --synthetic "$shape" --device cuda --dtype bf16 \
+    --tree chain-3,lantern-58 "$@" --export-json "$out/$name.json" --markdown "$out/$name.md" || true
+}
+
+check() {
+  build_all || return 0
+  # Without a device every test would skip itself.
+  part device 30 bash -c "'$build/lamplighter' devices --json | tee '$out/devices.json' | grep '\"cuda:'" || return 0
+  local name shape
+  for name in $(device_tests); do
+    part "$name" 60 "$build/$name" --gtest_filter='*Cuda*' --gtest_output="json:$out/$name.json" || true
+  done
+  for shape in "${shapes[@]}"; do measure "$shape"; done
+  measure llamagen-xl-256 --no-graph
+  if command -v compute-sanitizer >/dev/null; then
+    part sanitizer 90 compute-sanitizer --error-exitcode 1 "$build/cuda_twin_test" --gtest_filter='*/BFloat16*' || true
+  fi
+  for name in $(benches); do
+    part "$name" 20 "$build/$name" --benchmark_min_time=0.05 --benchmark_out_format=json \
+      --benchmark_out="$out/$name.json" || true
+  done
+}
+
+summary() {
+  {
+    echo "# $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo no device)"
+    printf '\nCommit %s. Acceptance in synthetic runs is scripted; times are real.\n\n' \
+      "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+    printf '| part | result | seconds |\n|---|---|---|\n'
+    cat "$out/parts.md"
+    for table in "$out"/synthetic-*.md; do
+      [ ! -f "$table" ] || { echo; cat "$table"; }
+    done
+  } >"$out/summary.md"
+  cat "$out/summary.md"
+}
+
+mode=${1:-check}
+case "$mode" in
+  collect | configure) "$mode" ;;
+  build | check)
+    mkdir -p "$out"
+    rm -f "$out"/*
+    : >"$out/parts.md"
+    trap summary EXIT
+    case "$mode" in
+      check) check ;;
+      build) build_all || true ;;
+    esac
+    exit "$failed"
+    ;;
+  *)
+    echo "usage: scripts/gpu_check.sh [collect|build]" >&2
+    exit 2
+    ;;
 esac

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
@@ -19,10 +20,10 @@
 namespace lamplighter {
 namespace {
 
-// Milliseconds between laps.
+// Milliseconds between laps; a lap ends when the device has done what was queued.
 class Timer {
  public:
-  explicit Timer(Clock clock) : clock_(clock), last_(now()) {}
+  Timer(Clock clock, const c10::Device& device) : clock_(clock), device_(device), last_(now()) {}
   double lap() {
     const double before = std::exchange(last_, now());
     return last_ - before;
@@ -30,12 +31,14 @@ class Timer {
 
  private:
   double now() const {
+    if (device_.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device_.index());
     if (clock_ == Clock::processor) return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
     const auto time = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::milli>(time).count();
   }
 
   Clock clock_;
+  c10::Device device_;
   double last_;
 };
 
@@ -84,7 +87,7 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
 StageTimes run_block(const Runner& runner, Clock clock) {
   DecodeState state = runner.middle;  // tensors that a cycle changes are replaced, the caches are shared
   StageTimes sum;
-  Timer watch(clock);
+  Timer watch(clock, runner.models.target->placement().device);
   for (const Accepted& wanted : runner.script) {
     watch.lap();
     Draft tree = draft(runner.models, *runner.method, state);
@@ -176,7 +179,7 @@ double streaming_rate(Clock clock) {
   const std::string buffer(kBytes, 'a');
   double best = 0;
   for (int pass = 0; pass < 5; ++pass) {
-    Timer watch(clock);
+    Timer watch(clock, c10::kCPU);
     // The search for a byte that is not there is a read and little else.
     std::atomic<int> found{0};
     at::parallel_for(0, kBytes, 1 << 20, [&](std::int64_t begin, std::int64_t end) {

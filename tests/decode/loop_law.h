@@ -40,7 +40,7 @@ inline Prompts repeated_prompt(const Toy& toy, std::int64_t images) {
   const at::Tensor ids = toy.prompts({0}, true).ids;
   return {one.rows.repeat({images, 1, 1}),
           one.valid.repeat({images}),
-          ids.defined() ? at::zeros({2 * images, one.rows.size(1)}, at::kLong) : ids,
+          ids.defined() ? at::zeros({2 * images, one.rows.size(1)}, ids.options()) : ids,
           {}};
 }
 

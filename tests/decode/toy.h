@@ -29,8 +29,9 @@ namespace lamplighter::test {
 
 class Toy {
  public:
-  explicit Toy(const SyntheticShape& shape, c10::ScalarType dtype = at::kFloat)
-      : bundle_(make_synthetic(shape, {c10::kCPU, dtype})),
+  explicit Toy(const SyntheticShape& shape, c10::ScalarType dtype = at::kFloat,
+               const c10::Device& device = c10::kCPU)
+      : bundle_(make_synthetic(shape, {device, dtype})),
         target(bundle_.manifest, bundle_.target),
         drafter(drafter_entry(), *bundle_.drafter) {}
 
@@ -44,8 +45,9 @@ class Toy {
     const std::int64_t valid = full ? prompt.length : 1 + number % prompt.length;
     const at::Tensor features = random_tensor(rng, {1, valid, prompt.features}, at::kFloat);
     const std::int64_t padding = prompt.length - valid;
-    return {at::constant_pad_nd(features, {0, 0, 0, padding}),
-            at::constant_pad_nd(at::ones({1, valid}, at::kLong), {0, padding})};
+    const c10::Device device = target.placement().device;
+    return {at::constant_pad_nd(features, {0, 0, 0, padding}).to(device),
+            at::constant_pad_nd(at::ones({1, valid}, at::kLong), {0, padding}).to(device)};
   }
 
   Prompts prompts(const std::vector<std::int64_t>& numbers, bool guided) const {
@@ -55,10 +57,11 @@ class Toy {
     if (drafter.entry().prompt_id) return prompts;
     const std::int64_t vocabulary = target.manifest().tokens.vocabulary, sequences = guided ? 2 : 1;
     const std::int64_t rows = prompts.rows.size(1);
-    prompts.ids = integers({prompts.rows.size(0), rows}, [&](std::int64_t i) {
-      return (7 * numbers[static_cast<std::size_t>(i / rows / sequences)] + 3 * i % (sequences * rows)) %
-             vocabulary;
-    });
+    prompts.ids =
+        integers({prompts.rows.size(0), rows}, [&](std::int64_t i) {
+          return (7 * numbers[static_cast<std::size_t>(i / rows / sequences)] + 3 * i % (sequences * rows)) %
+                 vocabulary;
+        }).to(target.placement().device);
     return prompts;
   }
 

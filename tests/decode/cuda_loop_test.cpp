@@ -1,0 +1,112 @@
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "lamplighter/pipeline.h"
+#include "tests/decode/loop_law.h"
+
+// The decode loop on a CUDA device: pictures follow the law of the target, and the most probable ones are
+// those of the CPU. Skipped where no device is found.
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kPictures = std::int64_t{1} << 16;
+
+const c10::Device kDevice(c10::kCUDA, 0);
+
+struct CudaCase {
+  std::string name;
+  Method method;
+  bool row_ends = false;
+};
+
+void PrintTo(const CudaCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+class CudaLoop : public ::testing::TestWithParam<CudaCase> {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+
+  // GetParam's method with its plan for the device.
+  static at::Tensor run(const Toy& toy, const Method& method, const Prompts& prompts,
+                        const std::vector<DecodeRequest>& requests) {
+    return decode(toy.models(), method, prompts, requests, toy.grid());
+  }
+};
+
+// The exact law comes from the CPU: the models on both devices have the same weights.
+TEST_P(CudaLoop, DrawsTheLawOfTheTarget) {
+  const SyntheticShape shape = law_shape(GetParam().row_ends);
+  const Toy toy(shape, at::kFloat, kDevice);
+  const Law counts =
+      counted_law(toy, law_sampling(), kPictures, [&](const Prompts& prompts, const auto& requests) {
+        return run(toy, GetParam().method, prompts, requests);
+      });
+  EXPECT_TRUE(fits(exact_law(Toy(shape), law_sampling()), counts));
+}
+
+// Products in fp32 round differently on the two devices, by far less than the logits of these models differ.
+TEST_P(CudaLoop, GreedyPicturesAreThoseOfTheCpu) {
+  SyntheticShape shape = law_shape(GetParam().row_ends);
+  shape.vocabulary = 64;
+  shape.layers = 2;
+  shape.rows = shape.columns = 6;
+  const std::vector<std::int64_t> numbers{0, 1, 2};
+  std::vector<DecodeRequest> requests(numbers.size());
+  for (DecodeRequest& request : requests) request.sampling = {3, 0, 0, 1, -1};
+  const Toy host(shape), device(shape, at::kFloat, kDevice);
+  const at::Tensor expected = run(host, GetParam().method, host.prompts(numbers, true), requests);
+  const at::Tensor got = run(device, GetParam().method, device.prompts(numbers, true), requests);
+  EXPECT_TRUE(at::equal(got, expected)) << "expected\n" << expected << "\ngot\n" << got;
+}
+
+std::vector<CudaCase> cuda_cases() {
+  const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
+  return {{"autoregression", {}},
+          {"siblings", static_method(siblings)},
+          {"chain", static_method(preset_tree("chain-3"))},
+          {"traversal", static_method(siblings, "traversal")},
+          {"block", static_method(preset_tree("chain-2"), "block")},
+          {"top_children", static_method(siblings, "exact", true)},
+          {"dynamic", dynamic_method(1, 2, 4)},
+          {"row_ends_autoregression", {}, true},
+          {"row_ends_siblings", static_method(siblings), true},
+          {"row_ends_dynamic", dynamic_method(1, 2, 4), true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, CudaLoop, ::testing::ValuesIn(cuda_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+// Codes of the shipped bundle for one caption, always the most probable ones.
+std::vector<std::int32_t> greedy_codes(const std::string& device, const std::string& dtype) {
+  RuntimeOptions options;
+  options.device = device;
+  options.dtype = dtype;
+  options.threads = 1;
+  TextToImage engine(LAMPLIGHTER_SOURCE_DIR "/models/demo/bundle", options);
+  Request request;
+  request.prompt = "a white lighthouse on the coast at dusk";
+  request.temperature = 0;
+  return engine.generate(request).codes.ids;
+}
+
+TEST(CudaBundle, GreedyCodesAreThoseOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  const std::vector<std::int32_t> expected = greedy_codes("cpu", "fp32"), got = greedy_codes("cuda", "fp32");
+  ASSERT_EQ(got.size(), expected.size());
+  const auto first = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
+  EXPECT_EQ(first, static_cast<std::ptrdiff_t>(expected.size())) << "first code that differs";
+}
+
+TEST(CudaBundle, DrawsInEveryType) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  for (const char* dtype : {"bf16", "fp16"}) EXPECT_FALSE(greedy_codes("cuda", dtype).empty()) << dtype;
+}
+
+}  // namespace
+}  // namespace lamplighter::test
