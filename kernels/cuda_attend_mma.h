@@ -16,7 +16,7 @@
 // compute the same scores and weights, and each sums its part of the features. Few rows are bound by memory,
 // and that way four warps keep up with the copies without talking to each other.
 //
-// Per block: kSpanSharedBytes of shared memory, half to 7/8 of it in flight; at most 168 registers per
+// Per block: kSpanSharedBytes of shared memory, 3/4 of it or more in flight; at most 168 registers per
 // thread, so that 3 blocks of 4 warps fit where the shared memory does.
 namespace lamplighter {
 namespace {

@@ -2,8 +2,7 @@
 
 #include "kernels/cuda_attend_rows.h"
 
-// The steps of attend.cu's partial_kernel: one block, one split of the keys, a few queries. For fp32 and for
-// head sizes that cuda_attend_mma.h does not take.
+// The steps of cuda_attend_general.h's partial_kernel: one block, one split of the keys, a few queries.
 //
 // A row's visible keys have ordinals 0, 1, 2, ... in index order: the prefix, then the columns that it sees.
 // The work is split at multiples of kKeys ordinals, so a row's bits do not depend on where the prefix ends,
@@ -98,7 +97,7 @@ __device__ void load_tile(const AttendArgs& args, const Workspace& workspace, co
     tile.key[q][threadIdx.x] = seen && q < split.count ? static_cast<int>(ordinal) : -1;
   }
   __syncthreads();
-  if (args.tree_mask != nullptr && threadIdx.x < split.count) {
+  if (args.tree_mask != nullptr && static_cast<int>(threadIdx.x) < split.count) {
     const int q = static_cast<int>(threadIdx.x);
     const int64_t* words = mask_row(args, split.sequence, split.row(q));
     int64_t slot = split.length - split.begin;
