@@ -76,6 +76,7 @@ class QueryTile {
         const auto turned = rotate(raw.element[0], raw.element[1], angle.element);
         query_[i / 2][i % 2 * 2 + half] = real ? pair_bits(turned.first, turned.second) : 0;
       }
+      __syncwarp();  // the loads of both halves at once would not fit the registers
     }
   }
 
