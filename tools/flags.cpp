@@ -49,6 +49,10 @@ void ModelFlags::add_runtime(CLI::App& command) {
   command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
   command.add_option("--dtype", runtime.dtype, "auto, fp32, bf16, or fp16 on CUDA")->type_name("NAME");
   command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");
+  command.add_flag(
+      "--no-graph", no_graph,
+      "On CUDA, queue the kernels of every cycle instead of replaying a captured graph: the same "
+      "tokens, and the parts of a cycle are timed; without effect on the CPU");
   command.add_flag("--skip-checksums", skip_checksums,
                    "Do not compare the bundle's files with their checksums");
 }
@@ -64,6 +68,7 @@ std::string ModelFlags::folder() const {
 RuntimeOptions ModelFlags::options() const {
   RuntimeOptions options = runtime;
   options.verify_checksums = !skip_checksums;
+  options.graph = !no_graph;
   return options;
 }
 

@@ -14,7 +14,7 @@ namespace lamplighter::cli {
 struct ModelFlags {
   std::string model;
   RuntimeOptions runtime;
-  bool skip_checksums = false;
+  bool skip_checksums = false, no_graph = false;
 
   void add_model(CLI::App& command, bool positional);
   void add_runtime(CLI::App& command);

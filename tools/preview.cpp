@@ -12,55 +12,58 @@ constexpr Colour kGrey{128, 128, 128};
 
 }  // namespace
 
-void Preview::start(const Progress& progress) {
-  const Request& request = jobs_[progress.first_request].request;
-  const Grid& grid = find_grid(engine_.manifest(), request.width, request.height);
-  started_ = true;
-  first_ = progress.first_request;
-  looked_ = 0;
-  rows_ = grid.rows;
-  columns_ = grid.columns;
-  pictures_.assign(progress.batch, make_canvas(grid.width, grid.height, kGrey));
-  complete_.assign(progress.batch, 0);
+Preview::Place& Preview::place_of(std::size_t request) {
+  for (Place& place : places_) {
+    if (place.request == request) return place;
+  }
+  const Grid& grid =
+      find_grid(engine_.manifest(), jobs_[request].request.width, jobs_[request].request.height);
+  // Pictures of another size are all finished.
+  if (!places_.empty() && (places_[0].rows != grid.rows || places_[0].columns != grid.columns))
+    places_.clear();
+  auto place = std::find_if(places_.begin(), places_.end(), [](const Place& old) { return old.finished; });
+  if (place == places_.end()) place = places_.emplace(place);
+  *place = {request, false, grid.rows, grid.columns, 0, make_canvas(grid.width, grid.height, kGrey)};
+  return *place;
 }
 
 void Preview::update(const Progress& progress) {
-  if (!started_ || progress.first_request != first_) start(progress);
-  const std::int64_t looked = progress.tokens_done / columns_;
-  if (looked == looked_ || progress.tokens_done == progress.tokens_total) return;
-  looked_ = looked;
   bool changed = false;
-  for (std::size_t i = 0; i < progress.batch; ++i) changed = update(i, progress.codes(i)) || changed;
+  for (std::size_t i = 0; i < progress.batch; ++i)
+    changed = update(place_of(progress.first_request + i), progress.codes(i)) || changed;
   if (changed) show();
 }
 
-bool Preview::update(std::size_t index, const std::vector<std::int32_t>& ids) {
-  const int complete = std::min(static_cast<int>(ids.size()) / columns_, rows_);
-  if (complete <= complete_[index]) return false;
-  complete_[index] = complete;
+bool Preview::update(Place& place, const std::vector<std::int32_t>& ids) {
+  const int complete = static_cast<int>(ids.size()) / place.columns, rows = place.rows;
+  if (complete <= place.complete || complete == rows) return false;  // a complete one is soon finished
+  place.complete = complete;
+  const int columns = place.columns;
   // The decoder looks beyond the last row: it sees that row again instead of a foreign one.
-  Codes codes{rows_, columns_, {ids.begin(), ids.begin() + complete * columns_}};
-  for (int row = complete; row < rows_; ++row) {
-    codes.ids.insert(codes.ids.end(), ids.begin() + (complete - 1) * columns_,
-                     ids.begin() + complete * columns_);
+  Codes codes{rows, columns, {ids.begin(), ids.begin() + complete * columns}};
+  for (int row = complete; row < rows; ++row) {
+    codes.ids.insert(codes.ids.end(), ids.begin() + (complete - 1) * columns,
+                     ids.begin() + complete * columns);
   }
   Image picture = engine_.decode(codes);
-  const int top = picture.height / rows_ * complete;
+  const int top = picture.height / rows * complete;
   fill(picture, {0, top, picture.width, picture.height - top}, kGrey);
-  pictures_[index] = std::move(picture);
+  place.picture = std::move(picture);
   return true;
 }
 
 void Preview::finish(std::size_t request, const Image& picture) {
-  if (!started_ || request < first_ || request - first_ >= pictures_.size()) return;
-  pictures_[request - first_] = picture;
-  complete_[request - first_] = rows_;
-  if (request - first_ + 1 == pictures_.size()) show();
+  Place& place = place_of(request);
+  place.picture = picture;
+  place.finished = true;
+  show();
 }
 
 void Preview::show() const {
-  const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures_.size()))));
-  write_png(path_, contact_sheet(pictures_, columns));
+  std::vector<Image> pictures;
+  for (const Place& place : places_) pictures.push_back(place.picture);
+  const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures.size()))));
+  write_png(path_, contact_sheet(pictures, columns));
 }
 
 }  // namespace lamplighter::cli

@@ -8,8 +8,9 @@
 
 namespace lamplighter::cli {
 
-// Keeps one file up to date with the pictures of the running batch: rows of tokens that are complete, grey
-// below. Several pictures stand on one sheet. The file is replaced in one step each time.
+// Keeps one file up to date with the pictures that are being drawn: rows of tokens that are complete, grey
+// below. Several pictures stand on one sheet, where the next one takes the place of one that is finished. The
+// file is replaced in one step each time.
 class Preview {
  public:
   Preview(const std::string& path, TextToImage& engine, const std::vector<Job>& jobs)
@@ -20,19 +21,21 @@ class Preview {
   void finish(std::size_t request, const Image& picture);
 
  private:
-  void start(const Progress& progress);
-  bool update(std::size_t index, const std::vector<std::int32_t>& ids);  // true when a row was completed
+  struct Place {
+    std::size_t request = 0;
+    bool finished = false;
+    int rows = 0, columns = 0, complete = 0;  // rows of tokens
+    Image picture;
+  };
+
+  Place& place_of(std::size_t request);
+  bool update(Place& place, const std::vector<std::int32_t>& ids);  // true when a row was completed
   void show() const;
 
   const std::string& path_;
   TextToImage& engine_;
   const std::vector<Job>& jobs_;
-  bool started_ = false;
-  std::size_t first_ = 0;    // request of the running batch
-  std::int64_t looked_ = 0;  // rows' worth of tokens when last looked at
-  int rows_ = 0, columns_ = 0;
-  std::vector<Image> pictures_;
-  std::vector<int> complete_;  // rows of each picture
+  std::vector<Place> places_;
 };
 
 }  // namespace lamplighter::cli

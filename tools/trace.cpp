@@ -16,7 +16,8 @@ std::string trace_lines(std::size_t picture, const Statistics& statistics) {
                     {"committed", cycle.committed},
                     {"accepted", cycle.accepted},
                     {"ms",
-                     {{"draft", cycle.draft_ms},
+                     {{"cycle", cycle.cycle_ms},
+                      {"draft", cycle.draft_ms},
                       {"verify", cycle.verify_ms},
                       {"accept", cycle.accept_ms},
                       {"commit", cycle.commit_ms}}}};

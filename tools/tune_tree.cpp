@@ -109,15 +109,14 @@ void measure_acceptance(const Bench& bench, const std::vector<Request>& requests
     const Grid& grid = find_grid(bench.manifest, request.width, request.height);
     const Prompts rows = bench.embed(request, grid, draw);
     const std::int64_t each = grid.tokens(), done = each * static_cast<std::int64_t>(pictures.size());
-    Recorder recorder(method, 1);
-    decode(
-        bench.models(), method, rows, {draw}, grid,
-        [&](const DecodeState& state, const Draft& tree, const Accepted& accepted, const StageTimes& times) {
-          recorder.add(state, tree, accepted, times);
-          terminal.progress(done + recorder.of(0).tokens, each * static_cast<std::int64_t>(requests.size()));
-          return stop_signal() == 0;
-        });
-    pictures.push_back(recorder.of(0));
+    Recorder recorder(method);
+    decode(bench.models(), method, rows, {draw}, grid, [&](const Report& report) {
+      recorder.add(report);
+      terminal.progress(done + recorder.of(0).statistics.tokens,
+                        each * static_cast<std::int64_t>(requests.size()));
+      return stop_signal() == 0;
+    });
+    pictures.push_back(recorder.of(0).statistics);
     tuning.cycles += pictures.back().cycles.size();
   }
   tuning.acceptance = measured_acceptance(survey, pictures);

@@ -13,7 +13,8 @@ struct RuntimeOptions {
   std::string dtype =
       "auto";       // auto, fp32, bf16, fp16 (CUDA only); auto = bf16 where the device multiplies it natively
   int threads = 0;  // CPU threads; 0 = all cores
-  int batch_size = 4;            // images decoded together
+  int batch_size = 4;            // images drawn side by side
+  bool graph = true;             // on CUDA: replay cycles as a captured graph; same tokens either way
   bool verify_checksums = true;  // compare every file with the manifest's SHA-256 before loading
 };
 

@@ -13,21 +13,25 @@
 
 namespace lamplighter {
 
-// One round of draft, verify, accept, commit for one picture. Times are those of its batch.
+// One round of draft, verify, accept, commit for one picture. Times are those of all pictures drawn together;
+// where a device replays whole cycles, their parts are not known and 0.
 struct Cycle {
   std::int64_t first = 0;      // index of the first token committed
   std::int64_t committed = 0;  // tokens, the bonus token included
   std::int64_t accepted = 0;   // drafted tokens accepted, also those past the last token of the picture
   double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;
+  double cycle_ms = 0;  // the whole
 };
 
-// What one picture cost. Times are wall-clock milliseconds of the batch the picture was drawn in.
+// What one picture cost. Times are wall-clock milliseconds; those of text and prefill are shared by pictures
+// that began together, those of decoding by pictures drawn side by side.
 struct Statistics {
   std::int64_t tokens = 0;         // image tokens committed
   std::int64_t target_passes = 0;  // prefill included
-  int batch = 1;                   // pictures decoded together
+  int batch = 1;                   // most pictures that were drawn side by side with it
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
-  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // parts of decode_ms
+  double cycle_ms = 0;                                               // sum over the cycles
+  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // its parts, where they are known
   std::vector<Cycle> cycles;  // without the prefill, which commits the first token
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;
@@ -60,22 +64,23 @@ struct Result {
   Statistics statistics;
 };
 
-// Tokens committed so far in the running batch; return false to stop (then Error(ExitCode::interrupted) is
-// thrown).
+// What is being drawn: requests first_request .. first_request + batch - 1 have begun and are not yet handed
+// over; some may be complete and wait for one before them. Return false to stop (then
+// Error(ExitCode::interrupted) is thrown).
 struct Progress {
-  std::size_t first_request = 0,
-              batch = 0;  // the batch covers requests first_request .. first_request + batch - 1
-  std::int64_t tokens_done = 0, tokens_total = 0;
-  // Tokens of picture `index` of the batch so far, raster order; fewer than the grid holds.
+  std::size_t first_request = 0, batch = 0;
+  std::int64_t tokens_done = 0, tokens_total = 0;  // of these pictures
+  // Tokens of picture `index` of them so far, raster order; fewer than the grid holds.
   std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
 
 // The method with every field set, checked for sense and against what the bundle holds; `device` (cpu, cuda)
-// picks the bundle's tuned tree. Reads tree files, no weights. Throws Error (usage, input, bundle).
+// picks the bundle's tuned tree, and where it has none, one that suits `batch` pictures side by side. Reads
+// tree files, no weights. Throws Error (usage, input, bundle).
 LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
-                                             const std::string& device = "cpu");
+                                             const std::string& device = "cpu", int batch = 1);
 
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit).
@@ -95,8 +100,10 @@ class LAMPLIGHTER_API TextToImage {
   // weights.
   static void check(const Manifest& manifest, const Request& request);
 
-  // Draws all requests, `batch_size` at a time, and hands over each result as soon as it is ready, in request
-  // order. Throws Error(ExitCode::usage or bundle) when the method does not fit the bundle.
+  // Draws all requests, `batch_size` side by side: when a picture is complete, the next request takes its
+  // place, as long as grids are the same and all pictures are drawn or all at temperature 0. Hands over each
+  // result as soon as it and all before it are ready, in request order. Throws Error(ExitCode::usage or
+  // bundle) when the method does not fit the bundle.
   void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
                 const ProgressCallback& on_progress = {}, const MethodOptions& method = {});
   Result generate(const Request& request, const MethodOptions& method = {});

@@ -46,13 +46,12 @@ struct BenchReport {
   double tokens_per_pass = 0;    // step compression: tokens per target pass, mean over pictures
   double acceptance_length = 0;  // tokens per cycle, bonus token included, mean over pictures
   std::vector<double> reached;   // [d]: share of cycles whose path reached depth d + 1
-  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // means per cycle
+  double cycle_ms = 0;           // mean per cycle
+  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // its parts, where they are known
   // Time of ar over time of this method, prefill and decode, paired batch by batch. Repeats of a batch are
   // averaged first: they tell of the machine's noise, not of pictures. With one batch the repeats are all
   // there is.
   Interval speedup;
-
-  double cycle_ms() const { return draft_ms + verify_ms + accept_ms + commit_ms; }
 };
 
 struct BenchOptions {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "bench/bench.h"
+#include "decode/slots.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -76,16 +77,15 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   const Draft root = root_alone(state);
   commit(state, root, verified, accept(models, method, state, root, verified));
   const std::int64_t rows = rows_to_middle(grid);
-  state.steps = state.steps + grid.rows / 2 * grid.columns;
-  state.lengths = state.lengths + rows;
-  state.position = state.position + rows;
-  if (state.draft_lengths.defined()) state.draft_lengths = state.draft_lengths + rows;
+  state.steps.add_(grid.rows / 2 * grid.columns);
+  for (at::Tensor* counts : {&state.lengths, &state.position}) counts->add_(rows);
+  if (state.draft_lengths.defined()) state.draft_lengths.add_(rows);
   return state;
 }
 
 // One block from the middle on; milliseconds per cycle.
 StageTimes run_block(const Runner& runner, Clock clock) {
-  DecodeState state = runner.middle;  // tensors that a cycle changes are replaced, the caches are shared
+  DecodeState state = copy_of(runner.middle);
   StageTimes sum;
   Timer watch(clock, runner.models.target->placement().device);
   for (const Accepted& wanted : runner.script) {
@@ -105,7 +105,11 @@ StageTimes run_block(const Runner& runner, Clock clock) {
     sum.commit += watch.lap();
   }
   const double cycles = static_cast<double>(runner.script.size());
-  return {sum.draft / cycles, sum.verify / cycles, sum.accept / cycles, sum.commit / cycles};
+  for (double* stage : {&sum.draft, &sum.verify, &sum.accept, &sum.commit}) {
+    *stage /= cycles;
+    sum.cycle += *stage;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -117,7 +121,7 @@ Clock clock_from(const std::string& name) {
 }
 
 double total(const StageTimes& times) {
-  return times.draft + times.verify + times.accept + times.commit;
+  return times.cycle;
 }
 
 StageTimes median_stages(const CycleRounds& rounds) {
@@ -127,7 +131,7 @@ StageTimes median_stages(const CycleRounds& rounds) {
     return summarise(std::move(values)).p50;
   };
   return {median(&StageTimes::draft), median(&StageTimes::verify), median(&StageTimes::accept),
-          median(&StageTimes::commit)};
+          median(&StageTimes::commit), median(&StageTimes::cycle)};
 }
 
 std::vector<std::int64_t> accepted_around(double mean) {

@@ -31,13 +31,15 @@ double drawing_ms(const Statistics& statistics) {
   return statistics.prefill_ms + statistics.decode_ms;
 }
 
-// The first picture of every batch and repeat stands for its batch: the others have the same times.
+// The picture that took longest stands for its batch and repeat: all of them began together.
 using Batches = std::map<std::pair<std::size_t, int>, const Statistics*>;
 Batches batches_of(const std::vector<BenchSample>& samples, const std::string& method) {
   Batches batches;
   for (const BenchSample& sample : samples) {
-    if (sample.method == method)
-      batches.emplace(std::make_pair(sample.batch, sample.repeat), &sample.statistics);
+    if (sample.method != method) continue;
+    const Statistics*& longest = batches[{sample.batch, sample.repeat}];
+    if (longest == nullptr || drawing_ms(sample.statistics) > drawing_ms(*longest))
+      longest = &sample.statistics;
   }
   return batches;
 }
@@ -73,6 +75,7 @@ void add_acceptance(const std::vector<BenchSample>& samples, const std::string& 
     result.reached.resize(std::max(result.reached.size(), s.accepted.size()));
     for (std::size_t d = 0; d < s.accepted.size(); ++d)
       result.reached[d] += static_cast<double>(s.accepted[d]);
+    result.cycle_ms += s.cycle_ms;
     result.draft_ms += s.draft_ms;
     result.verify_ms += s.verify_ms;
     result.accept_ms += s.accept_ms;
@@ -82,7 +85,8 @@ void add_acceptance(const std::vector<BenchSample>& samples, const std::string& 
   result.acceptance_length = mean_of(length);
   cycles = std::max(cycles, 1.0);
   for (double& share : result.reached) share /= cycles;
-  for (double* ms : {&result.draft_ms, &result.verify_ms, &result.accept_ms, &result.commit_ms})
+  for (double* ms :
+       {&result.cycle_ms, &result.draft_ms, &result.verify_ms, &result.accept_ms, &result.commit_ms})
     *ms /= cycles;
 }
 

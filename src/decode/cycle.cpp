@@ -4,16 +4,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/minimum.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/where.h>
 
 #include "decode/row_ends.h"
 
 namespace lamplighter {
-
-bool DecodeState::finished() const {
-  return steps.min().item<std::int64_t>() == total;
-}
 
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided) {
   return guided ? per_image.repeat_interleave(2, 0) : per_image;
@@ -40,7 +34,7 @@ at::Tensor distributions(const Models& models, const DecodeState& state, const F
   if (state.partly_guided) {
     const at::Tensor index = state.steps.unsqueeze(1) + depths;  // of the token that a row decides
     const at::Tensor full = guidance.unsqueeze(1).expand({-1, logits.size(1)});
-    guidance = at::where(index < state.interval.unsqueeze(1), full, at::ones_like(full)).contiguous();
+    guidance = full.masked_fill(index >= state.interval.unsqueeze(1), 1.0);
   }
   return ops::guide_and_filter(logits, guidance, filter.temperature, filter.top_k, filter.top_p,
                                models.target->manifest().sampling_order);
@@ -87,7 +81,7 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
     places = places + at::arange(depth + 1, places.options());
   }
   state.codes.scatter_(1, places, tokens);
-  state.bad = state.bad.bitwise_or(accepted.token < 0);
+  state.bad.logical_or_(accepted.token < 0);
   const KeptRows kept = kept_rows(accepted, verified.deciding);
   if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
 
@@ -95,22 +89,24 @@ void commit(DecodeState& state, const Draft& tree, const Verified& verified, con
   const at::Tensor advance = at::minimum(accepted.count + 1, state.total - state.steps);
   const at::Tensor rows = advance + (kept.count - accepted.count);
   if (state.draft_cache.defined()) {
-    state.fresh = rows;
-    state.fresh_ids = tokens + state.first_image_id;
+    at::Tensor ids = tokens + state.first_image_id;
     if (verified.deciding.defined()) {
-      state.fresh_ids = at::constant_pad_nd(state.fresh_ids, {0, 1}).scatter_(1, count, state.row_end);
-      state.fresh_ids.scatter_(1, kept.count.unsqueeze(1), bonus + state.first_image_id);
+      ids = at::constant_pad_nd(ids, {0, 1}).scatter_(1, count, state.row_end);
+      ids.scatter_(1, kept.count.unsqueeze(1), bonus + state.first_image_id);
     }
-    state.fresh_features =
-        kept.rows.size(1) > 1 ? rows_at(verified.features, per_sequence(kept.rows.clamp_min(0), state.guided))
-                              : verified.features;
+    const std::int64_t width = kept.rows.size(1);
+    state.fresh.copy_(rows);
+    state.fresh_ids.narrow(1, 0, width).copy_(ids);
+    state.fresh_features.narrow(1, 0, width)
+        .copy_(width > 1 ? rows_at(verified.features, per_sequence(kept.rows.clamp_min(0), state.guided))
+                         : verified.features);
   }
-  state.steps = state.steps + advance;
-  state.root = state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0);
+  state.first.copy_(state.steps);
+  state.steps.add_(advance);
+  state.root.copy_(state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0));
   const at::Tensor sequence_rows = per_sequence(rows, state.guided);
-  state.lengths = state.lengths + sequence_rows;
-  state.position = state.position + sequence_rows;
-  ++state.cycles;
+  state.lengths.add_(sequence_rows);
+  state.position.add_(sequence_rows);
 }
 
 }  // namespace lamplighter

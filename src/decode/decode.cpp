@@ -1,46 +1,74 @@
 #include "decode/decode.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
-#include "base/stopwatch.h"
+#include <algorithm>
+#include <utility>
+
+#include "decode/replay.h"
+#include "decode/slots.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
-namespace {
 
-at::Tensor finished_codes(const DecodeState& state) {
-  if (state.bad.any().item<bool>()) {
-    throw Error(
-        ExitCode::bundle,
-        "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
-        "or --dtype is too narrow for them");
+void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
+            const OnCycle& on_cycle) {
+  const c10::InferenceMode inference;
+  const c10::Device device = models.target->placement().device;
+  Replay replay(device, shape.graph);
+  DecodeState state = empty_state(models, method, shape);
+  Slots slots(shape.images);
+  ReportReader reports(state);
+  while (true) {
+    const Images images = slots.take(next);
+    StageClock clock(device, !replay.captures());
+    if (!images.requests.empty()) {
+      slots.place(begin(models, method, images, shape), state);
+      clock.lap(&StageTimes::prefill);
+    }
+    if (slots.idle()) return;
+    slots.shrink(state);
+    replay.run([&] {
+      const Draft tree = draft(models, method, state);
+      clock.lap(&StageTimes::draft);
+      const Verified verified = verify(models, state, tree);
+      clock.lap(&StageTimes::verify);
+      const Accepted accepted = accept(models, method, state, tree, verified);
+      clock.lap(&StageTimes::accept);
+      commit(state, tree, verified, accepted);
+      leave_report(state, tree, accepted);
+      clock.lap(&StageTimes::commit);
+    });
+    const std::optional<Report> report = reports.read(state, std::move(clock));
+    if (!report) continue;
+    if (!on_cycle(*report)) throw Error(ExitCode::interrupted, "stopped");
+    slots.release(*report, state.total);
   }
-  return state.codes.narrow(1, 0, state.total).contiguous().cpu();
 }
-
-}  // namespace
 
 at::Tensor decode(const Models& models, const Method& method, const Prompts& prompts,
                   const std::vector<DecodeRequest>& requests, const Grid& grid, const OnCycle& on_cycle) {
-  const c10::InferenceMode inference;
-  DecodeState state = make_state(models, method, prompts, requests, grid);
-  StageTimes times;
-  Stopwatch watch;
-  Draft tree = root_alone(state);
-  Verified verified = prefill(models, method, prompts, state);
-  while (true) {
-    times.verify = watch.lap();
-    const Accepted accepted = accept(models, method, state, tree, verified);
-    times.accept = watch.lap();
-    commit(state, tree, verified, accepted);
-    times.commit = watch.lap();
-    if (on_cycle && !on_cycle(state, tree, accepted, times)) throw Error(ExitCode::interrupted, "stopped");
-    if (state.finished()) return finished_codes(state);
-    watch.lap();
-    tree = draft(models, method, state);
-    times.draft = watch.lap();
-    verified = verify(models, state, tree);
-  }
+  RunShape shape;
+  shape.grid = &grid;
+  shape.images = static_cast<std::int64_t>(requests.size());
+  shape.prompt_rows = prompts.longest();
+  shape.guided = prompts.rows.size(0) == 2 * shape.images;
+  shape.partly_guided = shape.guided && is_partly_guided(requests);
+  bool begun = false;
+  const auto all = [&](std::int64_t) {
+    return std::exchange(begun, true) ? Images{} : Images{prompts, requests};
+  };
+  at::Tensor codes = at::empty({shape.images, grid.tokens()}, at::kLong);
+  decode(models, method, shape, all, [&](const Report& report) {
+    for (const ImageReport& image : report.images) {
+      std::int64_t* end = codes[image.image].mutable_data_ptr<std::int64_t>() + image.steps;
+      std::copy_backward(image.codes.begin(), image.codes.end(), end);
+      *(end - image.codes.size() - 1) = image.root;
+    }
+    return !on_cycle || on_cycle(report);
+  });
+  return codes;
 }
 
 }  // namespace lamplighter

@@ -9,6 +9,7 @@
 #include "bundle/drafter.h"
 #include "bundle/target.h"
 #include "decode/method.h"
+#include "decode/report.h"
 #include "lamplighter/options.h"
 
 // From prompt rows to image tokens. I = images, S = sequences: I, or 2 I interleaved pairs (conditional, then
@@ -37,6 +38,8 @@ struct DecodeRequest {
 
 // Images that are guided at all run as pairs.
 bool is_guided(const std::vector<DecodeRequest>& requests);
+// Whether guidance ends before the last token of any of them.
+bool is_partly_guided(const std::vector<DecodeRequest>& requests);
 
 // The models of a run.
 struct Models {
@@ -51,9 +54,11 @@ struct Filter {
   at::Tensor top_p;        // fp32 [I]
 };
 
-// Everything a cycle reads and writes; tensors live on the target's device.
+// Everything a cycle reads and writes; tensors live on the target's device and keep their addresses from
+// cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
 struct DecodeState {
-  // fixed for the run
+  // fixed for an image
+  at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot
   at::Tensor seeds;                 // int64 [I]
   at::Tensor guidance;              // fp32 [I]
   at::Tensor interval;              // int64 [I], number of guided tokens, or the image's token count
@@ -69,16 +74,20 @@ struct DecodeState {
   std::int64_t columns = 0;         // codes before every row end; 0: rows have none
   std::int64_t row_end = -1;        // its vocabulary id
   at::Tensor row_end_bits;          // int64 [1, E, W], see own_bits
+  // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
+  // nothing are left out where asking for their number is cheaper than they are: on the CPU.
+  bool fixed_shapes = false;
   // advanced by commit
-  at::Tensor steps;         // int64 [I], codes committed: the counter of the next draws
-  at::Tensor codes;         // int64 [I, total + D + 1], codebook indices; valid up to steps
-  at::Tensor root;          // int64 [I], the last of them
-  at::Tensor cache;         // [layers, 2, S, kv_heads, slots, head_dim]
-  at::Tensor lengths;       // int64 [S], committed rows of the cache
-  at::Tensor position;      // int64 [S], of the root
-  at::Tensor bad;           // bool [I], a row of logits was no distribution
-  std::int64_t cycles = 0;  // target passes, prefill included
-  // what the drafter has not seen yet, A <= D + 2 rows, `fresh` of them valid
+  at::Tensor first;     // int64 [I], codes committed before the last cycle
+  at::Tensor steps;     // int64 [I], codes committed: the counter of the next draws
+  at::Tensor codes;     // int64 [I, total + D + 1], codebook indices; valid up to steps
+  at::Tensor root;      // int64 [I], the last of them
+  at::Tensor cache;     // [layers, 2, S, kv_heads, slots, head_dim]
+  at::Tensor lengths;   // int64 [S], committed rows of the cache
+  at::Tensor position;  // int64 [S], of the root
+  at::Tensor bad;       // bool [I], a row of logits was no distribution
+  at::Tensor report;    // int64 [I, see report.h], what the last cycle did
+  // what the drafter has not seen yet, A = D + 1 rows, or D + 2 where rows end; `fresh` of them are valid
   at::Tensor fresh;           // int64 [I]
   at::Tensor fresh_ids;       // int64 [I, A], the vocabulary id after each row
   at::Tensor fresh_features;  // [S, A, F]
@@ -86,7 +95,6 @@ struct DecodeState {
   at::Tensor draft_lengths;   // int64, committed rows of it
 
   std::int64_t images() const { return seeds.size(0); }
-  bool finished() const;
 };
 
 // A drafted tree. First size 1: the same for all images.
@@ -111,9 +119,30 @@ struct Accepted {
   at::Tensor token;  // int64 [I], the bonus token: a code, -1 where the logits were no distribution
 };
 
+// Images that wait to be drawn.
+struct Images {
+  Prompts prompts;
+  std::vector<DecodeRequest> requests;
+};
+
+// A run of images side by side.
+struct RunShape {
+  const Grid* grid = nullptr;
+  std::int64_t images = 1;       // slots for them
+  std::int64_t prompt_rows = 0;  // most that a prompt has, Prompts::longest()
+  bool guided = false;           // sequences are pairs
+  bool partly_guided = false;    // guidance may end before the last token
+  bool graph = true;             // on CUDA, cycles are captured and replayed
+};
+
 // The parts of a cycle, in order of use.
+// State for images that begin together.
 DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
                        const std::vector<DecodeRequest>& requests, const Grid& grid);
+// That of a run whose slots are still empty.
+DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape);
+// Images of a run with their prompts and first codes, in caches of their own.
+DecodeState begin(const Models& models, const Method& method, const Images& images, const RunShape& shape);
 // Runs the prompts through the target, and through the drafter all but their last rows; those are the roots
 // of the first trees.
 Verified prefill(const Models& models, const Method& method, const Prompts& prompts, DecodeState& state);
@@ -128,6 +157,8 @@ Accepted accept(const Models& models, const Method& method, const DecodeState& s
                 const Verified& verified);
 // Keeps the accepted rows of the caches and of the features, and appends the tokens.
 void commit(DecodeState& state, const Draft& tree, const Verified& verified, const Accepted& accepted);
+// Leaves in state.report what the host wants to know of the cycle.
+void leave_report(DecodeState& state, const Draft& tree, const Accepted& accepted);
 
 // The tree of the root alone.
 Draft root_alone(const DecodeState& state);
@@ -139,16 +170,18 @@ at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
 at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
                          const at::Tensor& logits, const at::Tensor& depths);
 
-// The stages of a cycle, timed in milliseconds.
-struct StageTimes {
-  double draft = 0, verify = 0, accept = 0, commit = 0;
-};
+// As many as are asked for, in the order of their numbers 0, 1, ..., or fewer: then none waits any more.
+using NextImages = std::function<Images(std::int64_t most)>;
+// Called after every cycle; false stops the run with Error(ExitCode::interrupted).
+using OnCycle = std::function<bool(const Report&)>;
 
-// Called after every cycle (the first: the prefill); false stops the run with Error(ExitCode::interrupted).
-using OnCycle = std::function<bool(const DecodeState&, const Draft&, const Accepted&, const StageTimes&)>;
+// Draws images side by side; when one is complete, the next takes its slot. Throws Error(ExitCode::bundle)
+// when the target gives no distribution.
+void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
+            const OnCycle& on_cycle);
 
-// Codebook indices int64 [I, rows * columns] on the CPU, raster order. Throws Error(ExitCode::bundle) when
-// the target gives no distribution.
+// The same for images that begin together: codebook indices int64 [I, rows * columns] on the CPU, raster
+// order.
 at::Tensor decode(const Models& models, const Method& method, const Prompts& prompts,
                   const std::vector<DecodeRequest>& requests, const Grid& grid, const OnCycle& on_cycle = {});
 

@@ -28,10 +28,9 @@ at::Tensor draft_position(const Method& method, const DecodeState& state) {
 // Runs the rows that were committed since the last cycle; the last of them leads to the root's children.
 at::Tensor extend(const Models& models, const Method& method, DecodeState& state) {
   const Drafter& drafter = *models.drafter;
-  // A fixed width needs no word from the device; on the CPU, where asking is free, padding would cost time.
-  const std::int64_t rows = state.fresh.is_cpu()
-                                ? std::max<std::int64_t>(1, state.fresh.max().item<std::int64_t>())
-                                : state.fresh_ids.size(1);
+  const std::int64_t rows = state.fixed_shapes
+                                ? state.fresh_ids.size(1)
+                                : std::max<std::int64_t>(1, state.fresh.max().item<std::int64_t>());
   const at::Tensor ids = state.fresh_ids.narrow(1, 0, rows).clamp_min(0);
   const at::Tensor features =
       drafted_half(state.fresh_features.narrow(1, 0, rows), method, state).contiguous();
@@ -42,7 +41,7 @@ at::Tensor extend(const Models& models, const Method& method, DecodeState& state
   const at::Tensor hidden =
       drafter.forward(drafter.embed(per_draft_sequence(ids, method, state)), features, positions,
                       at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
-  state.draft_lengths = state.draft_lengths + fresh;
+  state.draft_lengths.add_(fresh);
   if (rows == 1) return hidden;
   return rows_at(hidden, (fresh - 1).clamp_min(0).unsqueeze(1));
 }
@@ -123,7 +122,7 @@ void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts
                : drafted_half(prompts.ids.roll(-1, 1).narrow(1, 0, rows.size(1)), method, state).contiguous();
   drafter.forward(drafter.embed(ids), rows, drafted_half(places, method, state),
                   at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
-  state.draft_lengths = drafted_half(valid, method, state) - 1;
+  state.draft_lengths.copy_(drafted_half(valid, method, state) - 1);
 }
 
 Draft draft(const Models& models, const Method& method, DecodeState& state) {

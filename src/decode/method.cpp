@@ -109,11 +109,12 @@ void resolve_bounds(MethodOptions& method, const Manifest& manifest) {
 }
 
 void resolve_tree(MethodOptions& method, const Defaults& defaults, const Manifest& manifest,
-                  const std::string& device) {
+                  const std::string& device, int batch) {
   if (method.tree.empty() && defaults.dynamic) method.tree = "dynamic";
   const auto tuned = manifest.trees.find(device);
   if (method.tree.empty()) {
-    method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second) : "chain-4";
+    method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second)
+                                                : default_tree(device, batch);
   }
   const bool dynamic = method.tree == "dynamic";
   if (!dynamic && (method.dynamic_depth || method.dynamic_width || method.dynamic_nodes))
@@ -170,8 +171,18 @@ at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) 
 
 }  // namespace
 
+std::string default_tree(const std::string& device, std::int64_t batch) {
+  constexpr std::int64_t kRows = 150;
+  if (device != "cuda") return "chain-4";
+  const std::int64_t nodes = kRows / (2 * std::max<std::int64_t>(1, batch));
+  for (const char* preset : {"lantern-58", "lantern-26"}) {
+    if (preset_tree(preset).size() <= nodes) return preset;
+  }
+  return "chain-" + std::to_string(std::clamp<std::int64_t>(nodes - 1, 1, 6));
+}
+
 MethodOptions resolve_method(const MethodOptions& options, const Manifest& manifest,
-                             const std::string& device) {
+                             const std::string& device, int batch) {
   MethodOptions method = options;
   const Defaults& defaults = defaults_of(method.method);
   if (method.method == "ar") {
@@ -187,7 +198,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   resolve_drafter(method, manifest);
   resolve_bounds(method, manifest);
   if (method.residual.empty()) method.residual = "paper";
-  resolve_tree(method, defaults, manifest, device);
+  resolve_tree(method, defaults, manifest, device, batch);
   check_children(method);
   return method;
 }

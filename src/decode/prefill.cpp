@@ -4,7 +4,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -45,9 +44,6 @@ void set_sampling(DecodeState& state, const Method& method, const std::vector<De
   state.interval = per_image<std::int64_t>(requests, device, [&](const auto& r) {
     return r.sampling.cfg_interval < 0 ? state.total : std::min(r.sampling.cfg_interval, state.total) + 2;
   });
-  state.partly_guided = state.guided && std::any_of(requests.begin(), requests.end(), [](const auto& r) {
-                          return guided(r) && r.sampling.cfg_interval >= 0;
-                        });
   state.temperature =
       per_image<float>(requests, device, [](const auto& r) { return r.sampling.temperature; });
   const Filter filter{
@@ -66,17 +62,27 @@ bool is_guided(const std::vector<DecodeRequest>& requests) {
   return std::any_of(requests.begin(), requests.end(), guided);
 }
 
-DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
-                       const std::vector<DecodeRequest>& requests, const Grid& grid) {
+bool is_partly_guided(const std::vector<DecodeRequest>& requests) {
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const auto& r) { return guided(r) && r.sampling.cfg_interval >= 0; });
+}
+
+namespace {
+
+// `rows` of prompt and picture fit into the caches, and a tree below the last of them.
+DecodeState allocate(const Models& models, const Method& method, const RunShape& shape, std::int64_t rows,
+                     const std::vector<DecodeRequest>& requests) {
   const Target& target = *models.target;
   const c10::Device device = target.placement().device;
-  const std::int64_t images = static_cast<std::int64_t>(requests.size());
-  const std::int64_t sequences = prompts.rows.size(0);
+  const Grid& grid = *shape.grid;
+  const std::int64_t images = shape.images, sequences = shape.guided ? 2 * images : images;
   DecodeState state;
   state.total = grid.tokens();
-  state.guided = sequences == 2 * images;
+  state.guided = shape.guided;
+  state.partly_guided = shape.partly_guided;
   state.last_position = target.manifest().prompt->length + grid.length() - 1;
   state.first_image_id = target.manifest().tokens.first_image_id;
+  state.fixed_shapes = !device.is_cpu();
   std::int64_t pass_rows = method.nodes();  // of a target pass
   if (!grid.row_end.empty()) {
     const std::int64_t row_ends = most_row_ends(method);
@@ -89,18 +95,55 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
   state.plan = make_plan(method.tree, device);
 
   const auto integers = at::dtype(at::kLong).device(device);
-  state.steps = at::zeros({images}, integers);
+  const auto zeros = [&](std::int64_t count) { return at::zeros({count}, integers); };
+  state.image = at::arange(images, integers);
+  state.first = zeros(images);
+  state.steps = zeros(images);
   state.codes = at::zeros({images, state.total + method.depth() + 1}, integers);
-  state.root = at::zeros({images}, integers);
-  state.bad = at::zeros({images}, integers.dtype(at::kBool));
-  // The last tree hangs below the last committed row.
-  const std::int64_t rows = prompts.longest() + grid.length();
+  state.root = zeros(images);
+  state.bad = zeros(images).to(at::kBool);
+  state.report = at::zeros({images, report_width(method.depth())}, integers);
+  state.lengths = zeros(sequences);
+  state.position = zeros(sequences);
   state.cache = target.make_cache(sequences, rows + pass_rows);
-  if (models.drafter != nullptr) {
-    const std::int64_t draft_sequences = method.conditional ? images : sequences;
-    state.draft_cache = models.drafter->make_cache(draft_sequences, rows + draft_rows(method));
-    state.draft_lengths = at::zeros({draft_sequences}, integers);
-  }
+  if (models.drafter == nullptr) return state;
+  const std::int64_t draft_sequences = method.conditional ? images : sequences;
+  const std::int64_t kept = method.depth() + (state.columns > 0 ? 2 : 1);
+  state.draft_cache = models.drafter->make_cache(draft_sequences, rows + draft_rows(method));
+  state.draft_lengths = zeros(draft_sequences);
+  state.fresh = zeros(images);
+  state.fresh_ids = at::zeros({images, kept}, integers);
+  state.fresh_features =
+      at::zeros({sequences, kept, target.manifest().target.features}, state.cache.options());
+  return state;
+}
+
+}  // namespace
+
+DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
+                       const std::vector<DecodeRequest>& requests, const Grid& grid) {
+  const auto images = static_cast<std::int64_t>(requests.size());
+  const bool pairs = prompts.rows.size(0) == 2 * images;
+  const std::int64_t rows = prompts.longest();
+  return allocate(models, method, {&grid, images, rows, pairs, pairs && is_partly_guided(requests)},
+                  rows + grid.length(), requests);
+}
+
+DecodeState begin(const Models& models, const Method& method, const Images& images, const RunShape& shape) {
+  RunShape own = shape;
+  own.images = static_cast<std::int64_t>(images.requests.size());
+  DecodeState state = allocate(models, method, own, images.prompts.longest(), images.requests);
+  const Verified verified = prefill(models, method, images.prompts, state);
+  const Draft root = root_alone(state);
+  commit(state, root, verified, accept(models, method, state, root, verified));
+  return state;
+}
+
+DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape) {
+  const std::vector<DecodeRequest> none(static_cast<std::size_t>(shape.images));
+  DecodeState state = allocate(models, method, shape, shape.prompt_rows + shape.grid->length(), none);
+  state.image.fill_(-1);
+  state.steps.fill_(state.total);  // complete: empty slots stand still
   return state;
 }
 
@@ -123,9 +166,9 @@ Verified prefill(const Models& models, const Method& method, const Prompts& prom
   if (models.drafter != nullptr)
     prefill_drafter(*models.drafter, method, prompts, output.features, positions, state);
   // The last row of a prompt is the root of the first tree.
-  state.lengths = valid - 1;
+  state.lengths.copy_(valid - 1);
   const at::Tensor last = state.lengths.unsqueeze(1);
-  state.position = positions.gather(1, last).squeeze(1);
+  state.position.copy_(positions.gather(1, last).squeeze(1));
   return {rows_at(output.hidden, last), rows_at(output.features, last), {}};
 }
 

@@ -82,6 +82,13 @@ Condition PromptEncoder::encode(const Request& request, const Grid& grid) const 
           at::constant_pad_nd(at::ones_like(ids), {0, padding})};
 }
 
+std::int64_t PromptEncoder::rows(const Request& request, const Grid& grid) const {
+  if (t5_) return static_cast<std::int64_t>(t5_->encode(request.prompt).size());
+  if (!bpe_) return 1;
+  const Condition condition = encode_tokens(request, grid);
+  return static_cast<std::int64_t>(std::max(condition.ids.size(), condition.unconditional.size()));
+}
+
 Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid) const {
   std::string text = prompt_.text;
   replace_all(text, "{width}", std::to_string(grid.width));

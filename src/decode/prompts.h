@@ -27,6 +27,8 @@ class PromptEncoder {
   // Error(ExitCode::bundle) for a tokenizer of another model; cheap.
   void check(const Request& request, const Grid& grid) const;
   Condition encode(const Request& request, const Grid& grid) const;
+  // Rows that its prompt, or that of the unconditional half, has in the target's cache.
+  std::int64_t rows(const Request& request, const Grid& grid) const;
 
  private:
   Condition encode_tokens(const Request& request, const Grid& grid) const;

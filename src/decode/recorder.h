@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "decode/decode.h"
@@ -8,19 +9,29 @@
 
 namespace lamplighter {
 
-// Counts what the cycles of a run commit, image by image.
+// What is known of an image while it is drawn.
+struct Drawn {
+  Statistics statistics;
+  std::vector<std::int32_t> codes;  // so far
+};
+
+// Collects what the cycles of a run commit, image by image.
 class Recorder {
  public:
-  Recorder(const Method& method, std::int64_t images);
+  explicit Recorder(const Method& method) : method_(method) {}
 
-  // After every cycle; the first is the prefill.
-  void add(const DecodeState& state, const Draft& tree, const Accepted& accepted, const StageTimes& times);
+  void add(const Report& report);
 
-  const Statistics& of(std::int64_t image) const { return statistics_[static_cast<std::size_t>(image)]; }
+  // What is known of an image of this number, also of one that has not begun.
+  Drawn& of(std::int64_t image);
+  // The same, to keep no longer.
+  Drawn take(std::int64_t image);
 
  private:
+  void add(const ImageReport& image, std::size_t together, const StageTimes& times);
+
   const Method& method_;
-  std::vector<Statistics> statistics_;
+  std::map<std::int64_t, Drawn> images_;
 };
 
 }  // namespace lamplighter

@@ -22,7 +22,7 @@ constexpr std::int64_t kBeyond = std::int64_t{1} << 20;  // deeper than any tree
 // row of the picture. A node at depth d holds code steps - 1 + d.
 at::Tensor end_depth(const DecodeState& state) {
   const at::Tensor depth = at::remainder(-state.steps, state.columns);
-  return at::where(state.steps + depth < state.total, depth, kBeyond).unsqueeze(1);
+  return depth.masked_fill(state.steps + depth >= state.total, kBeyond).unsqueeze(1);
 }
 
 }  // namespace
@@ -56,16 +56,15 @@ PassRows pass_rows(const DecodeState& state, const Draft& tree) {
   const at::Tensor end = end_depth(state);
   const at::Tensor last = tree.depths.eq(end).logical_and(tree.tokens >= 0);  // [I, N]
   const at::Tensor number = last.cumsum(1);                                   // 1, 2, ... of those
-  // A fixed width needs no word from the device; on the CPU, where asking is free, padding would cost time.
-  const std::int64_t most = state.row_end_bits.size(1);
-  const std::int64_t added = last.is_cpu() ? number.select(1, nodes - 1).max().item<std::int64_t>() : most;
+  const std::int64_t added = state.fixed_shapes ? state.row_end_bits.size(1)
+                                                : number.select(1, nodes - 1).max().item<std::int64_t>();
   if (added == 0) return pass;
 
   const at::Tensor own = at::arange(nodes, number.options()).expand({images, nodes});
   pass.deciding = at::where(last, number + (nodes - 1), own);
   // Slot `added` takes what has no row end.
   const at::Tensor parents = at::zeros({images, added + 1}, number.options())
-                                 .scatter_(1, at::where(last, number - 1, added), own)
+                                 .scatter_(1, (number - 1).masked_fill(last.logical_not(), added), own)
                                  .narrow(1, 0, added);
   pass.ids = at::cat({pass.ids, at::full_like(parents, state.row_end)}, 1);
   pass.depths = at::cat({tree.depths.expand({images, nodes}), (end + 1).expand({images, added})}, 1);
@@ -86,7 +85,8 @@ KeptRows kept_rows(const Accepted& accepted, const at::Tensor& deciding) {
   const at::Tensor last = accepted.path.gather(1, place);
   const at::Tensor row = deciding.gather(1, last);
   const at::Tensor ended = row.ne(last);
-  return {at::constant_pad_nd(accepted.path, {0, 1}, -1).scatter_(1, place + 1, at::where(ended, row, -1)),
+  const at::Tensor after = row.masked_fill(ended.logical_not(), -1);
+  return {at::constant_pad_nd(accepted.path, {0, 1}, -1).scatter_(1, place + 1, after),
           accepted.count + ended.squeeze(1).to(at::kLong)};
 }
 

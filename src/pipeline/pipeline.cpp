@@ -10,26 +10,15 @@
 #include <memory>
 #include <optional>
 
-#include "base/stopwatch.h"
 #include "bundle/machine.h"
 #include "decode/decode.h"
 #include "decode/method.h"
 #include "decode/prompts.h"
-#include "decode/recorder.h"
 #include "lamplighter/error.h"
+#include "pipeline/drawing.h"
 
 namespace lamplighter {
 namespace {
-
-SamplingOptions resolve(const Manifest& manifest, const Request& request) {
-  SamplingOptions sampling = manifest.sampling;
-  sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
-  sampling.temperature = request.temperature.value_or(sampling.temperature);
-  sampling.top_k = request.top_k.value_or(sampling.top_k);
-  sampling.top_p = request.top_p.value_or(sampling.top_p);
-  sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
-  return sampling;
-}
 
 // fp32 [3, h, w] in [-1, 1] to bytes, as the published programs save them. pixels "round": LlamaGen's
 // trunc(clamp(127.5 x + 128, 0, 255)); "truncate": Chameleon's trunc((clamp(x, -1, 1) + 1) / 2 * 255).
@@ -44,27 +33,26 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
 }
 
 bool is_greedy(const Manifest& manifest, const Request& request) {
-  return resolve(manifest, request).temperature <= 0;
+  return resolve_sampling(manifest, request).temperature <= 0;
 }
 
-// Requests that can share a batch: the same grid, and all greedy or none.
-std::size_t batch_end(const Manifest& manifest, const std::vector<Request>& requests, std::size_t begin,
-                      std::size_t limit) {
+// The end of the requests that run side by side: with the same grid, and all greedy or none.
+std::size_t group_end(const Manifest& manifest, const std::vector<Request>& requests, std::size_t begin) {
   const Grid* grid = &find_grid(manifest, requests[begin].width, requests[begin].height);
   const bool greedy = is_greedy(manifest, requests[begin]);
   std::size_t end = begin + 1;
-  while (end < requests.size() && end - begin < limit &&
-         &find_grid(manifest, requests[end].width, requests[end].height) == grid &&
+  while (end < requests.size() && &find_grid(manifest, requests[end].width, requests[end].height) == grid &&
          is_greedy(manifest, requests[end]) == greedy) {
     ++end;
   }
   return end;
 }
 
-// Refuses requests [begin, end) when the rows of their codes alone are more than the caches can hold, before
-// weights are read.
+// Refuses the group of requests [begin, end) when the rows of their codes alone are more than the caches of
+// `slots` pictures can hold, before weights are read.
 void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                    const std::vector<Request>& requests, std::size_t begin, std::size_t end) {
+                    const std::vector<Request>& requests, std::size_t begin, std::size_t end,
+                    std::size_t slots) {
   std::int64_t numbers = manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
   if (method.method != "ar") {
     const DrafterEntry& drafter = manifest.drafters.at(method.drafter);
@@ -72,23 +60,15 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
   }
   numbers *= 2 * find_grid(manifest, requests[begin].width, requests[begin].height).length();
   for (std::size_t i = begin; i < end; ++i) {
-    if (resolve(manifest, requests[i]).cfg_scale > 1) {
+    if (resolve_sampling(manifest, requests[i]).cfg_scale > 1) {
       numbers *= 2;  // pairs
       break;
     }
   }
-  require_memory(
-      placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
-      static_cast<std::int64_t>(end - begin),
-      "the caches of " + std::to_string(end - begin) + (end - begin == 1 ? " picture" : " pictures"));
-}
-
-std::vector<std::int32_t> codes_so_far(const DecodeState& state, std::size_t image) {
-  const std::int64_t i = static_cast<std::int64_t>(image);
-  const at::Tensor codes =
-      state.codes[i].narrow(0, 0, state.steps[i].item<std::int64_t>()).to(at::kInt).cpu();
-  const std::int32_t* ids = codes.const_data_ptr<std::int32_t>();
-  return {ids, ids + codes.numel()};
+  slots = std::min(slots, end - begin);
+  require_memory(placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
+                 static_cast<std::int64_t>(slots),
+                 "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
 }
 
 void check_range(bool ok, const char* flag, const std::string& got, const char* expected) {
@@ -136,16 +116,12 @@ struct TextToImage::Implementation {
     models.drafter = &drafters.try_emplace(method.drafter, manifest, method.drafter, placement).first->second;
     return models;
   }
-  // codes int64 [I, rows, columns] on the CPU.
-  std::vector<Image> paint(const at::Tensor& codes) const;
-  void run_batch(const std::vector<Request>& requests, std::size_t begin, std::size_t end,
-                 const MethodOptions& resolved, const Method& method, const ResultCallback& on_result,
-                 const ProgressCallback& on_progress);
+  Image paint(const Codes& codes) const;
 };
 
 // Library convolutions round differently for other numbers of pictures and of threads, so every picture is
 // decoded alone and, on the CPU, by one thread.
-std::vector<Image> TextToImage::Implementation::paint(const at::Tensor& codes) const {
+Image TextToImage::Implementation::paint(const Codes& codes) const {
   const int threads = at::get_num_threads();
   const auto restore = [](const int* count) { at::set_num_threads(*count); };
   std::unique_ptr<const int, decltype(restore)> guard(nullptr, restore);
@@ -153,12 +129,10 @@ std::vector<Image> TextToImage::Implementation::paint(const at::Tensor& codes) c
     at::set_num_threads(1);
     guard.reset(&threads);
   }
-  std::vector<Image> pictures;
-  for (std::int64_t i = 0; i < codes.size(0); ++i) {
-    const at::Tensor rgb = decoder->decode(codes.narrow(0, i, 1).to(placement.device))[0];
-    pictures.push_back(to_image(rgb, manifest.decoder.pixels));
-  }
-  return pictures;
+  const at::Tensor ids =
+      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
+          .to(at::kLong);
+  return to_image(decoder->decode(ids.to(placement.device))[0], manifest.decoder.pixels);
 }
 
 TextToImage::TextToImage(const std::string& bundle_directory, const RuntimeOptions& options)
@@ -184,7 +158,7 @@ std::string TextToImage::dtype() const {
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   find_grid(manifest, request.width, request.height);
-  const SamplingOptions sampling = resolve(manifest, request);
+  const SamplingOptions sampling = resolve_sampling(manifest, request);
   check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "--cfg-scale",
               std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
   check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "--temperature",
@@ -210,22 +184,24 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
                            const ProgressCallback& on_progress, const MethodOptions& method) {
   Implementation& self = *implementation_;
   for (const Request& request : requests) check(self.manifest, request);
-  const MethodOptions resolved =
-      resolve_method(method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda");
-  const std::size_t limit = static_cast<std::size_t>(self.options.batch_size);
+  const MethodOptions resolved = resolve_method(
+      method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda", self.options.batch_size);
+  const std::size_t slots = static_cast<std::size_t>(self.options.batch_size);
   for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
-    end = batch_end(self.manifest, requests, begin, limit);
-    require_caches(self.manifest, resolved, self.placement, requests, begin, end);
+    end = group_end(self.manifest, requests, begin);
+    require_caches(self.manifest, resolved, self.placement, requests, begin, end, slots);
   }
   self.load_all(requests);
   std::optional<Method> greedy, drawn;  // trees and tables are read once
   for (std::size_t begin = 0; begin < requests.size();) {
-    const std::size_t end = batch_end(self.manifest, requests, begin, limit);
     const bool is_ranked = is_greedy(self.manifest, requests[begin]);
     std::optional<Method>& ready = is_ranked ? greedy : drawn;
     if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
-    with_machine_errors(
-        [&] { self.run_batch(requests, begin, end, resolved, *ready, on_result, on_progress); });
+    const std::size_t end = group_end(self.manifest, requests, begin);
+    Drawing drawing(
+        {self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, {requests, begin, end},
+        [&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress);
+    with_machine_errors([&] { drawing.run(); });
     begin = end;
   }
 }
@@ -235,62 +211,6 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
   generate(
       {request}, [&](std::size_t, Result&& done) { result = std::move(done); }, {}, method);
   return result;
-}
-
-void TextToImage::Implementation::run_batch(const std::vector<Request>& requests, std::size_t begin,
-                                            std::size_t end, const MethodOptions& resolved,
-                                            const Method& method, const ResultCallback& on_result,
-                                            const ProgressCallback& on_progress) {
-  const Grid& grid = find_grid(manifest, requests[begin].width, requests[begin].height);
-  const std::size_t batch = end - begin;
-  const std::int64_t images = static_cast<std::int64_t>(batch);
-  const Models models = models_of(resolved);
-  Stopwatch watch;
-  std::vector<Condition> conditions;
-  std::vector<DecodeRequest> draws;
-  for (std::size_t i = begin; i < end; ++i) {
-    const bool repeated = i > begin && requests[i].prompt == requests[i - 1].prompt &&
-                          requests[i].class_id == requests[i - 1].class_id;
-    conditions.push_back(repeated ? conditions.back() : prompts->encode(requests[i], grid));
-    draws.push_back({resolve(manifest, requests[i]), requests[i].seed});
-  }
-  const bool padded = models.drafter != nullptr && models.drafter->entry().padding;
-  const Prompts rows = embed_prompts(*target, conditions, is_guided(draws), padded);
-  const double text_ms = watch.lap();
-
-  Recorder recorder(method, images);
-  double prefill_ms = 0, decode_ms = 0;
-  const at::Tensor codes = lamplighter::decode(
-      models, method, rows, draws, grid,
-      [&](const DecodeState& now, const Draft& tree, const Accepted& accepted, const StageTimes& times) {
-        recorder.add(now, tree, accepted, times);
-        (now.cycles == 1 ? prefill_ms : decode_ms) += watch.lap();
-        if (!on_progress) return true;
-        const bool go_on =
-            on_progress({begin, batch, now.steps.sum().item<std::int64_t>(), now.total * images,
-                         [&](std::size_t image) { return codes_so_far(now, image); }});
-        watch.lap();  // what the caller does with the news is not decoding
-        return go_on;
-      });
-  decode_ms += watch.lap();
-  std::vector<Image> pictures = paint(codes.view({images, grid.rows, grid.columns}));
-  const double image_ms = watch.lap();
-
-  for (std::size_t i = 0; i < batch; ++i) {
-    const at::Tensor row = codes[static_cast<std::int64_t>(i)].to(at::kInt);
-    const std::int32_t* ids = row.const_data_ptr<std::int32_t>();
-    Statistics statistics = recorder.of(static_cast<std::int64_t>(i));
-    statistics.text_ms = text_ms;
-    statistics.prefill_ms = prefill_ms;
-    statistics.decode_ms = decode_ms;
-    statistics.image_ms = image_ms;
-    on_result(begin + i, Result{std::move(pictures[i]),
-                                {grid.rows, grid.columns, {ids, ids + row.numel()}},
-                                draws[i].sampling,
-                                resolved,
-                                draws[i].seed,
-                                std::move(statistics)});
-  }
 }
 
 Image TextToImage::decode(const Codes& codes) {
@@ -307,10 +227,7 @@ Image TextToImage::decode(const Codes& codes) {
     }
   }
   implementation_->load_decoder();
-  const at::Tensor ids =
-      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
-          .to(at::kLong);
-  return std::move(implementation_->paint(ids).front());
+  return implementation_->paint(codes);
 }
 
 }  // namespace lamplighter

@@ -97,16 +97,26 @@ TEST(BenchReport, RepeatsAndPicturesOfABatchAreNoSamplesOfTheirOwn) {
   EXPECT_EQ(report(samples)[1].speedup.count, 5U);
 }
 
+// Pictures that began together end one by one.
+TEST(BenchReport, ThePictureThatTookLongestStandsForItsBatch) {
+  const std::vector<BenchReport> reports = report({{"ar", 0, 0, 1, drawn(11, 11, 20)},
+                                                   {"ar", 0, 0, 2, drawn(11, 11, 30)},
+                                                   {"ar", 0, 0, 3, drawn(11, 11, 10)}});
+  EXPECT_EQ(reports[0].samples, 1U);
+  EXPECT_DOUBLE_EQ(reports[0].decode_ms.p50, 30);
+}
+
 TEST(BenchReport, SharesAndStagesArePerCycle) {
   Statistics statistics = drawn(9, 5, 10);
   statistics.cycles.resize(4);
   statistics.accepted = {3, 1};
   statistics.draft_ms = 2;
   statistics.verify_ms = 4;
+  statistics.cycle_ms = 8;
   const BenchReport result = report({{"eagle", 0, 0, 1, statistics}}).front();
   EXPECT_EQ(result.reached, (std::vector<double>{0.75, 0.25}));
   EXPECT_DOUBLE_EQ(result.draft_ms, 0.5);
-  EXPECT_DOUBLE_EQ(result.cycle_ms(), 1.5);
+  EXPECT_DOUBLE_EQ(result.cycle_ms, 2);
   EXPECT_DOUBLE_EQ(result.acceptance_length, 2);
   EXPECT_EQ(result.speedup.count, 0U);  // there is no baseline
 }

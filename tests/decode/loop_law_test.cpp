@@ -42,11 +42,10 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
     std::int64_t accepted = 0;
     const Law counts =
         counted_law(toy, sampling, test.pictures, [&](const Prompts& prompts, const auto& requests) {
-          return decode(toy.models(), test.method, prompts, requests, toy.grid(),
-                        [&](const DecodeState&, const Draft&, const Accepted& kept, const StageTimes&) {
-                          accepted += kept.count.sum().item<std::int64_t>();
-                          return true;
-                        });
+          return decode(toy.models(), test.method, prompts, requests, toy.grid(), [&](const Report& report) {
+            for (const ImageReport& image : report.images) accepted += image.accepted;
+            return true;
+          });
         });
     EXPECT_EQ(accepted > test.pictures / 5, test.method.drafts()) << accepted << " accepted";
     return fits(exact_law(toy, sampling), counts);

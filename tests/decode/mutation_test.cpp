@@ -32,6 +32,7 @@ struct Cycle {
   Draft& tree;
   Verified& verified;
   Accepted& accepted;
+  std::int64_t number;  // 0: the prefill
 };
 using Hook = std::function<void(Cycle&)>;
 
@@ -57,7 +58,7 @@ at::Tensor decode_with(const Bug& bug, const Models& models, const Method& metho
   Draft tree = root_alone(state);
   Verified verified = prefill(models, method, prompts, state);
   Accepted accepted;
-  Cycle cycle{models, method, state, tree, verified, accepted};
+  Cycle cycle{models, method, state, tree, verified, accepted, 0};
   const auto plant = [&](const Hook& hook) {
     if (hook) hook(cycle);
   };
@@ -70,7 +71,9 @@ at::Tensor decode_with(const Bug& bug, const Models& models, const Method& metho
       commit(state, tree, verified, accepted);
     }
     if (inspect) inspect(state);
-    if (state.finished()) return state.codes.narrow(1, 0, state.total).contiguous();
+    ++cycle.number;
+    if (state.steps.min().item<std::int64_t>() == state.total)
+      return state.codes.narrow(1, 0, state.total).contiguous();
     plant(bug.before_draft);
     tree = draft(models, method, state);
     plant(bug.before_verify);
@@ -90,11 +93,9 @@ Bug stale_features() {
   bug.name = "stale_features";
   bug.before_draft = [last = at::Tensor()](Cycle& cycle) mutable {
     at::Tensor& fresh = cycle.state.fresh_features;
-    if (cycle.state.cycles > 2) {
-      std::swap(last, fresh);
-    } else {
-      last = fresh;
-    }
+    const at::Tensor now = fresh.clone();
+    if (cycle.number > 2) fresh.copy_(last);
+    last = now;
   };
   bug.draft_cache = true;
   return bug;
@@ -109,7 +110,7 @@ Bug target_position() {
   bug.name = "position_of_the_target_off_by_one";
   bug.before_verify = [](Cycle& cycle) { shift(cycle.state, 1); };
   bug.after_accept = [](Cycle& cycle) {
-    if (cycle.state.cycles > 0) shift(cycle.state, -1);
+    if (cycle.number > 0) shift(cycle.state, -1);
   };
   bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
   return bug;
@@ -143,7 +144,7 @@ Bug unfiltered_bonus() {
   bug.name = "unfiltered_bonus_token";
   bug.after_accept = [](Cycle& cycle) {
     const DecodeState& state = cycle.state;
-    if (state.cycles == 0) return;
+    if (cycle.number == 0) return;
     const Filter all{state.temperature, at::zeros_like(state.target_filter.top_k), state.target_filter.top_p};
     const at::Tensor rows = distributions(
         cycle.models, state, all, cycle.models.target->logits(cycle.verified.hidden), cycle.tree.depths);

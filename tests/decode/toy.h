@@ -14,6 +14,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -117,6 +118,29 @@ inline Method relaxed_method(Tree tree, const std::string& rule, float bound, st
   method.judge.k = k;
   method.judge.neighbours = neighbours;
   return method;
+}
+
+// The parts of the loop one by one, for images that begin together; `inspect` is called after every commit,
+// that of the prefill included.
+using Inspect = std::function<void(DecodeState& state, std::int64_t cycle)>;
+inline at::Tensor decode_by_parts(const Models& models, const Method& method, const Prompts& prompts,
+                                  const std::vector<DecodeRequest>& requests, const Grid& grid,
+                                  const Inspect& inspect, bool fixed_shapes = false) {
+  const c10::InferenceMode inference;
+  DecodeState state = make_state(models, method, prompts, requests, grid);
+  state.fixed_shapes = fixed_shapes;
+  Draft tree = root_alone(state);
+  Verified verified = prefill(models, method, prompts, state);
+  for (std::int64_t cycle = 0;; ++cycle) {
+    const Accepted accepted = accept(models, method, state, tree, verified);
+    commit(state, tree, verified, accepted);
+    if (cycle > 0) leave_report(state, tree, accepted);
+    inspect(state, cycle);
+    if (state.steps.min().item<std::int64_t>() == state.total)
+      return state.codes.narrow(1, 0, state.total).contiguous();
+    tree = draft(models, method, state);
+    verified = verify(models, state, tree);
+  }
 }
 
 // Two children of the root, three of theirs, and one below.

@@ -67,6 +67,33 @@ def test_batch_size_changes_nothing(draw: Any, tmp_path: Path, method: str) -> N
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
+    """More pictures than slots, each with values of its own: results in their order, same pictures."""
+    requests = [
+        {"prompt": "a " + "red " * number + "boat", "cfg_scale": 1 + number % 3, "seed": 5 * number,
+         "temperature": 0.7 + 0.1 * number, "cfg_interval": 4 if number == 2 else -1}
+        for number in range(7)
+    ]  # fmt: skip
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, requests)))
+    lines = {
+        size: draw("--prompt-file", "p.jsonl", "--method", method, "--batch-size", size,
+                   "-o", f"{size}/", "--trace", f"{size}.jsonl", *flags)
+        for size, flags in ((1, ("--no-graph",)), (2, ()), (3, ()))
+    }  # fmt: skip
+    for number in range(len(requests)):
+        name = f"000{number}.png"
+        alone, expected = (tmp_path / "1" / name).read_bytes(), lines[1][number]
+        for size in (2, 3):
+            line = lines[size][number]
+            assert (tmp_path / str(size) / name).read_bytes() == alone
+            assert line["output"] == f"{size}/{name}" and 1 <= line["batch"] <= size
+            assert line["cycles"] == expected["cycles"]
+            assert line["accepted_by_depth"] == expected["accepted_by_depth"]
+            assert line["ms"]["decode"] > 0 and line["ms"]["prefill"] > 0
+    assert all(lines[size][0]["batch"] == size for size in lines)
+
+
 def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> None:
     (line,) = draw("-p", "a", *RELAXED, "-o", "a.png")
     found = texts(tmp_path / "a.png")

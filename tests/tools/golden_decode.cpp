@@ -106,7 +106,7 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
     Accepted accepted = accept(models, ar, state, tree, verified);
     accepted.token = forced.select(1, state.steps[0].item<std::int64_t>());
     commit(state, tree, verified, accepted);
-    if (state.finished()) break;
+    if (state.steps.min().item<std::int64_t>() == state.total) break;
     tree = draft(models, ar, state);
     verified = verify(models, state, tree);
     steps.push_back(halves_first(verified.hidden.squeeze(1), state.guided));
@@ -130,13 +130,12 @@ void run_method(const Manifest& manifest, const Target& target, const std::vecto
   const bool padded = drafter && drafter->entry().padding;
   const Prompts prompts = embed_prompts(target, conditions, is_guided(requests), padded);
   std::vector<std::int32_t> counts;
-  out["tokens"] = decode(models, method, prompts, requests, find_grid(manifest, 0, 0),
-                         [&](const DecodeState&, const Draft&, const Accepted& accepted, const StageTimes&) {
-                           counts.push_back(accepted.count[0].item<std::int32_t>());
-                           return true;
-                         })
-                      .to(at::kInt);
-  out["accept_lengths"] = at::tensor(counts, at::kInt).slice(0, 1);  // the first cycle is the prefill
+  out["tokens"] =
+      decode(models, method, prompts, requests, find_grid(manifest, 0, 0), [&](const Report& report) {
+        counts.push_back(static_cast<std::int32_t>(report.images[0].accepted));
+        return true;
+      }).to(at::kInt);
+  out["accept_lengths"] = at::tensor(counts, at::kInt);
 }
 
 void run(char** arguments) {

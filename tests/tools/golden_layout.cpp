@@ -53,15 +53,19 @@ void record(const Manifest& manifest, const Target& target, const Run& run, cons
   const Models models{&target, drafter ? &*drafter : nullptr};
   const std::vector<DecodeRequest> requests{run.request};
   const Prompts prompts = embed_prompts(target, {run.condition}, is_guided(requests));
-  DecodeState last;
-  const at::Tensor codes =
-      decode(models, method, prompts, requests, *run.grid,
-             [&](const DecodeState& state, const Draft&, const Accepted&, const StageTimes&) {
-               last = state;
-               return true;
-             });
-  out[name + ".codes"] = codes[0].contiguous();
-  out[name + ".cycles"] = at::tensor(last.cycles);
+  DecodeState last = make_state(models, method, prompts, requests, *run.grid);
+  Draft tree = root_alone(last);
+  Verified verified = prefill(models, method, prompts, last);
+  std::int64_t cycles = 0;
+  while (true) {
+    commit(last, tree, verified, accept(models, method, last, tree, verified));
+    ++cycles;
+    if (last.steps.item<std::int64_t>() == last.total) break;
+    tree = draft(models, method, last);
+    verified = verify(models, last, tree);
+  }
+  out[name + ".codes"] = last.codes[0].narrow(0, 0, last.total).contiguous();
+  out[name + ".cycles"] = at::tensor(cycles);
   out[name + ".root"] = last.root;
   out[name + ".cache"] = last.cache;
   out[name + ".lengths"] = last.lengths;

@@ -1,0 +1,146 @@
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decode/replay.h"
+
+namespace lamplighter {
+namespace {
+
+// Library handles, workspaces, lazily loaded kernels and the interpreter's plans must be there before
+// capture.
+constexpr int kWarmUps = 3;
+
+// One stream per device for all runs: memory that one run frees is then there for the next.
+c10::cuda::CUDAStream run_stream(c10::DeviceIndex device) {
+  static thread_local std::vector<std::optional<c10::cuda::CUDAStream>> streams;
+  const auto index = static_cast<std::size_t>(device);
+  if (streams.size() <= index) streams.resize(index + 1);
+  if (!streams[index]) streams[index] = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device);
+  return *streams[index];
+}
+
+// What was queued on the current stream comes first.
+c10::cuda::CUDAStream enter(const c10::Device& device) {
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
+  c10::cuda::getCurrentCUDAStream(index).synchronize();
+  return run_stream(index);
+}
+
+// The first line of what Torch says.
+std::string reason(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+struct Replay::Capture {
+  Capture(const c10::Device& device, bool wanted) : on_stream(enter(device)), graph_wanted(wanted) {}
+  // Nothing that is queued outlives its graph.
+  ~Capture() { static_cast<void>(cudaStreamSynchronize(on_stream.current_stream())); }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  void run(const std::function<void()>& work) {
+    if (!graph_wanted || calls < kWarmUps) {
+      ++calls;
+      work();
+      return;
+    }
+    if (!graph && !record(work)) {
+      work();
+      return;
+    }
+    graph->replay();
+  }
+
+  // Captures the work without running it. Other threads may allocate meanwhile.
+  bool record(const std::function<void()>& work) {
+    const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+    stream.synchronize();
+    graph.emplace(/*keep_graph=*/true);
+    try {
+      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      work();
+      graph->capture_end();
+      graph->instantiate();
+      return true;
+    } catch (const std::exception& error) {
+      std::cerr << "lamplighter: note: cycles are not captured as a CUDA graph: " << reason(error) << "\n";
+    }
+    abandon(stream);
+    return false;
+  }
+
+  // Ends a capture that failed midway, and the allocator's part in it.
+  void abandon(const c10::cuda::CUDAStream& stream) {
+    graph_wanted = false;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
+      try {
+        graph->capture_end();
+      } catch (const std::exception&) {
+        try {
+          c10::cuda::CUDACachingAllocator::endAllocateToPool(stream.device_index(), graph->pool());
+        } catch (const std::exception&) {  // ended already
+        }
+      }
+    }
+    static_cast<void>(cudaGetLastError());
+    graph.reset();
+  }
+
+  std::int64_t kernels() {
+    if (!graph) return 0;
+    cudaGraph_t raw = graph->raw_cuda_graph();
+    std::size_t count = 0;
+    C10_CUDA_CHECK(cudaGraphGetNodes(raw, nullptr, &count));
+    std::vector<cudaGraphNode_t> nodes(count);
+    C10_CUDA_CHECK(cudaGraphGetNodes(raw, nodes.data(), &count));
+    std::int64_t found = 0;
+    for (const cudaGraphNode_t node : nodes) {
+      cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+      C10_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+      if (type == cudaGraphNodeTypeKernel) ++found;
+    }
+    return found;
+  }
+
+  c10::cuda::CUDAStreamGuard on_stream;
+  bool graph_wanted;
+  int calls = 0;
+  std::optional<at::cuda::CUDAGraph> graph;
+};
+
+Replay::Replay(const c10::Device& device, bool graph) {
+  if (device.is_cuda()) capture_ = std::make_unique<Capture>(device, graph);
+}
+Replay::~Replay() = default;
+
+void Replay::run(const std::function<void()>& work) {
+  if (capture_) {
+    capture_->run(work);
+  } else {
+    work();
+  }
+}
+
+bool Replay::captures() const {
+  return capture_ && capture_->graph_wanted;
+}
+
+std::int64_t Replay::kernels() const {
+  return capture_ ? capture_->kernels() : 0;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,120 @@
+#include "decode/report.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <utility>
+
+#include "decode/decode.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr std::int64_t kImage = 0, kFirst = 1, kSteps = 2, kAccepted = 3, kBad = 4, kCodes = 5;
+
+Report parse(const at::Tensor& table, const StageTimes& times) {
+  Report report;
+  report.times = times;
+  const std::int64_t depth = (table.size(1) - report_width(0)) / 3;
+  for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
+    const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
+    if (row[kImage] < 0) continue;
+    if (row[kBad] != 0) {
+      throw Error(
+          ExitCode::bundle,
+          "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
+          "or --dtype is too narrow for them");
+    }
+    const std::int64_t* codes = row + kCodes + 1;
+    const std::int64_t* path = codes + depth + 1;
+    const std::int64_t* drafted = path + depth + 2;  // behind the root's own column
+    report.images.push_back({row[kImage],
+                             row[kSteps],
+                             row[kAccepted],
+                             row[kCodes],
+                             {codes, codes + row[kSteps] - row[kFirst]},
+                             {path, path + depth + 1},
+                             {drafted, drafted + depth}});
+  }
+  return report;
+}
+
+c10::Stream current_stream(const c10::Device& device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+}  // namespace
+
+std::int64_t report_width(std::int64_t depth) {
+  return kCodes + (depth + 2) + (depth + 1) + (depth + 1);
+}
+
+void leave_report(DecodeState& state, const Draft& tree, const Accepted& accepted) {
+  const std::int64_t depth = accepted.path.size(1) - 1;
+  const at::Tensor places = (state.first - 1).unsqueeze(1) + at::arange(depth + 2, state.first.options());
+  const at::Tensor drafted =
+      at::zeros({state.images(), depth + 1}, state.first.options())
+          .scatter_add_(1, tree.depths.expand_as(tree.tokens).clamp_min(0), tree.tokens.ge(0).to(at::kLong));
+  const at::Tensor bad = state.bad.to(at::kLong);
+  state.report.copy_(at::cat({at::stack({state.image, state.first, state.steps, accepted.count, bad}, 1),
+                              state.codes.gather(1, places), accepted.path, drafted},
+                             1));
+}
+
+StageClock::StageClock(const c10::Device& device, bool stages) : device_(device), stages_(stages) {
+  if (!device_.is_cpu()) mark();
+}
+
+void StageClock::mark() {
+  events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+  events_.back().record(current_stream(device_));
+}
+
+void StageClock::lap(double StageTimes::*stage) {
+  if (!stages_ && stage != &StageTimes::prefill && stage != &StageTimes::cycle) return;
+  laps_.push_back(stage);
+  if (device_.is_cpu()) {
+    ms_.push_back(watch_.lap());
+  } else {
+    mark();
+  }
+}
+
+StageTimes StageClock::read() const {
+  if (!events_.empty()) events_.back().synchronize();
+  StageTimes times;
+  for (std::size_t i = 0; i < laps_.size(); ++i) {
+    const double ms = device_.is_cpu() ? ms_[i] : events_[i].elapsedTime(events_[i + 1]);
+    times.*laps_[i] += ms;
+    if (laps_[i] != &StageTimes::prefill && laps_[i] != &StageTimes::cycle) times.cycle += ms;
+  }
+  return times;
+}
+
+ReportReader::ReportReader(const DecodeState& state) {
+  if (state.report.is_cpu()) return;
+  for (at::Tensor& copy : pinned_)
+    copy = at::empty_like(state.report, state.report.options().device(at::kCPU).pinned_memory(true));
+}
+
+std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {
+  if (state.report.is_cpu()) return parse(state.report, clock.read());
+  at::Tensor& copy = pinned_[turn_ = 1 - turn_];
+  copy.copy_(state.report, /*non_blocking=*/true);
+  clock.lap(&StageTimes::cycle);  // its event is behind the copy
+  std::optional<Report> report;
+  if (pending_) {
+    const StageTimes times = pending_->clock.read();  // waits
+    report = parse(pending_->report, times);
+  }
+  pending_.emplace(Pending{copy, std::move(clock)});
+  return report;
+}
+
+}  // namespace lamplighter

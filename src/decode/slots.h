@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decode/decode.h"
+
+namespace lamplighter {
+
+// The image slots of a run, as the host sees them: an image that is complete makes room for the next one
+// while the others go on.
+class Slots {
+ public:
+  explicit Slots(std::int64_t count) : images_(static_cast<std::size_t>(count), kFree) {}
+
+  // Images that wait, for the slots that are free.
+  Images take(const NextImages& next);
+  // Gives free slots of the run to images that have begun.
+  void place(DecodeState begun, DecodeState& state);
+  // Once no image waits, slots that are free go away on the CPU, where they would cost time; on a device they
+  // stand still.
+  void shrink(DecodeState& state);
+  // Frees the slots of images that are complete.
+  void release(const Report& report, std::int64_t total);
+
+  bool idle() const;  // nothing is drawn
+
+ private:
+  static constexpr std::int64_t kFree = -1;
+  std::vector<std::int64_t> images_;  // by slot: an image's number
+  std::int64_t begun_ = 0;            // images that were given out
+  bool more_ = true;                  // some may wait
+};
+
+// A copy to come back to, and the way back: `state` gets what it was in `from`, in place. The caches are
+// shared: cycles write behind the committed rows alone.
+DecodeState copy_of(const DecodeState& state);
+void restore(DecodeState& state, const DecodeState& from);
+
+}  // namespace lamplighter

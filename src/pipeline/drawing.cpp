@@ -1,0 +1,127 @@
+#include "pipeline/drawing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "decode/method.h"
+
+namespace lamplighter {
+
+SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
+  SamplingOptions sampling = manifest.sampling;
+  sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
+  sampling.temperature = request.temperature.value_or(sampling.temperature);
+  sampling.top_k = request.top_k.value_or(sampling.top_k);
+  sampling.top_p = request.top_p.value_or(sampling.top_p);
+  sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
+  return sampling;
+}
+
+Drawing::Drawing(const Tools& tools, const Group& group, Paint paint, const ResultCallback& on_result,
+                 const ProgressCallback& on_progress)
+    : tools_(tools),
+      group_(group),
+      paint_(std::move(paint)),
+      on_result_(on_result),
+      on_progress_(on_progress),
+      grid_(find_grid(manifest(), group.requests[group.begin].width, group.requests[group.begin].height)),
+      recorder_(tools.method),
+      begun_(group.begin),
+      handed_(group.begin) {
+  for (std::size_t i = group_.begin; i < group_.end; ++i)
+    draws_.push_back({resolve_sampling(manifest(), group_.requests[i]), group_.requests[i].seed});
+  guided_ = is_guided(draws_);
+  padded_ = tools_.models.drafter != nullptr && tools_.models.drafter->entry().padding;
+}
+
+RunShape Drawing::shape() const {
+  const std::size_t slots =
+      std::min(group_.end - group_.begin, static_cast<std::size_t>(tools_.options.batch_size));
+  RunShape shape;
+  shape.grid = &grid_;
+  shape.images = static_cast<std::int64_t>(slots);
+  if (padded_) shape.prompt_rows = manifest().prompt->length;
+  for (std::size_t i = group_.begin; i < group_.end; ++i) {
+    if (is_repeated(i)) continue;
+    shape.prompt_rows = std::max(shape.prompt_rows, tools_.prompts.rows(group_.requests[i], grid_));
+  }
+  shape.guided = guided_;
+  shape.partly_guided = guided_ && is_partly_guided(draws_);
+  shape.graph = tools_.options.graph;
+  return shape;
+}
+
+void Drawing::run() {
+  decode(
+      tools_.models, tools_.method, shape(), [this](std::int64_t most) { return next(most); },
+      [this](const Report& report) { return after_cycle(report); });
+}
+
+bool Drawing::is_repeated(std::size_t request) const {
+  if (request == group_.begin) return false;
+  const Request &own = group_.requests[request], &last = group_.requests[request - 1];
+  return own.prompt == last.prompt && own.class_id == last.class_id;
+}
+
+Images Drawing::next(std::int64_t most) {
+  decoding_ += watch_.lap();
+  const std::size_t first = begun_, end = std::min(group_.end, begun_ + static_cast<std::size_t>(most));
+  Images images;
+  if (first == end) return images;
+  std::vector<Condition> conditions;
+  for (; begun_ < end; ++begun_) {
+    if (!is_repeated(begun_)) condition_ = tools_.prompts.encode(group_.requests[begun_], grid_);
+    conditions.push_back(condition_);
+    images.requests.push_back(draws_[begun_ - group_.begin]);
+  }
+  images.prompts = embed_prompts(*tools_.models.target, conditions, guided_, padded_);
+  const double text = watch_.lap();
+  for (std::size_t i = first; i < end; ++i) times_[i] = {text, decoding_, decoding_};
+  return images;
+}
+
+bool Drawing::after_cycle(const Report& report) {
+  decoding_ += watch_.lap() - report.times.prefill;
+  recorder_.add(report);
+  for (const ImageReport& image : report.images) {
+    if (!image.codes.empty())
+      times_[group_.begin + static_cast<std::size_t>(image.image)].finished = decoding_;
+  }
+  const bool go_on = tell_progress();
+  while (go_on && handed_ < begun_ &&
+         static_cast<std::int64_t>(drawn(handed_).codes.size()) == grid_.tokens()) {
+    hand_over(handed_++);
+  }
+  watch_.lap();  // what callers do with the news is not decoding
+  return go_on;
+}
+
+bool Drawing::tell_progress() {
+  if (!on_progress_) return true;
+  Progress progress;
+  progress.first_request = handed_;
+  progress.batch = begun_ - handed_;
+  for (std::size_t i = handed_; i < begun_; ++i)
+    progress.tokens_done += static_cast<std::int64_t>(drawn(i).codes.size());
+  progress.tokens_total = static_cast<std::int64_t>(progress.batch) * grid_.tokens();
+  progress.codes = [this](std::size_t index) { return drawn(handed_ + index).codes; };
+  return on_progress_(progress);
+}
+
+void Drawing::hand_over(std::size_t request) {
+  Drawn drawn = recorder_.take(static_cast<std::int64_t>(request - group_.begin));
+  Statistics& statistics = drawn.statistics;
+  const Times times = times_[request];
+  times_.erase(request);
+  statistics.text_ms = times.text;
+  statistics.decode_ms = times.finished - times.started;
+  Codes codes{grid_.rows, grid_.columns, std::move(drawn.codes)};
+  Stopwatch watch;
+  Image image = paint_(codes);
+  statistics.image_ms = watch.lap();
+  const DecodeRequest& draw = draws_[request - group_.begin];
+  on_result_(request, Result{std::move(image), std::move(codes), draw.sampling, tools_.resolved, draw.seed,
+                             std::move(statistics)});
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/stopwatch.h"
+#include "decode/decode.h"
+#include "decode/prompts.h"
+#include "decode/recorder.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter {
+
+// How a request is drawn: its own values over the bundle's.
+SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request);
+
+// Draws requests of one grid side by side and hands their results over in request order.
+class Drawing {
+ public:
+  // What requests are drawn with; all of it outlives the drawing.
+  struct Tools {
+    Models models;
+    const PromptEncoder& prompts;
+    const RuntimeOptions& options;
+    const MethodOptions& resolved;
+    const Method& method;
+  };
+  // Requests begin .. end - 1.
+  struct Group {
+    const std::vector<Request>& requests;
+    std::size_t begin, end;
+  };
+  using Paint = std::function<Image(const Codes& codes)>;
+
+  Drawing(const Tools& tools, const Group& group, Paint paint, const ResultCallback& on_result,
+          const ProgressCallback& on_progress);
+
+  // Throws what the callbacks throw, and Error(ExitCode::interrupted) when progress is told to stop.
+  void run();
+
+ private:
+  RunShape shape() const;
+  bool is_repeated(std::size_t request) const;  // with the prompt of the one before it
+  Images next(std::int64_t most);
+  bool after_cycle(const Report& report);
+  bool tell_progress();
+  void hand_over(std::size_t request);
+
+  const Manifest& manifest() const { return tools_.models.target->manifest(); }
+  Drawn& drawn(std::size_t request) {
+    return recorder_.of(static_cast<std::int64_t>(request - group_.begin));
+  }
+
+  Tools tools_;
+  Group group_;
+  Paint paint_;
+  const ResultCallback& on_result_;
+  const ProgressCallback& on_progress_;
+  const Grid& grid_;
+  std::vector<DecodeRequest> draws_;  // of all requests of the group
+  bool guided_ = false, padded_ = false;
+  Recorder recorder_;
+  Condition condition_;             // of the request that began last
+  std::size_t begun_, handed_ = 0;  // requests before these have begun, are handed over
+  Stopwatch watch_;
+  double decoding_ = 0;  // milliseconds of decoding so far
+  struct Times {
+    double text = 0, started = 0, finished = 0;  // the latter as decoding_ was
+  };
+  std::map<std::size_t, Times> times_;  // by request
+};
+
+}  // namespace lamplighter

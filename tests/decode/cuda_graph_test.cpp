@@ -1,0 +1,102 @@
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "decode/recorder.h"
+#include "decode/replay.h"
+#include "tests/decode/toy.h"
+
+// Cycles that are captured as a CUDA graph and replayed.
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kImages = 5;
+
+class CudaGraph : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+};
+
+DecodeRequest request(std::int64_t number) {
+  SamplingOptions sampling;
+  sampling.cfg_scale = 2.5F;
+  sampling.cfg_interval = number == 3 ? 4 : -1;
+  sampling.temperature = 0.8F + 0.1F * static_cast<float>(number);
+  return {sampling, 90 + static_cast<std::uint64_t>(number)};
+}
+
+// The codes of more pictures than slots.
+std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& method, bool graph) {
+  const Grid grid = toy.grid();
+  RunShape shape;
+  shape.grid = &grid;
+  shape.images = 2;
+  shape.prompt_rows = toy.target.manifest().prompt->length;
+  shape.guided = shape.partly_guided = true;
+  shape.graph = graph;
+  std::int64_t begun = 0;
+  const auto next = [&](std::int64_t most) {
+    Images images;
+    std::vector<std::int64_t> numbers;
+    for (; begun < kImages && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
+      numbers.push_back(begun);
+      images.requests.push_back(request(begun));
+    }
+    if (!numbers.empty()) images.prompts = toy.prompts(numbers, true);
+    return images;
+  };
+  Recorder recorder(method);
+  decode(toy.models(), method, shape, next, [&](const Report& report) {
+    recorder.add(report);
+    return true;
+  });
+  std::vector<std::vector<std::int32_t>> codes;
+  for (std::int64_t image = 0; image < kImages; ++image) codes.push_back(recorder.take(image).codes);
+  return codes;
+}
+
+TEST_F(CudaGraph, DrawsTheTokensOfARunWithout) {
+  for (const bool row_ends : {false, true}) {
+    SyntheticShape shape;
+    shape.vocabulary = 12;
+    shape.rows = shape.columns = 6;
+    shape.row_ends = row_ends;
+    shape.weight_scale = 1.5;
+    const Toy toy(shape, at::kBFloat16, {c10::kCUDA, 0});
+    for (const Method& method : {Method{}, static_method(bushy_tree()), static_method(preset_tree("chain-3")),
+                                 dynamic_method(2, 3, 7)}) {
+      const auto codes = drawn(toy, method, true);
+      EXPECT_EQ(codes, drawn(toy, method, false));
+      for (const auto& picture : codes) EXPECT_EQ(picture.size(), 36U);
+    }
+  }
+}
+
+TEST_F(CudaGraph, RepeatsItsWork) {
+  Replay replay({c10::kCUDA, 0}, true);
+  at::Tensor counter = at::zeros({3}, at::dtype(at::kLong).device(c10::kCUDA));
+  for (int call = 0; call < 10; ++call) replay.run([&] { counter.add_(1); });
+  EXPECT_TRUE(at::equal(counter.cpu(), at::full({3}, 10, at::kLong)));
+  EXPECT_TRUE(replay.captures());
+  EXPECT_EQ(replay.kernels(), 1);
+}
+
+// Work that waits for the device cannot be captured; it runs all the same.
+TEST_F(CudaGraph, GivesWayWhereCaptureFails) {
+  Replay replay({c10::kCUDA, 0}, true);
+  at::Tensor counter = at::zeros({1}, at::dtype(at::kLong).device(c10::kCUDA));
+  std::int64_t seen = 0;
+  for (int call = 0; call < 10; ++call) {
+    replay.run([&] {
+      counter.add_(1);
+      seen = counter.item<std::int64_t>();
+    });
+  }
+  EXPECT_EQ(seen, 10);
+  EXPECT_FALSE(replay.captures());
+  EXPECT_EQ(replay.kernels(), 0);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

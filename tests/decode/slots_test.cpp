@@ -1,0 +1,167 @@
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+#include "decode/recorder.h"
+#include "lamplighter/error.h"
+#include "tests/decode/toy.h"
+
+// More images than slots: an image that is complete makes room for the next, and no picture knows of it.
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kImages = 7;
+
+struct SlotCase {
+  std::string name;
+  Method method;
+  c10::ScalarType dtype = at::kFloat;
+  bool row_ends = false;
+};
+
+void PrintTo(const SlotCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+SyntheticShape slot_shape(bool row_ends) {
+  SyntheticShape shape;
+  shape.vocabulary = 12;
+  shape.rows = 3;
+  shape.columns = 4;
+  shape.prompt_length = 5;
+  shape.row_ends = row_ends;
+  shape.weight_scale = 1.5;
+  return shape;
+}
+
+// Guided or not, partly guided, hot or at temperature 0.
+DecodeRequest request(std::int64_t number) {
+  SamplingOptions sampling;
+  sampling.cfg_scale = number % 3 == 1 ? 1.0F : 2.5F;
+  sampling.temperature = number == 4 ? 0.0F : 0.8F + 0.1F * static_cast<float>(number);
+  sampling.top_k = number % 2 == 0 ? 9 : 0;
+  sampling.cfg_interval = number == 3 ? 4 : -1;
+  return {sampling, 70 + static_cast<std::uint64_t>(number)};
+}
+
+// Hands out the pictures 0 .. kImages - 1; their prompts differ in length.
+struct Queue {
+  explicit Queue(const Toy& from) : toy(from) {}
+
+  Images operator()(std::int64_t most) {
+    Images images;
+    std::vector<std::int64_t> numbers;
+    for (; begun < kImages && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
+      numbers.push_back(begun);
+      images.requests.push_back(request(begun));
+    }
+    if (!numbers.empty()) images.prompts = toy.prompts(numbers, true);
+    return images;
+  }
+
+  const Toy& toy;
+  std::int64_t begun = 0;
+};
+
+RunShape shape_of(const Grid& grid, std::int64_t slots) {
+  RunShape shape;
+  shape.grid = &grid;
+  shape.images = slots;
+  shape.prompt_rows = 5;
+  shape.guided = shape.partly_guided = true;
+  return shape;
+}
+
+class SlotsTest : public ::testing::TestWithParam<SlotCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+  const Toy toy_{slot_shape(GetParam().row_ends), GetParam().dtype};
+};
+
+TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
+  const Grid grid = toy_.grid();
+  std::vector<std::vector<std::int64_t>> alone;
+  for (std::int64_t number = 0; number < kImages; ++number) {
+    const DecodeRequest draw = request(number);
+    const at::Tensor codes =
+        decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({draw})), {draw}, grid);
+    alone.emplace_back(codes.const_data_ptr<std::int64_t>(),
+                       codes.const_data_ptr<std::int64_t>() + grid.tokens());
+  }
+  for (const std::int64_t slots : {1, 2, 3, 9}) {
+    Recorder recorder(GetParam().method);
+    std::vector<std::int64_t> cycles(kImages, 0);
+    bool refilled = false;  // beside an image that goes on
+    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue(toy_), [&](const Report& report) {
+      recorder.add(report);
+      EXPECT_LE(static_cast<std::int64_t>(report.images.size()), slots);
+      std::set<bool> fresh;
+      for (const ImageReport& image : report.images) {
+        EXPECT_FALSE(image.codes.empty()) << "a slot stands still";
+        fresh.insert(++cycles[static_cast<std::size_t>(image.image)] == 1);
+      }
+      refilled = refilled || fresh.size() == 2;
+      return true;
+    });
+    const bool in_step = slots == 1 || slots == 9 || !GetParam().method.drafts();
+    EXPECT_TRUE(refilled || in_step) << slots << " slots";
+    for (std::int64_t number = 0; number < kImages; ++number) {
+      const auto index = static_cast<std::size_t>(number);
+      const Drawn drawn = recorder.take(number);
+      EXPECT_EQ(std::vector<std::int64_t>(drawn.codes.begin(), drawn.codes.end()), alone[index])
+          << "picture " << number << ", " << slots << " slots";
+      EXPECT_EQ(drawn.statistics.tokens, grid.tokens());
+      EXPECT_EQ(drawn.statistics.target_passes, cycles[index] + 1);
+      EXPECT_EQ(static_cast<std::int64_t>(drawn.statistics.cycles.size()), cycles[index]);
+      EXPECT_LE(drawn.statistics.batch, std::min(slots, kImages));
+      if (number == 0) {
+        EXPECT_EQ(drawn.statistics.batch, std::min(slots, kImages));
+      }
+    }
+  }
+}
+
+TEST_P(SlotsTest, StopsBetweenImages) {
+  const Grid grid = toy_.grid();
+  Queue queue(toy_);
+  std::int64_t last = -1;
+  try {
+    decode(toy_.models(), GetParam().method, shape_of(grid, 2), std::ref(queue), [&](const Report& report) {
+      for (const ImageReport& image : report.images) last = std::max(last, image.image);
+      return last < 3;
+    });
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::interrupted);
+  }
+  EXPECT_EQ(last, queue.begun - 1);
+  EXPECT_LT(queue.begun, kImages);
+}
+
+std::vector<SlotCase> slot_cases() {
+  const std::int64_t codes = slot_shape(false).vocabulary;
+  const at::Tensor table =
+      integers({codes, 3}, [&](std::int64_t i) { return (i / 3 + 1 + i % 3) % codes; }).to(at::kInt);
+  Method conditional = static_method(bushy_tree());
+  conditional.conditional = true;
+  return {{"ar", {}},
+          {"ar_bf16", {}, at::kBFloat16},
+          {"static_tree", static_method(bushy_tree())},
+          {"static_tree_bf16", static_method(bushy_tree()), at::kBFloat16},
+          {"conditional_drafts", conditional},
+          {"dynamic", dynamic_method(2, 3, 7)},
+          {"dynamic_bf16", dynamic_method(2, 3, 7), at::kBFloat16},
+          {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, table)},
+          {"ar_row_ends", {}, at::kFloat, true},
+          {"static_tree_row_ends", static_method(bushy_tree()), at::kFloat, true},
+          {"dynamic_row_ends", dynamic_method(2, 3, 7), at::kFloat, true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, SlotsTest, ::testing::ValuesIn(slot_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lamplighter::test
