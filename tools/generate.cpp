@@ -183,7 +183,9 @@ void add_generate(CLI::App& app) {
   flags->jobs.add(*command);
   flags->method.add(*command, true);
   flags->model.add_runtime(*command);
-  command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn side by side; the next takes the place of one that is complete")
+  command
+      ->add_option("--batch-size", flags->model.runtime.batch_size,
+                   "Pictures drawn side by side; the next takes the place of one that is complete")
       ->type_name("N");
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
   command->add_option("--grid", flags->grid, "Also write all pictures on one sheet")->type_name("FILE");

@@ -61,7 +61,7 @@ struct DecodeState {
   at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot
   at::Tensor seeds;                 // int64 [I]
   at::Tensor guidance;              // fp32 [I]
-  at::Tensor interval;              // int64 [I], number of guided tokens, or the image's token count
+  at::Tensor interval;              // int64 [I], number of guided tokens, or more than there are
   at::Tensor temperature;           // fp32 [I], <= 0: most probable tokens
   Filter target_filter;             // of rows that are judged
   Filter draft_filter;              // of rows that children are drawn from

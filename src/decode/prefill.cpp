@@ -15,6 +15,9 @@
 namespace lamplighter {
 namespace {
 
+// Also of tokens past the end of a picture, which deep trees draft: they decide which nodes are kept.
+constexpr std::int64_t kAlways = std::int64_t{1} << 40;
+
 // One value per image as a tensor of the wanted type.
 template <typename T, typename Get>
 at::Tensor per_image(const std::vector<DecodeRequest>& requests, const c10::Device& device, Get get) {
@@ -42,7 +45,8 @@ void set_sampling(DecodeState& state, const Method& method, const std::vector<De
                                     [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
   // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
   state.interval = per_image<std::int64_t>(requests, device, [&](const auto& r) {
-    return r.sampling.cfg_interval < 0 ? state.total : std::min(r.sampling.cfg_interval, state.total) + 2;
+    const std::int64_t last = r.sampling.cfg_interval;
+    return last < 0 || last > state.total ? kAlways : last + 2;
   });
   state.temperature =
       per_image<float>(requests, device, [](const auto& r) { return r.sampling.temperature; });
