@@ -125,10 +125,9 @@ inline Method relaxed_method(Tree tree, const std::string& rule, float bound, st
 using Inspect = std::function<void(DecodeState& state, std::int64_t cycle)>;
 inline at::Tensor decode_by_parts(const Models& models, const Method& method, const Prompts& prompts,
                                   const std::vector<DecodeRequest>& requests, const Grid& grid,
-                                  const Inspect& inspect, bool fixed_shapes = false) {
+                                  const Inspect& inspect) {
   const c10::InferenceMode inference;
   DecodeState state = make_state(models, method, prompts, requests, grid);
-  state.fixed_shapes = fixed_shapes;
   Draft tree = root_alone(state);
   Verified verified = prefill(models, method, prompts, state);
   for (std::int64_t cycle = 0;; ++cycle) {
