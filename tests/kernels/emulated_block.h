@@ -1,7 +1,7 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -163,8 +163,13 @@ class Block {
     ready_.push_back(thread);
   }
 
+  // The last one is next. A warp that can go on does so at once, up to the next barrier of the block.
   void arrange() {
-    if (shuffle_) std::shuffle(ready_.begin(), ready_.end(), order_);
+    if (shuffle_) {
+      std::shuffle(ready_.begin(), ready_.end(), order_);
+    } else {
+      std::reverse(ready_.begin(), ready_.end());
+    }
   }
 
   void leave() { switch_stack(&fibre().stack, scheduler_); }
@@ -177,11 +182,11 @@ class Block {
 
   // Gives every ready thread a turn, then opens the barrier. False when all are done.
   bool advance() {
-    for (size_t i = 0; i < ready_.size() && error_.empty(); ++i) {
-      thread_ = ready_[i];
+    while (!ready_.empty() && error_.empty()) {
+      thread_ = ready_.back();
+      ready_.pop_back();
       switch_stack(&scheduler_, fibre().stack);
     }
-    ready_.clear();
     if (!error_.empty()) return false;
     const Fibre& first = fibres_[0];
     for (int t = 0; t < threads_; ++t) {
