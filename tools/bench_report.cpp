@@ -18,6 +18,7 @@ std::string with_interval(const Interval& interval) {
 }
 
 std::string stages(const StageTimes& times) {
+  if (times.verify <= 0) return "-";  // not timed one by one
   std::string text;
   for (const double ms : {times.draft, times.verify, times.accept, times.commit})
     text += (text.empty() ? "" : " + ") + format_fixed(ms, 2);
@@ -117,6 +118,8 @@ std::vector<Table> tables(const SyntheticReport& report) {
               {}};
   const bool floor = report.bandwidth > 0;
   const bool projected = floor && report.bandwidth_is_published && report.bandwidth > kA100Bandwidth;
+  const bool captured = !report.rows.empty() && report.rows.front().kernels > 0;
+  if (captured) table.head.push_back("kernels");
   if (floor) table.head.insert(table.head.end(), {"floor ms", "x floor"});
   if (projected) table.head.push_back("A100 ms (projected by bytes)");
   for (const SyntheticRow& row : report.rows) {
@@ -127,6 +130,7 @@ std::vector<Table> tables(const SyntheticReport& report) {
          format_fixed(row.weight_bytes / 1e6, 0) + " + " + format_fixed(row.cache_bytes / 1e6, 0),
          format_fixed(row.bytes() / row.cycle_ms / 1e6, 1)});
     std::vector<std::string>& cells = table.rows.back();
+    if (captured) cells.push_back(std::to_string(row.kernels));
     if (floor) {
       cells.push_back(format_fixed(report.floor_ms(row), 3));
       cells.push_back(format_fixed(row.cycle_ms / report.floor_ms(row), 2));
@@ -184,6 +188,7 @@ Json to_json(const SyntheticReport& report) {
                     {"cycle_ms", row.cycle_ms},
                     {"ratio", to_json(row.ratio)},
                     {"stage_ms", to_json(row.stages)},
+                    {"kernels", row.kernels > 0 ? Json(row.kernels) : Json()},
                     {"weight_bytes", row.weight_bytes},
                     {"cache_bytes", row.cache_bytes},
                     {"bytes_per_second", 1000 * row.bytes() / row.cycle_ms},

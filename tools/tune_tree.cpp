@@ -140,8 +140,9 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
   CycleOptions options;
   options.rounds = flags.rounds;
   options.clock = clock_from(flags.clock);
-  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options,
-                                               [](int) { return stop_signal() == 0; }));
+  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options, [](int) {
+                                  return stop_signal() == 0;
+                                }).rounds);
 }
 
 // The best tree that drafts at all, also where autoregression is quicker.

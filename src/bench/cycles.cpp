@@ -12,9 +12,11 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <utility>
 
 #include "bench/bench.h"
+#include "decode/replay.h"
 #include "decode/slots.h"
 #include "lamplighter/error.h"
 
@@ -47,23 +49,30 @@ class Timer {
 struct Runner {
   Models models;
   const Method* method = nullptr;
-  DecodeState middle;
-  std::vector<Accepted> script;  // what the cycles of a block accept
+  std::unique_ptr<Replay> replay;
+  DecodeState middle, state;
+  std::vector<at::Tensor> script;  // what the cycles of a block accept, see scripted()
+  at::Tensor accepted;             // that of the cycle which runs, at a fixed address
 };
 
-// The path of `count` first children; the token is filled in from what was drawn.
-Accepted scripted(const Tree& tree, std::int64_t count, const c10::Device& device) {
-  std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 1, -1);
+// Each has a stream while it lives, and gives back that of the one before.
+struct Runners : std::vector<Runner> {
+  ~Runners() {
+    while (!empty()) pop_back();
+  }
+};
+
+// int64 [1, D + 2]: the path of `count` first children, and their number.
+at::Tensor scripted(const Tree& tree, std::int64_t count, const c10::Device& device) {
+  std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 2, -1);
   std::int64_t node = 0, accepted = 0;
   path[0] = 0;
   while (accepted < count && tree.child_count(node) > 0) {
     node = tree.child_begin[static_cast<std::size_t>(node)];
     path[static_cast<std::size_t>(++accepted)] = node;
   }
-  Accepted result;
-  result.path = at::tensor(path, at::kLong).unsqueeze(0).to(device);
-  result.count = at::tensor(std::vector<std::int64_t>{accepted}, at::kLong).to(device);
-  return result;
+  path.back() = accepted;
+  return at::tensor(path, at::kLong).unsqueeze(0).to(device);
 }
 
 // Draws the first token and goes on by the codes of half of the rows as if they had been drawn, to the second
@@ -83,33 +92,45 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   return state;
 }
 
+// A cycle like those of decode() that keeps what is scripted; `lap` is called at the end of every stage.
+template <class Lap>
+void run_cycle(Runner& runner, const Lap& lap) {
+  DecodeState& state = runner.state;
+  Draft tree = draft(runner.models, *runner.method, state);
+  lap(&StageTimes::draft);
+  const Verified verified = verify(runner.models, state, tree);
+  lap(&StageTimes::verify);
+  Accepted accepted = accept(runner.models, *runner.method, state, tree, verified);
+  lap(&StageTimes::accept);
+  // Nodes past the end of a row are none; to measure, they stand for codes like others.
+  if (state.columns > 0) tree.tokens = tree.tokens.clamp_min(0);
+  accepted.path = runner.accepted.narrow(1, 0, runner.accepted.size(1) - 1);
+  accepted.count = runner.accepted.select(1, -1);
+  commit(state, tree, verified, accepted);
+  leave_report(state, tree, accepted);
+  lap(&StageTimes::commit);
+}
+
 // One block from the middle on; milliseconds per cycle.
-StageTimes run_block(const Runner& runner, Clock clock) {
-  DecodeState state = copy_of(runner.middle);
-  StageTimes sum;
-  Timer watch(clock, runner.models.target->placement().device);
-  for (const Accepted& wanted : runner.script) {
-    watch.lap();
-    Draft tree = draft(runner.models, *runner.method, state);
-    sum.draft += watch.lap();
-    const Verified verified = verify(runner.models, state, tree);
-    sum.verify += watch.lap();
-    Accepted accepted = accept(runner.models, *runner.method, state, tree, verified);
-    sum.accept += watch.lap();
-    // Nodes past the end of a row are none; to measure, they stand for codes like others.
-    tree.tokens = tree.tokens.clamp_min(0);
-    accepted.path = wanted.path;
-    accepted.count = wanted.count;
-    watch.lap();
-    commit(state, tree, verified, accepted);
-    sum.commit += watch.lap();
+StageTimes run_block(Runner& runner, const CycleOptions& options) {
+  restore(runner.state, runner.middle);
+  StageTimes times;
+  Timer watch(options.clock, runner.state.steps.device());
+  for (const at::Tensor& wanted : runner.script) {
+    runner.accepted.copy_(wanted);
+    if (options.stages) {
+      watch.lap();
+      run_cycle(runner, [&](double StageTimes::*stage) { times.*stage += watch.lap(); });
+    } else {
+      runner.replay->run([&] { run_cycle(runner, [](double StageTimes::*) {}); });
+    }
   }
+  times.cycle = options.stages ? times.draft + times.verify + times.accept + times.commit : watch.lap();
   const double cycles = static_cast<double>(runner.script.size());
-  for (double* stage : {&sum.draft, &sum.verify, &sum.accept, &sum.commit}) {
-    *stage /= cycles;
-    sum.cycle += *stage;
-  }
-  return sum;
+  for (double StageTimes::*part : {&StageTimes::draft, &StageTimes::verify, &StageTimes::accept,
+                                   &StageTimes::commit, &StageTimes::cycle})
+    times.*part /= cycles;
+  return times;
 }
 
 }  // namespace
@@ -147,35 +168,40 @@ std::int64_t rows_to_middle(const Grid& grid) {
   return rows * (grid.columns + (grid.row_end.empty() ? 0 : 1));
 }
 
-std::vector<CycleRounds> measure_cycles(const Models& models, const std::vector<Method>& methods,
-                                        const Prompts& prompts, const DecodeRequest& request,
-                                        const Grid& grid, const CycleOptions& options,
-                                        const std::function<bool(int round)>& on_round) {
+MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& methods,
+                              const Prompts& prompts, const DecodeRequest& request, const Grid& grid,
+                              const CycleOptions& options, const std::function<bool(int round)>& on_round) {
   const c10::InferenceMode inference;
-  std::vector<Runner> runners;
+  const c10::Device device = models.target->placement().device;
+  Runners runners;
   for (const Method& method : methods) {
     if (method.is_dynamic())
       throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
     Runner runner;
     runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
     runner.method = &method;
+    runner.replay = std::make_unique<Replay>(device, options.graph && !options.stages);
     runner.middle = go_to_middle(runner.models, method, prompts, request, grid);
+    runner.state = copy_of(runner.middle);
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
-      runner.script.push_back(scripted(method.tree, count, models.target->placement().device));
+      runner.script.push_back(scripted(method.tree, count, device));
     }
+    runner.accepted = runner.script.front().clone();
     runners.push_back(std::move(runner));
   }
-  std::vector<CycleRounds> rounds(methods.size());
-  for (const Runner& runner : runners) run_block(runner, options.clock);
+  MeasuredCycles measured;
+  measured.rounds.resize(methods.size());
+  for (Runner& runner : runners) run_block(runner, options);
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t turn = 0; turn < runners.size(); ++turn) {
       const std::size_t index = (static_cast<std::size_t>(round) + turn) % runners.size();
-      rounds[index].push_back(run_block(runners[index], options.clock));
+      measured.rounds[index].push_back(run_block(runners[index], options));
     }
     if (on_round && !on_round(round)) throw Error(ExitCode::interrupted, "stopped");
   }
-  return rounds;
+  for (const Runner& runner : runners) measured.kernels.push_back(runner.replay->kernels());
+  return measured;
 }
 
 double streaming_rate(Clock clock) {

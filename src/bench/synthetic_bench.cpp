@@ -74,8 +74,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
   const Models models{&target, drafter.empty() ? nullptr : &drafter.front()};
   const Grid& grid = manifest.grids.front();
   const Prompts prompts = full_prompt(target, guided);
-  const std::vector<CycleRounds> rounds =
-      measure_cycles(models, methods, prompts, request, grid, options, on_round);
+  const MeasuredCycles measured = measure_cycles(models, methods, prompts, request, grid, options, on_round);
   SyntheticReport report;
   report.target_bytes = bundle.target_bytes;
   report.drafter_bytes = bundle.drafter_bytes;
@@ -96,12 +95,13 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
     row.rows = tree.size() * (guided ? 2 : 1);
     row.drafter_passes = tree.max_depth();
     row.accepted = scripted_mean(tree, options);
-    row.rounds = rounds[i];
-    row.stages = median_stages(rounds[i]);
+    row.rounds = measured.rounds[i];
+    row.kernels = measured.kernels[i];
+    row.stages = median_stages(row.rounds);
     std::vector<double> times, ratios;
-    for (std::size_t round = 0; round < rounds[i].size(); ++round) {
-      times.push_back(total(rounds[i][round]));
-      ratios.push_back(times.back() / total(rounds[0][round]));
+    for (std::size_t round = 0; round < row.rounds.size(); ++round) {
+      times.push_back(total(row.rounds[round]));
+      ratios.push_back(times.back() / total(measured.rounds[0][round]));
     }
     row.cycle_ms = summarise(std::move(times)).p50;
     row.ratio = ratio_interval(ratios);

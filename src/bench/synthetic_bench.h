@@ -16,13 +16,14 @@ struct SyntheticRow {
   std::string name;
   std::int64_t rows = 0;  // of a target pass, both halves of guidance
   std::int64_t drafter_passes = 0;
-  double accepted = 0;      // scripted, mean per cycle
-  CycleRounds rounds;       // milliseconds per cycle
-  StageTimes stages;        // medians over the rounds
-  double cycle_ms = 0;      // median
-  Interval ratio;           // of a cycle over a step of ar, paired by round
-  double weight_bytes = 0;  // of weights, that a cycle reads: the target once, the drafter pass by pass
-  double cache_bytes = 0;   // of keys and values before the cycle, the same
+  double accepted = 0;       // scripted, mean per cycle
+  CycleRounds rounds;        // milliseconds per cycle
+  StageTimes stages;         // medians over the rounds
+  double cycle_ms = 0;       // median
+  Interval ratio;            // of a cycle over a step of ar, paired by round
+  std::int64_t kernels = 0;  // of a cycle that was captured as a graph; 0: none was
+  double weight_bytes = 0;   // of weights, that a cycle reads: the target once, the drafter pass by pass
+  double cache_bytes = 0;    // of keys and values before the cycle, the same
   double bytes() const { return weight_bytes + cache_bytes; }
 };
 
