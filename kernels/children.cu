@@ -18,10 +18,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void draw_children_cuda(const DrawChildrenArgs& args, void* scratch, void* stream) {
-  const int64_t rows = args.images * args.width;
+  const int64_t rows = args.images * args.rows.rows;
   if (rows == 0) return;
   draw_children_kernel<<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(
-      args, static_cast<char*>(scratch), static_cast<int64_t>(draw_children_scratch_bytes(args.vocabulary)));
+      args, static_cast<char*>(scratch),
+      static_cast<int64_t>(draw_children_scratch_bytes(args.rows.vocabulary)));
 }
 
 }  // namespace lamplighter

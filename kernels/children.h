@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/distribution.h"
+
 namespace lamplighter {
 
 // draw_children: `count` tokens of each row in the order in which they are drawn; -1 where no mass is left,
@@ -16,15 +18,13 @@ namespace lamplighter {
 //   else:     the most probable tokens; conditional = 1.
 // Equal candidates: the smaller id first. Bits are equal on all devices.
 struct DrawChildrenArgs {
-  const float* probabilities;  // [images, width, vocabulary]; rows need not sum to exactly 1
-  const int64_t* seeds;        // [images], bit patterns of unsigned numbers
-  const int64_t* steps;        // [images], the low 32 bits count
-  const int64_t* nodes;        // [width], likewise
-  int64_t* tokens;             // [images, width, count]
-  float* conditional;          // [images, width, count]
+  DistributionRows rows;  // [images, width, vocabulary]; probabilities need not sum to exactly 1
+  const int64_t* seeds;   // [images], bit patterns of unsigned numbers
+  const int64_t* steps;   // [images], the low 32 bits count
+  const int64_t* nodes;   // [width], likewise
+  int64_t* tokens;        // [images, width, count]
+  float* conditional;     // [images, width, count]
   int64_t images;
-  int64_t width;
-  int64_t vocabulary;
   int64_t count;
   bool sampled;
 };

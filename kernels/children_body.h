@@ -9,18 +9,19 @@ namespace lamplighter::children {
 
 // Memory of one row.
 struct Scratch {
-  double* values;  // [V], of the candidates
-  float* keys;     // [V], values rounded
-  int* ids;        // [V], tokens with a probability
-  int* selected;   // [V], candidates when only the best of `ids` are
+  double* values;        // [V], of the candidates
+  float* keys;           // [V], values rounded
+  int* ids;              // [V], tokens with a probability
+  int* selected;         // [V], candidates when only the best of `ids` are
+  float* probabilities;  // [V], where they are not given
 };
-constexpr int64_t kScratchPerToken = sizeof(double) + sizeof(float) + 2 * sizeof(int);
+constexpr int64_t kScratchPerToken = sizeof(double) + 2 * sizeof(float) + 2 * sizeof(int);
 
 LAMPLIGHTER_INLINE Scratch scratch_at(void* memory, int64_t vocabulary) {
   double* values = static_cast<double*>(memory);
   float* keys = reinterpret_cast<float*>(values + vocabulary);
   int* ids = reinterpret_cast<int*>(keys + vocabulary);
-  return {values, keys, ids, ids + vocabulary};
+  return {values, keys, ids, ids + vocabulary, reinterpret_cast<float*>(ids + 2 * vocabulary)};
 }
 
 // What decides the order of tokens; the largest is drawn first. > 0 for probabilities > 0.
@@ -97,7 +98,7 @@ template <class Executor, class Order>
 LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& args, int64_t row,
                                  const Order& order, const Scratch& scratch) {
   constexpr int kFew = 4096;  // comparisons that cost less than a selection
-  const int n = static_cast<int>(args.vocabulary);
+  const int n = static_cast<int>(args.rows.vocabulary);
   const int count = static_cast<int>(args.count);
   const bool sampled = args.sampled;
   const float* p = order.probabilities;
@@ -133,13 +134,13 @@ LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& arg
 template <class Executor>
 LAMPLIGHTER_INLINE void draw_children_row(Executor& executor, const DrawChildrenArgs& args, int64_t row,
                                           void* memory) {
-  const int64_t image = row / args.width;
-  const float* probabilities = args.probabilities + row * args.vocabulary;
-  const Scratch scratch = scratch_at(memory, args.vocabulary);
+  const int64_t image = row / args.rows.rows;
+  const Scratch scratch = scratch_at(memory, args.rows.vocabulary);
+  const float* probabilities = sampling::read_probabilities(executor, args.rows, row, scratch.probabilities);
   if (args.sampled) {
     const Race race = {probabilities, static_cast<uint64_t>(args.seeds[image]),
                        static_cast<uint32_t>(args.steps[image]),
-                       static_cast<uint32_t>(args.nodes[row % args.width])};
+                       static_cast<uint32_t>(args.nodes[row % args.rows.rows])};
     draw_row(executor, args, row, race, scratch);
   } else {
     draw_row(executor, args, row, MostProbable{probabilities}, scratch);

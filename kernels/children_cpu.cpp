@@ -1,6 +1,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <tuple>
 
 #include "kernels/children_args.h"
@@ -18,17 +19,19 @@ size_t draw_children_scratch_bytes(int64_t vocabulary) {
 
 namespace {
 
-std::tuple<at::Tensor, at::Tensor> draw_children_cpu(const at::Tensor& probabilities, const at::Tensor& seeds,
+std::tuple<at::Tensor, at::Tensor> draw_children_cpu(const at::Tensor& values, const at::Tensor& seeds,
                                                      const at::Tensor& steps, const at::Tensor& nodes,
-                                                     int64_t count, bool sampled) {
-  DrawChildrenArgs args = draw_children_args(probabilities, seeds, steps, nodes, count, sampled);
-  at::Tensor tokens = at::empty({args.images, args.width, count}, seeds.options());
-  at::Tensor conditional = at::empty({args.images, args.width, count}, probabilities.options());
+                                                     int64_t count, bool sampled,
+                                                     const std::optional<at::Tensor>& statistics) {
+  DrawChildrenArgs args =
+      draw_children_args(values, seeds, steps, nodes, count, sampled, or_undefined(statistics));
+  at::Tensor tokens = at::empty({args.images, args.rows.rows, count}, seeds.options());
+  at::Tensor conditional = at::empty({args.images, args.rows.rows, count}, seeds.options().dtype(at::kFloat));
   args.tokens = tokens.mutable_data_ptr<int64_t>();
   args.conditional = conditional.mutable_data_ptr<float>();
-  const ThreadScratch scratch(draw_children_scratch_bytes(args.vocabulary));
+  const ThreadScratch scratch(draw_children_scratch_bytes(args.rows.vocabulary));
   const auto kernel = for_isa(draw_children_portable, draw_children_avx2, draw_children_avx512);
-  for_row_parts(args.images * args.width, args.vocabulary,
+  for_row_parts(args.images * args.rows.rows, args.rows.vocabulary,
                 [&](int64_t begin, int64_t end) { kernel(args, begin, end, scratch.get()); });
   return {tokens, conditional};
 }

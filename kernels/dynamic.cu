@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kThreads)
   Executor executor(&storage);
   const int64_t image = blockIdx.x;
   dynamic::choose_frontier(executor, args, image,
-                           reinterpret_cast<int*>(scratch + image * args.width * scratch_bytes));
+                           reinterpret_cast<int*>(scratch + image * args.rows.rows * scratch_bytes));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -37,10 +37,11 @@ __global__ void __launch_bounds__(kThreads)
 
 void expand_cuda(const ExpandArgs& args, void* scratch, void* stream) {
   if (args.images == 0) return;
-  const auto bytes = static_cast<int64_t>(expand_scratch_bytes(args.vocabulary, args.width * args.k));
+  const auto bytes =
+      static_cast<int64_t>(expand_scratch_bytes(args.rows.vocabulary, args.rows.rows * args.k));
   char* memory = static_cast<char*>(scratch);
-  expand_kernel<<<grid_size(args.images * args.width), kThreads, 0, cuda_stream(stream)>>>(args, memory,
-                                                                                           bytes);
+  expand_kernel<<<grid_size(args.images * args.rows.rows), kThreads, 0, cuda_stream(stream)>>>(args, memory,
+                                                                                               bytes);
   frontier_kernel<<<grid_size(args.images), kThreads, 0, cuda_stream(stream)>>>(args, memory, bytes);
 }
 

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/distribution.h"
+
 // Dynamic draft trees of EAGLE-2 (Li et al. 2024), with fixed shapes. Each pass expands k paths by their k
 // most probable tokens; the best candidates of all passes become the tree. Equal values: the smaller index
 // first.
@@ -15,14 +17,12 @@ constexpr int64_t kMostDynamicChildren = 64;
 // slot's score + log p in fp32, -inf for p = 0 (also for p < 0, NaN and infinite p). The k best
 // candidates are the next frontier, best first. Bits are equal on all devices.
 struct ExpandArgs {
-  const float* probabilities;  // [images, width, vocabulary]
-  const float* scores;         // [images, width] cumulative log p, <= 0, not NaN
-  int64_t* tokens;             // [images, width * k]
-  float* pool_scores;          // [images, width * k]
-  int64_t* frontier;           // [images, k]
+  DistributionRows rows;  // [images, width, vocabulary]
+  const float* scores;    // [images, width] cumulative log p, <= 0, not NaN
+  int64_t* tokens;        // [images, width * k]
+  float* pool_scores;     // [images, width * k]
+  int64_t* frontier;      // [images, k]
   int64_t images;
-  int64_t width;
-  int64_t vocabulary;
   int64_t k;
 };
 

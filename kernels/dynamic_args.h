@@ -4,30 +4,27 @@
 
 #include <algorithm>
 
-#include "kernels/checks.h"
+#include "kernels/distribution_args.h"
 #include "kernels/dynamic.h"
 
 // Operator arguments checked and turned into parameter blocks, for every device. The results stay to be set.
 namespace lamplighter {
 
-// probabilities fp32 [I, W, V], scores fp32 [I, W].
-inline ExpandArgs expand_args(const at::Tensor& probabilities, const at::Tensor& scores, int64_t k) {
+// values and statistics of distributions [I, W, V], scores fp32 [I, W].
+inline ExpandArgs expand_args(const at::Tensor& values, const at::Tensor& scores, int64_t k,
+                              const at::Tensor& statistics) {
   constexpr const char* kOp = "expand_dynamic";
-  check_tensor(kOp, "probabilities", probabilities, at::kFloat, probabilities.device());
-  check_shape(kOp, "probabilities", probabilities, {kAny, kAny, kAny});
-  check_vocabulary(kOp, probabilities, probabilities.size(2));
-  check_tensor(kOp, "scores", scores, at::kFloat, probabilities.device());
-  check_shape(kOp, "scores", scores, {probabilities.size(0), probabilities.size(1)});
-  const int64_t most = std::min<int64_t>(kMostDynamicChildren, probabilities.size(2));
+  const CheckedRows checked = distribution_rows(kOp, "values", values, statistics);
+  check_tensor(kOp, "scores", scores, at::kFloat, values.device());
+  check_shape(kOp, "scores", scores, {checked.images, checked.rows.rows});
+  const int64_t most = std::min<int64_t>(kMostDynamicChildren, checked.rows.vocabulary);
   TORCH_CHECK(k >= 1 && k <= most, kOp, ": k is ", k, ", expected 1..", most);
-  TORCH_CHECK(probabilities.size(1) >= 1, kOp, ": probabilities has shape ", probabilities.sizes(),
+  TORCH_CHECK(checked.rows.rows >= 1, kOp, ": values have shape ", values.sizes(),
               ", expected at least one row per image");
   ExpandArgs args{};
-  args.probabilities = probabilities.const_data_ptr<float>();
+  args.rows = checked.rows;
   args.scores = scores.const_data_ptr<float>();
-  args.images = probabilities.size(0);
-  args.width = probabilities.size(1);
-  args.vocabulary = probabilities.size(2);
+  args.images = checked.images;
   args.k = k;
   return args;
 }

@@ -1,6 +1,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "kernels/cpu_rows.h"
@@ -12,7 +13,7 @@ namespace lamplighter {
 
 size_t expand_scratch_bytes(int64_t vocabulary, int64_t candidates) {
   const auto v = static_cast<size_t>(vocabulary);
-  const size_t bytes = kExecutorCells * sizeof(double) + v * (sizeof(float) + sizeof(int)) +
+  const size_t bytes = kExecutorCells * sizeof(double) + v * (2 * sizeof(float) + sizeof(int)) +
                        std::max(v, static_cast<size_t>(candidates)) * sizeof(int);
   return (bytes + 63) / 64 * 64;
 }
@@ -48,13 +49,14 @@ void rerank(const RerankArgs& args, int64_t begin, int64_t end, void* scratch) {
 
 namespace {
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
-                                                              const at::Tensor& scores, int64_t k) {
-  ExpandArgs args = expand_args(probabilities, scores, k);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& values,
+                                                              const at::Tensor& scores, int64_t k,
+                                                              const std::optional<at::Tensor>& statistics) {
+  ExpandArgs args = expand_args(values, scores, k, or_undefined(statistics));
   const ExpandResults results(args, scores);
-  const ThreadScratch scratch(expand_scratch_bytes(args.vocabulary, args.width * k));
+  const ThreadScratch scratch(expand_scratch_bytes(args.rows.vocabulary, args.rows.rows * k));
   const auto kernel = for_isa(expand_rows_portable, expand_rows_avx2, expand_rows_avx512);
-  for_row_parts(args.images * args.width, args.vocabulary,
+  for_row_parts(args.images * args.rows.rows, args.rows.vocabulary,
                 [&](int64_t begin, int64_t end) { kernel(args, begin, end, scratch.get()); });
   choose_frontiers(args, 0, args.images, scratch.get());
   return results.tuple();

@@ -1,6 +1,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <tuple>
 
 #include "kernels/cuda_stream.h"
@@ -14,13 +15,14 @@ at::Tensor scratch_on(const at::Tensor& tensor, int64_t blocks, size_t bytes) {
   return at::empty({blocks, static_cast<int64_t>(bytes)}, tensor.options().dtype(at::kByte));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
-                                                              const at::Tensor& scores, int64_t k) {
-  ExpandArgs args = expand_args(probabilities, scores, k);
-  const CudaLauncher launcher(probabilities);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& values,
+                                                              const at::Tensor& scores, int64_t k,
+                                                              const std::optional<at::Tensor>& statistics) {
+  ExpandArgs args = expand_args(values, scores, k, or_undefined(statistics));
+  const CudaLauncher launcher(values);
   const ExpandResults results(args, scores);
-  const at::Tensor scratch = scratch_on(scores, args.images * args.width,
-                                        expand_scratch_bytes(args.vocabulary, args.width * args.k));
+  const at::Tensor scratch = scratch_on(scores, args.images * args.rows.rows,
+                                        expand_scratch_bytes(args.rows.vocabulary, args.rows.rows * args.k));
   launcher.launch([&](void* stream) { expand_cuda(args, scratch.mutable_data_ptr(), stream); });
   return results.tuple();
 }

@@ -15,8 +15,8 @@ struct ExpandResults {
 
   ExpandResults(ExpandArgs& args, const at::Tensor& scores) {
     const auto integers = scores.options().dtype(at::kLong);
-    tokens = at::empty({args.images, args.width * args.k}, integers);
-    pool_scores = at::empty({args.images, args.width * args.k}, scores.options());
+    tokens = at::empty({args.images, args.rows.rows * args.k}, integers);
+    pool_scores = at::empty({args.images, args.rows.rows * args.k}, scores.options());
     frontier = at::empty({args.images, args.k}, integers);
     args.tokens = tokens.mutable_data_ptr<int64_t>();
     args.pool_scores = pool_scores.mutable_data_ptr<float>();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/checks.h"
+#include "kernels/distribution.h"
 
 // Shape functions of all operators: what tracing and exporting call in place of the kernels. Sizes may be
 // symbolic, so only ranks and dtypes are checked here. Results are contiguous, as those of the kernels are.
@@ -115,29 +116,42 @@ at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance
   check_dtype("guide_and_filter", "temperature", temperature, at::kFloat);
   check_dtype("guide_and_filter", "top_k", top_k, at::kLong);
   check_dtype("guide_and_filter", "top_p", top_p, at::kFloat);
-  return at::empty_symint({temperature.sym_size(0), logits.sym_size(1), logits.sym_size(2)},
+  return at::empty_symint({temperature.sym_size(0), logits.sym_size(1), kRowStatistics},
                           logits.options().dtype(at::kFloat));
 }
 
-at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, const at::Tensor& temperature) {
-  check_rank("draw", "probabilities", probabilities, 3);
-  check_dtype("draw", "probabilities", probabilities, at::kFloat);
-  check_dtype("draw", "uniforms", uniforms, at::kFloat);
-  check_dtype("draw", "temperature", temperature, at::kFloat);
-  return at::empty_symint({probabilities.sym_size(0), probabilities.sym_size(1)},
-                          probabilities.options().dtype(at::kLong));
+// Returns the number of images.
+c10::SymInt check_distributions(const char* op, const char* name, const at::Tensor& values,
+                                const std::optional<at::Tensor>& statistics) {
+  check_rank(op, name, values, 3);
+  check_dtype(op, statistics ? "statistics" : name, statistics ? *statistics : values, at::kFloat);
+  return (statistics ? *statistics : values).sym_size(0);
 }
 
-std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities, const at::Tensor& seeds,
+at::Tensor probabilities(const at::Tensor& logits, const at::Tensor& statistics) {
+  return at::empty_symint({check_distributions("probabilities", "logits", logits, statistics),
+                           logits.sym_size(1), logits.sym_size(2)},
+                          statistics.options());
+}
+
+at::Tensor draw(const at::Tensor& values, const at::Tensor& uniforms, const at::Tensor& temperature,
+                const std::optional<at::Tensor>& statistics) {
+  const c10::SymInt images = check_distributions("draw", "values", values, statistics);
+  check_dtype("draw", "uniforms", uniforms, at::kFloat);
+  check_dtype("draw", "temperature", temperature, at::kFloat);
+  return at::empty_symint({images, values.sym_size(1)}, uniforms.options().dtype(at::kLong));
+}
+
+std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& values, const at::Tensor& seeds,
                                                  const at::Tensor& steps, const at::Tensor& nodes,
-                                                 int64_t count, bool /*sampled*/) {
-  check_rank("draw_children", "probabilities", probabilities, 3);
-  check_dtype("draw_children", "probabilities", probabilities, at::kFloat);
+                                                 int64_t count, bool /*sampled*/,
+                                                 const std::optional<at::Tensor>& statistics) {
+  const c10::SymInt images = check_distributions("draw_children", "values", values, statistics);
   check_dtype("draw_children", "seeds", seeds, at::kLong);
   check_dtype("draw_children", "steps", steps, at::kLong);
   check_dtype("draw_children", "nodes", nodes, at::kLong);
-  const SymSizes sizes = {probabilities.sym_size(0), probabilities.sym_size(1), count};
-  return {like(seeds, sizes), like(probabilities, sizes)};
+  const SymSizes sizes = {images, values.sym_size(1), count};
+  return {like(seeds, sizes), at::empty_symint(sizes, seeds.options().dtype(at::kFloat))};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tree(
@@ -145,10 +159,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
     const at::Tensor& neighbours, c10::string_view /*rule*/, c10::string_view /*residual*/, bool /*sampled*/,
     int64_t /*k*/, const at::Tensor& bounds, int64_t /*first_image_id*/, int64_t depth,
-    const std::optional<at::Tensor>& syntax_ids) {
-  check_rank("verify_tree", "target", target, 3);
-  check_dtype("verify_tree", "target", target, at::kFloat);
-  check_dtype("verify_tree", "draft", draft, at::kFloat);
+    const std::optional<at::Tensor>& syntax_ids, const std::optional<at::Tensor>& target_statistics,
+    const std::optional<at::Tensor>& draft_statistics) {
+  const c10::SymInt images = check_distributions("verify_tree", "target", target, target_statistics);
+  check_distributions("verify_tree", "draft", draft, draft_statistics);
   check_dtype("verify_tree", "tokens", tokens, at::kLong);
   check_dtype("verify_tree", "parents", parents, at::kLong);
   check_dtype("verify_tree", "draft_rows", draft_rows, at::kLong);
@@ -157,17 +171,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
   check_dtype("verify_tree", "neighbours", neighbours, at::kInt);
   check_dtype("verify_tree", "bounds", bounds, at::kFloat);
   if (syntax_ids) check_dtype("verify_tree", "syntax_ids", *syntax_ids, at::kLong);
-  const c10::SymInt images = target.sym_size(0);
   return {like(tokens, {images, depth + 1}), like(tokens, {images}), like(tokens, {images}),
-          like(target, {images, target.sym_size(2)}), like(tokens, {images})};
+          like(uniforms, {images, target.sym_size(2)}), like(tokens, {images})};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
-                                                              const at::Tensor& scores, int64_t k) {
-  check_rank("expand_dynamic", "probabilities", probabilities, 3);
-  check_dtype("expand_dynamic", "probabilities", probabilities, at::kFloat);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& values,
+                                                              const at::Tensor& scores, int64_t k,
+                                                              const std::optional<at::Tensor>& statistics) {
+  const c10::SymInt images = check_distributions("expand_dynamic", "values", values, statistics);
   check_dtype("expand_dynamic", "scores", scores, at::kFloat);
-  const c10::SymInt images = probabilities.sym_size(0), pool = probabilities.sym_size(1) * k;
+  const c10::SymInt pool = values.sym_size(1) * k;
   const auto integers = scores.options().dtype(at::kLong);
   return {at::empty_symint({images, pool}, integers), like(scores, {images, pool}),
           at::empty_symint({images, k}, integers)};
@@ -198,6 +211,7 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("compact_cache", &compact_cache);
   m.impl("uniforms", &uniforms);
   m.impl("guide_and_filter", &guide_and_filter);
+  m.impl("probabilities", &probabilities);
   m.impl("draw", &draw);
   m.impl("draw_children", &draw_children);
   m.impl("expand_dynamic", &expand_dynamic);

@@ -1,6 +1,7 @@
 #include "kernels/ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <optional>
@@ -15,6 +16,12 @@ c10::TypedOperatorHandle<Signature> handle(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
 }
 
+using Optional = std::optional<at::Tensor>;
+
+Optional optional(const at::Tensor& tensor) {
+  return tensor.defined() ? Optional(tensor) : std::nullopt;
+}
+
 }  // namespace
 
 __attribute__((visibility("default"))) at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps,
@@ -24,30 +31,47 @@ __attribute__((visibility("default"))) at::Tensor uniforms(const at::Tensor& see
   return op.call(seeds, steps, static_cast<std::int64_t>(purpose), count);
 }
 
-__attribute__((visibility("default"))) at::Tensor guide_and_filter(
+__attribute__((visibility("default"))) Distributions guide_and_filter(
     const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
     const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order) {
   static const auto op =
       handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                         const at::Tensor&, c10::string_view)>("lamplighter::guide_and_filter");
-  return op.call(logits, guidance, temperature, top_k, top_p, order);
+  return {logits, op.call(logits, guidance, temperature, top_k, top_p, order)};
 }
 
-__attribute__((visibility("default"))) at::Tensor draw(const at::Tensor& probabilities,
-                                                       const at::Tensor& uniforms,
+__attribute__((visibility("default"))) at::Tensor probabilities(const Distributions& rows) {
+  static const auto op =
+      handle<at::Tensor(const at::Tensor&, const at::Tensor&)>("lamplighter::probabilities");
+  return rows.statistics.defined() ? op.call(rows.values, rows.statistics) : rows.values;
+}
+
+__attribute__((visibility("default"))) Distributions cat(const std::vector<Distributions>& rows) {
+  if (rows.size() == 1) return rows.front();
+  std::vector<at::Tensor> values, statistics;
+  for (const Distributions& part : rows) {
+    values.push_back(part.values);
+    if (part.statistics.defined()) statistics.push_back(part.statistics);
+  }
+  return {at::cat(values, 1), statistics.empty() ? at::Tensor() : at::cat(statistics, 1)};
+}
+
+__attribute__((visibility("default"))) at::Tensor draw(const Distributions& rows, const at::Tensor& uniforms,
                                                        const at::Tensor& temperature) {
   static const auto op =
-      handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>("lamplighter::draw");
-  return op.call(probabilities, uniforms, temperature);
+      handle<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const Optional&)>(
+          "lamplighter::draw");
+  return op.call(rows.values, uniforms, temperature, optional(rows.statistics));
 }
 
 __attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor> draw_children(
-    const at::Tensor& probabilities, const at::Tensor& seeds, const at::Tensor& steps,
-    const at::Tensor& nodes, std::int64_t count, bool sampled) {
-  static const auto op = handle<std::tuple<at::Tensor, at::Tensor>(
-      const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, std::int64_t, bool)>(
-      "lamplighter::draw_children");
-  return op.call(probabilities, seeds, steps, nodes, count, sampled);
+    const Distributions& rows, const at::Tensor& seeds, const at::Tensor& steps, const at::Tensor& nodes,
+    std::int64_t count, bool sampled) {
+  static const auto op =
+      handle<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                const at::Tensor&, std::int64_t, bool, const Optional&)>(
+          "lamplighter::draw_children");
+  return op.call(rows.values, seeds, steps, nodes, count, sampled, optional(rows.statistics));
 }
 
 __attribute__((visibility("default"))) void compact_cache(at::Tensor& cache, const at::Tensor& lengths,
@@ -63,25 +87,28 @@ __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTre
   using Results = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
   static const auto op =
       handle<Results(T, T, T, T, T, T, T, T, c10::string_view, c10::string_view, bool, std::int64_t, T,
-                     std::int64_t, std::int64_t, const std::optional<at::Tensor>&)>(
+                     std::int64_t, std::int64_t, const Optional&, const Optional&, const Optional&)>(
           "lamplighter::verify_tree");
   const auto or_empty = [&](const at::Tensor& tensor, at::ScalarType dtype) {
-    return tensor.defined() ? tensor : at::empty({0}, tree.target.options().dtype(dtype));
+    return tensor.defined() ? tensor : at::empty({0}, tree.uniforms.options().dtype(dtype));
   };
-  std::optional<at::Tensor> syntax_ids;
-  if (options.syntax_ids.defined()) syntax_ids = options.syntax_ids;
+  const at::Tensor& target = tree.target.values;
+  const at::Tensor draft = tree.draft.defined()
+                               ? tree.draft.values
+                               : at::empty({tree.tokens.size(0), 0, target.size(2)}, tree.uniforms.options());
   auto [path, count, token, final, status] = op.call(
-      tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature,
+      target, draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature,
       or_empty(options.neighbours, at::kInt), options.rule, options.residual, options.sampled, options.k,
-      or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth, syntax_ids);
+      or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth, optional(options.syntax_ids),
+      optional(tree.target.statistics), optional(tree.draft.statistics));
   return {path, count, token, final, status};
 }
 
 __attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(
-    const at::Tensor& probabilities, const at::Tensor& scores, std::int64_t k) {
+    const Distributions& rows, const at::Tensor& scores, std::int64_t k) {
   static const auto op = handle<std::tuple<at::Tensor, at::Tensor, at::Tensor>(
-      const at::Tensor&, const at::Tensor&, std::int64_t)>("lamplighter::expand_dynamic");
-  return op.call(probabilities, scores, k);
+      const at::Tensor&, const at::Tensor&, std::int64_t, const Optional&)>("lamplighter::expand_dynamic");
+  return op.call(rows.values, scores, k, optional(rows.statistics));
 }
 
 __attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
@@ -95,9 +122,10 @@ rerank_dynamic(const at::Tensor& tokens, const at::Tensor& scores, const at::Ten
 __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
-  for (const char* name : {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "pack_linear_int8",
-                           "linear", "attend", "compact_cache", "uniforms", "guide_and_filter", "draw",
-                           "draw_children", "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
+  for (const char* name :
+       {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "pack_linear_int8", "linear", "attend",
+        "compact_cache", "uniforms", "guide_and_filter", "probabilities", "draw", "draw_children",
+        "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 // The operators of this library that the engine itself calls; shapes and meanings stand beside the kernels.
 // I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V =
@@ -17,24 +19,42 @@ enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
 // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
 
+// Rows of distributions over V tokens: logits with what guide_and_filter says of them, or probabilities.
+struct Distributions {
+  at::Tensor values;      // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
+  at::Tensor statistics;  // fp32 [I, R, 7], kernels/distribution.h; undefined: the values are probabilities
+
+  Distributions() = default;
+  Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
+  Distributions(at::Tensor logits, at::Tensor of_rows)
+      : values(std::move(logits)), statistics(std::move(of_rows)) {}
+  bool defined() const { return values.defined(); }
+};
+
 // logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] ->
-// probabilities fp32 [I, R, V].
-at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
-                            const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
-                            const std::string& order);
+// distributions [I, R, V] that refer to the logits.
+Distributions guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
+                               const at::Tensor& temperature, const at::Tensor& top_k,
+                               const at::Tensor& top_p, const std::string& order);
 
-// probabilities fp32 [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
-at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, const at::Tensor& temperature);
+// Probabilities fp32 [I, R, V] written out; what they are already is returned as it is.
+at::Tensor probabilities(const Distributions& rows);
 
-// probabilities fp32 [I, W, V], seeds and steps int64 [I], nodes int64 [W] -> tokens int64 [I, W, count] in
+// Rows one behind the other: all probabilities, or all logits of one kind.
+Distributions cat(const std::vector<Distributions>& rows);
+
+// rows [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
+at::Tensor draw(const Distributions& rows, const at::Tensor& uniforms, const at::Tensor& temperature);
+
+// rows [I, W, V], seeds and steps int64 [I], nodes int64 [W] -> tokens int64 [I, W, count] in
 // the order drawn, -1 when no mass is left, and their conditional probabilities fp32 [I, W, count].
-std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& probabilities, const at::Tensor& seeds,
+std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, const at::Tensor& seeds,
                                                  const at::Tensor& steps, const at::Tensor& nodes,
                                                  std::int64_t count, bool sampled);
 
-// probabilities fp32 [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
+// rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
 // slot * k + rank [I, W * k], the k best candidates int64 [I, k].
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const at::Tensor& probabilities,
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,
                                                               const at::Tensor& scores, std::int64_t k);
 
 // tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k ->
@@ -50,8 +70,8 @@ void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tenso
 
 // One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
 struct DraftedTree {
-  at::Tensor target;       // fp32 [I, N, V]: probabilities after each node; a row of zeros is bad
-  at::Tensor draft;        // fp32 [I, E, V]: probabilities that children were drawn from; E may be 0
+  Distributions target;    // [I, N, V]: after each node; a row of zeros is bad
+  Distributions draft;     // [I, E, V]: that children were drawn from; E may be 0; undefined: none
   at::Tensor tokens;       // int64 [I, N]; < 0: padding, never accepted
   at::Tensor parents;      // int64 [1 or I, N]
   at::Tensor draft_rows;   // int64 [1 or I, N]: row of `draft` that n's children were drawn from; -1 none

@@ -17,22 +17,24 @@ __global__ void uniforms_kernel(UniformsArgs args) {
                      static_cast<uint32_t>(args.purpose), static_cast<uint32_t>(i % args.count));
 }
 
-template <class T>
 __global__ void __launch_bounds__(kThreads) guide_and_filter_kernel(GuideAndFilterArgs args, float* scratch) {
   __shared__ BlockStorage storage;
   BlockExecutor<kThreads> executor(&storage);
   const int64_t row = blockIdx.x;
-  sampling::guide_and_filter_row<T>(executor, args, row, scratch + row * args.vocabulary);
+  sampling::guide_and_filter_row(executor, args, row, scratch + row * 2 * args.logits.vocabulary);
 }
 
-__global__ void __launch_bounds__(kThreads) draw_kernel(DrawArgs args) {
+__global__ void __launch_bounds__(kThreads) probabilities_kernel(ProbabilitiesArgs args) {
+  __shared__ BlockStorage storage;
+  BlockExecutor<kThreads> executor(&storage);
+  sampling::write_probabilities_row(executor, args.rows, blockIdx.x, args.out);
+}
+
+__global__ void __launch_bounds__(kThreads) draw_kernel(DrawArgs args, float* scratch) {
   __shared__ BlockStorage storage;
   BlockExecutor<kThreads> executor(&storage);
   const int64_t row = blockIdx.x;
-  const int64_t id = sampling::draw_row(executor, args.probabilities + row * args.vocabulary,
-                                        static_cast<int>(args.vocabulary), args.uniforms[row],
-                                        args.temperature[row / args.rows]);
-  if (threadIdx.x == 0) args.out[row] = id;
+  sampling::draw_row(executor, args, row, scratch + row * args.rows.vocabulary);
 }
 
 }  // namespace
@@ -43,17 +45,19 @@ void uniforms_cuda(const UniformsArgs& args, void* stream) {
 }
 
 void guide_and_filter_cuda(const GuideAndFilterArgs& args, float* scratch, void* stream) {
-  const int64_t rows = args.images * args.rows;
+  const int64_t rows = args.images * args.logits.rows;
   if (rows == 0) return;
-  with_element_type(args.type, [&](auto element) {
-    guide_and_filter_kernel<decltype(element)>
-        <<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(args, scratch);
-  });
+  guide_and_filter_kernel<<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(args, scratch);
 }
 
-void draw_cuda(const DrawArgs& args, void* stream) {
-  const int64_t rows = args.images * args.rows;
-  if (rows > 0) draw_kernel<<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(args);
+void probabilities_cuda(const ProbabilitiesArgs& args, void* stream) {
+  const int64_t rows = args.images * args.rows.rows;
+  if (rows > 0) probabilities_kernel<<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(args);
+}
+
+void draw_cuda(const DrawArgs& args, float* scratch, void* stream) {
+  const int64_t rows = args.images * args.rows.rows;
+  if (rows > 0) draw_kernel<<<grid_size(rows), kThreads, 0, cuda_stream(stream)>>>(args, scratch);
 }
 
 }  // namespace lamplighter

@@ -9,8 +9,12 @@ void guide_and_filter_avx2(const GuideAndFilterArgs& args, int64_t begin, int64_
   sampling::guide_and_filter_rows<Local>(args, begin, end, scratch);
 }
 
-void draw_avx2(const DrawArgs& args, int64_t begin, int64_t end) {
-  sampling::draw_rows<Local>(args, begin, end);
+void probabilities_avx2(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch) {
+  sampling::probabilities_rows<Local>(args, begin, end, scratch);
+}
+
+void draw_avx2(const DrawArgs& args, int64_t begin, int64_t end, void* scratch) {
+  sampling::draw_rows<Local>(args, begin, end, scratch);
 }
 
 }  // namespace lamplighter

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/distribution_body.h"
 #include "kernels/executor.h"
 #include "kernels/numbers.h"
 #include "kernels/sampling.h"
@@ -7,7 +8,6 @@
 // The sampling operators for one row, written once for every executor; meanings in kernels/sampling.h.
 namespace lamplighter::sampling {
 
-constexpr float kInfinity = __builtin_huge_valf();
 constexpr float kSmallestTemperature = 1e-5F;
 
 struct Largest {
@@ -141,17 +141,6 @@ LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Valu
   return result;
 }
 
-// A value and a token id: where top-p cuts the order of tokens.
-struct Cut {
-  float value;
-  int first;  // ids of [first, last] stay among the tokens that hold `value`; all above stay
-  int last;
-
-  LAMPLIGHTER_INLINE bool keeps(float z, int id) const {
-    return (z > value) | ((z == value) & (id >= first) & (id <= last));
-  }
-};
-
 // weights: unnormalised probabilities with the sum `total`, 0 for tokens removed before.
 template <class Executor>
 LAMPLIGHTER_INLINE Cut cut_top_p(Executor& executor, const float* z, const float* weights, int n,
@@ -184,31 +173,6 @@ LAMPLIGHTER_INLINE Cut cut_top_p(Executor& executor, const float* z, const float
   return falling ? Cut{value, 0, id} : Cut{value, id, n};
 }
 
-// z = guided logits, without -0 and with +inf for NaN. Returns the largest.
-template <class T, class Executor>
-LAMPLIGHTER_INLINE float guide(Executor& executor, const T* logits, int64_t stride, int n, float guidance,
-                               float* z) {
-  if (stride == 0 || guidance == 1.0F) {
-    return executor.reduce(
-        n, -kInfinity,
-        [=](int i) {
-          const float value = widen(logits[i]) + 0.0F;
-          return z[i] = choose(value == value, value, kInfinity);
-        },
-        Largest());
-  }
-  return executor.reduce(
-      n, -kInfinity,
-      [=](int i) {
-        const float conditional = widen(logits[i]);
-        const float unconditional = widen(logits[i + stride]);
-        const float combined = unconditional + (conditional - unconditional) * guidance;
-        const float value = choose(conditional == unconditional, conditional, combined) + 0.0F;
-        return z[i] = choose(value == value, value, kInfinity);
-      },
-      Largest());
-}
-
 // Value of the k-th largest element, -inf when the filter is off. list: room for n indices.
 template <class Executor>
 LAMPLIGHTER_INLINE float top_k_floor(Executor& executor, const float* z, int n, int64_t top_k,
@@ -219,60 +183,80 @@ LAMPLIGHTER_INLINE float top_k_floor(Executor& executor, const float* z, int n, 
       .value;
 }
 
-// z: scratch of n floats; out: n probabilities.
+// Where both filters together cut.
+LAMPLIGHTER_INLINE Cut cut_at_floor(const Cut& cut, float floor, int n) {
+  return floor > cut.value ? Cut{floor, 0, n} : cut;
+}
+
+// z: guided logits; spare: room for n floats.
 template <class Executor>
-LAMPLIGHTER_INLINE void filter(Executor& executor, const float* z, int n, float largest, float temperature,
-                               int64_t top_k, float top_p, FilterOrder order, float* out) {
+LAMPLIGHTER_INLINE RowStatistics filter(Executor& executor, const float* z, int n, float largest,
+                                        float temperature, int64_t top_k, float top_p, FilterOrder order,
+                                        float* spare) {
   const bool ar = order == FilterOrder::kAr;
   const bool greedy = temperature <= (ar ? 0.0F : kSmallestTemperature);
   const bool with_top_p = !greedy && top_p < 1.0F && (ar || top_p >= 1e-8F);
   const float floor =
-      greedy ? largest : top_k_floor(executor, z, n, top_k, reinterpret_cast<ListedIndex*>(out));
+      greedy ? largest : top_k_floor(executor, z, n, top_k, reinterpret_cast<ListedIndex*>(spare));
   const float softmax_floor = with_top_p && !ar ? -kInfinity : floor;
   const float scale = static_cast<float>(
       1.0 / static_cast<double>(temperature > kSmallestTemperature ? temperature : kSmallestTemperature));
-  double total = executor.reduce(
-      n, 0.0,
-      [=](int i) {
-        const float weight = exp_negative((z[i] - largest) * scale);
-        return static_cast<double>(out[i] = choose(z[i] >= softmax_floor, weight, 0.0F));
-      },
-      Sum());
+  const auto weight = [=](int i) {
+    return choose(z[i] >= softmax_floor, exp_negative((z[i] - largest) * scale), 0.0F);
+  };
+  Cut cut = {floor, 0, n};
+  double total;
   if (with_top_p) {
-    const Cut cut = cut_top_p(executor, z, out, n, largest, total, top_p, order);
     total = executor.reduce(
-        n, 0.0,
-        [=](int i) {
-          const float weight = out[i];
-          return static_cast<double>(out[i] = choose(cut.keeps(z[i], i) & (z[i] >= floor), weight, 0.0F));
-        },
+        n, 0.0, [=](int i) { return static_cast<double>(spare[i] = weight(i)); }, Sum());
+    cut = cut_at_floor(cut_top_p(executor, z, spare, n, largest, total, top_p, order), floor, n);
+    total = executor.reduce(
+        n, 0.0, [=](int i) { return static_cast<double>(choose(cut.keeps(z[i], i), spare[i], 0.0F)); },
         Sum());
+  } else {
+    total = executor.reduce(
+        n, 0.0, [=](int i) { return static_cast<double>(weight(i)); }, Sum());
   }
-  const float norm = static_cast<float>(1.0 / total);
-  executor.for_each(n, [=](int i) { out[i] *= norm; });
+  return {1.0F,
+          largest,
+          scale,
+          static_cast<float>(1.0 / total),
+          cut.value,
+          static_cast<float>(cut.first),
+          static_cast<float>(cut.last)};
 }
 
-template <class T, class Executor>
+// memory: 2 * vocabulary floats.
+template <class Executor>
 LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndFilterArgs& args, int64_t row,
-                                             float* z) {
-  const int n = static_cast<int>(args.vocabulary);
-  const int64_t image = row / args.rows;
-  const int64_t stride = args.guided ? args.rows * args.vocabulary : 0;
-  const T* logits = static_cast<const T*>(args.logits) + row * args.vocabulary + image * stride;
-  float* out = args.out + row * args.vocabulary;
-  const float largest =
-      guide(executor, logits, stride, n, args.guidance[args.guidance_by_row ? row : image], z);
+                                             float* memory) {
+  const int n = static_cast<int>(args.logits.vocabulary);
+  const int64_t image = row / args.logits.rows;
+  const float guidance = args.guidance[args.guidance_by_row ? row : image];
+  float* z = memory;
+  const float largest = with_guided_logits(args.logits, row, guidance, [&](auto logit) {
+    return executor.reduce(
+        n, -kInfinity, [=](int i) { return z[i] = logit(i); }, Largest());
+  });
+  RowStatistics statistics = {0.0F, 0.0F, 0.0F, 0.0F, kInfinity, 1.0F, 0.0F};  // nothing stays
   if (largest < kInfinity && largest > -kInfinity) {
-    filter(executor, z, n, largest, args.temperature[image], args.top_k[image], args.top_p[image], args.order,
-           out);
-  } else {
-    executor.for_each(n, [=](int i) { out[i] = 0.0F; });
+    statistics = filter(executor, z, n, largest, args.temperature[image], args.top_k[image],
+                        args.top_p[image], args.order, memory + n);
   }
+  statistics.guidance = guidance;
+  executor.for_each(1, [=](int) { args.out[row] = statistics; });
+}
+
+// out[row]: probabilities.
+template <class Executor>
+LAMPLIGHTER_INLINE void write_probabilities_row(Executor& executor, const DistributionRows& rows, int64_t row,
+                                                float* out) {
+  read_probabilities(executor, rows, row, out + row * rows.vocabulary);
 }
 
 template <class Executor>
-LAMPLIGHTER_INLINE int64_t draw_row(Executor& executor, const float* probabilities, int n, float uniform,
-                                    float temperature) {
+LAMPLIGHTER_INLINE int64_t draw_token(Executor& executor, const float* probabilities, int n, float uniform,
+                                      float temperature) {
   if (!(temperature > 0.0F)) {
     const int best = executor.argmax(n, [=](int i) { return probabilities[i]; });
     return probabilities[best] > 0.0F ? best : -1;
@@ -283,6 +267,15 @@ LAMPLIGHTER_INLINE int64_t draw_row(Executor& executor, const float* probabiliti
   const double limit = static_cast<double>(uniform < kLargestUniform ? uniform : kLargestUniform) * total;
   const int id = executor.scan(n, limit, weight).index;
   return id < n ? id : -1;
+}
+
+// memory: vocabulary floats.
+template <class Executor>
+LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawArgs& args, int64_t row, float* memory) {
+  const int64_t id = draw_token(executor, read_probabilities(executor, args.rows, row, memory),
+                                static_cast<int>(args.rows.vocabulary), args.uniforms[row],
+                                args.temperature[row / args.rows.rows]);
+  executor.for_each(1, [=](int) { args.out[row] = id; });
 }
 
 }  // namespace lamplighter::sampling

@@ -1,6 +1,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "kernels/cuda_stream.h"
 #include "kernels/sampling_args.h"
 
@@ -16,26 +18,39 @@ at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, int64_t pu
   return out;
 }
 
+at::Tensor scratch_rows(const DistributionRows& rows, int64_t images, int64_t each, const at::Tensor& like) {
+  return at::empty({images * rows.rows, each * rows.vocabulary}, like.options().dtype(at::kFloat));
+}
+
 at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
                             const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
                             c10::string_view order) {
   GuideAndFilterArgs args = guide_and_filter_args(logits, guidance, temperature, top_k, top_p, order);
   const CudaLauncher launcher(logits);
-  const auto options = logits.options().dtype(at::kFloat);
-  at::Tensor out = at::empty({args.images, args.rows, args.vocabulary}, options);
-  at::Tensor scratch = at::empty(out.sizes(), options);
-  args.out = out.mutable_data_ptr<float>();
+  at::Tensor out = statistics_of(args, logits);
+  at::Tensor scratch = scratch_rows(args.logits, args.images, 2, logits);
   launcher.launch(
       [&](void* stream) { guide_and_filter_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
   return out;
 }
 
-at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, const at::Tensor& temperature) {
-  DrawArgs args = draw_args(probabilities, uniforms, temperature);
-  const CudaLauncher launcher(probabilities);
-  at::Tensor out = at::empty({args.images, args.rows}, probabilities.options().dtype(at::kLong));
+at::Tensor probabilities(const at::Tensor& logits, const at::Tensor& statistics) {
+  ProbabilitiesArgs args = probabilities_args(logits, statistics);
+  const CudaLauncher launcher(logits);
+  at::Tensor out = at::empty({args.images, args.rows.rows, args.rows.vocabulary}, statistics.options());
+  args.out = out.mutable_data_ptr<float>();
+  launcher.launch([&](void* stream) { probabilities_cuda(args, stream); });
+  return out;
+}
+
+at::Tensor draw(const at::Tensor& values, const at::Tensor& uniforms, const at::Tensor& temperature,
+                const std::optional<at::Tensor>& statistics) {
+  DrawArgs args = draw_args(values, uniforms, temperature, or_undefined(statistics));
+  const CudaLauncher launcher(values);
+  at::Tensor out = at::empty({args.images, args.rows.rows}, uniforms.options().dtype(at::kLong));
+  at::Tensor scratch = scratch_rows(args.rows, args.images, 1, values);
   args.out = out.mutable_data_ptr<int64_t>();
-  launcher.launch([&](void* stream) { draw_cuda(args, stream); });
+  launcher.launch([&](void* stream) { draw_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
   return out;
 }
 
@@ -44,6 +59,7 @@ at::Tensor draw(const at::Tensor& probabilities, const at::Tensor& uniforms, con
 TORCH_LIBRARY_IMPL(lamplighter, CUDA, m) {
   m.impl("uniforms", &uniforms);
   m.impl("guide_and_filter", &guide_and_filter);
+  m.impl("probabilities", &probabilities);
   m.impl("draw", &draw);
 }
 

@@ -6,33 +6,26 @@
 // Loops over rows for the CPU; `Tag` as for CpuExecutor.
 namespace lamplighter::sampling {
 
-template <class Tag>
-void guide_and_filter_rows(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch) {
-  CpuExecutor<Tag> executor(scratch);
-  float* z = reinterpret_cast<float*>(static_cast<double*>(scratch) + kExecutorCells);
-  for (int64_t row = begin; row < end; ++row) {
-    switch (args.type) {
-      case ElementType::kFloat32:
-        guide_and_filter_row<float>(executor, args, row, z);
-        break;
-      case ElementType::kBFloat16:
-        guide_and_filter_row<BFloat16Bits>(executor, args, row, z);
-        break;
-      case ElementType::kFloat16:
-        guide_and_filter_row<Float16Bits>(executor, args, row, z);
-        break;
-    }
-  }
+LAMPLIGHTER_INLINE float* after_cells(void* scratch) {
+  return reinterpret_cast<float*>(static_cast<double*>(scratch) + kExecutorCells);
 }
 
 template <class Tag>
-void draw_rows(const DrawArgs& args, int64_t begin, int64_t end) {
-  CpuExecutor<Tag> executor(nullptr);
-  for (int64_t row = begin; row < end; ++row) {
-    args.out[row] =
-        draw_row(executor, args.probabilities + row * args.vocabulary, static_cast<int>(args.vocabulary),
-                 args.uniforms[row], args.temperature[row / args.rows]);
-  }
+void guide_and_filter_rows(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<Tag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) guide_and_filter_row(executor, args, row, after_cells(scratch));
+}
+
+template <class Tag>
+void probabilities_rows(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<Tag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) write_probabilities_row(executor, args.rows, row, args.out);
+}
+
+template <class Tag>
+void draw_rows(const DrawArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<Tag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) draw_row(executor, args, row, after_cells(scratch));
 }
 
 }  // namespace lamplighter::sampling

@@ -17,22 +17,24 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def("uniforms(Tensor seeds, Tensor steps, int purpose, int count) -> Tensor");
   m.def(
       "guide_and_filter(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "
-      "str order) -> Tensor");
-  m.def("draw(Tensor probabilities, Tensor uniforms, Tensor temperature) -> Tensor");
+      "str order) -> Tensor statistics");
+  // Below, `values` are logits where statistics are given, else probabilities.
+  m.def("probabilities(Tensor logits, Tensor statistics) -> Tensor");
+  m.def("draw(Tensor values, Tensor uniforms, Tensor temperature, Tensor? statistics=None) -> Tensor");
   m.def(
-      "draw_children(Tensor probabilities, Tensor seeds, Tensor steps, Tensor nodes, int count, bool "
-      "sampled) "
-      "-> (Tensor tokens, Tensor conditional)");
+      "draw_children(Tensor values, Tensor seeds, Tensor steps, Tensor nodes, int count, bool sampled, "
+      "Tensor? statistics=None) -> (Tensor tokens, Tensor conditional)");
   m.def(
-      "expand_dynamic(Tensor probabilities, Tensor scores, int k) -> (Tensor tokens, Tensor pool_scores, "
-      "Tensor frontier)");
+      "expand_dynamic(Tensor values, Tensor scores, int k, Tensor? statistics=None) -> (Tensor tokens, "
+      "Tensor pool_scores, Tensor frontier)");
   m.def(
       "rerank_dynamic(Tensor tokens, Tensor scores, Tensor frontiers, int nodes) -> (Tensor tree_tokens, "
       "Tensor parents, Tensor depths, Tensor mask, Tensor pool_index)");
   m.def(
       "verify_tree(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
       "Tensor uniforms, Tensor temperature, Tensor neighbours, str rule, str residual, bool sampled, int k, "
-      "Tensor bounds, int first_image_id, int depth, Tensor? syntax_ids=None) "
+      "Tensor bounds, int first_image_id, int depth, Tensor? syntax_ids=None, "
+      "Tensor? target_statistics=None, Tensor? draft_statistics=None) "
       "-> (Tensor path, Tensor count, Tensor token, Tensor final, Tensor status)");
 }
 

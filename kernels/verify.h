@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "acceptance/rules.h"
+#include "kernels/distribution.h"
 
 namespace lamplighter {
 
@@ -43,8 +44,8 @@ namespace lamplighter {
 // token; bad draft row: its children are not judged and the token comes from T. Rows that the walk does not
 // reach are not read.
 struct VerifyArgs {
-  const float* target;        // [images, nodes, vocabulary]: row n is the distribution after node n
-  const float* draft;         // [images, draft_count, vocabulary]
+  DistributionRows target;    // [images, nodes, vocabulary]: row n is the distribution after node n
+  DistributionRows draft;     // [images, E, vocabulary]
   const int64_t* tokens;      // [images, nodes]; the root's is not read
   const int64_t* parents;     // [1 or images, nodes], parents[n] < n; the root's is not read
   const int64_t* draft_rows;  // [1 or images, nodes]: the row of `draft` that n's children come from; -1 none
@@ -60,7 +61,6 @@ struct VerifyArgs {
   int64_t* status;      // out [images]: kVerifyBadTarget, kVerifyBadDraft
   int64_t images;
   int64_t nodes;  // root included, at most kVerifyNodes
-  int64_t draft_count;
   int64_t vocabulary;
   int64_t parents_stride;     // per image; 0: one row for all
   int64_t draft_rows_stride;  // per image; 0: one row for all
@@ -72,6 +72,7 @@ struct VerifyArgs {
   int64_t k;               // at most neighbour_count
   int64_t first_image_id;  // token of code 0
   int64_t depth;           // nodes below are not judged
+  int64_t levels;          // rows of one kind that are in use at once: depth + 1 for rules that judge paths
   Rule rule;
   Residual residual;
   bool sampled;
@@ -81,10 +82,12 @@ constexpr int64_t kVerifyNodes = 64;
 constexpr int64_t kVerifyBadTarget = 1;
 constexpr int64_t kVerifyBadDraft = 2;
 
-// Floats of scratch for one image.
+// Floats of scratch for one image: rows that rejections leave, then rows of the target and of the draft that
+// are in use where they are not given as probabilities.
 inline size_t verify_scratch_floats(const VerifyArgs& args) {
-  const int64_t rows = args.rule == Rule::traversal ? args.depth + 1 : 1;
-  return static_cast<size_t>(rows * args.vocabulary);
+  const int64_t kinds =
+      1 + (args.target.statistics != nullptr ? 1 : 0) + (args.draft.statistics != nullptr ? 1 : 0);
+  return static_cast<size_t>(kinds * args.levels * args.vocabulary);
 }
 
 // CPU kernels over the images [begin, end); equal bits for all instruction sets. `scratch`: private to the

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/checks.h"
+#include "kernels/distribution_args.h"
 #include "kernels/verify.h"
 
 // Operator arguments checked and turned into a parameter block, for every device. The results stay to be set.
@@ -15,7 +15,9 @@ namespace lamplighter {
 // The arguments of verify_tree that are tensors but for neighbours and bounds; shapes in kernels/ops.h.
 struct VerifyTensors {
   const at::Tensor& target;
+  const at::Tensor& target_statistics;  // undefined: probabilities
   const at::Tensor& draft;
+  const at::Tensor& draft_statistics;
   const at::Tensor& tokens;
   const at::Tensor& parents;
   const at::Tensor& draft_rows;
@@ -54,18 +56,19 @@ inline Residual verify_residual(c10::string_view name) {
   return verify_choice("residual", name, kResiduals);
 }
 
-inline void check_verify_tensors(const VerifyTensors& t) {
+inline void set_verify_tensors(VerifyArgs& args, const VerifyTensors& t) {
   constexpr const char* kOp = "verify_tree";
   const at::Device device = t.target.device();
-  check_tensor(kOp, "target", t.target, at::kFloat, device);
-  check_shape(kOp, "target", t.target, {kAny, kAny, kAny});
-  const int64_t images = t.target.size(0);
-  const int64_t nodes = t.target.size(1);
-  check_vocabulary(kOp, t.target, t.target.size(2));
+  const CheckedRows target = distribution_rows(kOp, "target", t.target, t.target_statistics);
+  const int64_t images = target.images;
+  const int64_t nodes = target.rows.rows;
   TORCH_CHECK(nodes >= 1 && nodes <= kVerifyNodes, kOp, ": target has shape ", t.target.sizes(), " with ",
               nodes, " nodes, expected 1..", kVerifyNodes);
-  check_tensor(kOp, "draft", t.draft, at::kFloat, device);
-  check_shape(kOp, "draft", t.draft, {images, kAny, t.target.size(2)});
+  check_device(kOp, "draft", t.draft, device);
+  const CheckedRows draft = distribution_rows(kOp, "draft", t.draft, t.draft_statistics);
+  TORCH_CHECK(draft.images == images && draft.rows.vocabulary == target.rows.vocabulary, kOp,
+              ": draft has shape ", t.draft.sizes(), ", expected ", images, " images and ",
+              target.rows.vocabulary, " tokens");
   check_tensor(kOp, "tokens", t.tokens, at::kLong, device);
   check_shape(kOp, "tokens", t.tokens, {images, nodes});
   check_tensor(kOp, "parents", t.parents, at::kLong, device);
@@ -80,6 +83,19 @@ inline void check_verify_tensors(const VerifyTensors& t) {
               ", expected at least ", nodes, " an image, one for each node");
   check_tensor(kOp, "temperature", t.temperature, at::kFloat, device);
   check_shape(kOp, "temperature", t.temperature, {images});
+  args.target = target.rows;
+  args.draft = draft.rows;
+  args.images = images;
+  args.nodes = nodes;
+  args.vocabulary = target.rows.vocabulary;
+  args.uniform_count = t.uniforms.size(1);
+  args.parents_stride = t.parents.size(0) == images ? nodes : 0;
+  args.draft_rows_stride = t.draft_rows.size(0) == images ? nodes : 0;
+  args.tokens = t.tokens.const_data_ptr<int64_t>();
+  args.parents = t.parents.const_data_ptr<int64_t>();
+  args.draft_rows = t.draft_rows.const_data_ptr<int64_t>();
+  args.uniforms = t.uniforms.const_data_ptr<float>();
+  args.temperature = t.temperature.const_data_ptr<float>();
 }
 
 // int64 [any count], or undefined.
@@ -121,31 +137,18 @@ inline VerifyArgs verify_args(const VerifyTensors& t, const at::Tensor& neighbou
                               c10::string_view residual, bool sampled, int64_t k, const at::Tensor& bounds,
                               int64_t first_image_id, int64_t depth, const at::Tensor& syntax_ids) {
   constexpr const char* kOp = "verify_tree";
-  check_verify_tensors(t);
   VerifyArgs args{};
+  set_verify_tensors(args, t);
   args.rule = verify_rule(rule);
   args.residual = verify_residual(residual);
   args.sampled = sampled;
   const bool paths = args.rule == Rule::traversal || args.rule == Rule::block;
   TORCH_CHECK(!paths || residual == "paper" || residual == "optimal", kOp, ": rule '", rule,
               "' came with residual '", residual, "', expected paper");
-  args.images = t.target.size(0);
-  args.nodes = t.target.size(1);
-  args.vocabulary = t.target.size(2);
   TORCH_CHECK(depth >= 0 && depth < kVerifyNodes, kOp, ": depth is ", depth, ", expected 0..",
               kVerifyNodes - 1);
   args.depth = depth;
-  args.draft_count = t.draft.size(1);
-  args.uniform_count = t.uniforms.size(1);
-  args.parents_stride = t.parents.size(0) == args.images ? args.nodes : 0;
-  args.draft_rows_stride = t.draft_rows.size(0) == args.images ? args.nodes : 0;
-  args.target = t.target.const_data_ptr<float>();
-  args.draft = t.draft.const_data_ptr<float>();
-  args.tokens = t.tokens.const_data_ptr<int64_t>();
-  args.parents = t.parents.const_data_ptr<int64_t>();
-  args.draft_rows = t.draft_rows.const_data_ptr<int64_t>();
-  args.uniforms = t.uniforms.const_data_ptr<float>();
-  args.temperature = t.temperature.const_data_ptr<float>();
+  args.levels = paths ? depth + 1 : 1;
   set_verify_relaxation(args, neighbours, bounds, k, first_image_id, t.target.device());
   set_verify_syntax(args, syntax_ids, t.target.device());
   return args;

@@ -31,17 +31,16 @@ LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, co
     executor.for_each(n, [=](int i) { final[i] = 0.0F; });
     return -1;
   }
-  const bool untouched = values == cycle.target + static_cast<int64_t>(outcome.node) * cycle.vocabulary;
-  const double scale = untouched ? 1.0 : outcome.final.scale;
+  const double scale = outcome.final.given ? 1.0 : outcome.final.scale;
   executor.for_each(n, [=](int i) { final[i] = static_cast<float>(static_cast<double>(values[i]) * scale); });
-  return sampling::draw_row(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
+  return sampling::draw_token(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
 }
 
 // scratch: verify_scratch_floats().
 template <class Bugs, class Executor>
 LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
                                      float* scratch) {
-  const Cycle cycle(args, image);
+  const Cycle cycle(args, image, scratch);
   float* final = args.final + image * args.vocabulary;
   const bool greedy = !(args.temperature[image] > 0.0F);
   Outcome outcome;

@@ -15,14 +15,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
     const at::Tensor& neighbours, c10::string_view rule, c10::string_view residual, bool sampled, int64_t k,
     const at::Tensor& bounds, int64_t first_image_id, int64_t depth,
-    const std::optional<at::Tensor>& syntax_ids) {
-  VerifyArgs args =
-      verify_args({target, draft, tokens, parents, draft_rows, uniforms, temperature}, neighbours, rule,
-                  residual, sampled, k, bounds, first_image_id, depth, syntax_ids.value_or(at::Tensor()));
+    const std::optional<at::Tensor>& syntax_ids, const std::optional<at::Tensor>& target_statistics,
+    const std::optional<at::Tensor>& draft_statistics) {
+  const at::Tensor of_target = or_undefined(target_statistics), of_draft = or_undefined(draft_statistics);
+  VerifyArgs args = verify_args(
+      {target, of_target, draft, of_draft, tokens, parents, draft_rows, uniforms, temperature}, neighbours,
+      rule, residual, sampled, k, bounds, first_image_id, depth, or_undefined(syntax_ids));
   const CudaLauncher launcher(target);
-  const VerifyResults results(args, tokens, target);
+  const VerifyResults results(args, tokens, uniforms);
   at::Tensor scratch =
-      at::empty({args.images, static_cast<int64_t>(verify_scratch_floats(args))}, target.options());
+      at::empty({args.images, static_cast<int64_t>(verify_scratch_floats(args))}, uniforms.options());
   launcher.launch([&](void* stream) { verify_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
   return results.tuple();
 }

@@ -27,15 +27,15 @@ LAMPLIGHTER_INLINE double end_weight(double residual, double weight) {
   return residual > 0.0 ? residual / (residual + (1.0 - weight)) : 0.0;
 }
 
-// The step for `node`. With `inner`, its draft row is read as well.
+// The step for `node` at `depth`. With `inner`, its draft row is read as well.
 template <class Executor>
-LAMPLIGHTER_INLINE Step make_step(Executor& executor, const Cycle& cycle, int node, bool inner,
+LAMPLIGHTER_INLINE Step make_step(Executor& executor, const Cycle& cycle, int node, int depth, bool inner,
                                   double weight) {
-  Step step = {node, -1, 0, weight, cycle.target_row(executor, node), {nullptr, 0.0, 0.0}};
+  Step step = {node, -1, 0, weight, cycle.target_row(executor, node, depth), no_row()};
   if (step.target.bad()) {
     step.status = kVerifyBadTarget;
   } else if (inner && cycle.args.sampled) {
-    step.draft = cycle.draft_row(executor, node);
+    step.draft = cycle.draft_row(executor, node, depth);
     if (step.draft.bad()) step.status = kVerifyBadDraft;
   }
   return step;
@@ -96,7 +96,8 @@ LAMPLIGHTER_INLINE void descend(Executor& executor, const Cycle& cycle, Path& pa
     const double weight = child_weight(path.last, x);
     above.set(path.depth, path.last);
     ++path.depth;
-    path.last = make_step(executor, cycle, child, cycle.first_child(child, path.depth) >= 0, weight);
+    path.last =
+        make_step(executor, cycle, child, path.depth, cycle.first_child(child, path.depth) >= 0, weight);
   }
 }
 
@@ -130,7 +131,7 @@ LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, float* scratch) {
   Steps<Executor> above(executor);
-  Path path = {make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0), 0, 0, ~uint64_t{0}};
+  Path path = {make_step(executor, cycle, 0, 0, cycle.first_child(0, 0) >= 0, 1.0), 0, 0, ~uint64_t{0}};
   for (;;) {
     descend(executor, cycle, path, above);
     const Step& leaf = path.last;
@@ -145,7 +146,7 @@ LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, floa
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, float* to) {
   Steps<Executor> above(executor);
-  Step last = make_step(executor, cycle, 0, cycle.first_child(0, 0) >= 0, 1.0);
+  Step last = make_step(executor, cycle, 0, 0, cycle.first_child(0, 0) >= 0, 1.0);
   int depth = 0;
   while (last.status == 0) {
     const int child = cycle.first_child(last.node, depth);
@@ -153,7 +154,7 @@ LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, 
     const double weight = child_weight(last, cycle.token(child));
     above.set(depth, last);
     ++depth;
-    last = make_step(executor, cycle, child, cycle.first_child(child, depth) >= 0, weight);
+    last = make_step(executor, cycle, child, depth, cycle.first_child(child, depth) >= 0, weight);
   }
   if (depth == 0 || cycle.uniform(last.node) < last.weight) return {last.node, last.status, last.target};
   for (int child = last.node;;) {

@@ -13,11 +13,11 @@ namespace lamplighter {
 struct VerifyResults {
   at::Tensor path, count, token, final, status;
 
-  VerifyResults(VerifyArgs& args, const at::Tensor& tokens, const at::Tensor& target)
+  VerifyResults(VerifyArgs& args, const at::Tensor& tokens, const at::Tensor& floats)
       : path(at::empty({args.images, args.depth + 1}, tokens.options())),
         count(at::empty({args.images}, tokens.options())),
         token(at::empty({args.images}, tokens.options())),
-        final(at::empty({args.images, args.vocabulary}, target.options())),
+        final(at::empty({args.images, args.vocabulary}, floats.options())),
         status(at::empty({args.images}, tokens.options())) {
     args.path = path.mutable_data_ptr<int64_t>();
     args.count = count.mutable_data_ptr<int64_t>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/distribution_body.h"
 #include "kernels/executor.h"
 #include "kernels/numbers.h"
 #include "kernels/sampling_body.h"
@@ -26,20 +27,36 @@ struct Row {
   const float* values;
   double total;
   double scale;  // 1 / total; 0: a bad row
+  bool given;    // by the target or the draft: nothing was subtracted
 
   LAMPLIGHTER_INLINE bool bad() const { return scale == 0.0; }
   LAMPLIGHTER_INLINE double at(int64_t i) const { return static_cast<double>(values[i]) * scale; }
 };
 
-LAMPLIGHTER_INLINE Row make_row(const float* values, double total) {
+LAMPLIGHTER_INLINE Row make_row(const float* values, double total, bool given = false) {
   constexpr double kInfinity = __builtin_huge_val();
-  return {values, total, total > 0.0 && total < kInfinity ? 1.0 / total : 0.0};
+  return {values, total, total > 0.0 && total < kInfinity ? 1.0 / total : 0.0, given};
 }
 
+LAMPLIGHTER_INLINE Row no_row() {
+  return {nullptr, 0.0, 0.0, true};
+}
+
+// A row where it lies, or computed into `to`.
 template <class Executor>
-LAMPLIGHTER_INLINE Row read_row(Executor& executor, const float* values, int n) {
-  return make_row(values, executor.reduce(
-                              n, 0.0, [=](int i) { return mass(static_cast<double>(values[i])); }, Sum()));
+LAMPLIGHTER_INLINE Row read_row(Executor& executor, const DistributionRows& rows, int64_t row, float* to) {
+  const int n = static_cast<int>(rows.vocabulary);
+  if (rows.statistics == nullptr) {
+    const float* values = sampling::probabilities_at(rows, row);
+    const double total = executor.reduce(
+        n, 0.0, [=](int i) { return mass(static_cast<double>(values[i])); }, Sum());
+    return make_row(values, total, true);
+  }
+  const double total = sampling::with_probabilities(rows, row, [&](auto p) {
+    return executor.reduce(
+        n, 0.0, [=](int i) { return mass(static_cast<double>(to[i] = p(i))); }, Sum());
+  });
+  return make_row(to, total, true);
 }
 
 // values[i] = value by one thread; the change of the row's mass.
@@ -58,8 +75,9 @@ LAMPLIGHTER_INLINE double set_value(Executor& executor, float* values, int64_t i
 // One image's part of the arguments.
 struct Cycle {
   const VerifyArgs& args;
-  const float* target;
-  const float* draft;
+  int64_t image;
+  float* targets;  // scratch rows of the target that are in use, one for each level
+  float* drafts;
   const int64_t* tokens;
   const int64_t* parents;
   const int64_t* draft_rows;
@@ -67,14 +85,15 @@ struct Cycle {
   int nodes;
   int vocabulary;
 
-  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t image)
+  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t which, float* scratch)
       : args(all),
-        target(all.target + image * all.nodes * all.vocabulary),
-        draft(all.draft + image * all.draft_count * all.vocabulary),
-        tokens(all.tokens + image * all.nodes),
-        parents(all.parents + image * all.parents_stride),
-        draft_rows(all.draft_rows + image * all.draft_rows_stride),
-        uniforms(all.uniforms + image * all.uniform_count),
+        image(which),
+        targets(scratch + all.levels * all.vocabulary),
+        drafts(targets + (all.target.statistics != nullptr ? all.levels : 0) * all.vocabulary),
+        tokens(all.tokens + which * all.nodes),
+        parents(all.parents + which * all.parents_stride),
+        draft_rows(all.draft_rows + which * all.draft_rows_stride),
+        uniforms(all.uniforms + which * all.uniform_count),
         nodes(static_cast<int>(all.nodes)),
         vocabulary(static_cast<int>(all.vocabulary)) {}
 
@@ -113,17 +132,19 @@ struct Cycle {
     return static_cast<double>(uniforms[i] < kLargest ? uniforms[i] : kLargest);
   }
 
+  // Stands until another row of that level is read, as draft_row().
   template <class Executor>
-  LAMPLIGHTER_INLINE Row target_row(Executor& executor, int node) const {
-    return read_row(executor, target + static_cast<int64_t>(node) * vocabulary, vocabulary);
+  LAMPLIGHTER_INLINE Row target_row(Executor& executor, int node, int level = 0) const {
+    return read_row(executor, args.target, image * nodes + node, targets + int64_t{level} * vocabulary);
   }
 
   // The distribution that the children of `node` were drawn from.
   template <class Executor>
-  LAMPLIGHTER_INLINE Row draft_row(Executor& executor, int node) const {
+  LAMPLIGHTER_INLINE Row draft_row(Executor& executor, int node, int level = 0) const {
     const int64_t row = draft_rows[node];
-    if (row < 0 || row >= args.draft_count) return {nullptr, 0.0, 0.0};
-    return read_row(executor, draft + row * vocabulary, vocabulary);
+    if (row < 0 || row >= args.draft.rows) return no_row();
+    return read_row(executor, args.draft, image * args.draft.rows + row,
+                    drafts + int64_t{level} * vocabulary);
   }
 };
 

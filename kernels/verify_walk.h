@@ -37,7 +37,7 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
   const bool published = is_published(cycle.args.residual);
   int child = cycle.first_child(node, depth - 1);
   if (child < 0) return {-1, 0, target};
-  Row draft = {nullptr, 0.0, 0.0};
+  Row draft = no_row();
   if (reads_draft<Bugs>(cycle.args)) {
     draft = cycle.draft_row(executor, node);
     if (draft.bad()) return {-1, kVerifyBadDraft, target};

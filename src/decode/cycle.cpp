@@ -28,8 +28,8 @@ Draft root_alone(const DecodeState& state) {
   return tree;
 }
 
-at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
-                         const at::Tensor& logits, const at::Tensor& depths) {
+ops::Distributions distributions(const Models& models, const DecodeState& state, const Filter& filter,
+                                 const at::Tensor& logits, const at::Tensor& depths) {
   at::Tensor guidance = state.guidance;
   if (state.partly_guided) {
     const at::Tensor index = state.steps.unsqueeze(1) + depths;  // of the token that a row decides
@@ -57,9 +57,7 @@ Accepted accept(const Models& models, const Method& method, const DecodeState& s
   ops::DraftedTree drafted;
   drafted.target =
       distributions(models, state, state.target_filter, models.target->logits(verified.hidden), tree.depths);
-  drafted.draft = tree.probabilities.defined()
-                      ? tree.probabilities
-                      : at::empty({state.images(), 0, drafted.target.size(2)}, drafted.target.options());
+  drafted.draft = tree.distributions;
   drafted.tokens = tree.tokens;
   drafted.parents = tree.parents;
   drafted.draft_rows = tree.draft_rows;

@@ -10,6 +10,7 @@
 #include "bundle/target.h"
 #include "decode/method.h"
 #include "decode/report.h"
+#include "kernels/ops.h"
 #include "lamplighter/options.h"
 
 // From prompt rows to image tokens. I = images, S = sequences: I, or 2 I interleaved pairs (conditional, then
@@ -102,7 +103,7 @@ struct Draft {
   at::Tensor tokens;                       // int64 [I, N], codes; -1: nothing was left to draw
   at::Tensor parents, draft_rows, depths;  // int64 [1 or I, N]
   at::Tensor mask;                         // int64 [1 or I, N, 1] bits of ancestors; empty for a root alone
-  at::Tensor probabilities;                // fp32 [I, E, V], rows that children were drawn from
+  ops::Distributions distributions;        // [I, E, V], that children were drawn from
 };
 
 // What the target says of a tree. R = N nodes, and the row ends behind some of them.
@@ -166,9 +167,9 @@ Draft root_alone(const DecodeState& state);
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
 // Rows `index` int64 [S, W] of rows [S, R, F].
 at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
-// Probabilities fp32 [I, R, V] of logits [S, R, V]; depths int64 [1 or I, 1 or R] of the rows below the root.
-at::Tensor distributions(const Models& models, const DecodeState& state, const Filter& filter,
-                         const at::Tensor& logits, const at::Tensor& depths);
+// Distributions [I, R, V] of logits [S, R, V]; depths int64 [1 or I, 1 or R] of the rows below the root.
+ops::Distributions distributions(const Models& models, const DecodeState& state, const Filter& filter,
+                                 const at::Tensor& logits, const at::Tensor& depths);
 
 // As many as are asked for, in the order of their numbers 0, 1, ..., or fewer: then none waits any more.
 using NextImages = std::function<Images(std::int64_t most)>;

@@ -58,7 +58,8 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   tree.draft_rows = plan.draft_rows;
   tree.depths = plan.depths;
   tree.mask = plan.mask;
-  std::vector<at::Tensor> tokens{state.root.unsqueeze(1)}, rows;
+  std::vector<at::Tensor> tokens{state.root.unsqueeze(1)};
+  std::vector<ops::Distributions> rows;
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
     rows.push_back(draft_distributions(models, state, hidden, level.depths));
@@ -71,7 +72,7 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
                   static_cast<std::int64_t>(depth) + 1, level.next_mask, level.first_column);
   }
   tree.tokens = at::cat(tokens, 1);
-  tree.probabilities = rows.size() == 1 ? rows.front() : at::cat(rows, 1);
+  tree.distributions = ops::cat(rows);
   return tree;
 }
 
@@ -87,8 +88,8 @@ at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method,
   return per_sequence(per_image, state.guided && !method.conditional);
 }
 
-at::Tensor draft_distributions(const Models& models, const DecodeState& state, const at::Tensor& hidden,
-                               const at::Tensor& depths) {
+ops::Distributions draft_distributions(const Models& models, const DecodeState& state,
+                                       const at::Tensor& hidden, const at::Tensor& depths) {
   return distributions(models, state, state.draft_filter, models.drafter->logits(hidden), depths);
 }
 

@@ -22,8 +22,8 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
 at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state);
 // The distributions [I, W, V] that children of the rows hidden [Sd, W, F] are drawn from; depths as for
 // `distributions`. Without pairs, as in conditional drafting, nothing is guided.
-at::Tensor draft_distributions(const Models& models, const DecodeState& state, const at::Tensor& hidden,
-                               const at::Tensor& depths);
+ops::Distributions draft_distributions(const Models& models, const DecodeState& state,
+                                       const at::Tensor& hidden, const at::Tensor& depths);
 // Runs one level of tree nodes: codes int64 [I, W], features [Sd, W, F] of their parents, at `depth` below
 // the root, mask as for `attend`, behind `first_column` rows of earlier levels.
 at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,

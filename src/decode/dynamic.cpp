@@ -23,8 +23,8 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
   at::Tensor scores = at::zeros({state.images(), 1}, state.guidance.options());
   at::Tensor mask;  // int64 [I, width], ancestors of the frontier among all rows that were run
   for (std::int64_t pass = 0;; ++pass) {
-    const at::Tensor probabilities = draft_distributions(models, state, hidden, depths);
-    auto [tokens, candidate_scores, frontier] = ops::expand_dynamic(probabilities, scores, width);
+    const ops::Distributions rows = draft_distributions(models, state, hidden, depths);
+    auto [tokens, candidate_scores, frontier] = ops::expand_dynamic(rows, scores, width);
     pool_tokens.push_back(tokens);
     pool_scores.push_back(candidate_scores);
     if (pass == method.dynamic.passes) break;

@@ -33,14 +33,16 @@ class Warper:
     def probabilities(self, logits: Tensor, depth: int = 0) -> Tensor:
         """logits [2,W,V] of nodes `depth` below the root -> [1,W,V]: temperature, top-p, top-k."""
         chosen = self.settings or {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
-        return engine.operators().guide_and_filter(
-            logits.contiguous(),
+        rows = logits.contiguous()
+        statistics = engine.operators().guide_and_filter(
+            rows,
             torch.tensor([self.scale]),
             torch.tensor([float(chosen["temperature"])]),
             torch.tensor([int(chosen["top_k"])]),
             torch.tensor([float(chosen["top_p"])]),
             "eagle",
         )
+        return engine.operators().probabilities(rows, statistics)
 
     def guided(self, logits: Tensor) -> Tensor:
         """logits [2,...,V] -> [...,V]."""

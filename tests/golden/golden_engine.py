@@ -91,14 +91,16 @@ def probabilities(
     """
     images = 1 if guidance is not None else logits.numel() // logits.shape[-1]
     rows = logits.reshape(-1, 1, logits.shape[-1])
-    result = operators().guide_and_filter(
-        rows.contiguous(),
+    rows = rows.contiguous()
+    statistics = operators().guide_and_filter(
+        rows,
         torch.full((images,), 1.0 if guidance is None else guidance),
         torch.full((images,), temperature),
         torch.full((images,), top_k),
         torch.full((images,), top_p),
         order,
     )
+    result = operators().probabilities(rows, statistics)
     return result.view(1, -1) if guidance is not None else result.view_as(logits)
 
 

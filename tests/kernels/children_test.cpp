@@ -285,7 +285,7 @@ TEST(Children, MistakesAreErrors) {
   const auto message = [&](const at::Tensor& probabilities, const at::Tensor& steps, int64_t count) {
     return message_of([&] { ops::draw_children(probabilities, seeds, steps, nodes, count, true); });
   };
-  EXPECT_THAT(message(p.to(at::kDouble), seeds, 1), HasSubstr("probabilities has dtype Double"));
+  EXPECT_THAT(message(p.to(at::kDouble), seeds, 1), HasSubstr("values has dtype Double"));
   EXPECT_THAT(message(p, nodes, 1), HasSubstr("steps has shape [3], expected [2]"));
   EXPECT_THAT(message(p.transpose(1, 2), seeds, 1), HasSubstr("contiguous"));
   EXPECT_THAT(message(p, seeds, 0), HasSubstr("count is 0, expected 1..1024"));

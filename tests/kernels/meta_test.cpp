@@ -33,19 +33,23 @@ at::Tensor attend_once(at::Device d, at::ScalarType t) {
   return a.run();
 }
 
-at::Tensor filter_once(at::Device d, at::ScalarType t) {
+ops::Distributions filter_once(at::Device d, at::ScalarType t) {
   return ops::guide_and_filter(filled({4, 3, 50}, t, d), filled({2}, at::kFloat, d, 3),
                                filled({2}, at::kFloat, d, 1), filled({2}, at::kLong, d, 5),
                                filled({2}, at::kFloat, d, 0.9), "ar");
 }
 
-std::tuple<at::Tensor, at::Tensor> children_once(at::Device d) {
-  return ops::draw_children(filled({2, 3, 50}, at::kFloat, d), filled({2}, at::kLong, d, 1),
-                            filled({2}, at::kLong, d, 2), filled({3}, at::kLong, d, 1), 4, true);
+at::Tensor draw_once(const ops::Distributions& rows, at::Device d) {
+  return ops::draw(rows, filled({2, 3}, at::kFloat, d), filled({2}, at::kFloat, d, 1));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(at::Device d) {
-  return ops::expand_dynamic(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d, -1), 4);
+std::tuple<at::Tensor, at::Tensor> children_once(const ops::Distributions& rows, at::Device d) {
+  return ops::draw_children(rows, filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
+                            filled({3}, at::kLong, d, 1), 4, true);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(const ops::Distributions& rows, at::Device d) {
+  return ops::expand_dynamic(rows, filled({2, 3}, at::kFloat, d, -1), 4);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_once(at::Device d) {
@@ -108,15 +112,19 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,
                               5);
        }}},
-      {"guide_and_filter", {filter_once}},
-      {"draw", {[](auto d, auto) {
-         return ops::draw(filled({2, 3, 50}, at::kFloat, d), filled({2, 3}, at::kFloat, d),
-                          filled({2}, at::kFloat, d, 1));
-       }}},
+      {"guide_and_filter", {[](auto d, auto t) { return filter_once(d, t).statistics; }}},
+      {"probabilities", {[](auto d, auto t) { return ops::probabilities(filter_once(d, t)); }}},
+      {"draw",
+       {[](auto d, auto) {
+          return draw_once(filled({2, 3, 50}, at::kFloat, d), d);
+        },
+        [](auto d, auto t) { return draw_once(filter_once(d, t), d); }}},
       {"expand_dynamic",
-       {[](auto d, auto) { return std::get<0>(expand_once(d)); },
-        [](auto d, auto) { return std::get<1>(expand_once(d)); },
-        [](auto d, auto) { return std::get<2>(expand_once(d)); }}},
+       {[](auto d, auto t) { return std::get<0>(expand_once(filter_once(d, t), d)); },
+        [](auto d, auto t) { return std::get<1>(expand_once(filter_once(d, t), d)); },
+        [](auto d, auto) {
+          return std::get<2>(expand_once(filled({2, 3, 50}, at::kFloat, d), d));
+        }}},
       {"rerank_dynamic",
        {[](auto d, auto) { return std::get<0>(rerank_once(d)); },
         [](auto d, auto) { return std::get<1>(rerank_once(d)); },
@@ -128,8 +136,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
         [](auto d, auto) { return verify_once(d).token; }, [](auto d, auto) { return verify_once(d).final; },
         [](auto d, auto) { return verify_once(d).status; }}},
       {"draw_children",
-       {[](auto d, auto) { return std::get<0>(children_once(d)); },
-        [](auto d, auto) { return std::get<1>(children_once(d)); }}},
+       {[](auto d, auto) {
+          return std::get<0>(children_once(filled({2, 3, 50}, at::kFloat, d), d));
+        },
+        [](auto d, auto t) { return std::get<1>(children_once(filter_once(d, t), d)); }}},
   };
   return all;
 }

@@ -17,7 +17,7 @@ void verify(benchmark::State& state, const char* rule, bool agreeing) {
   shape.chain = agreeing;
   shape.codes = shape.vocabulary;
   VerifyProblem problem(rng, shape);
-  if (agreeing) problem.tree.target.narrow(1, 0, shape.nodes - 1).copy_(problem.tree.draft);
+  if (agreeing) problem.tree.target.values.narrow(1, 0, shape.nodes - 1).copy_(problem.tree.draft.values);
   ops::VerifyOptions options;
   options.rule = rule;
   int64_t accepted = 0;

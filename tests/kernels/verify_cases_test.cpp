@@ -47,7 +47,7 @@ TEST(VerifyTreeTest, TheRootAloneIsAPlainDraw) {
     const ops::VerifyResult result = ops::verify_tree(problem.tree, {});
     const at::Tensor first = problem.tree.uniforms.narrow(1, 0, 1).contiguous();
     EXPECT_TRUE(result.token.equal(ops::draw(problem.tree.target, first, problem.tree.temperature).view(-1)));
-    EXPECT_TRUE(same_bits(result.final, problem.tree.target.squeeze(1)));
+    EXPECT_TRUE(same_bits(result.final, problem.tree.target.values.squeeze(1)));
     EXPECT_TRUE(result.path.equal(at::zeros({3, 1}, at::kLong)));
   }
 }
@@ -142,9 +142,9 @@ TEST(VerifyTreeTest, WrongArgumentsAreNamed) {
     return text;
   };
   EXPECT_EQ(message([](auto&, auto&) {}), "no error");
-  EXPECT_THAT(message([](auto& t, auto&) { t.target = t.target.to(at::kDouble); }),
+  EXPECT_THAT(message([](auto& t, auto&) { t.target = t.target.values.to(at::kDouble); }),
               HasSubstr("verify_tree: target has dtype Double, expected Float"));
-  EXPECT_THAT(message([](auto& t, auto&) { t.draft = t.draft.narrow(2, 0, 5).contiguous(); }),
+  EXPECT_THAT(message([](auto& t, auto&) { t.draft = t.draft.values.narrow(2, 0, 5).contiguous(); }),
               HasSubstr("verify_tree: draft has shape [2, "));
   EXPECT_THAT(message([](auto& t, auto&) { t.tokens = t.tokens.narrow(1, 0, 3).contiguous(); }),
               HasSubstr("verify_tree: tokens has shape [2, 3], expected [2, 4]"));

@@ -54,9 +54,10 @@ class VerifyLawTest : public ::testing::Test {
 
   // [contexts, V] with guidance where there are two sequences.
   static at::Tensor filtered(const at::Tensor& logits, int64_t top_k) {
-    return ops::guide_and_filter(logits.contiguous(), at::full({1}, 2.5, at::kFloat),
-                                 at::full({1}, 0.8, at::kFloat), at::full({1}, top_k, at::kLong),
-                                 at::full({1}, 1.0, at::kFloat), "ar")
+    return ops::probabilities(ops::guide_and_filter(logits.contiguous(), at::full({1}, 2.5, at::kFloat),
+                                                    at::full({1}, 0.8, at::kFloat),
+                                                    at::full({1}, top_k, at::kLong),
+                                                    at::full({1}, 1.0, at::kFloat), "ar"))
         .squeeze(0);
   }
 
@@ -180,11 +181,12 @@ struct SampledRuleForDeterministic : verification::NoBugs {
 // The body of the operator with bugs.
 template <class Bugs>
 ops::VerifyResult verify_with(const ops::DraftedTree& tree, const ops::VerifyOptions& options) {
-  VerifyArgs args = verify_args(
-      {tree.target, tree.draft, tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature},
-      at::empty({0}, at::kInt), options.rule, options.residual, options.sampled, options.k,
-      at::empty({0}, at::kFloat), options.first_image_id, tree.depth, at::Tensor());
-  const VerifyResults results(args, tree.tokens, tree.target);
+  VerifyArgs args =
+      verify_args({tree.target.values, tree.target.statistics, tree.draft.values, tree.draft.statistics,
+                   tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature},
+                  at::empty({0}, at::kInt), options.rule, options.residual, options.sampled, options.k,
+                  at::empty({0}, at::kFloat), options.first_image_id, tree.depth, at::Tensor());
+  const VerifyResults results(args, tree.tokens, tree.uniforms);
   std::vector<float> scratch(verify_scratch_floats(args));
   verification::verify_images<Planted, Bugs>(args, 0, args.images, scratch.data());
   return {results.path, results.count, results.token, results.final, results.status};

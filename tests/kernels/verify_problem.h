@@ -105,27 +105,28 @@ inline void VerifyProblem::make_rows() {
   std::normal_distribution<double> normal(0, 1);
   std::vector<double> logits(static_cast<size_t>(shape_.vocabulary));
   const int64_t* draft_rows = tree.draft_rows.const_data_ptr<int64_t>();
-  float* target = tree.target.mutable_data_ptr<float>();
-  float* draft = tree.draft.mutable_data_ptr<float>();
+  float* target = tree.target.values.mutable_data_ptr<float>();
+  float* draft = tree.draft.values.mutable_data_ptr<float>();
   for (int64_t row = 0; row < shape_.images * shape_.nodes; ++row) {
     for (double& z : logits) z = 2 * normal(rng_);
     soft_max(target + row * shape_.vocabulary, logits);
     const int64_t drafted = draft_rows[row % shape_.nodes];
     if (drafted < 0) continue;
     for (double& z : logits) z += normal(rng_);
-    soft_max(draft + (row / shape_.nodes * tree.draft.size(1) + drafted) * shape_.vocabulary, logits);
+    soft_max(draft + (row / shape_.nodes * tree.draft.values.size(1) + drafted) * shape_.vocabulary, logits);
   }
 }
 
 inline void VerifyProblem::draw_tokens() {
   const int64_t* parents = tree.parents.const_data_ptr<int64_t>();
   const int64_t* draft_rows = tree.draft_rows.const_data_ptr<int64_t>();
-  const float* draft = tree.draft.const_data_ptr<float>();
+  const float* draft = tree.draft.values.const_data_ptr<float>();
   tree.tokens = integers({shape_.images, shape_.nodes}, [](int64_t) { return -1; });
   int64_t* tokens = tree.tokens.mutable_data_ptr<int64_t>();
   for (int64_t image = 0; image < shape_.images; ++image, tokens += shape_.nodes) {
     for (int64_t node = 1; node < shape_.nodes; ++node) {
-      const float* row = draft + (image * tree.draft.size(1) + draft_rows[parents[node]]) * shape_.vocabulary;
+      const float* row =
+          draft + (image * tree.draft.values.size(1) + draft_rows[parents[node]]) * shape_.vocabulary;
       std::vector<double> left(row, row + shape_.vocabulary);
       for (int64_t other = 1; other < node; ++other) {
         if (parents[other] == parents[node] && tokens[other] >= 0 && tokens[other] < shape_.vocabulary) {
@@ -174,8 +175,8 @@ inline DraftedTree VerifyProblem::host(int64_t image) const {
     return result;
   };
   const float* uniforms = tree.uniforms.const_data_ptr<float>() + image * tree.uniforms.size(1);
-  return {ids(tree.tokens),  ids(tree.parents), ids(tree.draft_rows),
-          rows(tree.target), rows(tree.draft),  {uniforms, uniforms + tree.uniforms.size(1)}};
+  return {ids(tree.tokens),         ids(tree.parents),       ids(tree.draft_rows),
+          rows(tree.target.values), rows(tree.draft.values), {uniforms, uniforms + tree.uniforms.size(1)}};
 }
 
 }  // namespace lamplighter::test

@@ -219,10 +219,13 @@ TEST_P(VerifyTest, AnImageDependsOnItselfAlone) {
     for (int64_t image = 0; image < all.count.size(0); ++image) {
       Trial alone = batch;
       for (at::Tensor ops::DraftedTree::*member :
-           {&ops::DraftedTree::target, &ops::DraftedTree::draft, &ops::DraftedTree::tokens,
-            &ops::DraftedTree::parents, &ops::DraftedTree::draft_rows, &ops::DraftedTree::uniforms,
-            &ops::DraftedTree::temperature}) {
+           {&ops::DraftedTree::tokens, &ops::DraftedTree::parents, &ops::DraftedTree::draft_rows,
+            &ops::DraftedTree::uniforms, &ops::DraftedTree::temperature}) {
         alone.problem.tree.*member = image_of(tree.*member, image);
+      }
+      for (ops::Distributions ops::DraftedTree::*member :
+           {&ops::DraftedTree::target, &ops::DraftedTree::draft}) {
+        alone.problem.tree.*member = image_of((tree.*member).values, image);
       }
       const ops::VerifyResult one = alone.run();
       expect_equal(one, {image_of(all.path, image), image_of(all.count, image), image_of(all.token, image),
@@ -267,10 +270,13 @@ TEST(VerifyTreeTest, OnCudaTheSameDecisions) {
       Trial trial = make_trial(rng, c, pick(rng, 3, 3000));
       const ops::VerifyResult cpu = trial.run();
       for (at::Tensor ops::DraftedTree::*member :
-           {&ops::DraftedTree::target, &ops::DraftedTree::draft, &ops::DraftedTree::tokens,
-            &ops::DraftedTree::parents, &ops::DraftedTree::draft_rows, &ops::DraftedTree::uniforms,
-            &ops::DraftedTree::temperature}) {
+           {&ops::DraftedTree::tokens, &ops::DraftedTree::parents, &ops::DraftedTree::draft_rows,
+            &ops::DraftedTree::uniforms, &ops::DraftedTree::temperature}) {
         trial.problem.tree.*member = (trial.problem.tree.*member).to(at::kCUDA);
+      }
+      for (ops::Distributions ops::DraftedTree::*member :
+           {&ops::DraftedTree::target, &ops::DraftedTree::draft}) {
+        trial.problem.tree.*member = (trial.problem.tree.*member).values.to(at::kCUDA);
       }
       trial.options.bounds = trial.options.bounds.to(at::kCUDA);
       trial.options.syntax_ids = trial.options.syntax_ids.to(at::kCUDA);

@@ -102,7 +102,8 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
   while (true) {
     const at::Tensor row = target.logits(verified.hidden);
     logits.push_back(halves_first(row.squeeze(1), state.guided));
-    probabilities.push_back(distributions(models, state, state.target_filter, row, tree.depths).squeeze(1));
+    const ops::Distributions rows = distributions(models, state, state.target_filter, row, tree.depths);
+    probabilities.push_back(ops::probabilities(rows).squeeze(1));
     Accepted accepted = accept(models, ar, state, tree, verified);
     accepted.token = forced.select(1, state.steps[0].item<std::int64_t>());
     commit(state, tree, verified, accepted);
