@@ -36,7 +36,7 @@ void draw_children_portable(const DrawChildrenArgs& args, int64_t begin, int64_t
 void draw_children_avx2(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
 void draw_children_avx512(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
 
-// CUDA kernel over all rows, queued on `stream` (a cudaStream_t). `scratch`: images * width *
+// CUDA kernel over all rows, one block each, queued on `stream` (a cudaStream_t). `scratch`: images * width *
 // draw_children_scratch_bytes() bytes.
 void draw_children_cuda(const DrawChildrenArgs& args, void* scratch, void* stream);
 

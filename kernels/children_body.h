@@ -9,19 +9,18 @@ namespace lamplighter::children {
 
 // Memory of one row.
 struct Scratch {
-  double* values;        // [V], of the candidates
-  float* keys;           // [V], values rounded
-  int* ids;              // [V], tokens with a probability
-  int* selected;         // [V], candidates when only the best of `ids` are
-  float* probabilities;  // [V], where they are not given
+  double* values;  // [V], of the candidates
+  float* keys;     // [V], values rounded
+  int* ids;        // [V], tokens with a probability
+  int* selected;   // [V], candidates when only the best of `ids` are
 };
-constexpr int64_t kScratchPerToken = sizeof(double) + 2 * sizeof(float) + 2 * sizeof(int);
+constexpr int64_t kScratchPerToken = sizeof(double) + sizeof(float) + 2 * sizeof(int);
 
 LAMPLIGHTER_INLINE Scratch scratch_at(void* memory, int64_t vocabulary) {
   double* values = static_cast<double*>(memory);
   float* keys = reinterpret_cast<float*>(values + vocabulary);
   int* ids = reinterpret_cast<int*>(keys + vocabulary);
-  return {values, keys, ids, ids + vocabulary, reinterpret_cast<float*>(ids + 2 * vocabulary)};
+  return {values, keys, ids, ids + vocabulary};
 }
 
 // What decides the order of tokens; the largest is drawn first. > 0 for probabilities > 0.
@@ -130,13 +129,14 @@ LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& arg
   }
 }
 
-// `memory`: kScratchPerToken * vocabulary bytes.
+// `memory`: kScratchPerToken * vocabulary bytes; `room`: vocabulary floats, for rows that are no
+// probabilities.
 template <class Executor>
 LAMPLIGHTER_INLINE void draw_children_row(Executor& executor, const DrawChildrenArgs& args, int64_t row,
-                                          void* memory) {
+                                          void* memory, float* room) {
   const int64_t image = row / args.rows.rows;
   const Scratch scratch = scratch_at(memory, args.rows.vocabulary);
-  const float* probabilities = sampling::read_probabilities(executor, args.rows, row, scratch.probabilities);
+  const float* probabilities = sampling::read_probabilities(executor, args.rows, row, room);
   if (args.sampled) {
     const Race race = {probabilities, static_cast<uint64_t>(args.seeds[image]),
                        static_cast<uint32_t>(args.steps[image]),

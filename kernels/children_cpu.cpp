@@ -12,8 +12,8 @@
 namespace lamplighter {
 
 size_t draw_children_scratch_bytes(int64_t vocabulary) {
-  const size_t bytes =
-      kExecutorCells * sizeof(double) + static_cast<size_t>(vocabulary * children::kScratchPerToken);
+  const size_t bytes = kExecutorCells * sizeof(double) +
+                       static_cast<size_t>(vocabulary) * (children::kScratchPerToken + sizeof(float));
   return (bytes + 63) / 64 * 64;
 }
 

@@ -15,6 +15,8 @@ namespace lamplighter {
 template <class Tag>
 class CpuExecutor {
  public:
+  static constexpr bool kIsBlock = false;
+
   explicit CpuExecutor(void* cells) : cells_(cells) {}
 
   template <class T>
@@ -29,6 +31,13 @@ class CpuExecutor {
   void for_each(int n, F f) {
 #pragma omp simd
     for (int i = 0; i < n; ++i) f(i);
+  }
+
+  template <class Holds>
+  uint64_t mask(int n, Holds holds) {
+    uint64_t bits = 0;
+    for (int i = 0; i < n; ++i) bits |= static_cast<uint64_t>(holds(i)) << i;
+    return bits;
   }
 
   template <class T, class Map, class Op>

@@ -1,21 +1,31 @@
 #pragma once
 
+#include "kernels/cuda_device.h"
 #include "kernels/executor.h"
+
+// Loops over a row take several loads in flight.
+#if defined(__CUDACC__)
+#define LAMPLIGHTER_UNROLL _Pragma("unroll 4")
+#else
+#define LAMPLIGHTER_UNROLL
+#endif
 
 namespace lamplighter {
 
 // What the threads of a block share for a BlockExecutor; declare one in __shared__ memory.
 struct BlockStorage {
   double cells[kExecutorCells];
-  double slots[32];  // one value of each warp
-  double before;
-  int index;
+  double slots[2][32];  // one value of each warp
 };
 
-// A CUDA block of kThreads threads as an executor. The order of sums depends on n and kThreads alone.
+// A CUDA block of kThreads threads as an executor. The order of sums depends on n and kThreads alone. Loops
+// visit a row in steps of neighbouring elements, so that accesses to memory of either kind are whole lines
+// and free of bank conflicts.
 template <int kThreads>
 class BlockExecutor {
  public:
+  static constexpr bool kIsBlock = true;
+
   __device__ explicit BlockExecutor(BlockStorage* storage) : storage_(storage) {}
 
   template <class T>
@@ -28,21 +38,28 @@ class BlockExecutor {
 
   template <class F>
   __device__ void for_each(int n, F f) {
+    LAMPLIGHTER_UNROLL
     for (int i = static_cast<int>(threadIdx.x); i < n; i += kThreads) f(i);
     __syncthreads();
+  }
+
+  // Every warp by itself.
+  template <class Holds>
+  __device__ uint64_t mask(int n, Holds holds) {
+    const int i = lane();
+    const uint64_t low = __ballot_sync(kAll, i < n && holds(i));
+    const uint64_t high = __ballot_sync(kAll, i + kLanes < n && holds(i + kLanes));
+    return low | high << kLanes;
   }
 
   template <class T, class Map, class Op>
   __device__ T reduce(int n, T identity, Map map, Op op) {
     T value = identity;
+    LAMPLIGHTER_UNROLL
     for (int i = static_cast<int>(threadIdx.x); i < n; i += kThreads) value = op(value, map(i));
-    T* slots = reinterpret_cast<T*>(storage_->slots);
     value = over_warp(value, op, kLanes);
-    if (lane() == 0) slots[warp()] = value;
-    __syncthreads();
-    value = over_warp(slots[lane() % kWarps], op, kWarps);
-    __syncthreads();
-    return value;
+    const T* slots = share(value);
+    return over_warp(slots[lane() % kWarps], op, kWarps);
   }
 
   template <class Map>
@@ -53,32 +70,33 @@ class BlockExecutor {
         n, n, [=](int i) { return map(i) == best ? i : n; }, [](int a, int b) { return b < a ? b : a; });
   }
 
-  // Thread t sums the t-th of kThreads equal parts; the one whose part crosses the limit walks through it.
+  // Each warp sums a segment; the one whose sum crosses the limit is divided in the same way, until a warp
+  // holds it, one number in each lane.
   template <class T, class Map>
   __device__ Prefix<T> scan(int n, T limit, Map map) {
-    const int part = (n + kThreads - 1) / kThreads;
-    const int begin = min(n, static_cast<int>(threadIdx.x) * part);
-    const int end = min(n, begin + part);
-    T* found = reinterpret_cast<T*>(&storage_->before);
-    if (threadIdx.x == 0) storage_->index = n;
-    T sum = 0;
-    for (int i = begin; i < end; ++i) sum += map(i);
-    const T through = inclusive_sum(sum);
-    T before = through - sum;
-    if (threadIdx.x == kThreads - 1 && !(through > limit)) *found = through;
-    if (before <= limit && through > limit) {
-      int i = begin;
-      for (T next = before + map(i); i + 1 < end && !(next > limit); next = before + map(i)) {
-        before = next;
-        ++i;
+    Prefix<T> found = {0, 0};
+    for (int end = n; end - found.index > kLanes;) {
+      const int length = segment(end - found.index);
+      const int first = found.index + warp() * length;
+      const int last = min(end, first + length);
+      T sum = 0;
+      for (int i = first + lane(); i < last; i += kLanes) sum += map(i);
+      const T* slots = share(over_warp(
+          sum, [](T a, T b) { return a + b; }, kLanes));
+      const int crossing = cross(lane() < kWarps ? slots[lane()] : T{0}, limit, found.before);
+      if (crossing == kLanes) {
+        found.index = n;
+        __syncthreads();
+        return found;
       }
-      storage_->index = i;
-      *found = before;
+      found.index += crossing * length;
+      end = min(end, found.index + length);
     }
+    const int i = found.index + lane();
+    const int crossing = cross(i < n ? map(i) : T{0}, limit, found.before);
+    found.index = crossing == kLanes ? n : found.index + crossing;
     __syncthreads();
-    const Prefix<T> result = {storage_->index, *found};
-    __syncthreads();
-    return result;
+    return found;
   }
 
   template <class T, class Bin, class Weight>
@@ -90,24 +108,28 @@ class BlockExecutor {
     __syncthreads();
   }
 
-  // Thread t lists the t-th of kThreads equal parts.
+  // Each warp lists a segment.
   template <class Keep, class Index>
   __device__ int compact(int n, Keep keep, Index* out) {
-    const int part = (n + kThreads - 1) / kThreads;
-    const int begin = min(n, static_cast<int>(threadIdx.x) * part);
-    const int end = min(n, begin + part);
+    const int length = segment(n);
+    const int first = min(n, warp() * length);
+    const int last = min(n, first + length);
     int count = 0;
-    for (int i = begin; i < end; ++i) count += keep(i) ? 1 : 0;
-    const int through = inclusive_sum(count);
-    if (threadIdx.x == kThreads - 1) storage_->index = through;
-    int at = through - count;
-    for (int i = begin; i < end; ++i) {
-      if (keep(i)) out[at++] = i;
+    for (int begin = first; begin < last; begin += kLanes) {
+      count += __popc(__ballot_sync(kAll, begin + lane() < last && keep(begin + lane())));
+    }
+    const int* counts = share(count);
+    const int through = inclusive(lane() < kWarps ? counts[lane()] : 0);
+    int at = __shfl_sync(kAll, through, warp()) - count;
+    const unsigned below = (1U << lane()) - 1U;
+    for (int begin = first; begin < last; begin += kLanes) {
+      const bool kept = begin + lane() < last && keep(begin + lane());
+      const unsigned all = __ballot_sync(kAll, kept);
+      if (kept) out[at + __popc(all & below)] = begin + lane();
+      at += __popc(all);
     }
     __syncthreads();
-    const int total = storage_->index;
-    __syncthreads();
-    return total;
+    return __shfl_sync(kAll, through, kLanes - 1);
   }
 
  private:
@@ -120,6 +142,20 @@ class BlockExecutor {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / kLanes; }
 
+  // Elements of each warp when they share n: a multiple of kLanes.
+  __device__ static int segment(int n) { return (n + kThreads - 1) / kThreads * kLanes; }
+
+  // The values of all warps, each given by its first lane. The two buffers take turns: when one is written
+  // again, the barrier of the other lies between.
+  template <class T>
+  __device__ const T* share(T value) {
+    T* slots = reinterpret_cast<T*>(storage_->slots[turn_]);
+    turn_ ^= 1;
+    if (lane() == 0) slots[warp()] = value;
+    __syncthreads();
+    return slots;
+  }
+
   // All lanes get the same bits, because op commutes. `width`: a power of two; groups of so many lanes.
   template <class T, class Op>
   __device__ static T over_warp(T value, Op op, int width) {
@@ -127,21 +163,33 @@ class BlockExecutor {
     return value;
   }
 
+  // The sum of the values up to this lane.
   template <class T>
-  __device__ T inclusive_sum(T value) {
-    T* slots = reinterpret_cast<T*>(storage_->slots);
+  __device__ static T inclusive(T value) {
     for (int step = 1; step < kLanes; step *= 2) {
       const T other = __shfl_up_sync(kAll, value, static_cast<unsigned>(step));
       if (lane() >= step) value += other;
     }
-    if (lane() == kLanes - 1) slots[warp()] = value;
-    __syncthreads();
-    for (int w = 0; w < warp(); ++w) value += slots[w];
-    __syncthreads();
     return value;
   }
 
+  // The first lane at which `before` and the values up to it exceed the limit, or kLanes; adds the values of
+  // the lanes before to `before`.
+  template <class T>
+  __device__ static int cross(T value, T limit, T& before) {
+    const T through = before + inclusive(value);
+    const unsigned over = __ballot_sync(kAll, through > limit);
+    if (over == 0) {
+      before = __shfl_sync(kAll, through, kLanes - 1);
+      return kLanes;
+    }
+    const int first = __ffs(static_cast<int>(over)) - 1;
+    before = __shfl_sync(kAll, through - value, first);
+    return first;
+  }
+
   BlockStorage* storage_;
+  int turn_ = 0;
 };
 
 }  // namespace lamplighter

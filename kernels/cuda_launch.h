@@ -20,6 +20,22 @@ inline unsigned grid_size(int64_t blocks) {
   return static_cast<unsigned>(blocks);
 }
 
+// The bytes of dynamic shared memory with which every block of `kernel` can hold `bytes` of rows; 0 where the
+// current device has less, and the rows go to global memory. Raises the kernel's limit.
+template <class Kernel>
+size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
+  int device = 0, most = 0;
+  cudaFuncAttributes attributes{};
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+      cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+  if (!known || bytes + attributes.sharedSizeBytes > static_cast<size_t>(most)) return 0;
+  const cudaError_t raised =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  return raised == cudaSuccess ? bytes : 0;
+}
+
 // f(T{}) with the storage type of `type`.
 template <class F>
 void with_element_type(ElementType type, F f) {

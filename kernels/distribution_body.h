@@ -9,6 +9,20 @@ namespace lamplighter::sampling {
 
 constexpr float kInfinity = __builtin_huge_valf();
 
+// An element that no kernel writes while this one runs: devices may load it before earlier stores.
+template <class T>
+LAMPLIGHTER_INLINE T constant(const T* at) {
+#if defined(__CUDACC__)
+  if constexpr (sizeof(T) == 2) {
+    return {__ldg(&at->bits)};
+  } else {
+    return __ldg(at);
+  }
+#else
+  return *at;
+#endif
+}
+
 // Guided logits of one row, without -0 and with +inf for NaN.
 template <class T, bool kGuided>
 struct GuidedLogits {
@@ -17,9 +31,9 @@ struct GuidedLogits {
   float guidance;
 
   LAMPLIGHTER_INLINE float operator()(int i) const {
-    float value = widen(conditional[i]);
+    float value = widen(constant(conditional + i));
     if (kGuided) {
-      const float unconditional = widen(conditional[i + stride]);
+      const float unconditional = widen(constant(conditional + i + stride));
       const float combined = unconditional + (value - unconditional) * guidance;
       value = choose(value == unconditional, value, combined);
     }

@@ -9,17 +9,15 @@ namespace lamplighter::dynamic {
 
 // Memory of one row of expand_dynamic, and of one image's frontier.
 struct Scratch {
-  float* keys;           // [V]
-  int* ids;              // [V]
-  float* probabilities;  // [V], where they are not given
-  int* selected;         // [max(V, candidates)]
+  float* keys;    // [V]
+  int* ids;       // [V]
+  int* selected;  // [max(V, candidates)]
 };
 
 LAMPLIGHTER_INLINE Scratch scratch_at(void* memory, int64_t vocabulary) {
   float* keys = static_cast<float*>(memory);
   int* ids = reinterpret_cast<int*>(keys + vocabulary);
-  float* probabilities = reinterpret_cast<float*>(ids + vocabulary);
-  return {keys, ids, probabilities, reinterpret_cast<int*>(probabilities + vocabulary)};
+  return {keys, ids, ids + vocabulary};
 }
 
 // The indices of the k largest values, rising, to `out` (room for n); ties by smaller index. 1 <= k <= n; no
@@ -52,12 +50,14 @@ LAMPLIGHTER_INLINE int place_of(int i, int n, Value value) {
   return place;
 }
 
+// room: vocabulary floats, for rows that are no probabilities.
 template <class Executor>
-LAMPLIGHTER_INLINE void expand_row(Executor& executor, const ExpandArgs& args, int64_t row, void* memory) {
+LAMPLIGHTER_INLINE void expand_row(Executor& executor, const ExpandArgs& args, int64_t row, void* memory,
+                                   float* room) {
   const int n = static_cast<int>(args.rows.vocabulary);
   const int k = static_cast<int>(args.k);
   const Scratch scratch = scratch_at(memory, args.rows.vocabulary);
-  const float* p = sampling::read_probabilities(executor, args.rows, row, scratch.probabilities);
+  const float* p = sampling::read_probabilities(executor, args.rows, row, room);
   int64_t* tokens = args.tokens + row * args.k;
   float* pool_scores = args.pool_scores + row * args.k;
   const float score = args.scores[row];

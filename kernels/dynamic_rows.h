@@ -9,8 +9,10 @@ namespace lamplighter::dynamic {
 template <class Tag>
 void expand_rows(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch) {
   CpuExecutor<Tag> executor(scratch);
-  void* memory = static_cast<double*>(scratch) + kExecutorCells;
-  for (int64_t row = begin; row < end; ++row) expand_row(executor, args, row, memory);
+  float* room = reinterpret_cast<float*>(static_cast<double*>(scratch) + kExecutorCells);
+  for (int64_t row = begin; row < end; ++row) {
+    expand_row(executor, args, row, room + args.rows.vocabulary, room);
+  }
 }
 
 }  // namespace lamplighter::dynamic

@@ -10,9 +10,11 @@ namespace lamplighter {
 //   scan(n, limit, map)               smallest i with map(0) + ... + map(i) > limit, or n; and the sum before
 //   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0
 //   compact(n, keep, out)             out[0..count) = the i with keep(i), rising; out holds n; returns count
+//   mask(n, holds)                    bits of the i with holds(i), n <= 64; without a synchronisation
 //   sync()                            what was written before is visible to all threads
 //   cells<T>()                        kExecutorCells cells of T shared by the threads
-// All of them end with a synchronisation. The f of for_each and the map of reduce may write element i. scan
+//   kIsBlock                          whether it has many threads
+// All but mask end with a synchronisation. The f of for_each and the map of reduce may write element i. scan
 // and histogram add in any order, so their numbers must be >= 0 and add exactly: integers, or doubles on one
 // coarse grid. limit >= 0.
 template <class T>

@@ -48,6 +48,15 @@ LAMPLIGHTER_INLINE float widen(Float16Bits value) {
   return bits_float(sign | (magnitude < 0x7C00U ? finite : 0x7F800000U | (magnitude << 13)));
 }
 
+// Place of the lowest bit that is set, -1 for none.
+LAMPLIGHTER_INLINE int lowest_bit(uint64_t bits) {
+#if defined(__CUDACC__)
+  return __ffsll(static_cast<long long>(bits)) - 1;
+#else
+  return bits == 0 ? -1 : __builtin_ctzll(bits);
+#endif
+}
+
 LAMPLIGHTER_INLINE uint64_t double_bits(double value) {
   uint64_t bits;
   __builtin_memcpy(&bits, &value, sizeof(bits));

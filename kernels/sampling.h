@@ -80,10 +80,12 @@ void draw_avx2(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
 void draw_avx512(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA kernels over all rows, queued on `stream` (a cudaStream_t). `scratch`: images * rows *
-// 2 * vocabulary floats.
+// *_cuda_bytes() bytes; null where those are 0, because shared memory holds a row on the current device.
 void uniforms_cuda(const UniformsArgs& args, void* stream);
+size_t guide_and_filter_cuda_bytes(const DistributionRows& rows);
 void guide_and_filter_cuda(const GuideAndFilterArgs& args, float* scratch, void* stream);
 void probabilities_cuda(const ProbabilitiesArgs& args, void* stream);
+size_t draw_cuda_bytes(const DistributionRows& rows);
 void draw_cuda(const DrawArgs& args, float* scratch, void* stream);
 
 }  // namespace lamplighter

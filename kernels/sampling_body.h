@@ -126,17 +126,72 @@ LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, i
   return {above < k && above + between >= k && between <= n / 2, above, between};
 }
 
+// The same for the many threads of a block: counts the values by their distance to the largest one, 128
+// distances to an octave. Neighbours differ by less than a hundredth, so that few threads count in one cell.
+template <class Executor, class Value, class Index>
+LAMPLIGHTER_INLINE Narrowed narrow_by_distance(Executor& executor, int n, Value value, int k, Index* list) {
+  constexpr int kNearest = (127 - 8) * 128;  // 2^-8; the farthest are 2^8 and more
+  uint32_t* cells = executor.template cells<uint32_t>();
+  const float largest = executor.reduce(n, -kInfinity, value, Largest());
+  const auto cell = [=](int i) {
+    const int distance = static_cast<int>(float_bits(largest - value(i)) >> 16) - kNearest;
+    return distance < 0 ? 0 : distance < kExecutorCells ? distance : kExecutorCells - 1;
+  };
+  executor.for_each(kExecutorCells, [=](int i) { cells[i] = 0; });
+  executor.histogram(n, cells, cell, [](int) { return 1U; });
+  const Prefix<uint32_t> found =
+      executor.scan(kExecutorCells, static_cast<uint32_t>(k - 1), [=](int i) { return cells[i]; });
+  const int between = executor.compact(
+      n, [=](int i) { return cell(i) == found.index; }, list);
+  return {true, static_cast<int>(found.before), between};
+}
+
+// The first value of a short row, in falling order, with more than `limit` values before it or equal to it.
+template <class Executor, class Value>
+LAMPLIGHTER_INLINE Selected<uint32_t> select_by_rank(Executor& executor, int n, Value value, uint32_t limit) {
+  float* values = executor.template cells<float>();
+  float* result = values + n;
+  executor.for_each(n, [=](int i) { values[i] = value(i); });
+  executor.for_each(n, [=](int i) {
+    uint32_t before = 0, through = 0;
+    for (int j = 0; j < n; ++j) {
+      before += static_cast<uint32_t>(values[j] > values[i]);
+      through += static_cast<uint32_t>(values[j] >= values[i]);
+    }
+    if (before <= limit && through > limit) {  // equal ones write the same
+      result[0] = values[i];
+      result[1] = static_cast<float>(before);
+    }
+  });
+  const Selected<uint32_t> selected = {true, result[0], static_cast<uint32_t>(result[1])};
+  executor.sync();
+  return selected;
+}
+
 // The k-th largest of n values, 1 <= k <= n, and how many are larger. list: room for n indices.
 template <class Executor, class Value, class Index>
 LAMPLIGHTER_INLINE Selected<uint32_t> select_kth(Executor& executor, int n, Value value, int k, Index* list) {
-  constexpr int kLongRow = 2048;
+  constexpr int kLongRow = 2048, kFew = 256;
   const auto one = [](int) { return 1U; };
   const auto limit = static_cast<uint32_t>(k - 1);
-  const Narrowed narrowed = n < kLongRow ? Narrowed{false, 0, 0} : narrow_kth(executor, n, value, k, list);
-  if (!narrowed.found) return select<uint32_t>(executor, n, value, true, limit, one);
+  Narrowed narrowed = {false, 0, 0};
+  if constexpr (Executor::kIsBlock) {
+    if (n <= kFew) return select_by_rank(executor, n, value, limit);
+    narrowed = narrow_by_distance(executor, n, value, k, list);
+  } else {
+    if (n >= kLongRow) narrowed = narrow_kth(executor, n, value, k, list);
+    if (!narrowed.found) return select<uint32_t>(executor, n, value, true, limit, one);
+  }
   const auto above = static_cast<uint32_t>(narrowed.above);
-  Selected<uint32_t> result = select<uint32_t>(
-      executor, narrowed.between, [=](int i) { return value(list[i]); }, true, limit - above, one);
+  const auto listed = [=](int i) { return value(list[i]); };
+  if constexpr (Executor::kIsBlock) {
+    if (narrowed.between <= kFew) {
+      Selected<uint32_t> result = select_by_rank(executor, narrowed.between, listed, limit - above);
+      result.before += above;
+      return result;
+    }
+  }
+  Selected<uint32_t> result = select<uint32_t>(executor, narrowed.between, listed, true, limit - above, one);
   result.before += above;
   return result;
 }

@@ -18,19 +18,14 @@ at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, int64_t pu
   return out;
 }
 
-at::Tensor scratch_rows(const DistributionRows& rows, int64_t images, int64_t each, const at::Tensor& like) {
-  return at::empty({images * rows.rows, each * rows.vocabulary}, like.options().dtype(at::kFloat));
-}
-
 at::Tensor guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
                             const at::Tensor& temperature, const at::Tensor& top_k, const at::Tensor& top_p,
                             c10::string_view order) {
   GuideAndFilterArgs args = guide_and_filter_args(logits, guidance, temperature, top_k, top_p, order);
   const CudaLauncher launcher(logits);
   at::Tensor out = statistics_of(args, logits);
-  at::Tensor scratch = scratch_rows(args.logits, args.images, 2, logits);
-  launcher.launch(
-      [&](void* stream) { guide_and_filter_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
+  const CudaScratch scratch(logits, args.images * args.logits.rows, guide_and_filter_cuda_bytes(args.logits));
+  launcher.launch([&](void* stream) { guide_and_filter_cuda(args, scratch.get<float>(), stream); });
   return out;
 }
 
@@ -48,9 +43,9 @@ at::Tensor draw(const at::Tensor& values, const at::Tensor& uniforms, const at::
   DrawArgs args = draw_args(values, uniforms, temperature, or_undefined(statistics));
   const CudaLauncher launcher(values);
   at::Tensor out = at::empty({args.images, args.rows.rows}, uniforms.options().dtype(at::kLong));
-  at::Tensor scratch = scratch_rows(args.rows, args.images, 1, values);
+  const CudaScratch scratch(values, args.images * args.rows.rows, draw_cuda_bytes(args.rows));
   args.out = out.mutable_data_ptr<int64_t>();
-  launcher.launch([&](void* stream) { draw_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
+  launcher.launch([&](void* stream) { draw_cuda(args, scratch.get<float>(), stream); });
   return out;
 }
 

@@ -59,6 +59,8 @@ struct VerifyArgs {
   int64_t* token;       // out [images]: the last token; -1 where its row is bad
   float* final;         // out [images, vocabulary]: the distribution it comes from; zeros where bad
   int64_t* status;      // out [images]: kVerifyBadTarget, kVerifyBadDraft
+  // [images, nodes], null where none are known: the child that each node accepts, judged by itself, else 0
+  const int* verdicts;
   int64_t images;
   int64_t nodes;  // root included, at most kVerifyNodes
   int64_t vocabulary;
@@ -82,12 +84,20 @@ constexpr int64_t kVerifyNodes = 64;
 constexpr int64_t kVerifyBadTarget = 1;
 constexpr int64_t kVerifyBadDraft = 2;
 
-// Floats of scratch for one image: rows that rejections leave, then rows of the target and of the draft that
+// Floats of scratch for one image: rows that rejections leave, and rows of the target and of the draft that
 // are in use where they are not given as probabilities.
-inline size_t verify_scratch_floats(const VerifyArgs& args) {
+inline size_t verify_residual_floats(const VerifyArgs& args) {
+  return static_cast<size_t>(args.levels * args.vocabulary);
+}
+
+inline size_t verify_read_floats(const VerifyArgs& args) {
   const int64_t kinds =
-      1 + (args.target.statistics != nullptr ? 1 : 0) + (args.draft.statistics != nullptr ? 1 : 0);
+      (args.target.statistics != nullptr ? 1 : 0) + (args.draft.statistics != nullptr ? 1 : 0);
   return static_cast<size_t>(kinds * args.levels * args.vocabulary);
+}
+
+inline size_t verify_scratch_floats(const VerifyArgs& args) {
+  return verify_residual_floats(args) + verify_read_floats(args);
 }
 
 // CPU kernels over the images [begin, end); equal bits for all instruction sets. `scratch`: private to the
@@ -96,7 +106,8 @@ void verify_portable(const VerifyArgs& args, int64_t begin, int64_t end, float* 
 void verify_avx2(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch);
 void verify_avx512(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch);
 
-// All images on `stream` (a cudaStream_t), one block each. `scratch`: images * verify_scratch_floats().
-void verify_cuda(const VerifyArgs& args, float* scratch, void* stream);
+// All images on `stream` (a cudaStream_t). `scratch`: verify_cuda_bytes() bytes.
+size_t verify_cuda_bytes(const VerifyArgs& args);
+void verify_cuda(const VerifyArgs& args, void* scratch, void* stream);
 
 }  // namespace lamplighter

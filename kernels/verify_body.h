@@ -36,22 +36,22 @@ LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, co
   return sampling::draw_token(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
 }
 
-// scratch: verify_scratch_floats().
+// residuals: verify_residual_floats(); reads: verify_read_floats().
 template <class Bugs, class Executor>
 LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
-                                     float* scratch) {
-  const Cycle cycle(args, image, scratch);
+                                     float* residuals, float* reads) {
+  const Cycle cycle(args, image, reads);
   float* final = args.final + image * args.vocabulary;
   const bool greedy = !(args.temperature[image] > 0.0F);
   Outcome outcome;
   if (greedy) {
     outcome = walk_greedy(executor, cycle);
   } else if (args.rule == Rule::traversal) {
-    outcome = traverse(executor, cycle, scratch);
+    outcome = traverse(executor, cycle, residuals);
   } else if (args.rule == Rule::block) {
-    outcome = verify_block(executor, cycle, scratch);
+    outcome = verify_block(executor, cycle, residuals);
   } else {
-    outcome = walk<Bugs>(executor, cycle, final, scratch);
+    outcome = walk<Bugs>(executor, cycle, {final, residuals});
   }
   write_path(executor, cycle, image, outcome.node);
   const int64_t token = last_token(executor, cycle, outcome, greedy, final);

@@ -1,4 +1,3 @@
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -23,9 +22,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tr
       rule, residual, sampled, k, bounds, first_image_id, depth, or_undefined(syntax_ids));
   const CudaLauncher launcher(target);
   const VerifyResults results(args, tokens, uniforms);
-  at::Tensor scratch =
-      at::empty({args.images, static_cast<int64_t>(verify_scratch_floats(args))}, uniforms.options());
-  launcher.launch([&](void* stream) { verify_cuda(args, scratch.mutable_data_ptr<float>(), stream); });
+  const CudaScratch scratch(target, 1, verify_cuda_bytes(args));
+  launcher.launch([&](void* stream) { verify_cuda(args, scratch.get(), stream); });
   return results.tuple();
 }
 

@@ -55,12 +55,12 @@ LAMPLIGHTER_INLINE Outcome walk_greedy(Executor& executor, const Cycle& cycle) {
         (depth == depths[deepest] && node != deepest && comes_first(cycle, node, deepest))) {
       deepest = node;
     }
-    int child = cycle.first_child(node, depth);
+    int child = cycle.first_child(executor, node, depth);
     if (child < 0) continue;
     const Row target = cycle.target_row(executor, node);
     if (target.bad()) continue;
     const int best = most_probable(executor, target.values, cycle.vocabulary);
-    for (; child >= 0; child = cycle.next_child(node, child)) {
+    for (; child >= 0; child = cycle.next_child(executor, node, child)) {
       if (!is_right(executor, cycle, target, best, child, depth + 1)) continue;
       right |= uint64_t{1} << child;
       depths[child] = static_cast<uint8_t>(depth + 1);

@@ -75,10 +75,11 @@ struct Path {
   uint64_t unused;  // scratch rows
 };
 
-LAMPLIGHTER_INLINE int first_alive(const Cycle& cycle, const Path& path) {
+template <class Executor>
+LAMPLIGHTER_INLINE int first_alive(Executor& executor, const Cycle& cycle, const Path& path) {
   const int node = path.last.node;
-  int child = cycle.first_child(node, path.depth);
-  while (child >= 0 && (path.dead >> child & 1U) != 0) child = cycle.next_child(node, child);
+  int child = cycle.first_child(executor, node, path.depth);
+  while (child >= 0 && (path.dead >> child & 1U) != 0) child = cycle.next_child(executor, node, child);
   return child;
 }
 
@@ -86,18 +87,18 @@ LAMPLIGHTER_INLINE int first_alive(const Cycle& cycle, const Path& path) {
 template <class Executor>
 LAMPLIGHTER_INLINE void descend(Executor& executor, const Cycle& cycle, Path& path, Steps<Executor>& above) {
   while (path.last.status == 0) {
-    const int child = first_alive(cycle, path);
+    const int child = first_alive(executor, cycle, path);
     if (child < 0) return;
     const int x = cycle.token(child);
-    if (!can_give(path.last.draft, x) || cycle.repeated(child)) {
+    if (!can_give(path.last.draft, x) || cycle.repeated(executor, child)) {
       path.dead |= uint64_t{1} << child;
       continue;
     }
     const double weight = child_weight(path.last, x);
     above.set(path.depth, path.last);
     ++path.depth;
-    path.last =
-        make_step(executor, cycle, child, path.depth, cycle.first_child(child, path.depth) >= 0, weight);
+    path.last = make_step(executor, cycle, child, path.depth,
+                          cycle.first_child(executor, child, path.depth) >= 0, weight);
   }
 }
 
@@ -131,7 +132,8 @@ LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, float* scratch) {
   Steps<Executor> above(executor);
-  Path path = {make_step(executor, cycle, 0, 0, cycle.first_child(0, 0) >= 0, 1.0), 0, 0, ~uint64_t{0}};
+  Path path = {make_step(executor, cycle, 0, 0, cycle.first_child(executor, 0, 0) >= 0, 1.0), 0, 0,
+               ~uint64_t{0}};
   for (;;) {
     descend(executor, cycle, path, above);
     const Step& leaf = path.last;
@@ -146,15 +148,15 @@ LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, floa
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, float* to) {
   Steps<Executor> above(executor);
-  Step last = make_step(executor, cycle, 0, 0, cycle.first_child(0, 0) >= 0, 1.0);
+  Step last = make_step(executor, cycle, 0, 0, cycle.first_child(executor, 0, 0) >= 0, 1.0);
   int depth = 0;
   while (last.status == 0) {
-    const int child = cycle.first_child(last.node, depth);
+    const int child = cycle.first_child(executor, last.node, depth);
     if (child < 0 || !can_give(last.draft, cycle.token(child))) break;
     const double weight = child_weight(last, cycle.token(child));
     above.set(depth, last);
     ++depth;
-    last = make_step(executor, cycle, child, depth, cycle.first_child(child, depth) >= 0, weight);
+    last = make_step(executor, cycle, child, depth, cycle.first_child(executor, child, depth) >= 0, weight);
   }
   if (depth == 0 || cycle.uniform(last.node) < last.weight) return {last.node, last.status, last.target};
   for (int child = last.node;;) {

@@ -23,8 +23,9 @@ LAMPLIGHTER_INLINE double subtract(Executor& executor, const Cycle& cycle, const
       },
       Sum());
   const int parent = cycle.parent(child);
-  for (int other = cycle.next_child(parent, parent); other < child; other = cycle.next_child(parent, other)) {
-    const int y = cycle.token(other);
+  uint64_t siblings = cycle.children(executor, parent, parent) & ((uint64_t{1} << child) - 1);
+  for (; siblings != 0; siblings &= siblings - 1) {
+    const int y = cycle.token(lowest_bit(siblings));
     if (y < 0) continue;
     sum += set_value(executor, to, y, static_cast<float>(static_cast<double>(a[y]) * a_scale));
   }

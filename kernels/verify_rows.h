@@ -10,7 +10,8 @@ template <class Tag, class Bugs = NoBugs>
 void verify_images(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch) {
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<Tag> executor(cells);
-  for (int64_t image = begin; image < end; ++image) verify_image<Bugs>(executor, args, image, scratch);
+  float* reads = scratch + args.levels * args.vocabulary;
+  for (int64_t image = begin; image < end; ++image) verify_image<Bugs>(executor, args, image, scratch, reads);
 }
 
 }  // namespace lamplighter::verification

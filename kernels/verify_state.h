@@ -76,7 +76,7 @@ LAMPLIGHTER_INLINE double set_value(Executor& executor, float* values, int64_t i
 struct Cycle {
   const VerifyArgs& args;
   int64_t image;
-  float* targets;  // scratch rows of the target that are in use, one for each level
+  float* targets;  // rows of the target that are in use, one for each level
   float* drafts;
   const int64_t* tokens;
   const int64_t* parents;
@@ -85,10 +85,10 @@ struct Cycle {
   int nodes;
   int vocabulary;
 
-  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t which, float* scratch)
+  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t which, float* reads)
       : args(all),
         image(which),
-        targets(scratch + all.levels * all.vocabulary),
+        targets(reads),
         drafts(targets + (all.target.statistics != nullptr ? all.levels : 0) * all.vocabulary),
         tokens(all.tokens + which * all.nodes),
         parents(all.parents + which * all.parents_stride),
@@ -97,17 +97,28 @@ struct Cycle {
         nodes(static_cast<int>(all.nodes)),
         vocabulary(static_cast<int>(all.vocabulary)) {}
 
+  // Bits of the children of `node` behind node `after`, one of its children or itself.
+  template <class Executor>
+  LAMPLIGHTER_INLINE uint64_t children(Executor& executor, int node, int after) const {
+    const int64_t* all = parents;
+    return executor.mask(nodes, [=](int i) { return (i > after) & (all[i] == node); });
+  }
+
   // The first child of `node` behind node `after`; -1 when there is none.
-  LAMPLIGHTER_INLINE int next_child(int node, int after) const {
-    for (int child = after + 1; child < nodes; ++child) {
-      if (parents[child] == node) return child;
-    }
-    return -1;
+  template <class Executor>
+  LAMPLIGHTER_INLINE int next_child(Executor& executor, int node, int after) const {
+    return lowest_bit(children(executor, node, after));
   }
 
   // `depth`: of the node. Nodes below args.depth count as absent.
-  LAMPLIGHTER_INLINE int first_child(int node, int depth) const {
-    return depth < args.depth ? next_child(node, node) : -1;
+  template <class Executor>
+  LAMPLIGHTER_INLINE int first_child(Executor& executor, int node, int depth) const {
+    return depth < args.depth ? next_child(executor, node, node) : -1;
+  }
+
+  // The child that `node` is known to accept, else 0.
+  LAMPLIGHTER_INLINE int verdict(int node) const {
+    return args.verdicts != nullptr ? args.verdicts[image * nodes + node] : 0;
   }
 
   LAMPLIGHTER_INLINE int parent(int node) const { return static_cast<int>(parents[node]); }
@@ -119,12 +130,13 @@ struct Cycle {
   }
 
   // Whether a sibling before `child` has its token.
-  LAMPLIGHTER_INLINE bool repeated(int child) const {
-    for (int other = next_child(parent(child), parent(child)); other < child;
-         other = next_child(parent(child), other)) {
-      if (tokens[other] == tokens[child]) return true;
-    }
-    return false;
+  template <class Executor>
+  LAMPLIGHTER_INLINE bool repeated(Executor& executor, int child) const {
+    const int above = parent(child);
+    const int64_t* all = parents;
+    const int64_t* ids = tokens;
+    return executor.mask(
+               child, [=](int i) { return (i > above) & (all[i] == above) & (ids[i] == ids[child]); }) != 0;
   }
 
   LAMPLIGHTER_INLINE double uniform(int i) const {

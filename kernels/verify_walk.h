@@ -35,7 +35,7 @@ template <class Bugs, class Executor>
 LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cycle, const Row& target,
                                             int node, int depth, Buffers& buffers, int& tests) {
   const bool published = is_published(cycle.args.residual);
-  int child = cycle.first_child(node, depth - 1);
+  int child = cycle.first_child(executor, node, depth - 1);
   if (child < 0) return {-1, 0, target};
   Row draft = no_row();
   if (reads_draft<Bugs>(cycle.args)) {
@@ -45,9 +45,9 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
   Row g = target;
   Row left = target;
   uint64_t rejected = 0;
-  for (; child >= 0; child = cycle.next_child(node, child)) {
+  for (; child >= 0; child = cycle.next_child(executor, node, child)) {
     const int x = cycle.token(child);
-    if (x < 0 || cycle.repeated(child)) continue;
+    if (x < 0 || cycle.repeated(executor, child)) continue;
     const double u = cycle.uniform(published ? ++tests : child);
     double d = 1.0;
     double drawn = 0.0;
@@ -73,17 +73,42 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
 }
 
 template <class Bugs, class Executor>
-LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, float* final, float* scratch) {
-  Buffers buffers = {final, scratch};
+LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers buffers) {
   int node = 0;
   int tests = 0;
   for (int depth = 1;; ++depth) {
+    const int known = cycle.verdict(node);
+    if (known > 0) {
+      node = known;
+      continue;
+    }
     const Row target = cycle.target_row(executor, node);
     if (target.bad()) return {node, kVerifyBadTarget, target};
     const Judgement judged = judge_children<Bugs>(executor, cycle, target, node, depth, buffers, tests);
     if (judged.accepted < 0) return {node, judged.status, judged.left};
     node = judged.accepted;
   }
+}
+
+// Whether a node can be judged before it is known that the walk gets there: the rules look at nothing above
+// it. The published programs use up uniforms on the way.
+LAMPLIGHTER_INLINE bool judges_alone(const VerifyArgs& args, int64_t image) {
+  const bool walks = args.rule != Rule::traversal && args.rule != Rule::block;
+  return walks && !is_published(args.residual) && args.temperature[image] > 0.0F;
+}
+
+// The child that `node` accepts, 0 for none.
+template <class Bugs, class Executor>
+LAMPLIGHTER_INLINE int judge_alone(Executor& executor, const Cycle& cycle, int node, Buffers buffers) {
+  int depth = 0;
+  for (int above = node; above > 0; above = cycle.parent(above)) ++depth;
+  if (cycle.first_child(executor, node, depth) < 0) return 0;
+  const Row target = cycle.target_row(executor, node);
+  int tests = 0;
+  const int accepted =
+      target.bad() ? -1
+                   : judge_children<Bugs>(executor, cycle, target, node, depth + 1, buffers, tests).accepted;
+  return accepted > 0 ? accepted : 0;
 }
 
 }  // namespace lamplighter::verification

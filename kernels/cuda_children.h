@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kernels/children_body.h"
+#include "kernels/cuda_rows.h"
+
+// The kernel of draw_children, one block for each row.
+namespace lamplighter {
+namespace {
+
+// in_shared: whether a row of probabilities lies in shared memory.
+__global__ void __launch_bounds__(kRowThreads)
+    draw_children_kernel(DrawChildrenArgs args, char* scratch, int64_t scratch_bytes, bool in_shared) {
+  __shared__ BlockStorage storage;
+  RowExecutor executor(&storage);
+  char* lists = scratch + blockIdx.x * scratch_bytes;
+  float* room = reinterpret_cast<float*>(lists + children::kScratchPerToken * args.rows.vocabulary);
+  children::draw_children_row(executor, args, blockIdx.x, lists,
+                              in_shared ? reinterpret_cast<float*>(shared_memory()) : room);
+}
+
+}  // namespace
+}  // namespace lamplighter
