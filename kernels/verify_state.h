@@ -52,6 +52,7 @@ LAMPLIGHTER_INLINE Row read_row(Executor& executor, const DistributionRows& rows
         n, 0.0, [=](int i) { return mass(static_cast<double>(values[i])); }, Sum());
     return make_row(values, total, true);
   }
+  executor.sync();  // all have read what lies there
   const double total = sampling::with_probabilities(rows, row, [&](auto p) {
     return executor.reduce(
         n, 0.0, [=](int i) { return mass(static_cast<double>(to[i] = p(i))); }, Sum());

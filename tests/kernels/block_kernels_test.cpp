@@ -136,7 +136,7 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
     args.tokens = tokens.mutable_data_ptr<int64_t>();
     args.conditional = conditional.mutable_data_ptr<float>();
-    const auto bytes = static_cast<int64_t>(draw_children_scratch_bytes(vocabulary));
+    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
     at::Tensor scratch = at::empty({4, bytes}, at::kByte);
     const bool in_shared = trial % 2 == 0;
     on_device(4, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0, [&] {
@@ -157,7 +157,7 @@ TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
     const at::Tensor scores = -random_tensor(rng_, {2, k}, at::kFloat).abs();
     ExpandArgs args = expand_args(lazy.values, scores, k, lazy.statistics);
     const ExpandResults got(args, scores);
-    const auto bytes = static_cast<int64_t>(expand_scratch_bytes(vocabulary, k * k));
+    const int64_t bytes = (4 * vocabulary + k * k) * int64_t{sizeof(float)};
     at::Tensor scratch = at::empty({2 * k, bytes}, at::kByte);
     char* memory = static_cast<char*>(scratch.mutable_data_ptr());
     const bool in_shared = trial % 2 == 0;
@@ -182,7 +182,7 @@ TEST_F(BlockKernelsTest, RerankedTreesAreThoseOfTheCpu) {
     const int64_t nodes = pick(rng_, 0, std::min<int64_t>(pool, 40));
     RerankArgs args = rerank_args(tokens, scores, frontiers, nodes);
     const RerankResults got(args, tokens);
-    const auto bytes = static_cast<int64_t>(rerank_scratch_bytes(pool));
+    const int64_t bytes = pool * int64_t{sizeof(int)};
     at::Tensor scratch = at::empty({2, bytes}, at::kByte);
     on_device(2, kImageThreads, 0,
               [&] { rerank_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes); });

@@ -3,6 +3,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ at::Tensor random_logits(int64_t sequences, int64_t rows, int64_t vocabulary, at
   return random_tensor(rng, {sequences, rows, vocabulary}, dtype, 2);
 }
 
-at::Tensor distributions(int64_t rows, int64_t vocabulary, int64_t top_k) {
+ops::Distributions distributions(int64_t rows, int64_t vocabulary, int64_t top_k) {
   return ops::guide_and_filter(random_logits(1, rows, vocabulary, at::kFloat), one(1), one(1),
                                one(static_cast<double>(top_k), at::kLong), one(1), "ar");
 }
@@ -45,7 +45,7 @@ void filter(benchmark::State& state, at::ScalarType dtype, bool with_top_k, doub
 
 void draw(benchmark::State& state) {
   at::set_num_threads(1);
-  const at::Tensor p = distributions(state.range(1), state.range(0), kept(state.range(0)));
+  const ops::Distributions p = distributions(state.range(1), state.range(0), kept(state.range(0)));
   const at::Tensor uniforms = at::rand({1, state.range(1)}), temperature = one(1);
   for (auto _ : state) benchmark::DoNotOptimize(ops::draw(p, uniforms, temperature));
 }
@@ -53,7 +53,7 @@ void draw(benchmark::State& state) {
 void children(benchmark::State& state, bool with_top_k, int64_t count) {
   at::set_num_threads(1);
   const int64_t rows = state.range(1);
-  const at::Tensor p = distributions(rows, state.range(0), with_top_k ? kept(state.range(0)) : 0);
+  const ops::Distributions p = distributions(rows, state.range(0), with_top_k ? kept(state.range(0)) : 0);
   const at::Tensor nodes = integers({rows}, [](int64_t i) { return i; });
   const at::Tensor seed = one(3, at::kLong);
   int64_t step = 0;
@@ -66,7 +66,7 @@ void children(benchmark::State& state, bool with_top_k, int64_t count) {
 void expand(benchmark::State& state, bool with_top_k) {
   at::set_num_threads(1);
   const int64_t rows = state.range(1);
-  const at::Tensor p = distributions(rows, state.range(0), with_top_k ? kept(state.range(0)) : 0);
+  const ops::Distributions p = distributions(rows, state.range(0), with_top_k ? kept(state.range(0)) : 0);
   const at::Tensor scores = at::full({1, rows}, -1.0F);
   for (auto _ : state) benchmark::DoNotOptimize(ops::expand_dynamic(p, scores, 10));
 }

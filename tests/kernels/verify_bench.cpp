@@ -1,14 +1,22 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 
 #include "tests/kernels/verify_problem.h"
 
 // Time of `verify_tree` on one thread, one image. Chains whose draft is the target (all is accepted) and
-// trees of random rows, by vocabulary.
+// trees of random rows, by vocabulary; rows as probabilities or as logits with statistics.
 namespace lamplighter::test {
 namespace {
 
-void verify(benchmark::State& state, const char* rule, bool agreeing) {
+ops::Distributions as_logits(const at::Tensor& probabilities) {
+  const at::Tensor one = at::ones({1});
+  return ops::guide_and_filter(probabilities.log(), one, one, at::zeros({1}, at::kLong), one, "ar");
+}
+
+void verify(benchmark::State& state, const char* rule, bool agreeing, bool logits) {
   at::set_num_threads(1);
   std::mt19937 rng(7);
   VerifyShape shape;
@@ -18,6 +26,10 @@ void verify(benchmark::State& state, const char* rule, bool agreeing) {
   shape.codes = shape.vocabulary;
   VerifyProblem problem(rng, shape);
   if (agreeing) problem.tree.target.values.narrow(1, 0, shape.nodes - 1).copy_(problem.tree.draft.values);
+  if (logits) {
+    problem.tree.target = as_logits(problem.tree.target.values);
+    problem.tree.draft = as_logits(problem.tree.draft.values);
+  }
   ops::VerifyOptions options;
   options.rule = rule;
   int64_t accepted = 0;
@@ -30,17 +42,20 @@ void verify(benchmark::State& state, const char* rule, bool agreeing) {
 
 int main(int argc, char** argv) {
   using namespace lamplighter::test;
-  for (const char* rule : {"exact", "traversal", "block"}) {
-    benchmark::RegisterBenchmark((std::string("chain/") + rule).c_str(), verify, rule, true)
-        ->ArgNames({"drafted", "vocabulary"})
-        ->ArgsProduct({{4, 8}, {1024, 16384, 65536}})
-        ->Unit(benchmark::kMicrosecond);
-  }
-  for (const char* rule : {"exact", "traversal"}) {
-    benchmark::RegisterBenchmark((std::string("tree/") + rule).c_str(), verify, rule, false)
-        ->ArgNames({"drafted", "vocabulary"})
-        ->ArgsProduct({{8, 58}, {1024, 16384}})
-        ->Unit(benchmark::kMicrosecond);
+  for (const bool logits : {false, true}) {
+    const std::string rows = logits ? "/logits" : "";
+    for (const char* rule : {"exact", "traversal", "block"}) {
+      benchmark::RegisterBenchmark(("chain/" + (rule + rows)).c_str(), verify, rule, true, logits)
+          ->ArgNames({"drafted", "vocabulary"})
+          ->ArgsProduct({{4, 8}, {1024, 16384, 65536}})
+          ->Unit(benchmark::kMicrosecond);
+    }
+    for (const char* rule : {"exact", "traversal"}) {
+      benchmark::RegisterBenchmark(("tree/" + (rule + rows)).c_str(), verify, rule, false, logits)
+          ->ArgNames({"drafted", "vocabulary"})
+          ->ArgsProduct({{8, 58}, {1024, 16384}})
+          ->Unit(benchmark::kMicrosecond);
+    }
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
