@@ -87,7 +87,7 @@ TEST_P(DistributionTest, VerdictsAreThoseOfTheProbabilities) {
   for (int trial = 0; trial < 150; ++trial) {
     VerifyShape shape;
     shape.images = pick(rng_, 1, 3);
-    shape.nodes = pick(rng_, 1, 12);
+    shape.nodes = pick(rng_, 2, 12);
     shape.vocabulary = shape.codes = pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -79,18 +79,11 @@ inline Verdict verify_by_operator(const DraftedTree& tree, const AcceptanceOptio
   return verdict;
 }
 
-template <typename Result, typename... Args>
-Result call_operator(const char* name, Args... args) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Result(Args...)>().call(args...);
-}
-
 inline Expansion expand_by_operator(const std::vector<Distribution>& probabilities,
                                     const std::vector<double>& scores, std::int64_t k) {
   const auto width = static_cast<std::int64_t>(probabilities[0].size());
-  const auto [tokens, pool, frontier] =
-      call_operator<std::tuple<at::Tensor, at::Tensor, at::Tensor>, const at::Tensor&, const at::Tensor&,
-                    std::int64_t>("lamplighter::expand_dynamic", rows_to_tensor(probabilities, width),
-                                  to_tensor<float>(scores, {1, static_cast<std::int64_t>(scores.size())}), k);
+  const at::Tensor above = to_tensor<float>(scores, {1, static_cast<std::int64_t>(scores.size())});
+  const auto [tokens, pool, frontier] = ops::expand_dynamic(rows_to_tensor(probabilities, width), above, k);
   return {to_vector<std::int64_t, std::int64_t>(tokens), to_vector<double, float>(pool),
           to_vector<std::int64_t, std::int64_t>(frontier)};
 }
@@ -102,12 +95,9 @@ inline DynamicTree rerank_by_operator(const std::vector<std::int64_t>& tokens,
   std::vector<std::int64_t> flat;
   for (const auto& frontier : frontiers) flat.insert(flat.end(), frontier.begin(), frontier.end());
   const auto pool = static_cast<std::int64_t>(tokens.size());
-  using Tensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-  const auto [tree_tokens, parents, depths, mask, pool_index] =
-      call_operator<Tensors, const at::Tensor&, const at::Tensor&, const at::Tensor&, std::int64_t>(
-          "lamplighter::rerank_dynamic", to_tensor<std::int64_t>(tokens, {1, pool}),
-          to_tensor<float>(scores, {1, pool}),
-          to_tensor<std::int64_t>(flat, {1, static_cast<std::int64_t>(frontiers.size()), k}), nodes);
+  const auto [tree_tokens, parents, depths, mask, pool_index] = ops::rerank_dynamic(
+      to_tensor<std::int64_t>(tokens, {1, pool}), to_tensor<float>(scores, {1, pool}),
+      to_tensor<std::int64_t>(flat, {1, static_cast<std::int64_t>(frontiers.size()), k}), nodes);
   DynamicTree tree;
   tree.tokens = to_vector<std::int64_t, std::int64_t>(tree_tokens);
   tree.parents = to_vector<std::int64_t, std::int64_t>(parents);
