@@ -52,7 +52,7 @@ class BlockExecutorTest : public ::testing::Test {
   std::vector<double> cells_ = std::vector<double>(kExecutorCells);
 };
 
-using Sizes = ::testing::Types<std::integral_constant<int, 32>, std::integral_constant<int, 256>,
+using Sizes = ::testing::Types<std::integral_constant<int, 64>, std::integral_constant<int, 256>,
                                std::integral_constant<int, 512>, std::integral_constant<int, 1024>>;
 TYPED_TEST_SUITE(BlockExecutorTest, Sizes);
 
