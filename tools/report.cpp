@@ -54,8 +54,11 @@ std::vector<std::string> details(const Statistics& s) {
   std::vector<std::string> lines{"  " + ms("text", s.text_ms) + ", " + ms("prefill", s.prefill_ms) + ", " +
                                  ms("decode", s.decode_ms) + ", " + ms("image", s.image_ms)};
   if (s.drafted.empty()) return lines;
-  lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("verify", s.verify_ms) + ", " +
-                  ms("accept", s.accept_ms) + ", " + ms("commit", s.commit_ms));
+  const bool parts = s.draft_ms + s.verify_ms > 0;  // a captured cycle has none
+  if (parts) {
+    lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("verify", s.verify_ms) + ", " +
+                    ms("accept", s.accept_ms) + ", " + ms("commit", s.commit_ms));
+  }
   lines.push_back("  " + std::to_string(s.cycles.size()) + " cycles, acceptance length " +
                   format_fixed(s.acceptance_length(), 2));
   for (std::string& line : depth_table(s)) lines.push_back(std::move(line));
