@@ -99,13 +99,22 @@ class BlockExecutor {
     return found;
   }
 
+  // cells: those of cells(), zeros. Doubles are multiples of 2^-50 below 2^13.
   template <class T, class Bin, class Weight>
   __device__ void histogram(int n, T* cells, Bin bin, Weight weight) {
+    LAMPLIGHTER_UNROLL
     for (int i = static_cast<int>(threadIdx.x); i < n; i += kThreads) {
       const int cell = bin(i);
-      if (cell >= 0) atomicAdd(&cells[cell], weight(i));
+      if (cell >= 0) add(&cells[cell], weight(i));
     }
     __syncthreads();
+    if constexpr (sizeof(T) == sizeof(double)) {
+      for_each(kExecutorCells, [=](int i) {
+        uint64_t sum;
+        __builtin_memcpy(&sum, &cells[i], sizeof(sum));
+        cells[i] = static_cast<double>(sum) * 0x1p-50;
+      });
+    }
   }
 
   // Each warp lists a segment.
@@ -136,11 +145,23 @@ class BlockExecutor {
   static constexpr int kLanes = 32;
   static constexpr int kWarps = kThreads / kLanes;
   static constexpr unsigned kAll = 0xFFFFFFFFU;
-  static_assert(kWarps >= 1 && kWarps <= kLanes && (kWarps & (kWarps - 1)) == 0,
-                "warps: a power of two up to 32");
+  static_assert(kWarps >= 2 && kWarps <= kLanes && (kWarps & (kWarps - 1)) == 0,
+                "warps: a power of two from 2 to 32; scan divides what one warp holds");
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / kLanes; }
+
+  __device__ static void add(uint32_t* cell, uint32_t weight) { atomicAdd(cell, weight); }
+
+  // As an integer of two words: shared memory adds words at once, larger numbers by trial and error.
+  __device__ static void add(double* cell, double weight) {
+    const auto grid = static_cast<uint64_t>(weight * 0x1p50);
+    const auto low = static_cast<uint32_t>(grid);
+    auto* words = reinterpret_cast<uint32_t*>(cell);
+    const uint32_t before = atomicAdd(words, low);
+    const uint32_t high = static_cast<uint32_t>(grid >> 32) + (before + low < before ? 1U : 0U);
+    if (high != 0) atomicAdd(words + 1, high);
+  }
 
   // Elements of each warp when they share n: a multiple of kLanes.
   __device__ static int segment(int n) { return (n + kThreads - 1) / kThreads * kLanes; }

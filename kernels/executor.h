@@ -8,7 +8,7 @@ namespace lamplighter {
 //   reduce(n, identity, map, op)      op over map(i); op commutative; the order is fixed for a given n
 //   argmax(n, map)                    smallest i with the largest map(i); n > 0
 //   scan(n, limit, map)               smallest i with map(0) + ... + map(i) > limit, or n; and the sum before
-//   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0
+//   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0; cells: cells<T>(), zeros
 //   compact(n, keep, out)             out[0..count) = the i with keep(i), rising; out holds n; returns count
 //   mask(n, holds)                    bits of the i with holds(i), n <= 64; without a synchronisation
 //   sync()                            what was written before is visible to all threads
@@ -16,7 +16,7 @@ namespace lamplighter {
 //   kIsBlock                          whether it has many threads
 // All but mask end with a synchronisation. The f of for_each and the map of reduce may write element i. scan
 // and histogram add in any order, so their numbers must be >= 0 and add exactly: integers, or doubles on one
-// coarse grid. limit >= 0.
+// coarse grid (histogram: multiples of 2^-50, sums below 2^13). limit >= 0.
 template <class T>
 struct Prefix {
   int index;
