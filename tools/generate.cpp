@@ -36,9 +36,8 @@ struct GenerateFlags {
 struct Plan {
   std::vector<Job> jobs;
   MethodOptions method;
-  std::vector<std::string> paths;  // of the pictures
-  std::vector<std::int64_t> tokens;
-  std::int64_t total_tokens = 0;
+  std::vector<std::string> paths;              // of the pictures
+  std::vector<std::int64_t> tokens_before{0};  // of the jobs before each, and of all
 };
 
 // What flags say, over the picture of `--params-from`; its seed unless the command line has one.
@@ -70,8 +69,8 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
   std::vector<OutputRequest> outputs;
   for (const Job& job : plan.jobs) {
     check_request(manifest, job);
-    plan.tokens.push_back(find_grid(manifest, job.request.width, job.request.height).tokens());
-    plan.total_tokens += plan.tokens.back();
+    const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
+    plan.tokens_before.push_back(plan.tokens_before.back() + grid.tokens());
     outputs.push_back({job.output, outputs.size(), job.request.seed});
   }
   resolve_method(plan.method, manifest);
@@ -107,7 +106,8 @@ class Run {
       engine_.generate(
           requests, [&](std::size_t i, Result&& result) { finish(i, std::move(result)); },
           [&](const Progress& progress) {
-            terminal_.progress(finished_tokens_ + progress.tokens_done, plan_.total_tokens);
+            terminal_.progress(plan_.tokens_before[progress.first_request] + progress.tokens_done,
+                               plan_.tokens_before.back());
             if (!flags_.preview.empty()) preview_.update(progress);
             return stop_signal() == 0;
           },
@@ -128,7 +128,6 @@ class Run {
     const std::string& path = plan_.paths[i];
     const Json picture = describe_picture(origin_, request, result);
     write_png(path, result.image, flags_.no_metadata ? PngText() : png_text(picture));
-    finished_tokens_ += plan_.tokens[i];
     terminal_.say(std::to_string(i + 1) + "/" + std::to_string(plan_.jobs.size()) + " " + path + ": seed " +
                   std::to_string(result.seed) + ", " + summary(result.statistics));
     for (const std::string& line : details(result.statistics)) terminal_.detail(line);
@@ -154,7 +153,6 @@ class Run {
   Terminal& terminal_;
   Origin origin_;
   Preview preview_;
-  std::int64_t finished_tokens_ = 0;
   std::string trace_;
   std::vector<AcceptanceGrid> maps_;
   std::vector<SavedCodes> codes_;

@@ -74,6 +74,7 @@ struct Progress {
   std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;
+// May be called from another thread than the one that draws, but never beside a ProgressCallback.
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
 
 // The method with every field set, checked for sense and against what the bundle holds; `device` (cpu, cuda)

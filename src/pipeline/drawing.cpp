@@ -1,6 +1,9 @@
 #include "pipeline/drawing.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "decode/method.h"
@@ -27,7 +30,8 @@ Drawing::Drawing(const Tools& tools, const Group& group, Paint paint, const Resu
       grid_(find_grid(manifest(), group.requests[group.begin].width, group.requests[group.begin].height)),
       recorder_(tools.method),
       begun_(group.begin),
-      handed_(group.begin) {
+      handed_(group.begin),
+      worker_(!tools.models.target->placement().device.is_cpu() || at::get_num_threads() > 1) {
   for (std::size_t i = group_.begin; i < group_.end; ++i)
     draws_.push_back({resolve_sampling(manifest(), group_.requests[i]), group_.requests[i].seed});
   guided_ = is_guided(draws_);
@@ -55,6 +59,7 @@ void Drawing::run() {
   decode(
       tools_.models, tools_.method, shape(), [this](std::int64_t most) { return next(most); },
       [this](const Report& report) { return after_cycle(report); });
+  worker_.finish();
 }
 
 bool Drawing::is_repeated(std::size_t request) const {
@@ -98,6 +103,8 @@ bool Drawing::after_cycle(const Report& report) {
 
 bool Drawing::tell_progress() {
   if (!on_progress_) return true;
+  const std::unique_lock lock(callbacks_, std::try_to_lock);
+  if (!lock) return true;  // the next cycle has news, too
   Progress progress;
   progress.first_request = handed_;
   progress.batch = begun_ - handed_;
@@ -115,13 +122,20 @@ void Drawing::hand_over(std::size_t request) {
   times_.erase(request);
   statistics.text_ms = times.text;
   statistics.decode_ms = times.finished - times.started;
-  Codes codes{grid_.rows, grid_.columns, std::move(drawn.codes)};
-  Stopwatch watch;
-  Image image = paint_(codes);
-  statistics.image_ms = watch.lap();
   const DecodeRequest& draw = draws_[request - group_.begin];
-  on_result_(request, Result{std::move(image), std::move(codes), draw.sampling, tools_.resolved, draw.seed,
-                             std::move(statistics)});
+  const auto result = std::make_shared<Result>(Result{{},
+                                                      {grid_.rows, grid_.columns, std::move(drawn.codes)},
+                                                      draw.sampling,
+                                                      tools_.resolved,
+                                                      draw.seed,
+                                                      std::move(statistics)});
+  worker_.add([this, request, result] {
+    Stopwatch watch;
+    result->image = paint_(result->codes);
+    result->statistics.image_ms = watch.lap();
+    const std::lock_guard lock(callbacks_);
+    on_result_(request, std::move(*result));
+  });
 }
 
 }  // namespace lamplighter

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/stopwatch.h"
@@ -10,13 +11,15 @@
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/pipeline.h"
+#include "pipeline/worker.h"
 
 namespace lamplighter {
 
 // How a request is drawn: its own values over the bundle's.
 SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request);
 
-// Draws requests of one grid side by side and hands their results over in request order.
+// Draws requests of one grid side by side and hands their results over in request order. Pictures are painted
+// and handed over beside the decoding of the next ones, where the machine has more than one thread for it.
 class Drawing {
  public:
   // What requests are drawn with; all of it outlives the drawing.
@@ -70,6 +73,8 @@ class Drawing {
     double text = 0, started = 0, finished = 0;  // the latter as decoding_ was
   };
   std::map<std::size_t, Times> times_;  // by request
+  std::mutex callbacks_;                // one of them runs at a time
+  Worker worker_;
 };
 
 }  // namespace lamplighter

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "bundle/machine.h"
@@ -117,11 +118,14 @@ struct TextToImage::Implementation {
     return models;
   }
   Image paint(const Codes& codes) const;
+
+  mutable std::mutex painting;
 };
 
 // Library convolutions round differently for other numbers of pictures and of threads, so every picture is
 // decoded alone and, on the CPU, by one thread.
 Image TextToImage::Implementation::paint(const Codes& codes) const {
+  const std::lock_guard lock(painting);  // a preview may be wanted while a picture is painted
   const int threads = at::get_num_threads();
   const auto restore = [](const int* count) { at::set_num_threads(*count); };
   std::unique_ptr<const int, decltype(restore)> guard(nullptr, restore);

@@ -175,6 +175,8 @@ def test_full_disk(refused: Refused) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
     assert "File too large" in refused(7, *DRAW, "-q", "-o", "x.png", preexec_fn=limit)
+    beside = (*DRAW, "-q", "-b", 3, "--batch-size", 1, "--threads", 2, "-o", "%d.png")
+    assert "File too large" in refused(7, *beside, preexec_fn=limit)  # met while the next is drawn
 
 
 def test_closed_standard_output(cli: Cli, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_batch_size_and_threads_change_nothing(
             "--batch-size", size, "--threads", threads, "--dtype", dtype, model=bundle,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == [f"{size}/000{number}.png" for number in range(4)]
     for number in range(4):
         first = (tmp_path / f"1/000{number}.png").read_bytes()
         assert (tmp_path / f"4/000{number}.png").read_bytes() == first

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace lamplighter {
+
+// Does jobs one after the other: in a thread of its own while the caller goes on, or at once.
+class Worker {
+ public:
+  explicit Worker(bool own_thread);
+  ~Worker();  // does what was given to it
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // After a job that throws no other is done; its exception comes out of the next call of these two.
+  void add(std::function<void()> job);
+  void finish();  // waits for all jobs
+
+ private:
+  void work();
+  void rethrow();  // with the lock held
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;  // the first is in work
+  std::exception_ptr failure_;
+  bool failed_ = false, ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lamplighter
