@@ -47,7 +47,7 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
             return true;
           });
         });
-    EXPECT_EQ(accepted > test.pictures / 5, test.method.drafts()) << accepted << " accepted";
+    EXPECT_EQ(accepted > test.pictures / 8, test.method.drafts()) << accepted << " accepted";
     return fits(exact_law(toy, sampling), counts);
   }
 };
