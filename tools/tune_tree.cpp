@@ -13,6 +13,7 @@
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "pipeline/drawing.h"
 #include "requests.h"
 #include "signals.h"
 #include "terminal.h"
@@ -61,14 +62,7 @@ struct Bench {
 
   Models models() const { return {&target, &drafter}; }
   DecodeRequest draw(const Request& request) const {
-    DecodeRequest draw{manifest.sampling, request.seed};
-    SamplingOptions& sampling = draw.sampling;
-    sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
-    sampling.temperature = request.temperature.value_or(sampling.temperature);
-    sampling.top_k = request.top_k.value_or(sampling.top_k);
-    sampling.top_p = request.top_p.value_or(sampling.top_p);
-    sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
-    return draw;
+    return {resolve_sampling(manifest, request), request.seed};
   }
   Prompts embed(const Request& request, const Grid& grid, const DecodeRequest& draw) const {
     return embed_prompts(target, {prompts.encode(request, grid)}, is_guided({draw}), drafter.entry().padding);

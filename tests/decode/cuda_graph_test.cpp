@@ -35,19 +35,8 @@ std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& metho
   shape.prompt_rows = toy.target.manifest().prompt->length;
   shape.guided = shape.partly_guided = true;
   shape.graph = graph;
-  std::int64_t begun = 0;
-  const auto next = [&](std::int64_t most) {
-    Images images;
-    std::vector<std::int64_t> numbers;
-    for (; begun < kImages && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
-      numbers.push_back(begun);
-      images.requests.push_back(request(begun));
-    }
-    if (!numbers.empty()) images.prompts = toy.prompts(numbers, true);
-    return images;
-  };
   Recorder recorder(method);
-  decode(toy.models(), method, shape, next, [&](const Report& report) {
+  decode(toy.models(), method, shape, Queue{toy, kImages, request}, [&](const Report& report) {
     recorder.add(report);
     return true;
   });

@@ -216,9 +216,6 @@ TEST_P(Mutation, CachesAreThoseOfAFreshRun) {
 }
 
 TEST_P(Mutation, PicturesFollowTheLawOfTheTarget) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the number of pictures that shows a bug takes too long in an instrumented build";
-#endif
   const Toy toy(law_shape());
   const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
   const SamplingOptions sampling = law_sampling();

@@ -47,25 +47,6 @@ DecodeRequest request(std::int64_t number) {
   return {sampling, 70 + static_cast<std::uint64_t>(number)};
 }
 
-// Hands out the pictures 0 .. kImages - 1; their prompts differ in length.
-struct Queue {
-  explicit Queue(const Toy& from) : toy(from) {}
-
-  Images operator()(std::int64_t most) {
-    Images images;
-    std::vector<std::int64_t> numbers;
-    for (; begun < kImages && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
-      numbers.push_back(begun);
-      images.requests.push_back(request(begun));
-    }
-    if (!numbers.empty()) images.prompts = toy.prompts(numbers, true);
-    return images;
-  }
-
-  const Toy& toy;
-  std::int64_t begun = 0;
-};
-
 RunShape shape_of(const Grid& grid, std::int64_t slots) {
   RunShape shape;
   shape.grid = &grid;
@@ -95,17 +76,18 @@ TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
     Recorder recorder(GetParam().method);
     std::vector<std::int64_t> cycles(kImages, 0);
     bool refilled = false;  // beside an image that goes on
-    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue(toy_), [&](const Report& report) {
-      recorder.add(report);
-      EXPECT_LE(static_cast<std::int64_t>(report.images.size()), slots);
-      std::set<bool> fresh;
-      for (const ImageReport& image : report.images) {
-        EXPECT_FALSE(image.codes.empty()) << "a slot stands still";
-        fresh.insert(++cycles[static_cast<std::size_t>(image.image)] == 1);
-      }
-      refilled = refilled || fresh.size() == 2;
-      return true;
-    });
+    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue{toy_, kImages, request},
+           [&](const Report& report) {
+             recorder.add(report);
+             EXPECT_LE(static_cast<std::int64_t>(report.images.size()), slots);
+             std::set<bool> fresh;
+             for (const ImageReport& image : report.images) {
+               EXPECT_FALSE(image.codes.empty()) << "a slot stands still";
+               fresh.insert(++cycles[static_cast<std::size_t>(image.image)] == 1);
+             }
+             refilled = refilled || fresh.size() == 2;
+             return true;
+           });
     const bool in_step = slots == 1 || slots == 9 || !GetParam().method.drafts();
     EXPECT_TRUE(refilled || in_step) << slots << " slots";
     for (std::int64_t number = 0; number < kImages; ++number) {
@@ -126,7 +108,7 @@ TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
 
 TEST_P(SlotsTest, StopsBetweenImages) {
   const Grid grid = toy_.grid();
-  Queue queue(toy_);
+  Queue queue{toy_, kImages, request};
   std::int64_t last = -1;
   try {
     decode(toy_.models(), GetParam().method, shape_of(grid, 2), std::ref(queue), [&](const Report& report) {

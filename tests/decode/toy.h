@@ -120,6 +120,25 @@ inline Method relaxed_method(Tree tree, const std::string& rule, float bound, st
   return method;
 }
 
+// Hands out the pictures 0 .. count - 1 of a run with slots; `request` says how each is drawn.
+struct Queue {
+  Images operator()(std::int64_t most) {
+    Images images;
+    std::vector<std::int64_t> numbers;
+    for (; begun < count && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
+      numbers.push_back(begun);
+      images.requests.push_back(request(begun));
+    }
+    if (!numbers.empty()) images.prompts = toy.prompts(numbers, true);
+    return images;
+  }
+
+  const Toy& toy;
+  std::int64_t count;
+  std::function<DecodeRequest(std::int64_t number)> request;
+  std::int64_t begun = 0;
+};
+
 // The parts of the loop one by one, for images that begin together; `inspect` is called after every commit,
 // that of the prefill included.
 using Inspect = std::function<void(DecodeState& state, std::int64_t cycle)>;
