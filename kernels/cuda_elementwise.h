@@ -74,5 +74,43 @@ __global__ void __launch_bounds__(kElementwiseThreads) silu_mul_kernel(SiluMulAr
   store_pack(static_cast<T*>(args.out) + row * args.width + column, values);
 }
 
+// One warp per head of a row; lane l owns the packs l, l + 32, ... of it in every pass.
+template <class T, int kPack>
+__global__ void __launch_bounds__(kElementwiseThreads) norm_heads_kernel(NormHeadsArgs args) {
+  constexpr int kLanes = 32;
+  constexpr unsigned kAll = 0xFFFFFFFFU;
+  const int64_t item = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) / kLanes;
+  if (item >= args.rows * args.heads) return;
+  const int64_t first = item % args.heads * args.head_dim;
+  T* x = static_cast<T*>(args.values) + item / args.heads * args.width + first;
+  const T* weight = static_cast<const T*>(args.weight) + first;
+  const T* bias = static_cast<const T*>(args.bias) + first;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int packs = static_cast<int>(args.head_dim / kPack);
+  const auto sum_of = [=](auto term) {
+    float sum = 0.0F;
+    for (int pack = lane; pack < packs; pack += kLanes) {
+      const auto values = load_pack<T, kPack>(x + pack * kPack);
+      for (int j = 0; j < kPack; ++j) sum += term(widen(values.element[j]));
+    }
+    for (int step = kLanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kAll, sum, step);
+    return sum;
+  };
+  const float count = static_cast<float>(args.head_dim);
+  const float mean = sum_of([](float value) { return value; }) / count;
+  const float variance = sum_of([=](float value) { return (value - mean) * (value - mean); }) / count;
+  const float scale = 1.0F / sqrtf(variance + args.eps);
+  for (int pack = lane; pack < packs; pack += kLanes) {
+    auto values = load_pack<T, kPack>(x + pack * kPack);
+    const auto weights = load_pack<T, kPack>(weight + pack * kPack);
+    const auto biases = load_pack<T, kPack>(bias + pack * kPack);
+    for (int j = 0; j < kPack; ++j) {
+      const float normed = rounded<T>((widen(values.element[j]) - mean) * scale);
+      values.element[j] = narrow<T>(normed * widen(weights.element[j]) + widen(biases.element[j]));
+    }
+    store_pack(x + pack * kPack, values);
+  }
+}
+
 }  // namespace
 }  // namespace lamplighter

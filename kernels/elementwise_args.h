@@ -45,4 +45,29 @@ inline SiluMulArgs silu_mul_args(const at::Tensor& gate_up) {
   return args;
 }
 
+// values [..., N]; weight, bias [heads, D] with heads * D <= N.
+inline NormHeadsArgs norm_heads_args(const at::Tensor& values, const at::Tensor& weight,
+                                     const at::Tensor& bias, double eps) {
+  constexpr const char* op = "norm_heads";
+  check_activations(op, "values", values);
+  check_tensor(op, "weight", weight, values.scalar_type(), values.device());
+  check_shape(op, "weight", weight, {kAny, kAny});
+  check_tensor(op, "bias", bias, values.scalar_type(), values.device());
+  check_shape(op, "bias", bias, {weight.size(0), weight.size(1)});
+  TORCH_CHECK(values.dim() >= 1 && weight.numel() > 0 && values.size(-1) >= weight.numel(), op,
+              ": values have shape ", values.sizes(), ", expected [..., N] with N >= ", weight.numel(),
+              " for a weight of shape ", weight.sizes());
+  NormHeadsArgs args{};
+  args.values = values.mutable_data_ptr();
+  args.weight = weight.const_data_ptr();
+  args.bias = bias.const_data_ptr();
+  args.width = values.size(-1);
+  args.rows = values.numel() / args.width;
+  args.heads = weight.size(0);
+  args.head_dim = weight.size(1);
+  args.eps = static_cast<float>(eps);
+  args.type = element_type(values);
+  return args;
+}
+
 }  // namespace lamplighter

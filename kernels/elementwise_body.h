@@ -29,16 +29,48 @@ float sum_of_squares(const T* row, int64_t width) {
   return V::sum(V::add(first, second));
 }
 
-template <typename V, typename T>
-void add_into(T* residual, const T* x, int64_t width) {
+// The vector at element `at` of a row, and the shorter one at its end, which is loaded with zeros behind it.
+template <typename V>
+struct Whole {
+  int64_t at;
+
+  template <typename T>
+  typename V::F load(const T* row) const {
+    return V::load(row + at);
+  }
+  template <typename T>
+  void store(T* row, typename V::F a) const {
+    V::store(row + at, a);
+  }
+  typename V::F inside(typename V::F a) const { return a; }  // zeros behind the row
+};
+
+template <typename V>
+struct Rest {
+  int64_t at;
+  int64_t n;
+
+  template <typename T>
+  typename V::F load(const T* row) const {
+    return V::load(row + at, n);
+  }
+  template <typename T>
+  void store(T* row, typename V::F a) const {
+    V::store(row + at, a, n);
+  }
+  typename V::F inside(typename V::F a) const {
+    float lanes[V::kLanes];
+    V::store(lanes, a);
+    return V::load(lanes, n);
+  }
+};
+
+// use(v) for all vectors of a row.
+template <typename V, typename Use>
+void over_vectors(int64_t width, const Use& use) {
   int64_t i = 0;
-  for (; i + V::kLanes <= width; i += V::kLanes) {
-    V::store(residual + i, V::add(V::load(residual + i), V::load(x + i)));
-  }
-  if (i < width) {
-    const int64_t n = width - i;
-    V::store(residual + i, V::add(V::load(residual + i, n), V::load(x + i, n)), n);
-  }
+  for (; i + V::kLanes <= width; i += V::kLanes) use(Whole<V>{i});
+  if (i < width) use(Rest<V>{i, width - i});
 }
 
 template <typename V, typename T>
@@ -46,25 +78,19 @@ void rms_norm_rows(const RmsNormArgs& args, int64_t begin, int64_t end) {
   const int64_t width = args.width;
   const T* weight = static_cast<const T*>(args.weight);
   for (int64_t r = begin; r < end; ++r) {
-    const T* row = static_cast<const T*>(args.x) + r * width;
+    const T* x = static_cast<const T*>(args.x) + r * width;
     T* out = static_cast<T*>(args.out) + r * width;
+    const T* row = x;
     if (args.residual != nullptr) {
       T* residual = static_cast<T*>(args.residual) + r * width;
-      add_into<V>(residual, row, width);
+      over_vectors<V>(width, [=](auto v) { v.store(residual, V::add(v.load(residual), v.load(x))); });
       row = residual;
     }
     const float mean = sum_of_squares<V>(row, width) / static_cast<float>(width);
     const auto scale = V::set(1.0F / __builtin_sqrtf(mean + args.eps));
-    int64_t i = 0;
-    for (; i + V::kLanes <= width; i += V::kLanes) {
-      const auto y = V::rounded(V::mul(V::load(row + i), scale), T{});
-      V::store(out + i, V::mul(y, V::load(weight + i)));
-    }
-    if (i < width) {
-      const int64_t n = width - i;
-      const auto y = V::rounded(V::mul(V::load(row + i, n), scale), T{});
-      V::store(out + i, V::mul(y, V::load(weight + i, n)), n);
-    }
+    over_vectors<V>(width, [=](auto v) {
+      v.store(out, V::mul(V::rounded(V::mul(v.load(row), scale), T{}), v.load(weight)));
+    });
   }
 }
 
@@ -81,15 +107,38 @@ void silu_mul_rows(const SiluMulArgs& args, int64_t begin, int64_t end) {
     const T* gate = static_cast<const T*>(args.gate_up) + r * 2 * width;
     const T* up = gate + width;
     T* out = static_cast<T*>(args.out) + r * width;
-    int64_t i = 0;
-    for (; i + V::kLanes <= width; i += V::kLanes) {
-      const auto g = V::rounded(silu<V>(V::load(gate + i)), T{});
-      V::store(out + i, V::mul(g, V::load(up + i)));
-    }
-    if (i < width) {
-      const int64_t n = width - i;
-      const auto g = V::rounded(silu<V>(V::load(gate + i, n)), T{});
-      V::store(out + i, V::mul(g, V::load(up + i, n)), n);
+    over_vectors<V>(width, [=](auto v) {
+      v.store(out, V::mul(V::rounded(silu<V>(v.load(gate)), T{}), v.load(up)));
+    });
+  }
+}
+
+template <typename V, typename T>
+void norm_head(T* x, const T* weight, const T* bias, int64_t width, float eps) {
+  const float count = static_cast<float>(width);
+  auto sum = V::zero();
+  over_vectors<V>(width, [&](auto v) { sum = V::add(sum, v.load(x)); });
+  const auto mean = V::set(V::sum(sum) / count);
+  auto squares = V::zero();
+  over_vectors<V>(width, [&](auto v) {
+    const auto d = v.inside(V::sub(v.load(x), mean));
+    squares = V::fma(d, d, squares);
+  });
+  const auto scale = V::set(1.0F / __builtin_sqrtf(V::sum(squares) / count + eps));
+  over_vectors<V>(width, [=](auto v) {
+    const auto normed = V::rounded(V::mul(V::sub(v.load(x), mean), scale), T{});
+    v.store(x, V::add(V::mul(normed, v.load(weight)), v.load(bias)));
+  });
+}
+
+template <typename V, typename T>
+void norm_heads_rows(const NormHeadsArgs& args, int64_t begin, int64_t end) {
+  const T* weight = static_cast<const T*>(args.weight);
+  const T* bias = static_cast<const T*>(args.bias);
+  for (int64_t r = begin; r < end; ++r) {
+    T* row = static_cast<T*>(args.values) + r * args.width;
+    for (int64_t first = 0; first < args.heads * args.head_dim; first += args.head_dim) {
+      norm_head<V>(row + first, weight + first, bias + first, args.head_dim, args.eps);
     }
   }
 }
@@ -109,6 +158,15 @@ void silu_mul_on(const SiluMulArgs& args, int64_t begin, int64_t end) {
     silu_mul_rows<V, float>(args, begin, end);
   } else {
     silu_mul_rows<V, uint16_t>(args, begin, end);
+  }
+}
+
+template <typename V>
+void norm_heads_on(const NormHeadsArgs& args, int64_t begin, int64_t end) {
+  if (args.type == ElementType::kFloat32) {
+    norm_heads_rows<V, float>(args, begin, end);
+  } else {
+    norm_heads_rows<V, uint16_t>(args, begin, end);
   }
 }
 

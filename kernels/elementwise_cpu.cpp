@@ -34,6 +34,13 @@ void run(const SiluMulArgs& args) {
                                       : silu_mul_portable);
 }
 
+void run(const NormHeadsArgs& args) {
+  const Isa isa = active_isa();
+  over_rows(args, isa == Isa::kAvx512 ? norm_heads_avx512
+                  : isa == Isa::kAvx2 ? norm_heads_avx2
+                                      : norm_heads_portable);
+}
+
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   RmsNormArgs args = rms_norm_args("rms_norm", nullptr, x, weight, eps);
   at::Tensor out = at::empty(x.sizes(), x.options());
@@ -60,12 +67,17 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
   return out;
 }
 
+void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias, double eps) {
+  run(norm_heads_args(values, weight, bias, eps));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, CPU, m) {
   m.impl("rms_norm", &rms_norm);
   m.impl("add_rms_norm", &add_rms_norm);
   m.impl("silu_mul", &silu_mul);
+  m.impl("norm_heads", &norm_heads);
 }
 
 }  // namespace lamplighter

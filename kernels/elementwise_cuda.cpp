@@ -34,12 +34,19 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
   return out;
 }
 
+void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias, double eps) {
+  const NormHeadsArgs args = norm_heads_args(values, weight, bias, eps);
+  const CudaLauncher launcher(values);
+  launcher.launch([&](void* stream) { norm_heads_cuda(args, stream); });
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, CUDA, m) {
   m.impl("rms_norm", &rms_norm);
   m.impl("add_rms_norm", &add_rms_norm);
   m.impl("silu_mul", &silu_mul);
+  m.impl("norm_heads", &norm_heads);
 }
 
 }  // namespace lamplighter

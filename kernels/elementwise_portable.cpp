@@ -11,4 +11,8 @@ void silu_mul_portable(const SiluMulArgs& args, int64_t begin, int64_t end) {
   silu_mul_on<Portable>(args, begin, end);
 }
 
+void norm_heads_portable(const NormHeadsArgs& args, int64_t begin, int64_t end) {
+  norm_heads_on<Portable>(args, begin, end);
+}
+
 }  // namespace lamplighter

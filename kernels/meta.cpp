@@ -54,6 +54,12 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
   return with_last(gate_up, gate_up.sym_size(-1) / 2);
 }
 
+void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias, double /*eps*/) {
+  check_rank("norm_heads", "values", values, 1);
+  check_same_dtype("norm_heads", "weight", weight, values);
+  check_same_dtype("norm_heads", "bias", bias, values);
+}
+
 // Of the CPU's packed layout; CUDA keeps the weight as it is, but packing comes before any tracing.
 at::Tensor pack_linear(const at::Tensor& weight) {
   check_rank("pack_linear", "weight", weight, 2);
@@ -204,6 +210,7 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("rms_norm", &rms_norm);
   m.impl("add_rms_norm", &add_rms_norm);
   m.impl("silu_mul", &silu_mul);
+  m.impl("norm_heads", &norm_heads);
   m.impl("pack_linear", &pack_linear);
   m.impl("pack_linear_int8", &pack_linear_int8);
   m.impl("linear", &linear);

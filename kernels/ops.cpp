@@ -123,7 +123,7 @@ __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
   for (const char* name :
-       {"rms_norm", "add_rms_norm", "silu_mul", "pack_linear", "pack_linear_int8", "linear", "attend",
+       {"rms_norm", "add_rms_norm", "silu_mul", "norm_heads", "pack_linear", "pack_linear_int8", "linear", "attend",
         "compact_cache", "uniforms", "guide_and_filter", "probabilities", "draw", "draw_children",
         "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {

@@ -7,6 +7,7 @@ TORCH_LIBRARY(lamplighter, m) {
   m.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
   m.def("add_rms_norm(Tensor(a!) residual, Tensor x, Tensor weight, float eps) -> Tensor");
   m.def("silu_mul(Tensor gate_up) -> Tensor");
+  m.def("norm_heads(Tensor(a!) values, Tensor weight, Tensor bias, float eps) -> ()");
   m.def("pack_linear(Tensor weight) -> Tensor");
   m.def("pack_linear_int8(Tensor weight) -> Tensor");
   m.def("linear(Tensor x, Tensor weight, int out_features) -> Tensor");

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 LIBRARY_NAME = "liblamplighter_ops.so"
@@ -39,16 +38,6 @@ def packed(weight: Tensor, like: Tensor) -> Tensor:
     if weight.dim() != 2:
         return weight
     return torch.ops.lamplighter.pack_linear(weight.to(like).contiguous())
-
-
-def normed_heads(qkv: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """qkv [S,R,N] after a LayerNorm of its first heads; weight and bias [heads,D], one row each.
-
-    For use in scripted modules.
-    """
-    heads = weight.size(0) * weight.size(1)
-    normed = F.layer_norm(qkv[:, :, :heads].unflatten(2, weight.shape), weight.shape[1:], eps=eps)
-    return torch.cat([torch.addcmul(bias, normed, weight).flatten(2), qkv[:, :, heads:]], -1)
 
 
 def packed_int8(weight: Tensor, like: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..ops import normed_heads, packed
+from ..ops import packed
 from .config import QK_NORM_EPS, ChameleonConfig, TokenIds
 from .transformer import rotary_table
 
@@ -61,7 +61,9 @@ class TargetLayer(nn.Module):
         cache: Tensor,
     ) -> Tensor:  # fmt: skip
         h = torch.ops.lamplighter.linear(h, self.wqkv, self.qkv_width)
-        h = normed_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
+        torch.ops.lamplighter.norm_heads(
+            h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps
+        )
         h = torch.ops.lamplighter.attend(
             h, cache, self.number, positions, lengths, tree_mask,
             rotary, self.heads, self.kv_heads, self.scale,

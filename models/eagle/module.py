@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..ops import normed_heads, packed_int8
+from ..ops import packed_int8
 from .drafter import Attention, Drafter, HeadNorm
 
 
@@ -125,7 +125,9 @@ class DrafterModule(nn.Module):
         h = torch.ops.lamplighter.rms_norm(x, self.first_norm, self.eps) if self.input_norm else x
         h = torch.ops.lamplighter.linear(h, self.wqkv, self.qkv_width)
         if self.qk_norm:
-            h = normed_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
+            torch.ops.lamplighter.norm_heads(
+                h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps
+            )
         h = torch.ops.lamplighter.attend(
             h, cache, 0, positions, lengths, tree_mask,
             self.rotary, self.heads, self.kv_heads, self.scale,

@@ -29,8 +29,6 @@ Words sizes(const SyntheticShape& shape) {
           {"heads", text(shape.heads)},
           {"kv_heads", text(shape.kv_heads)},
           {"qkv", text((shape.heads + 2 * shape.kv_heads) * shape.head_dim)},
-          {"normed_heads", text(shape.heads + shape.kv_heads)},
-          {"normed", text((shape.heads + shape.kv_heads) * shape.head_dim)},
           {"head_dim", text(shape.head_dim)},
           {"gate_up", text(2 * shape.ffn)},
           {"length", text(shape.prompt_length)},
@@ -43,9 +41,7 @@ constexpr const char* kQkv = R"(
     h = ops.linear(h, self.wqkv_{i}, {qkv}))";
 
 constexpr const char* kNormedHeads = R"(
-    q = h.narrow(2, 0, {normed}).unflatten(2, [{normed_heads}, {head_dim}])
-    q = torch.addcmul(self.qk_bias_{i}, torch.layer_norm(q, [{head_dim}]), self.qk_weight_{i})
-    h = torch.cat([q.flatten(2), h.narrow(2, {normed}, {qkv} - {normed})], -1))";
+    ops.norm_heads(h, self.qk_weight_{i}, self.qk_bias_{i}, {eps}))";
 
 constexpr const char* kAttention = R"(
     h = ops.attend(h, cache, {i}, positions, lengths, tree_mask, self.rotary, {heads}, {kv_heads}, {scale})

@@ -22,11 +22,11 @@ class ElementwiseEmulatedTest : public ::testing::TestWithParam<at::ScalarType> 
     return random_tensor(rng_, sizes, dtype(), spread);
   }
 
-  // kernel<T, pack> of all threads; the pack is the largest that the width allows.
+  // kernel<T, pack> of all threads; the pack is the largest that the widths allow.
   template <class Args, class Wide, class Narrow>
-  void launch(int64_t blocks, const Args& args, Wide wide, Narrow narrow_) {
+  void launch(int64_t blocks, const Args& args, Wide wide, Narrow narrow_, int64_t head_dim = 0) {
     const int64_t pack = 16 / (dtype() == at::kFloat ? 4 : 2);
-    const auto kernel = args.width % pack == 0 ? wide : narrow_;
+    const auto kernel = args.width % pack == 0 && head_dim % pack == 0 ? wide : narrow_;
     emulated::launch({static_cast<unsigned>(blocks)}, {kElementwiseThreads}, 0, [&] { kernel(args); });
   }
 
@@ -57,10 +57,24 @@ class ElementwiseEmulatedTest : public ::testing::TestWithParam<at::ScalarType> 
     return out;
   }
 
-  void expect_close(const at::Tensor& got, const at::Tensor& expected) const {
+  at::Tensor normed_heads(const at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias) {
+    at::Tensor out = values.clone();
+    const NormHeadsArgs args = norm_heads_args(out, weight, bias, 1e-5);
+    const int64_t blocks = (args.rows * args.heads * 32 + kElementwiseThreads - 1) / kElementwiseThreads;
+    if (dtype() == at::kFloat) {
+      launch(blocks, args, norm_heads_kernel<float, 4>, norm_heads_kernel<float, 1>, args.head_dim);
+    } else {
+      launch(blocks, args, norm_heads_kernel<BFloat16Bits, 8>, norm_heads_kernel<BFloat16Bits, 1>,
+             args.head_dim);
+    }
+    return out;
+  }
+
+  // scale: of the terms whose sum the numbers are.
+  void expect_close(const at::Tensor& got, const at::Tensor& expected, double scale = 0.1) const {
     const double unit = dtype() == at::kFloat ? 1e-6 : 1.6e-2;
     const at::Tensor a = got.to(at::kDouble), b = expected.to(at::kDouble);
-    EXPECT_LE(((a - b).abs() / (b.abs() + 0.1)).max().item<double>(), unit);  // NaN fails
+    EXPECT_LE(((a - b).abs() / (b.abs() + scale)).max().item<double>(), unit);  // NaN fails
   }
 
   std::mt19937 rng_{5};
@@ -88,6 +102,20 @@ TEST_P(ElementwiseEmulatedTest, GatesMatchTheCpu) {
   for (const int64_t width : kWidths) {
     const at::Tensor gate_up = values({3, 2 * width}, 3);
     expect_close(gated(gate_up), silu_mul(gate_up));
+  }
+}
+
+TEST_P(ElementwiseEmulatedTest, HeadsMatchTheCpu) {
+  for (const unsigned order : {0U, 1U}) {
+    emulated::shuffle() = order;
+    for (const int64_t size : {2, 7, 64, 128, 130, 256}) {
+      SCOPED_TRACE(size);
+      for (const int64_t heads : {1, 11}) {
+        const at::Tensor x = values({3, heads * size + 8}, 2);
+        const at::Tensor weight = values({heads, size}), bias = values({heads, size});
+        expect_close(normed_heads(x, weight, bias), norm_heads(x, weight, bias, 1e-5), 4);
+      }
+    }
   }
 }
 

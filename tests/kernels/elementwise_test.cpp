@@ -80,16 +80,42 @@ TEST_P(ElementwiseTest, SiluMulTakesExtremeGates) {
   for (int i = 4; i < 7; ++i) EXPECT_EQ(v[i], wide[0][i].item<float>()) << i;
 }
 
+TEST_P(ElementwiseTest, NormHeadsNormsEveryHeadByItself) {
+  const double unit = dtype() == at::kFloat ? 1.2e-7 : 7.8e-3;
+  for (const int64_t size : {2, 7, 16, 48, 64, 128, 130}) {
+    const int64_t heads = pick(rng_, 1, 5), normed = heads * size, rest = 9;
+    // Means far from zero: the variance is that of the centred features.
+    const at::Tensor x = random_tensor(rng_, {2, pick(rng_, 1, 4), normed + rest}, dtype()) + 5;
+    const at::Tensor weight = random_tensor(rng_, {heads, size}, dtype(), 2);
+    const at::Tensor bias = random_tensor(rng_, {heads, size}, dtype());
+    const at::Tensor y = norm_heads(x, weight, bias, 1e-5);
+    EXPECT_TRUE(same_bits(y.narrow(-1, normed, rest), x.narrow(-1, normed, rest)));
+
+    const at::Tensor wide = x.narrow(-1, 0, normed).unflatten(-1, {heads, size}).to(at::kDouble);
+    const at::Tensor centred = wide - wide.mean(-1, true);
+    const at::Tensor scale = at::rsqrt(centred.pow(2).mean(-1, true) + 1e-5);
+    const at::Tensor expected = centred * scale * weight + bias;
+    const at::Tensor got = y.narrow(-1, 0, normed).unflatten(-1, {heads, size}).to(at::kDouble);
+    // fp32 inside: the mean is off by a unit of what it is of, which the scale enlarges. Then two roundings.
+    const at::Tensor inside = 1.2e-7 * (1 + wide.abs()) * scale * weight.abs();
+    const at::Tensor outside = unit * (2 * (centred * scale * weight).abs() + bias.abs());
+    EXPECT_LE(((got - expected).abs() - 2 * inside - outside).max().item<double>(), 0) << size;
+  }
+}
+
 TEST_P(ElementwiseTest, RowsDoNotDependOnOtherRows) {
   for (const int64_t width : kWidths) {
     const at::Tensor x = random_tensor(rng_, {64, 2 * width}, dtype());
     const at::Tensor weight = random_tensor(rng_, {2 * width}, dtype());
     const at::Tensor normed = rms_norm(x, weight, 1e-5);
     const at::Tensor gated = silu_mul(x);
+    const at::Tensor heads = random_tensor(rng_, {2, width}, dtype());
+    const at::Tensor by_head = norm_heads(x, heads, heads, 1e-5);
     for (int64_t r = 0; r < 64; r += 7) {
       const at::Tensor row = x.narrow(0, r, 1).clone();
       EXPECT_TRUE(same_bits(rms_norm(row, weight, 1e-5), normed.narrow(0, r, 1)));
       EXPECT_TRUE(same_bits(silu_mul(row), gated.narrow(0, r, 1)));
+      EXPECT_TRUE(same_bits(norm_heads(row, heads, heads, 1e-5), by_head.narrow(0, r, 1)));
     }
   }
 }
@@ -128,6 +154,11 @@ TEST(ElementwiseErrors, NameOperatorAndArgument) {
               HasSubstr("rms_norm: x has dtype Double, expected float32 or bfloat16"));
   EXPECT_THAT(message_of([&] { add_rms_norm(residual, x, weight, 1e-5); }),
               HasSubstr("add_rms_norm: residual has shape [2, 4], expected that of x, [2, 8]"));
+  EXPECT_THAT(message_of([&] { norm_heads(x, at::full({3, 4}, 1.F), at::full({3, 4}, 1.F), 1e-5); }),
+              HasSubstr("norm_heads: values have shape [2, 8], expected [..., N] with N >= 12 for a weight of "
+                        "shape [3, 4]"));
+  EXPECT_THAT(message_of([&] { norm_heads(x, at::full({2, 4}, 1.F), weight, 1e-5); }),
+              HasSubstr("norm_heads: bias has shape [8], expected [2, 4]"));
   EXPECT_THAT(message_of([&] {
                 silu_mul(at::full({2, 7}, 1.F));
               }),

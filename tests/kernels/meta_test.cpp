@@ -82,6 +82,9 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"silu_mul", {[](auto d, auto t) {
          return silu_mul(filled({2, 3, 14}, t, d));
        }}},
+      {"norm_heads", {[](auto d, auto t) {
+         return norm_heads(filled({2, 3, 14}, t, d), filled({3, 4}, t, d), filled({3, 4}, t, d), 1e-5);
+       }}},
       {"pack_linear", {[](auto d, auto t) {
          return pack_linear(filled({40, 24}, t, d));
        }}},

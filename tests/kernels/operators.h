@@ -45,6 +45,14 @@ inline at::Tensor silu_mul(const at::Tensor& gate_up) {
   return call<at::Tensor, const at::Tensor&>("silu_mul", gate_up);
 }
 
+inline at::Tensor norm_heads(const at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias,
+                             double eps) {
+  at::Tensor normed = values.clone();
+  call<void, at::Tensor&, const at::Tensor&, const at::Tensor&, double>("norm_heads", normed, weight, bias,
+                                                                        eps);
+  return normed;
+}
+
 inline at::Tensor pack_linear(const at::Tensor& weight) {
   return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
 }
