@@ -107,9 +107,8 @@ void silu_mul_rows(const SiluMulArgs& args, int64_t begin, int64_t end) {
     const T* gate = static_cast<const T*>(args.gate_up) + r * 2 * width;
     const T* up = gate + width;
     T* out = static_cast<T*>(args.out) + r * width;
-    over_vectors<V>(width, [=](auto v) {
-      v.store(out, V::mul(V::rounded(silu<V>(v.load(gate)), T{}), v.load(up)));
-    });
+    over_vectors<V>(
+        width, [=](auto v) { v.store(out, V::mul(V::rounded(silu<V>(v.load(gate)), T{}), v.load(up))); });
   }
 }
 

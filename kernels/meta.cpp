@@ -204,6 +204,25 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dy
           like(tokens, {images, nodes})};
 }
 
+std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::Tensor& /*depths*/,
+                                             const at::Tensor& position, int64_t /*first_id*/,
+                                             int64_t /*last_position*/) {
+  check_rank("tree_rows", "codes", codes, 2);
+  check_same_dtype("tree_rows", "position", position, codes);
+  const SymSizes sizes = {position.sym_size(0), codes.sym_size(1)};
+  return {like(codes, sizes), like(codes, sizes)};
+}
+
+using Mutated = at::Tensor&;
+at::Tensor commit_tokens(const at::Tensor& tokens, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                         const at::Tensor&, const at::Tensor& kept_rows, const at::Tensor&, const at::Tensor&,
+                         Mutated, Mutated, Mutated, Mutated, Mutated, Mutated lengths, Mutated, Mutated,
+                         Mutated, Mutated, Mutated, int64_t, int64_t, int64_t, int64_t) {
+  check_rank("commit_tokens", "kept_rows", kept_rows, 2);
+  check_same_dtype("commit_tokens", "kept_rows", kept_rows, tokens);
+  return like(kept_rows, {lengths.sym_size(0), kept_rows.sym_size(1)});
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
@@ -216,6 +235,8 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("linear", &linear);
   m.impl("attend", &attend);
   m.impl("compact_cache", &compact_cache);
+  m.impl("tree_rows", &tree_rows);
+  m.impl("commit_tokens", &commit_tokens);
   m.impl("uniforms", &uniforms);
   m.impl("guide_and_filter", &guide_and_filter);
   m.impl("probabilities", &probabilities);

@@ -81,6 +81,27 @@ __attribute__((visibility("default"))) void compact_cache(at::Tensor& cache, con
   op.call(cache, lengths, path, count);
 }
 
+__attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor> tree_rows(
+    const at::Tensor& codes, const at::Tensor& depths, const at::Tensor& position, std::int64_t first_id,
+    std::int64_t last_position) {
+  static const auto op =
+      handle<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                std::int64_t, std::int64_t)>("lamplighter::tree_rows");
+  return op.call(codes, depths, position, first_id, last_position);
+}
+
+__attribute__((visibility("default"))) at::Tensor commit_tokens(const CommittedTree& tree, Progress& state) {
+  using T = const at::Tensor&;
+  using M = at::Tensor&;
+  static const auto op =
+      handle<at::Tensor(T, T, T, T, T, T, T, T, M, M, M, M, M, M, M, M, M, M, M, std::int64_t, std::int64_t,
+                        std::int64_t, std::int64_t)>("lamplighter::commit_tokens");
+  return op.call(tree.tokens, tree.depths, tree.path, tree.count, tree.token, tree.kept_rows, tree.kept_count,
+                 state.image, state.first, state.steps, state.codes, state.root, state.bad, state.lengths,
+                 state.position, state.report, state.fresh, state.fresh_ids, state.fresh_positions,
+                 state.total, state.last_position, state.first_image_id, state.row_end);
+}
+
 __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTree& tree,
                                                                 const VerifyOptions& options) {
   using T = const at::Tensor&;
@@ -123,9 +144,9 @@ __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
   for (const char* name :
-       {"rms_norm", "add_rms_norm", "silu_mul", "norm_heads", "pack_linear", "pack_linear_int8", "linear", "attend",
-        "compact_cache", "uniforms", "guide_and_filter", "probabilities", "draw", "draw_children",
-        "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
+       {"rms_norm", "add_rms_norm", "silu_mul", "norm_heads", "pack_linear", "pack_linear_int8", "linear",
+        "attend", "compact_cache", "tree_rows", "commit_tokens", "uniforms", "guide_and_filter",
+        "probabilities", "draw", "draw_children", "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

@@ -68,6 +68,49 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dy
 void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tensor& path,
                    const at::Tensor& count);
 
+// Nodes of a tree as rows of a pass: codes int64 [I, R], < 0: padding; depths int64 [1 or I, 1 or R];
+// position int64 [S] -> ids max(codes, 0) + first_id and positions min(position + depths, last_position),
+// int64 [S, R].
+std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::Tensor& depths,
+                                             const at::Tensor& position, std::int64_t first_id,
+                                             std::int64_t last_position);
+
+// What a cycle accepted. N nodes; D = greatest depth of a tree that the run has.
+struct CommittedTree {
+  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding
+  at::Tensor depths;      // int64 [1 or I, N]
+  at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
+  at::Tensor count;       // int64 [I], accepted nodes but the root
+  at::Tensor token;       // int64 [I], the bonus token; -1 where the logits were no distribution
+  at::Tensor kept_rows;   // int64 [I, W], rows of the pass that stay, the root first, then -1
+  at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
+};
+
+// How far the images of a run are; what commit_tokens advances. Sd = sequences of the drafter, S or I.
+struct Progress {
+  std::int64_t total = 0;           // codes per image
+  std::int64_t last_position = 0;   // of the last token of an image
+  std::int64_t first_image_id = 0;  // vocabulary id of code 0
+  std::int64_t row_end = -1;        // vocabulary id of the token that ends a row of codes
+  at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot; not advanced
+  at::Tensor first;                 // int64 [I], codes committed before the last cycle
+  at::Tensor steps;                 // int64 [I], codes committed: the counter of the next draws
+  at::Tensor codes;                 // int64 [I, total + D + 1], codebook indices; valid up to steps
+  at::Tensor root;                  // int64 [I], the last of them
+  at::Tensor bad;                   // bool [I], a row of logits was no distribution
+  at::Tensor lengths;               // int64 [S], committed rows of the cache
+  at::Tensor position;              // int64 [S], of the root
+  at::Tensor report;                // int64 [I, report::width(D)] (kernels/cycle.h): the last cycle
+  // What the drafter has not seen yet: A rows, `fresh` of them valid; empty tensors when nothing is drafted.
+  at::Tensor fresh;            // int64 [Sd]
+  at::Tensor fresh_ids;        // int64 [Sd, A], the vocabulary id after each row
+  at::Tensor fresh_positions;  // int64 [Sd, A], of the rows
+};
+
+// Appends the accepted tokens and advances the counters, in place; kernels/cycle.h. Returns the rows
+// int64 [S, W] of the pass that stay, 0 where there are fewer.
+at::Tensor commit_tokens(const CommittedTree& tree, Progress& state);
+
 // One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
 struct DraftedTree {
   Distributions target;    // [I, N, V]: after each node; a row of zeros is bad

@@ -15,6 +15,15 @@ TORCH_LIBRARY(lamplighter, m) {
       "attend(Tensor qkv, Tensor(a!) cache, int layer, Tensor positions, Tensor lengths, Tensor tree_mask, "
       "Tensor rotary, int heads, int kv_heads, float scale) -> Tensor");
   m.def("compact_cache(Tensor(a!) cache, Tensor lengths, Tensor path, Tensor count) -> ()");
+  m.def(
+      "tree_rows(Tensor codes, Tensor depths, Tensor position, int first_id, int last_position) "
+      "-> (Tensor ids, Tensor positions)");
+  m.def(
+      "commit_tokens(Tensor tokens, Tensor depths, Tensor path, Tensor count, Tensor token, "
+      "Tensor kept_rows, Tensor kept_count, Tensor image, Tensor(a!) first, Tensor(b!) steps, "
+      "Tensor(c!) codes, Tensor(d!) root, Tensor(e!) bad, Tensor(f!) lengths, Tensor(g!) position, "
+      "Tensor(h!) report, Tensor(i!) fresh, Tensor(j!) fresh_ids, Tensor(k!) fresh_positions, int total, "
+      "int last_position, int first_image_id, int row_end) -> Tensor");
   m.def("uniforms(Tensor seeds, Tensor steps, int purpose, int count) -> Tensor");
   m.def(
       "guide_and_filter(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "

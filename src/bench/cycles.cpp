@@ -87,7 +87,7 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   commit(state, root, verified, accept(models, method, state, root, verified));
   const std::int64_t rows = rows_to_middle(grid);
   state.steps.add_(grid.rows / 2 * grid.columns);
-  for (at::Tensor* counts : {&state.lengths, &state.position}) counts->add_(rows);
+  for (at::Tensor* counts : {&state.lengths, &state.position, &state.fresh_positions}) counts->add_(rows);
   if (state.draft_lengths.defined()) state.draft_lengths.add_(rows);
   return state;
 }
@@ -107,7 +107,6 @@ void run_cycle(Runner& runner, const Lap& lap) {
   accepted.path = runner.accepted.narrow(1, 0, runner.accepted.size(1) - 1);
   accepted.count = runner.accepted.select(1, -1);
   commit(state, tree, verified, accepted);
-  leave_report(state, tree, accepted);
   lap(&StageTimes::commit);
 }
 

@@ -1,9 +1,7 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/minimum.h>
+#include <ATen/ops/gather.h>
 
 #include "decode/row_ends.h"
 
@@ -43,10 +41,9 @@ ops::Distributions distributions(const Models& models, const DecodeState& state,
 Verified verify(const Models& models, DecodeState& state, const Draft& tree) {
   const Target& target = *models.target;
   const PassRows pass = pass_rows(state, tree);
-  const at::Tensor depths = per_sequence(pass.depths, state.guided && pass.depths.size(0) > 1);
-  const at::Tensor positions = (state.position.unsqueeze(1) + depths).clamp_max(state.last_position);
-  Target::Output output = target.forward(target.embed(per_sequence(pass.ids, state.guided)), positions,
-                                         pass.mask, state.lengths, state.cache);
+  const auto [ids, positions] =
+      ops::tree_rows(pass.codes, pass.depths, state.position, pass.first_id, state.last_position);
+  Target::Output output = target.forward(target.embed(ids), positions, pass.mask, state.lengths, state.cache);
   if (pass.deciding.defined())
     output.hidden = rows_at(output.hidden, per_sequence(pass.deciding, state.guided));
   return {std::move(output.hidden), std::move(output.features), pass.deciding};
@@ -69,42 +66,19 @@ Accepted accept(const Models& models, const Method& method, const DecodeState& s
 }
 
 void commit(DecodeState& state, const Draft& tree, const Verified& verified, const Accepted& accepted) {
-  const std::int64_t depth = accepted.path.size(1) - 1;
-  // The tokens of the accepted nodes, then the bonus token, then whatever: later cycles write over it.
-  const at::Tensor bonus = accepted.token.unsqueeze(1), count = accepted.count.unsqueeze(1);
-  at::Tensor tokens = bonus, places = state.steps.unsqueeze(1);
-  if (depth > 0) {
-    const at::Tensor drafted = tree.tokens.gather(1, accepted.path.narrow(1, 1, depth).clamp_min(0));
-    tokens = at::constant_pad_nd(drafted, {0, 1}).scatter_(1, count, bonus);
-    places = places + at::arange(depth + 1, places.options());
-  }
-  state.codes.scatter_(1, places, tokens);
-  state.bad.logical_or_(accepted.token < 0);
   const KeptRows kept = kept_rows(accepted, verified.deciding);
-  if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
-
-  // An image commits no more than it lacks; one that is complete stands still.
-  const at::Tensor advance = at::minimum(accepted.count + 1, state.total - state.steps);
-  const at::Tensor rows = advance + (kept.count - accepted.count);
-  if (state.draft_cache.defined()) {
-    at::Tensor ids = tokens + state.first_image_id;
-    if (verified.deciding.defined()) {
-      ids = at::constant_pad_nd(ids, {0, 1}).scatter_(1, count, state.row_end);
-      ids.scatter_(1, kept.count.unsqueeze(1), bonus + state.first_image_id);
-    }
-    const std::int64_t width = kept.rows.size(1);
-    state.fresh.copy_(rows);
-    state.fresh_ids.narrow(1, 0, width).copy_(ids);
-    state.fresh_features.narrow(1, 0, width)
-        .copy_(width > 1 ? rows_at(verified.features, per_sequence(kept.rows.clamp_min(0), state.guided))
-                         : verified.features);
+  const std::int64_t width = kept.rows.size(1);
+  if (width > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
+  const at::Tensor rows = ops::commit_tokens(
+      {tree.tokens, tree.depths, accepted.path, accepted.count, accepted.token, kept.rows, kept.count},
+      state);
+  if (!state.draft_cache.defined()) return;
+  at::Tensor fresh = state.fresh_features.narrow(1, 0, width);
+  if (width == 1) {
+    fresh.copy_(verified.features);
+  } else {
+    at::gather_out(fresh, verified.features, 1, rows.unsqueeze(2).expand({-1, -1, fresh.size(2)}));
   }
-  state.first.copy_(state.steps);
-  state.steps.add_(advance);
-  state.root.copy_(state.codes.gather(1, (state.steps - 1).unsqueeze(1)).squeeze(1).clamp_min(0));
-  const at::Tensor sequence_rows = per_sequence(rows, state.guided);
-  state.lengths.add_(sequence_rows);
-  state.position.add_(sequence_rows);
 }
 
 }  // namespace lamplighter

@@ -37,7 +37,6 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
       const Accepted accepted = accept(models, method, state, tree, verified);
       clock.lap(&StageTimes::accept);
       commit(state, tree, verified, accepted);
-      leave_report(state, tree, accepted);
       clock.lap(&StageTimes::commit);
     });
     const std::optional<Report> report = reports.read(state, std::move(clock));

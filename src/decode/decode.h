@@ -55,45 +55,29 @@ struct Filter {
   at::Tensor top_p;        // fp32 [I]
 };
 
-// Everything a cycle reads and writes; tensors live on the target's device and keep their addresses from
-// cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
-struct DecodeState {
+// Everything a cycle reads and writes, ops::Progress included; tensors live on the target's device and keep
+// their addresses from cycle to cycle: what changes is written in place, so that a cycle can be captured once
+// and replayed.
+struct DecodeState : ops::Progress {
   // fixed for an image
-  at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot
-  at::Tensor seeds;                 // int64 [I]
-  at::Tensor guidance;              // fp32 [I]
-  at::Tensor interval;              // int64 [I], number of guided tokens, or more than there are
-  at::Tensor temperature;           // fp32 [I], <= 0: most probable tokens
-  Filter target_filter;             // of rows that are judged
-  Filter draft_filter;              // of rows that children are drawn from
-  TreePlan plan;                    // static trees
-  bool guided = false;              // sequences are pairs
-  bool partly_guided = false;       // guidance ends before the last token for some image
-  std::int64_t total = 0;           // codes per image
-  std::int64_t last_position = 0;   // of the last token of an image
-  std::int64_t first_image_id = 0;  // vocabulary id of code 0
-  std::int64_t columns = 0;         // codes before every row end; 0: rows have none
-  std::int64_t row_end = -1;        // its vocabulary id
-  at::Tensor row_end_bits;          // int64 [1, E, W], see own_bits
+  at::Tensor seeds;        // int64 [I]
+  at::Tensor guidance;     // fp32 [I]
+  at::Tensor interval;     // int64 [I], number of guided tokens, or more than there are
+  at::Tensor temperature;  // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;    // of rows that are judged
+  Filter draft_filter;     // of rows that children are drawn from
+  TreePlan plan;
+  bool guided = false;         // sequences are pairs
+  bool partly_guided = false;  // guidance ends before the last token for some image
+  std::int64_t columns = 0;    // codes before every row end; 0: rows have none
+  at::Tensor row_end_bits;     // int64 [1, E, W], see own_bits
   // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
   // nothing are left out where asking for their number is cheaper than they are: on the CPU.
   bool fixed_shapes = false;
-  // advanced by commit
-  at::Tensor first;     // int64 [I], codes committed before the last cycle
-  at::Tensor steps;     // int64 [I], codes committed: the counter of the next draws
-  at::Tensor codes;     // int64 [I, total + D + 1], codebook indices; valid up to steps
-  at::Tensor root;      // int64 [I], the last of them
-  at::Tensor cache;     // [layers, 2, S, kv_heads, slots, head_dim]
-  at::Tensor lengths;   // int64 [S], committed rows of the cache
-  at::Tensor position;  // int64 [S], of the root
-  at::Tensor bad;       // bool [I], a row of logits was no distribution
-  at::Tensor report;    // int64 [I, see report.h], what the last cycle did
-  // what the drafter has not seen yet, A = D + 1 rows, or D + 2 where rows end; `fresh` of them are valid
-  at::Tensor fresh;           // int64 [I]
-  at::Tensor fresh_ids;       // int64 [I, A], the vocabulary id after each row
-  at::Tensor fresh_features;  // [S, A, F]
+  at::Tensor cache;           // [layers, 2, S, kv_heads, slots, head_dim]
+  at::Tensor fresh_features;  // [S, A, F], of the rows that the drafter has not seen yet
   at::Tensor draft_cache;     // of the drafter; its sequences are I with conditional drafting
-  at::Tensor draft_lengths;   // int64, committed rows of it
+  at::Tensor draft_lengths;   // int64 [Sd], committed rows of it
 
   std::int64_t images() const { return seeds.size(0); }
 };
@@ -156,10 +140,9 @@ Verified verify(const Models& models, DecodeState& state, const Draft& tree);
 // Walks the tree under the rule and draws one token more from the guided, filtered distribution.
 Accepted accept(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
                 const Verified& verified);
-// Keeps the accepted rows of the caches and of the features, and appends the tokens.
+// Keeps the accepted rows of the caches and of the features, appends the tokens, and leaves in state.report
+// what the host wants to know of the cycle.
 void commit(DecodeState& state, const Draft& tree, const Verified& verified, const Accepted& accepted);
-// Leaves in state.report what the host wants to know of the cycle.
-void leave_report(DecodeState& state, const Draft& tree, const Accepted& accepted);
 
 // The tree of the root alone.
 Draft root_alone(const DecodeState& state);

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/stack.h>
 
 #include <algorithm>
 
@@ -15,35 +14,20 @@
 namespace lamplighter {
 namespace {
 
-// The drafter's rows of what the target gives per sequence.
-at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state) {
-  return method.conditional && state.guided ? per_sequence.slice(0, 0, per_sequence.size(0), 2).contiguous()
-                                            : per_sequence;
-}
-
-at::Tensor draft_position(const Method& method, const DecodeState& state) {
-  return drafted_half(state.position, method, state);
-}
-
 // Runs the rows that were committed since the last cycle; the last of them leads to the root's children.
 at::Tensor extend(const Models& models, const Method& method, DecodeState& state) {
   const Drafter& drafter = *models.drafter;
   const std::int64_t rows = state.fixed_shapes
                                 ? state.fresh_ids.size(1)
                                 : std::max<std::int64_t>(1, state.fresh.max().item<std::int64_t>());
-  const at::Tensor ids = state.fresh_ids.narrow(1, 0, rows).clamp_min(0);
-  const at::Tensor features =
-      drafted_half(state.fresh_features.narrow(1, 0, rows), method, state).contiguous();
-  const at::Tensor fresh = per_draft_sequence(state.fresh, method, state);
-  const at::Tensor first = draft_position(method, state) - fresh;
-  const at::Tensor positions =
-      (first.unsqueeze(1) + at::arange(rows, ids.options())).clamp(0, state.last_position - 1);
+  const auto valid = [rows](const at::Tensor& all) { return all.narrow(1, 0, rows).contiguous(); };
+  const at::Tensor features = valid(drafted_half(state.fresh_features, method, state));
   const at::Tensor hidden =
-      drafter.forward(drafter.embed(per_draft_sequence(ids, method, state)), features, positions,
-                      at::empty({0}, ids.options()), state.draft_lengths, state.draft_cache);
-  state.draft_lengths.add_(fresh);
+      drafter.forward(drafter.embed(valid(state.fresh_ids)), features, valid(state.fresh_positions),
+                      at::empty({0}, state.fresh.options()), state.draft_lengths, state.draft_cache);
+  state.draft_lengths.add_(state.fresh);
   if (rows == 1) return hidden;
-  return rows_at(hidden, (fresh - 1).clamp_min(0).unsqueeze(1));
+  return rows_at(hidden, (state.fresh - 1).clamp_min_(0).unsqueeze(1));
 }
 
 // Entries of dimension 1; an undefined index stands for all of them.
@@ -60,6 +44,8 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   tree.mask = plan.mask;
   std::vector<at::Tensor> tokens{state.root.unsqueeze(1)};
   std::vector<ops::Distributions> rows;
+  const at::Tensor position = drafted_half(state.position, method, state);
+  const at::Tensor lengths = state.draft_lengths + plan.columns;  // [P, 2, Sd]
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
     rows.push_back(draft_distributions(models, state, hidden, level.depths));
@@ -67,9 +53,9 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
                                                             level.nodes, level.draws, method.judge.sampled));
     tokens.push_back(select(drawn.flatten(1), level.picks));
     if (level.next_count == 0) break;
-    hidden =
-        run_level(models, method, state, select(tokens.back(), level.next), select(hidden, level.parent_rows),
-                  static_cast<std::int64_t>(depth) + 1, level.next_mask, level.first_column);
+    const DraftRows next{select(tokens.back(), level.next), select(hidden, level.parent_rows),
+                         level.depths.narrow(1, 0, 1), level.next_mask};
+    hidden = run_level(models, state, next, position, lengths[static_cast<std::int64_t>(depth)]);
   }
   tree.tokens = at::cat(tokens, 1);
   tree.distributions = ops::cat(rows);
@@ -84,6 +70,11 @@ std::int64_t draft_rows(const Method& method) {
   return std::max(grown, method.depth() + 2);  // an accepted path with a row end
 }
 
+at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state) {
+  return method.conditional && state.guided ? per_sequence.slice(0, 0, per_sequence.size(0), 2).contiguous()
+                                            : per_sequence;
+}
+
 at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state) {
   return per_sequence(per_image, state.guided && !method.conditional);
 }
@@ -93,19 +84,12 @@ ops::Distributions draft_distributions(const Models& models, const DecodeState& 
   return distributions(models, state, state.draft_filter, models.drafter->logits(hidden), depths);
 }
 
-at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,
-                     const at::Tensor& features, std::int64_t depth, const at::Tensor& mask,
-                     std::int64_t first_column) {
+at::Tensor run_level(const Models& models, DecodeState& state, const DraftRows& rows,
+                     const at::Tensor& position, const at::Tensor& lengths) {
   const Drafter& drafter = *models.drafter;
-  const at::Tensor ids = codes.clamp_min(0) + state.first_image_id;
-  const at::Tensor positions = (draft_position(method, state) + (depth - 1))
-                                   .clamp_max(state.last_position - 1)
-                                   .unsqueeze(1)
-                                   .expand({-1, codes.size(1)})
-                                   .contiguous();
-  const at::Tensor lengths = at::stack({state.draft_lengths, state.draft_lengths + first_column});
-  return drafter.forward(drafter.embed(per_draft_sequence(ids, method, state)), features, positions, mask,
-                         lengths, state.draft_cache);
+  const auto [ids, positions] =
+      ops::tree_rows(rows.codes, rows.parent_depths, position, state.first_image_id, state.last_position - 1);
+  return drafter.forward(drafter.embed(ids), rows.features, positions, rows.mask, lengths, state.draft_cache);
 }
 
 void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts& prompts,

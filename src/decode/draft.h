@@ -24,10 +24,18 @@ at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method,
 // `distributions`. Without pairs, as in conditional drafting, nothing is guided.
 ops::Distributions draft_distributions(const Models& models, const DecodeState& state,
                                        const at::Tensor& hidden, const at::Tensor& depths);
-// Runs one level of tree nodes: codes int64 [I, W], features [Sd, W, F] of their parents, at `depth` below
-// the root, mask as for `attend`, behind `first_column` rows of earlier levels.
-at::Tensor run_level(const Models& models, const Method& method, DecodeState& state, const at::Tensor& codes,
-                     const at::Tensor& features, std::int64_t depth, const at::Tensor& mask,
-                     std::int64_t first_column);
+// The drafter's sequences of what the target has per sequence.
+at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state);
+
+// Nodes of a tree that the drafter is to run side by side.
+struct DraftRows {
+  at::Tensor codes;          // int64 [I, W]
+  at::Tensor features;       // [Sd, W, F], of their parents
+  at::Tensor parent_depths;  // int64 [1, 1]
+  at::Tensor mask;           // as for `attend`
+};
+// Their hidden rows [Sd, W, F]. position int64 [Sd], of the root; lengths int64 [2, Sd] as for `attend`.
+at::Tensor run_level(const Models& models, DecodeState& state, const DraftRows& rows,
+                     const at::Tensor& position, const at::Tensor& lengths);
 
 }  // namespace lamplighter

@@ -1,9 +1,6 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
@@ -15,8 +12,8 @@ namespace lamplighter {
 Draft grow_dynamic(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden) {
   const std::int64_t width = method.dynamic.width;
   const auto integers = state.steps.options();
-  const at::Tensor slots = at::arange(width, integers);
-  const at::Tensor own_bits = at::ones_like(slots).bitwise_left_shift(slots);
+  const at::Tensor position = drafted_half(state.position, method, state);
+  const at::Tensor lengths = state.draft_lengths + state.plan.columns;  // [P, 2, Sd]
   std::vector<at::Tensor> pool_tokens, pool_scores, frontiers;
 
   at::Tensor depths = at::zeros({1, 1}, integers);
@@ -30,11 +27,12 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
     if (pass == method.dynamic.passes) break;
     frontiers.push_back(frontier);
     const at::Tensor parents = frontier.floor_divide(width);  // slot of the last frontier; the root at first
-    const at::Tensor bits = own_bits.bitwise_left_shift(at::full({}, pass * width, integers));
+    const at::Tensor bits = state.plan.own_bits.narrow(0, pass, 1);  // [1, width]
     mask = pass == 0 ? bits.expand({state.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
-    hidden = run_level(models, method, state, tokens.gather(1, frontier),
-                       rows_at(hidden, per_draft_sequence(parents, method, state)), pass + 1,
-                       mask.unsqueeze(2).contiguous(), pass * width);
+    const DraftRows next{tokens.gather(1, frontier),
+                         rows_at(hidden, per_draft_sequence(parents, method, state)), depths,
+                         mask.unsqueeze(2).contiguous()};
+    hidden = run_level(models, state, next, position, lengths[pass]);
     scores = candidate_scores.gather(1, frontier);
     depths = depths + 1;
   }

@@ -51,14 +51,16 @@ struct TreePlan {
     std::int64_t draws = 0;    // most children of one of them
     at::Tensor picks;          // int64 [C]: which of W * draws drawn tokens are their C children
     // Those of the children that have children themselves; none at the last level.
-    std::int64_t next_count = 0;    // W'
-    at::Tensor next;                // int64 [W'], of the C children
-    at::Tensor parent_rows;         // int64 [W'], of this level's W rows
-    at::Tensor next_mask;           // int64 [1, W', 1], ancestors among the rows the drafter has run
-    std::int64_t first_column = 0;  // rows the drafter has run before them
+    std::int64_t next_count = 0;  // W'
+    at::Tensor next;              // int64 [W'], of the C children
+    at::Tensor parent_rows;       // int64 [W'], of this level's W rows
+    at::Tensor next_mask;         // int64 [1, W', 1], ancestors among the rows the drafter has run
   };
   std::vector<Level> levels;
+  // For passes of the drafter below the root, P of them, of static and dynamic trees:
+  at::Tensor columns;   // int64 [P, 2, 1]: 0, and the rows that it has run before
+  at::Tensor own_bits;  // int64 [P, width], where the rows of a dynamic pass see themselves
 };
-TreePlan make_plan(const Tree& tree, const c10::Device& device);
+TreePlan make_plan(const Method& method, const c10::Device& device);
 
 }  // namespace lamplighter

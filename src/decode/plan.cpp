@@ -20,7 +20,9 @@ at::Tensor index(const std::vector<std::int64_t>& values, std::int64_t count, co
   return all ? at::Tensor() : integers(values, device);
 }
 
-TreePlan::Level make_level(const Tree& tree, std::int64_t depth, const c10::Device& device) {
+// first_column: rows that the drafter has run before the next level.
+TreePlan::Level make_level(const Tree& tree, std::int64_t depth, std::int64_t& first_column,
+                           const c10::Device& device) {
   TreePlan::Level level;
   const std::vector<std::int64_t> nodes = tree.expanded_level(depth);
   const auto width = static_cast<std::int64_t>(nodes.size());
@@ -41,7 +43,7 @@ TreePlan::Level make_level(const Tree& tree, std::int64_t depth, const c10::Devi
         if (above != 0) bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(above)] - 1);
       }
       masks.push_back(static_cast<std::int64_t>(bits));
-      if (next.size() == 1) level.first_column = tree.draft_row[static_cast<std::size_t>(child)] - 1;
+      if (next.size() == 1) first_column = tree.draft_row[static_cast<std::size_t>(child)] - 1;
     }
   }
   level.picks = index(picks, width * level.draws, device);
@@ -54,19 +56,33 @@ TreePlan::Level make_level(const Tree& tree, std::int64_t depth, const c10::Devi
 
 }  // namespace
 
-TreePlan make_plan(const Tree& tree, const c10::Device& device) {
+TreePlan make_plan(const Method& method, const c10::Device& device) {
+  const Tree& tree = method.tree;
   TreePlan plan;
   plan.parents = integers(tree.parent, device).unsqueeze(0);
   plan.draft_rows = integers(tree.draft_row, device).unsqueeze(0);
   plan.depths = integers(tree.depth, device).unsqueeze(0);
+  std::vector<std::int64_t> columns, own_bits;
   if (tree.drafted() == 0) {
     plan.mask = at::empty({0}, plan.parents.options());
-    return plan;
+  } else {
+    const std::vector<std::int64_t> bits(tree.ancestors.begin(), tree.ancestors.end());
+    plan.mask = integers(bits, device).view({1, -1, 1});
+    for (std::int64_t depth = 0; depth < tree.max_depth(); ++depth) {
+      std::int64_t first_column = 0;
+      plan.levels.push_back(make_level(tree, depth, first_column, device));
+      columns.insert(columns.end(), {0, first_column});
+    }
   }
-  const std::vector<std::int64_t> bits(tree.ancestors.begin(), tree.ancestors.end());
-  plan.mask = integers(bits, device).view({1, -1, 1});
-  for (std::int64_t depth = 0; depth < tree.max_depth(); ++depth)
-    plan.levels.push_back(make_level(tree, depth, device));
+  if (method.is_dynamic()) {
+    const std::int64_t rows = method.dynamic.passes * method.dynamic.width;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (row % method.dynamic.width == 0) columns.insert(columns.end(), {0, row});
+      own_bits.push_back(static_cast<std::int64_t>(std::uint64_t{1} << row));
+    }
+    plan.own_bits = integers(own_bits, device).view({method.dynamic.passes, -1});
+  }
+  plan.columns = integers(columns, device).view({-1, 2, 1});
   return plan;
 }
 

@@ -11,6 +11,7 @@
 
 #include "decode/draft.h"
 #include "decode/row_ends.h"
+#include "kernels/cycle.h"
 
 namespace lamplighter {
 namespace {
@@ -96,7 +97,7 @@ DecodeState allocate(const Models& models, const Method& method, const RunShape&
     pass_rows += row_ends;
   }
   set_sampling(state, method, requests, device);
-  state.plan = make_plan(method.tree, device);
+  state.plan = make_plan(method, device);
 
   const auto integers = at::dtype(at::kLong).device(device);
   const auto zeros = [&](std::int64_t count) { return at::zeros({count}, integers); };
@@ -106,17 +107,20 @@ DecodeState allocate(const Models& models, const Method& method, const RunShape&
   state.codes = at::zeros({images, state.total + method.depth() + 1}, integers);
   state.root = zeros(images);
   state.bad = zeros(images).to(at::kBool);
-  state.report = at::zeros({images, report_width(method.depth())}, integers);
+  state.report = at::zeros({images, report::width(method.depth())}, integers);
   state.lengths = zeros(sequences);
   state.position = zeros(sequences);
   state.cache = target.make_cache(sequences, rows + pass_rows);
-  if (models.drafter == nullptr) return state;
-  const std::int64_t draft_sequences = method.conditional ? images : sequences;
+  const std::int64_t draft_sequences = models.drafter == nullptr ? 0
+                                       : method.conditional      ? images
+                                                                 : sequences;
   const std::int64_t kept = method.depth() + (state.columns > 0 ? 2 : 1);
+  state.fresh = zeros(draft_sequences);
+  state.fresh_ids = at::zeros({draft_sequences, kept}, integers);
+  state.fresh_positions = at::zeros({draft_sequences, kept}, integers);
+  if (models.drafter == nullptr) return state;
   state.draft_cache = models.drafter->make_cache(draft_sequences, rows + draft_rows(method));
   state.draft_lengths = zeros(draft_sequences);
-  state.fresh = zeros(images);
-  state.fresh_ids = at::zeros({images, kept}, integers);
   state.fresh_features =
       at::zeros({sequences, kept, target.manifest().target.features}, state.cache.options());
   return state;

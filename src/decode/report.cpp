@@ -1,44 +1,38 @@
 #include "decode/report.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>
 
 #include "decode/decode.h"
+#include "kernels/cycle.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr std::int64_t kImage = 0, kFirst = 1, kSteps = 2, kAccepted = 3, kBad = 4, kCodes = 5;
-
 Report parse(const at::Tensor& table, const StageTimes& times) {
   Report report;
   report.times = times;
-  const std::int64_t depth = (table.size(1) - report_width(0)) / 3;
+  const std::int64_t depth = (table.size(1) - report::width(0)) / 3;
   for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
     const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
-    if (row[kImage] < 0) continue;
-    if (row[kBad] != 0) {
+    if (row[report::kImage] < 0) continue;
+    if (row[report::kBad] != 0) {
       throw Error(
           ExitCode::bundle,
           "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
           "or --dtype is too narrow for them");
     }
-    const std::int64_t* codes = row + kCodes + 1;
-    const std::int64_t* path = codes + depth + 1;
-    const std::int64_t* drafted = path + depth + 2;  // behind the root's own column
-    report.images.push_back({row[kImage],
-                             row[kSteps],
-                             row[kAccepted],
-                             row[kCodes],
-                             {codes, codes + row[kSteps] - row[kFirst]},
+    const std::int64_t* codes = row + report::kCodes + 1;  // behind the root
+    const std::int64_t* path = row + report::path(depth);
+    const std::int64_t* drafted = row + report::drafted(depth) + 1;  // behind the root's own column
+    report.images.push_back({row[report::kImage],
+                             row[report::kSteps],
+                             row[report::kAccepted],
+                             row[report::kCodes],
+                             {codes, codes + row[report::kSteps] - row[report::kFirst]},
                              {path, path + depth + 1},
                              {drafted, drafted + depth}});
   }
@@ -50,22 +44,6 @@ c10::Stream current_stream(const c10::Device& device) {
 }
 
 }  // namespace
-
-std::int64_t report_width(std::int64_t depth) {
-  return kCodes + (depth + 2) + (depth + 1) + (depth + 1);
-}
-
-void leave_report(DecodeState& state, const Draft& tree, const Accepted& accepted) {
-  const std::int64_t depth = accepted.path.size(1) - 1;
-  const at::Tensor places = (state.first - 1).unsqueeze(1) + at::arange(depth + 2, state.first.options());
-  const at::Tensor drafted =
-      at::zeros({state.images(), depth + 1}, state.first.options())
-          .scatter_add_(1, tree.depths.expand_as(tree.tokens).clamp_min(0), tree.tokens.ge(0).to(at::kLong));
-  const at::Tensor bad = state.bad.to(at::kLong);
-  state.report.copy_(at::cat({at::stack({state.image, state.first, state.steps, accepted.count, bad}, 1),
-                              state.codes.gather(1, places), accepted.path, drafted},
-                             1));
-}
 
 StageClock::StageClock(const c10::Device& device, bool stages) : device_(device), stages_(stages) {
   if (!device_.is_cpu()) mark();

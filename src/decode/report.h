@@ -39,10 +39,6 @@ struct Report {
   StageTimes times;
 };
 
-// Columns of the report tensor: image, first, steps, accepted, bad, then D + 2 codes from the root on, D + 1
-// nodes of the path, and the drafted nodes at depth 0 .. D.
-std::int64_t report_width(std::int64_t depth);
-
 // Times one cycle from its construction on: on the CPU by the clock, on a device by events in its stream.
 class StageClock {
  public:

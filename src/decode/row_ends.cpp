@@ -50,7 +50,7 @@ void stop_at_row_ends(const DecodeState& state, Draft& tree) {
 }
 
 PassRows pass_rows(const DecodeState& state, const Draft& tree) {
-  PassRows pass{tree.tokens.clamp_min(0) + state.first_image_id, tree.depths, tree.mask, {}};
+  PassRows pass{state.first_image_id, tree.tokens, tree.depths, tree.mask, {}};
   if (state.columns == 0) return pass;
   const std::int64_t images = state.images(), nodes = tree.tokens.size(1);
   const at::Tensor end = end_depth(state);
@@ -66,7 +66,9 @@ PassRows pass_rows(const DecodeState& state, const Draft& tree) {
   const at::Tensor parents = at::zeros({images, added + 1}, number.options())
                                  .scatter_(1, (number - 1).masked_fill(last.logical_not(), added), own)
                                  .narrow(1, 0, added);
-  pass.ids = at::cat({pass.ids, at::full_like(parents, state.row_end)}, 1);
+  const at::Tensor ids = tree.tokens.clamp_min(0) + state.first_image_id;
+  pass.codes = at::cat({ids, at::full_like(parents, state.row_end)}, 1);
+  pass.first_id = 0;
   pass.depths = at::cat({tree.depths.expand({images, nodes}), (end + 1).expand({images, added})}, 1);
 
   const std::int64_t words = (nodes + added + 63) / 64;

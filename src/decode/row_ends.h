@@ -17,7 +17,8 @@ void stop_at_row_ends(const DecodeState& state, Draft& tree);
 
 // The rows of a target pass over a tree.
 struct PassRows {
-  at::Tensor ids;     // int64 [I, R], vocabulary ids
+  std::int64_t first_id = 0;
+  at::Tensor codes;   // int64 [I, R]: vocabulary ids less first_id; < 0: padding
   at::Tensor depths;  // int64 [1 or I, R]
   at::Tensor mask;    // int64 [1 or I, R, W] as for `attend`
   // int64 [I, N]: the row whose logits decide what follows a node, its row end's or its own; undefined: its

@@ -17,7 +17,8 @@ std::vector<at::Tensor*> rows_of(DecodeState& s) {
   rows.insert(rows.end(), {&s.image, &s.seeds, &s.guidance, &s.interval, &s.temperature, &s.first, &s.steps,
                            &s.codes, &s.root, &s.bad, &s.report, &s.lengths, &s.position});
   if (s.draft_cache.defined())
-    rows.insert(rows.end(), {&s.fresh, &s.fresh_ids, &s.fresh_features, &s.draft_lengths});
+    rows.insert(rows.end(),
+                {&s.fresh, &s.fresh_ids, &s.fresh_positions, &s.fresh_features, &s.draft_lengths});
   return rows;
 }
 

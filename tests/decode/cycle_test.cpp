@@ -86,6 +86,7 @@ std::vector<const void*> addresses(const DecodeState& s) {
                                    s.report,
                                    s.fresh,
                                    s.fresh_ids,
+                                   s.fresh_positions,
                                    s.fresh_features,
                                    s.draft_cache,
                                    s.draft_lengths}) {
@@ -131,7 +132,6 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
       const Verified verified = verify(toy_.models(), state, tree);
       const Accepted accepted = accept(toy_.models(), method, state, tree, verified);
       commit(state, tree, verified, accepted);
-      leave_report(state, tree, accepted);
       inspect(state, operators);
     }
     return state.codes.narrow(1, 0, state.total).contiguous();

@@ -119,7 +119,10 @@ Bug target_position() {
 Bug drafter_position() {
   Bug bug;
   bug.name = "position_of_the_drafter_off_by_one";
-  bug.before_draft = [](Cycle& cycle) { shift(cycle.state, 1); };
+  bug.before_draft = [](Cycle& cycle) {
+    shift(cycle.state, 1);
+    cycle.state.fresh_positions.add_(1);
+  };
   bug.before_verify = [](Cycle& cycle) { shift(cycle.state, -1); };
   bug.draft_cache = true;
   return bug;

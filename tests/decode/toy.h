@@ -152,7 +152,6 @@ inline at::Tensor decode_by_parts(const Models& models, const Method& method, co
   for (std::int64_t cycle = 0;; ++cycle) {
     const Accepted accepted = accept(models, method, state, tree, verified);
     commit(state, tree, verified, accepted);
-    if (cycle > 0) leave_report(state, tree, accepted);
     inspect(state, cycle);
     if (state.steps.min().item<std::int64_t>() == state.total)
       return state.codes.narrow(1, 0, state.total).contiguous();
@@ -237,7 +236,7 @@ class FreshCaches {
       run.features = run.features.narrow(0, 0, 1);
     }
     const auto length = state.draft_lengths[image * run.sequences].item<std::int64_t>();
-    const auto fresh = state.fresh[image].item<std::int64_t>();
+    const auto fresh = state.fresh[image * run.sequences].item<std::int64_t>();
     if (length + fresh != run.rows) return false;
     // Row r holds the embedding of what comes at r + 1: on prompt rows the prompt's ids, or all the same.
     const std::optional<std::int64_t> stand_in = toy_.drafter.entry().prompt_id;

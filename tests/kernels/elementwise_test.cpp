@@ -154,10 +154,15 @@ TEST(ElementwiseErrors, NameOperatorAndArgument) {
               HasSubstr("rms_norm: x has dtype Double, expected float32 or bfloat16"));
   EXPECT_THAT(message_of([&] { add_rms_norm(residual, x, weight, 1e-5); }),
               HasSubstr("add_rms_norm: residual has shape [2, 4], expected that of x, [2, 8]"));
-  EXPECT_THAT(message_of([&] { norm_heads(x, at::full({3, 4}, 1.F), at::full({3, 4}, 1.F), 1e-5); }),
-              HasSubstr("norm_heads: values have shape [2, 8], expected [..., N] with N >= 12 for a weight of "
-                        "shape [3, 4]"));
-  EXPECT_THAT(message_of([&] { norm_heads(x, at::full({2, 4}, 1.F), weight, 1e-5); }),
+  EXPECT_THAT(
+      message_of([&] {
+        norm_heads(x, at::full({3, 4}, 1.F), at::full({3, 4}, 1.F), 1e-5);
+      }),
+      HasSubstr("norm_heads: values have shape [2, 8], expected [..., N] with N >= 12 for a weight of "
+                "shape [3, 4]"));
+  EXPECT_THAT(message_of([&] {
+                norm_heads(x, at::full({2, 4}, 1.F), weight, 1e-5);
+              }),
               HasSubstr("norm_heads: bias has shape [8], expected [2, 4]"));
   EXPECT_THAT(message_of([&] {
                 silu_mul(at::full({2, 7}, 1.F));

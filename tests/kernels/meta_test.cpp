@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/ops.h"
+#include "tests/kernels/commit_cases.h"
 #include "tests/kernels/operators.h"
 
 namespace lamplighter::test {
@@ -55,6 +56,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(const ops::Distributi
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_once(at::Device d) {
   return ops::rerank_dynamic(filled({2, 36}, at::kLong, d, 1), filled({2, 36}, at::kFloat, d, -1),
                              filled({2, 2, 4}, at::kLong, d, 1), 9);
+}
+
+std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
+  return ops::tree_rows(filled({2, 5}, at::kLong, d), filled({1, 5}, at::kLong, d), filled({4}, at::kLong, d),
+                        0, 9);
 }
 
 ops::VerifyResult verify_once(at::Device d) {
@@ -110,6 +116,14 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          ops::compact_cache(cache, filled({4}, at::kLong, d, 2), filled({2, 5}, at::kLong, d, 0),
                             filled({2}, at::kLong, d, 0));
          return cache;
+       }}},
+      {"tree_rows",
+       {[](auto d, auto) { return std::get<0>(rows_once(d)); },
+        [](auto d, auto) { return std::get<1>(rows_once(d)); }}},
+      {"commit_tokens", {[](auto d, auto) {
+         std::mt19937 rng(5);
+         CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
+         return ops::commit_tokens(cycle.tree, cycle.state);
        }}},
       {"uniforms", {[](auto d, auto) {
          return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,

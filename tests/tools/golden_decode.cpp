@@ -105,7 +105,7 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
     const ops::Distributions rows = distributions(models, state, state.target_filter, row, tree.depths);
     probabilities.push_back(ops::probabilities(rows).squeeze(1));
     Accepted accepted = accept(models, ar, state, tree, verified);
-    accepted.token = forced.select(1, state.steps[0].item<std::int64_t>());
+    accepted.token = forced.select(1, state.steps[0].item<std::int64_t>()).contiguous();
     commit(state, tree, verified, accepted);
     if (state.steps.min().item<std::int64_t>() == state.total) break;
     tree = draft(models, ar, state);
