@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/distribution.h"
+#include "kernels/sampling.h"
 
 namespace lamplighter {
 
@@ -39,5 +40,11 @@ void draw_children_avx512(const DrawChildrenArgs& args, int64_t begin, int64_t e
 // CUDA kernel over all rows, one block each, queued on `stream` (a cudaStream_t). `scratch`: images * width *
 // draw_children_scratch_bytes() bytes.
 void draw_children_cuda(const DrawChildrenArgs& args, void* scratch, void* stream);
+
+// draft_children: guide_and_filter, then draw_children of the rows that it describes, in one launch.
+// `scratch` as above, and draft_children_cuda_bytes() more for each row.
+size_t draft_children_cuda_bytes(const DistributionRows& rows);
+void draft_children_cuda(const GuideAndFilterArgs& filter, const DrawChildrenArgs& draw, void* scratch,
+                         float* rows, void* stream);
 
 }  // namespace lamplighter

@@ -2,12 +2,14 @@
 #include <torch/library.h>
 
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "kernels/children_args.h"
 #include "kernels/children_body.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/executor.h"
+#include "kernels/ops.h"
 
 namespace lamplighter {
 
@@ -36,10 +38,23 @@ std::tuple<at::Tensor, at::Tensor> draw_children_cpu(const at::Tensor& values, c
   return {tokens, conditional};
 }
 
+// One after the other: a CPU launches nothing.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> draft_children_cpu(
+    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
+    const at::Tensor& top_k, const at::Tensor& top_p, c10::string_view order, const at::Tensor& seeds,
+    const at::Tensor& steps, const at::Tensor& nodes, int64_t count, bool sampled) {
+  const ops::Distributions rows =
+      ops::guide_and_filter(logits, guidance, temperature, top_k, top_p, std::string(order));
+  auto [tokens, conditional] =
+      draw_children_cpu(logits, seeds, steps, nodes, count, sampled, rows.statistics);
+  return {rows.statistics, tokens, conditional};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(lamplighter, CPU, m) {
   m.impl("draw_children", draw_children_cpu);
+  m.impl("draft_children", draft_children_cpu);
 }
 
 }  // namespace lamplighter

@@ -18,5 +18,16 @@ __global__ void __launch_bounds__(kRowThreads)
                               in_shared ? reinterpret_cast<float*>(shared_memory()) : room);
 }
 
+// rows: null where those of a block lie in shared memory: guided logits, then probabilities.
+__global__ void __launch_bounds__(kRowThreads)
+    draft_children_kernel(GuideAndFilterArgs filter, DrawChildrenArgs draw, char* scratch,
+                          int64_t scratch_bytes, float* rows) {
+  __shared__ BlockStorage storage;
+  RowExecutor executor(&storage);
+  float* memory = block_memory(rows, 2 * filter.logits.vocabulary);
+  sampling::guide_and_filter_row(executor, filter, blockIdx.x, memory);
+  children::draw_children_row(executor, draw, blockIdx.x, scratch + blockIdx.x * scratch_bytes, memory);
+}
+
 }  // namespace
 }  // namespace lamplighter

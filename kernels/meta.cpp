@@ -160,6 +160,15 @@ std::tuple<at::Tensor, at::Tensor> draw_children(const at::Tensor& values, const
   return {like(seeds, sizes), at::empty_symint(sizes, seeds.options().dtype(at::kFloat))};
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> draft_children(
+    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
+    const at::Tensor& top_k, const at::Tensor& top_p, c10::string_view order, const at::Tensor& seeds,
+    const at::Tensor& steps, const at::Tensor& nodes, int64_t count, bool sampled) {
+  const at::Tensor statistics = guide_and_filter(logits, guidance, temperature, top_k, top_p, order);
+  auto [tokens, conditional] = draw_children(logits, seeds, steps, nodes, count, sampled, statistics);
+  return {statistics, tokens, conditional};
+}
+
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> verify_tree(
     const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
     const at::Tensor& draft_rows, const at::Tensor& uniforms, const at::Tensor& temperature,
@@ -242,6 +251,7 @@ TORCH_LIBRARY_IMPL(lamplighter, Meta, m) {
   m.impl("probabilities", &probabilities);
   m.impl("draw", &draw);
   m.impl("draw_children", &draw_children);
+  m.impl("draft_children", &draft_children);
   m.impl("expand_dynamic", &expand_dynamic);
   m.impl("rerank_dynamic", &rerank_dynamic);
   m.impl("verify_tree", &verify_tree);

@@ -74,6 +74,19 @@ __attribute__((visibility("default"))) std::tuple<at::Tensor, at::Tensor> draw_c
   return op.call(rows.values, seeds, steps, nodes, count, sampled, optional(rows.statistics));
 }
 
+__attribute__((visibility("default"))) std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
+    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
+    const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order, const at::Tensor& seeds,
+    const at::Tensor& steps, const at::Tensor& nodes, std::int64_t count, bool sampled) {
+  using T = const at::Tensor&;
+  using Results = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+  static const auto op = handle<Results(T, T, T, T, T, c10::string_view, T, T, T, std::int64_t, bool)>(
+      "lamplighter::draft_children");
+  auto [statistics, tokens, conditional] =
+      op.call(logits, guidance, temperature, top_k, top_p, order, seeds, steps, nodes, count, sampled);
+  return {Distributions(logits, statistics), tokens, conditional};
+}
+
 __attribute__((visibility("default"))) void compact_cache(at::Tensor& cache, const at::Tensor& lengths,
                                                           const at::Tensor& path, const at::Tensor& count) {
   static const auto op = handle<void(at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&)>(
@@ -144,9 +157,10 @@ __attribute__((visibility("default"))) std::string missing_operators() {
   lamplighter_ops_anchor();
   std::string missing;
   for (const char* name :
-       {"rms_norm", "add_rms_norm", "silu_mul", "norm_heads", "pack_linear", "pack_linear_int8", "linear",
-        "attend", "compact_cache", "tree_rows", "commit_tokens", "uniforms", "guide_and_filter",
-        "probabilities", "draw", "draw_children", "expand_dynamic", "rerank_dynamic", "verify_tree"}) {
+       {"rms_norm",         "add_rms_norm",   "silu_mul",         "norm_heads",     "pack_linear",
+        "pack_linear_int8", "linear",         "attend",           "compact_cache",  "tree_rows",
+        "commit_tokens",    "uniforms",       "guide_and_filter", "probabilities",  "draw",
+        "draw_children",    "draft_children", "expand_dynamic",   "rerank_dynamic", "verify_tree"}) {
     if (!c10::Dispatcher::singleton().findSchema({std::string("lamplighter::") + name, ""})) {
       missing += (missing.empty() ? "" : ", ") + std::string(name);
     }

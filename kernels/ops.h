@@ -52,6 +52,12 @@ std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, cons
                                                  const at::Tensor& steps, const at::Tensor& nodes,
                                                  std::int64_t count, bool sampled);
 
+// guide_and_filter, then draw_children of the rows: distributions, tokens, conditional probabilities.
+std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
+    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
+    const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order, const at::Tensor& seeds,
+    const at::Tensor& steps, const at::Tensor& nodes, std::int64_t count, bool sampled);
+
 // rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
 // slot * k + rank [I, W * k], the k best candidates int64 [I, k].
 std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,

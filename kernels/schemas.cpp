@@ -35,6 +35,10 @@ TORCH_LIBRARY(lamplighter, m) {
       "draw_children(Tensor values, Tensor seeds, Tensor steps, Tensor nodes, int count, bool sampled, "
       "Tensor? statistics=None) -> (Tensor tokens, Tensor conditional)");
   m.def(
+      "draft_children(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "
+      "str order, Tensor seeds, Tensor steps, Tensor nodes, int count, bool sampled) "
+      "-> (Tensor statistics, Tensor tokens, Tensor conditional)");
+  m.def(
       "expand_dynamic(Tensor values, Tensor scores, int k, Tensor? statistics=None) -> (Tensor tokens, "
       "Tensor pool_scores, Tensor frontier)");
   m.def(

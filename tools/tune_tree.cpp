@@ -121,7 +121,8 @@ void measure_acceptance(const Bench& bench, const std::vector<Request>& requests
   }
 }
 
-// Chains of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt.
+// Chains of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt. As many tokens are
+// accepted as the longest chain is to expect: the drafter's next pass is over so many rows.
 void measure_costs(const Bench& bench, const Request& request, const TuneFlags& flags, Tuning& tuning) {
   const DecodeRequest draw = bench.draw(request);
   std::vector<Method> chains;
@@ -133,6 +134,8 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
   const Prompts prompts = bench.embed(request, grid, draw);
   CycleOptions options;
   options.rounds = flags.rounds;
+  options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
+  options.accepted = accepted_around(expected_tokens(chains.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
   tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options, [](int) {
                                   return stop_signal() == 0;

@@ -26,16 +26,17 @@ Draft root_alone(const DecodeState& state) {
   return tree;
 }
 
+at::Tensor row_guidance(const DecodeState& state, const at::Tensor& depths, std::int64_t rows) {
+  if (!state.partly_guided) return state.guidance;
+  const at::Tensor index = state.steps.unsqueeze(1) + depths;  // of the token that a row decides
+  const at::Tensor full = state.guidance.unsqueeze(1).expand({-1, rows});
+  return full.masked_fill(index >= state.interval.unsqueeze(1), 1.0);
+}
+
 ops::Distributions distributions(const Models& models, const DecodeState& state, const Filter& filter,
                                  const at::Tensor& logits, const at::Tensor& depths) {
-  at::Tensor guidance = state.guidance;
-  if (state.partly_guided) {
-    const at::Tensor index = state.steps.unsqueeze(1) + depths;  // of the token that a row decides
-    const at::Tensor full = guidance.unsqueeze(1).expand({-1, logits.size(1)});
-    guidance = full.masked_fill(index >= state.interval.unsqueeze(1), 1.0);
-  }
-  return ops::guide_and_filter(logits, guidance, filter.temperature, filter.top_k, filter.top_p,
-                               models.target->manifest().sampling_order);
+  return ops::guide_and_filter(logits, row_guidance(state, depths, logits.size(1)), filter.temperature,
+                               filter.top_k, filter.top_p, models.target->manifest().sampling_order);
 }
 
 Verified verify(const Models& models, DecodeState& state, const Draft& tree) {

@@ -150,7 +150,10 @@ Draft root_alone(const DecodeState& state);
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
 // Rows `index` int64 [S, W] of rows [S, R, F].
 at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
-// Distributions [I, R, V] of logits [S, R, V]; depths int64 [1 or I, 1 or R] of the rows below the root.
+// The guidance scale fp32 [I], or [I, R] where it ends before the last token, of rows at `depths` int64
+// [1 or I, 1 or R] below the root.
+at::Tensor row_guidance(const DecodeState& state, const at::Tensor& depths, std::int64_t rows);
+// Distributions [I, R, V] of logits [S, R, V]; depths as above.
 ops::Distributions distributions(const Models& models, const DecodeState& state, const Filter& filter,
                                  const at::Tensor& logits, const at::Tensor& depths);
 

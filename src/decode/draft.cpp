@@ -48,9 +48,12 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   const at::Tensor lengths = state.draft_lengths + plan.columns;  // [P, 2, Sd]
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
-    rows.push_back(draft_distributions(models, state, hidden, level.depths));
-    const at::Tensor drawn = std::get<0>(ops::draw_children(rows.back(), state.seeds, state.steps,
-                                                            level.nodes, level.draws, method.judge.sampled));
+    const Filter& filter = state.draft_filter;
+    const auto [distributions, drawn, conditional] = ops::draft_children(
+        models.drafter->logits(hidden), row_guidance(state, level.depths, level.nodes.size(0)),
+        filter.temperature, filter.top_k, filter.top_p, models.target->manifest().sampling_order, state.seeds,
+        state.steps, level.nodes, level.draws, method.judge.sampled);
+    rows.push_back(distributions);
     tokens.push_back(select(drawn.flatten(1), level.picks));
     if (level.next_count == 0) break;
     const DraftRows next{select(tokens.back(), level.next), select(hidden, level.parent_rows),
@@ -77,11 +80,6 @@ at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, co
 
 at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state) {
   return per_sequence(per_image, state.guided && !method.conditional);
-}
-
-ops::Distributions draft_distributions(const Models& models, const DecodeState& state,
-                                       const at::Tensor& hidden, const at::Tensor& depths) {
-  return distributions(models, state, state.draft_filter, models.drafter->logits(hidden), depths);
 }
 
 at::Tensor run_level(const Models& models, DecodeState& state, const DraftRows& rows,

@@ -20,10 +20,6 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
 // Parts that static and dynamic trees share. Sd = sequences of the drafter.
 // One value per image as one per sequence of the drafter.
 at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state);
-// The distributions [I, W, V] that children of the rows hidden [Sd, W, F] are drawn from; depths as for
-// `distributions`. Without pairs, as in conditional drafting, nothing is guided.
-ops::Distributions draft_distributions(const Models& models, const DecodeState& state,
-                                       const at::Tensor& hidden, const at::Tensor& depths);
 // The drafter's sequences of what the target has per sequence.
 at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state);
 

@@ -20,7 +20,8 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
   at::Tensor scores = at::zeros({state.images(), 1}, state.guidance.options());
   at::Tensor mask;  // int64 [I, width], ancestors of the frontier among all rows that were run
   for (std::int64_t pass = 0;; ++pass) {
-    const ops::Distributions rows = draft_distributions(models, state, hidden, depths);
+    const ops::Distributions rows =
+        distributions(models, state, state.draft_filter, models.drafter->logits(hidden), depths);
     auto [tokens, candidate_scores, frontier] = ops::expand_dynamic(rows, scores, width);
     pool_tokens.push_back(tokens);
     pool_scores.push_back(candidate_scores);

@@ -7,6 +7,8 @@
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "kernels/children_args.h"
 #include "kernels/dynamic_args.h"
 #include "kernels/dynamic_results.h"
@@ -145,6 +147,45 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     const auto [expected, chances] = ops::draw_children(plain, seeds, seeds, seeds, count, sampled);
     EXPECT_TRUE(tokens.equal(expected)) << tokens << expected;
     EXPECT_TRUE(same_bits(conditional, chances));
+  }
+}
+
+// The bits of the two kernels that it joins.
+TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndDrawn) {
+  for (int trial = 0; trial < 12; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
+    const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
+    const int64_t count = 1 + trial % 4, vocabulary = rows.logits.size(2);
+    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
+    const size_t floats = 2 * static_cast<size_t>(vocabulary);
+    at::Tensor scratch = at::empty({4, bytes}, at::kByte);
+    at::Tensor memory = at::empty({4, 2 * vocabulary}, at::kFloat);
+    float* global = trial % 3 == 2 ? memory.mutable_data_ptr<float>() : nullptr;
+    const size_t shared = global == nullptr ? floats * sizeof(float) : 0;
+    char* lists = static_cast<char*>(scratch.mutable_data_ptr());
+    std::vector<std::array<at::Tensor, 3>> results;
+    for (const bool joined : {false, true}) {
+      GuideAndFilterArgs filter = guide_and_filter_args(rows.logits, rows.guidance, rows.temperature,
+                                                        rows.top_k, rows.top_p, rows.order);
+      const at::Tensor statistics = statistics_of(filter, rows.logits);
+      DrawChildrenArgs draw =
+          draw_children_args(rows.logits, seeds, seeds, seeds, count, trial % 6 != 5, statistics);
+      at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
+      at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
+      draw.tokens = tokens.mutable_data_ptr<int64_t>();
+      draw.conditional = conditional.mutable_data_ptr<float>();
+      if (joined) {
+        on_device(4, kRowThreads, shared, [&] { draft_children_kernel(filter, draw, lists, bytes, global); });
+      } else {
+        on_device(4, kRowThreads, shared, [&] { guide_and_filter_kernel(filter, global); });
+        on_device(4, kRowThreads, shared, [&] { draw_children_kernel(draw, lists, bytes, shared > 0); });
+      }
+      results.push_back({statistics, tokens, conditional});
+    }
+    EXPECT_TRUE(same_bits(results[0][0], results[1][0]));
+    EXPECT_TRUE(results[0][1].equal(results[1][1]));
+    EXPECT_TRUE(same_bits(results[0][2], results[1][2]));
   }
 }
 
