@@ -42,7 +42,7 @@ void draw_children_avx512(const DrawChildrenArgs& args, int64_t begin, int64_t e
 void draw_children_cuda(const DrawChildrenArgs& args, void* scratch, void* stream);
 
 // draft_children: guide_and_filter, then draw_children of the rows that it describes, in one launch.
-// `scratch` as above, and draft_children_cuda_bytes() more for each row.
+// `scratch` as above; `rows`: draft_children_cuda_bytes() bytes for each row, null when that is 0.
 size_t draft_children_cuda_bytes(const DistributionRows& rows);
 void draft_children_cuda(const GuideAndFilterArgs& filter, const DrawChildrenArgs& draw, void* scratch,
                          float* rows, void* stream);

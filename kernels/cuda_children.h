@@ -3,7 +3,7 @@
 #include "kernels/children_body.h"
 #include "kernels/cuda_rows.h"
 
-// The kernel of draw_children, one block for each row.
+// The kernels of draw_children and draft_children, one block for each row.
 namespace lamplighter {
 namespace {
 

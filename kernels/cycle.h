@@ -46,7 +46,7 @@ LAMPLIGHTER_INLINE constexpr int64_t width(
 // the accepted nodes, and the row end behind the last of them where rows of codes end with a forced token.
 struct CommitArgs {
   // the cycle
-  const int64_t* tokens;      // [images, nodes], codes; < 0: padding
+  const int64_t* tokens;      // [images, nodes], codes; < 0: padding; may be `root`
   const int64_t* depths;      // [1 or images, nodes]
   const int64_t* path;        // [images, width], accepted nodes, the root first, then -1
   const int64_t* count;       // [images], accepted nodes but the root, 0 .. width - 1
@@ -56,7 +56,6 @@ struct CommitArgs {
   const int64_t* image;       // [images], numbers for the report
   int64_t* feature_rows;      // out: [sequences, kept_width], max(kept_rows, 0)
   // the state
-  int64_t* first;     // [images] := steps before
   int64_t* steps;     // [images], tokens committed
   int64_t* codes;     // [images, code_columns], code_columns >= total + width
   int64_t* root;      // [images], the last committed code, 0 where it is bad

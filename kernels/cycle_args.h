@@ -71,7 +71,6 @@ inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Progress& sta
   args.kept_width = tree.kept_rows.size(1);
   args.kept_count = integers("kept_count", tree.kept_count, {images});
   args.image = integers("image", state.image, {images});
-  args.first = counters("first", state.first, {images});
   args.steps = counters("steps", state.steps, {images});
   args.codes = counters("codes", state.codes, {images, kAny});
   args.code_columns = state.codes.size(1);

@@ -100,10 +100,9 @@ LAMPLIGHTER_INLINE void commit_image(const CommitArgs& args, int64_t image, int6
   }
   for (int64_t i = 0; i < draft_each; ++i)
     refresh(args, c, image * draft_each + i, args.position[image * each + i], lane, lanes);
-  sync();  // all lanes have read what follows
+  sync();  // all lanes have read what lane 0 changes: tokens may be the root
   if (lane != 0) return;
   const int64_t rows = c.advance + c.ended;
-  args.first[image] = c.steps;
   args.steps[image] = c.steps + c.advance;
   args.root[image] = last < 0 ? 0 : last;
   if (c.token < 0) args.bad[image] = true;

@@ -28,14 +28,14 @@ struct CycleOperators {
   static at::Tensor commit_tokens(const at::Tensor& tokens, const at::Tensor& depths, const at::Tensor& path,
                                   const at::Tensor& count, const at::Tensor& token,
                                   const at::Tensor& kept_rows, const at::Tensor& kept_count,
-                                  const at::Tensor& image, at::Tensor& first, at::Tensor& steps,
-                                  at::Tensor& codes, at::Tensor& root, at::Tensor& bad, at::Tensor& lengths,
+                                  const at::Tensor& image, at::Tensor& steps, at::Tensor& codes,
+                                  at::Tensor& root, at::Tensor& bad, at::Tensor& lengths,
                                   at::Tensor& position, at::Tensor& report, at::Tensor& fresh,
                                   at::Tensor& fresh_ids, at::Tensor& fresh_positions, int64_t total,
                                   int64_t last_position, int64_t first_image_id, int64_t row_end) {
-    ops::Progress state = {
-        total, last_position, first_image_id, row_end,  image,  first, steps,     codes,
-        root,  bad,           lengths,        position, report, fresh, fresh_ids, fresh_positions};
+    ops::Progress state = {total,    last_position, first_image_id, row_end,   image,
+                           steps,    codes,         root,           bad,       lengths,
+                           position, report,        fresh,          fresh_ids, fresh_positions};
     CommitArgs args = commit_args({tokens, depths, path, count, token, kept_rows, kept_count}, state);
     const OnDevice run(tokens);
     at::Tensor rows = at::empty({args.sequences, args.kept_width}, tokens.options());

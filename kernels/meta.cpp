@@ -56,6 +56,8 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
 
 void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias, double /*eps*/) {
   check_rank("norm_heads", "values", values, 1);
+  check_rank("norm_heads", "weight", weight, 2);
+  check_rank("norm_heads", "bias", bias, 2);
   check_same_dtype("norm_heads", "weight", weight, values);
   check_same_dtype("norm_heads", "bias", bias, values);
 }
@@ -225,8 +227,8 @@ std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::
 using Mutated = at::Tensor&;
 at::Tensor commit_tokens(const at::Tensor& tokens, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                          const at::Tensor&, const at::Tensor& kept_rows, const at::Tensor&, const at::Tensor&,
-                         Mutated, Mutated, Mutated, Mutated, Mutated, Mutated lengths, Mutated, Mutated,
-                         Mutated, Mutated, Mutated, int64_t, int64_t, int64_t, int64_t) {
+                         Mutated, Mutated, Mutated, Mutated, Mutated lengths, Mutated, Mutated, Mutated,
+                         Mutated, Mutated, int64_t, int64_t, int64_t, int64_t) {
   check_rank("commit_tokens", "kept_rows", kept_rows, 2);
   check_same_dtype("commit_tokens", "kept_rows", kept_rows, tokens);
   return like(kept_rows, {lengths.sym_size(0), kept_rows.sym_size(1)});

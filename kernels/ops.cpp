@@ -107,12 +107,12 @@ __attribute__((visibility("default"))) at::Tensor commit_tokens(const CommittedT
   using T = const at::Tensor&;
   using M = at::Tensor&;
   static const auto op =
-      handle<at::Tensor(T, T, T, T, T, T, T, T, M, M, M, M, M, M, M, M, M, M, M, std::int64_t, std::int64_t,
+      handle<at::Tensor(T, T, T, T, T, T, T, T, M, M, M, M, M, M, M, M, M, M, std::int64_t, std::int64_t,
                         std::int64_t, std::int64_t)>("lamplighter::commit_tokens");
   return op.call(tree.tokens, tree.depths, tree.path, tree.count, tree.token, tree.kept_rows, tree.kept_count,
-                 state.image, state.first, state.steps, state.codes, state.root, state.bad, state.lengths,
-                 state.position, state.report, state.fresh, state.fresh_ids, state.fresh_positions,
-                 state.total, state.last_position, state.first_image_id, state.row_end);
+                 state.image, state.steps, state.codes, state.root, state.bad, state.lengths, state.position,
+                 state.report, state.fresh, state.fresh_ids, state.fresh_positions, state.total,
+                 state.last_position, state.first_image_id, state.row_end);
 }
 
 __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTree& tree,

@@ -83,7 +83,7 @@ std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::
 
 // What a cycle accepted. N nodes; D = greatest depth of a tree that the run has.
 struct CommittedTree {
-  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding
+  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding; of a root alone, a view of Progress::root
   at::Tensor depths;      // int64 [1 or I, N]
   at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
   at::Tensor count;       // int64 [I], accepted nodes but the root
@@ -92,14 +92,14 @@ struct CommittedTree {
   at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
 };
 
-// How far the images of a run are; what commit_tokens advances. Sd = sequences of the drafter, S or I.
+// How far the images of a run are: constants, then what commit_tokens advances. Sd = sequences of the
+// drafter, S or I.
 struct Progress {
   std::int64_t total = 0;           // codes per image
   std::int64_t last_position = 0;   // of the last token of an image
   std::int64_t first_image_id = 0;  // vocabulary id of code 0
   std::int64_t row_end = -1;        // vocabulary id of the token that ends a row of codes
   at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot; not advanced
-  at::Tensor first;                 // int64 [I], codes committed before the last cycle
   at::Tensor steps;                 // int64 [I], codes committed: the counter of the next draws
   at::Tensor codes;                 // int64 [I, total + D + 1], codebook indices; valid up to steps
   at::Tensor root;                  // int64 [I], the last of them

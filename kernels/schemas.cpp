@@ -20,10 +20,10 @@ TORCH_LIBRARY(lamplighter, m) {
       "-> (Tensor ids, Tensor positions)");
   m.def(
       "commit_tokens(Tensor tokens, Tensor depths, Tensor path, Tensor count, Tensor token, "
-      "Tensor kept_rows, Tensor kept_count, Tensor image, Tensor(a!) first, Tensor(b!) steps, "
-      "Tensor(c!) codes, Tensor(d!) root, Tensor(e!) bad, Tensor(f!) lengths, Tensor(g!) position, "
-      "Tensor(h!) report, Tensor(i!) fresh, Tensor(j!) fresh_ids, Tensor(k!) fresh_positions, int total, "
-      "int last_position, int first_image_id, int row_end) -> Tensor");
+      "Tensor kept_rows, Tensor kept_count, Tensor image, Tensor(a!) steps, Tensor(b!) codes, "
+      "Tensor(c!) root, Tensor(d!) bad, Tensor(e!) lengths, Tensor(f!) position, Tensor(g!) report, "
+      "Tensor(h!) fresh, Tensor(i!) fresh_ids, Tensor(j!) fresh_positions, int total, int last_position, "
+      "int first_image_id, int row_end) -> Tensor");
   m.def("uniforms(Tensor seeds, Tensor steps, int purpose, int count) -> Tensor");
   m.def(
       "guide_and_filter(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "

@@ -74,6 +74,7 @@ struct DecodeState : ops::Progress {
   // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
   // nothing are left out where asking for their number is cheaper than they are: on the CPU.
   bool fixed_shapes = false;
+  // advanced by a cycle, like what commit_tokens advances
   at::Tensor cache;           // [layers, 2, S, kv_heads, slots, head_dim]
   at::Tensor fresh_features;  // [S, A, F], of the rows that the drafter has not seen yet
   at::Tensor draft_cache;     // of the drafter; its sequences are I with conditional drafting

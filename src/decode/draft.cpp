@@ -44,8 +44,11 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   tree.mask = plan.mask;
   std::vector<at::Tensor> tokens{state.root.unsqueeze(1)};
   std::vector<ops::Distributions> rows;
-  const at::Tensor position = drafted_half(state.position, method, state);
-  const at::Tensor lengths = state.draft_lengths + plan.columns;  // [P, 2, Sd]
+  at::Tensor position, lengths;  // for the levels below the first
+  if (plan.levels.size() > 1) {
+    position = drafted_half(state.position, method, state);
+    lengths = state.draft_lengths + plan.rows_before;  // [P, 2, Sd]
+  }
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
     const Filter& filter = state.draft_filter;
@@ -76,10 +79,6 @@ std::int64_t draft_rows(const Method& method) {
 at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state) {
   return method.conditional && state.guided ? per_sequence.slice(0, 0, per_sequence.size(0), 2).contiguous()
                                             : per_sequence;
-}
-
-at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state) {
-  return per_sequence(per_image, state.guided && !method.conditional);
 }
 
 at::Tensor run_level(const Models& models, DecodeState& state, const DraftRows& rows,

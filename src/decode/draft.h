@@ -18,8 +18,6 @@ void prefill_drafter(const Drafter& drafter, const Method& method, const Prompts
 Draft grow_dynamic(const Models& models, const Method& method, DecodeState& state, at::Tensor hidden);
 
 // Parts that static and dynamic trees share. Sd = sequences of the drafter.
-// One value per image as one per sequence of the drafter.
-at::Tensor per_draft_sequence(const at::Tensor& per_image, const Method& method, const DecodeState& state);
 // The drafter's sequences of what the target has per sequence.
 at::Tensor drafted_half(const at::Tensor& per_sequence, const Method& method, const DecodeState& state);
 

@@ -13,7 +13,7 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
   const std::int64_t width = method.dynamic.width;
   const auto integers = state.steps.options();
   const at::Tensor position = drafted_half(state.position, method, state);
-  const at::Tensor lengths = state.draft_lengths + state.plan.columns;  // [P, 2, Sd]
+  const at::Tensor lengths = state.draft_lengths + state.plan.rows_before;  // [P, 2, Sd]
   std::vector<at::Tensor> pool_tokens, pool_scores, frontiers;
 
   at::Tensor depths = at::zeros({1, 1}, integers);
@@ -31,7 +31,7 @@ Draft grow_dynamic(const Models& models, const Method& method, DecodeState& stat
     const at::Tensor bits = state.plan.own_bits.narrow(0, pass, 1);  // [1, width]
     mask = pass == 0 ? bits.expand({state.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
     const DraftRows next{tokens.gather(1, frontier),
-                         rows_at(hidden, per_draft_sequence(parents, method, state)), depths,
+                         rows_at(hidden, per_sequence(parents, state.guided && !method.conditional)), depths,
                          mask.unsqueeze(2).contiguous()};
     hidden = run_level(models, state, next, position, lengths[pass]);
     scores = candidate_scores.gather(1, frontier);

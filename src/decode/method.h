@@ -41,7 +41,7 @@ std::string default_tree(const std::string& device, std::int64_t batch);
 Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
                    bool greedy);
 
-// The static tree as tensors on a device, level by level.
+// What does not change of trees, on a device: static ones level by level.
 struct TreePlan {
   at::Tensor parents, draft_rows, depths;  // int64 [1, N]
   at::Tensor mask;                         // int64 [1, N, 1], empty for the root alone
@@ -58,8 +58,8 @@ struct TreePlan {
   };
   std::vector<Level> levels;
   // For passes of the drafter below the root, P of them, of static and dynamic trees:
-  at::Tensor columns;   // int64 [P, 2, 1]: 0, and the rows that it has run before
-  at::Tensor own_bits;  // int64 [P, width], where the rows of a dynamic pass see themselves
+  at::Tensor rows_before;  // int64 [P, 2, 1]: 0, and the rows that it has run before
+  at::Tensor own_bits;     // int64 [P, width], where the rows of a dynamic pass see themselves
 };
 TreePlan make_plan(const Method& method, const c10::Device& device);
 

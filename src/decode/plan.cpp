@@ -62,7 +62,7 @@ TreePlan make_plan(const Method& method, const c10::Device& device) {
   plan.parents = integers(tree.parent, device).unsqueeze(0);
   plan.draft_rows = integers(tree.draft_row, device).unsqueeze(0);
   plan.depths = integers(tree.depth, device).unsqueeze(0);
-  std::vector<std::int64_t> columns, own_bits;
+  std::vector<std::int64_t> rows_before, own_bits;
   if (tree.drafted() == 0) {
     plan.mask = at::empty({0}, plan.parents.options());
   } else {
@@ -71,18 +71,18 @@ TreePlan make_plan(const Method& method, const c10::Device& device) {
     for (std::int64_t depth = 0; depth < tree.max_depth(); ++depth) {
       std::int64_t first_column = 0;
       plan.levels.push_back(make_level(tree, depth, first_column, device));
-      columns.insert(columns.end(), {0, first_column});
+      if (plan.levels.back().next_count > 0) rows_before.insert(rows_before.end(), {0, first_column});
     }
   }
   if (method.is_dynamic()) {
     const std::int64_t rows = method.dynamic.passes * method.dynamic.width;
     for (std::int64_t row = 0; row < rows; ++row) {
-      if (row % method.dynamic.width == 0) columns.insert(columns.end(), {0, row});
+      if (row % method.dynamic.width == 0) rows_before.insert(rows_before.end(), {0, row});
       own_bits.push_back(static_cast<std::int64_t>(std::uint64_t{1} << row));
     }
     plan.own_bits = integers(own_bits, device).view({method.dynamic.passes, -1});
   }
-  plan.columns = integers(columns, device).view({-1, 2, 1});
+  plan.rows_before = integers(rows_before, device).view({-1, 2, 1});
   return plan;
 }
 

@@ -102,7 +102,6 @@ DecodeState allocate(const Models& models, const Method& method, const RunShape&
   const auto integers = at::dtype(at::kLong).device(device);
   const auto zeros = [&](std::int64_t count) { return at::zeros({count}, integers); };
   state.image = at::arange(images, integers);
-  state.first = zeros(images);
   state.steps = zeros(images);
   state.codes = at::zeros({images, state.total + method.depth() + 1}, integers);
   state.root = zeros(images);

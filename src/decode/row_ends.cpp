@@ -4,7 +4,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/remainder.h>

@@ -14,8 +14,8 @@ std::vector<at::Tensor*> rows_of(DecodeState& s) {
   std::vector<at::Tensor*> rows;
   for (Filter* filter : {&s.target_filter, &s.draft_filter})
     rows.insert(rows.end(), {&filter->temperature, &filter->top_k, &filter->top_p});
-  rows.insert(rows.end(), {&s.image, &s.seeds, &s.guidance, &s.interval, &s.temperature, &s.first, &s.steps,
-                           &s.codes, &s.root, &s.bad, &s.report, &s.lengths, &s.position});
+  rows.insert(rows.end(), {&s.image, &s.seeds, &s.guidance, &s.interval, &s.temperature, &s.steps, &s.codes,
+                           &s.root, &s.bad, &s.report, &s.lengths, &s.position});
   if (s.draft_cache.defined())
     rows.insert(rows.end(),
                 {&s.fresh, &s.fresh_ids, &s.fresh_positions, &s.fresh_features, &s.draft_lengths});

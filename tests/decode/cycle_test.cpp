@@ -75,7 +75,6 @@ std::vector<const void*> addresses(const DecodeState& s) {
                                    s.draft_filter.top_k,
                                    s.draft_filter.top_p,
                                    s.row_end_bits,
-                                   s.first,
                                    s.steps,
                                    s.codes,
                                    s.root,

@@ -22,9 +22,8 @@ struct CommitCase {
   ops::Progress state;
 
   std::vector<at::Tensor*> changed() {
-    return {&state.first, &state.steps,     &state.codes,          &state.root,
-            &state.bad,   &state.lengths,   &state.position,       &state.report,
-            &state.fresh, &state.fresh_ids, &state.fresh_positions};
+    return {&state.steps,    &state.codes,  &state.root,  &state.bad,       &state.lengths,
+            &state.position, &state.report, &state.fresh, &state.fresh_ids, &state.fresh_positions};
   }
   // With tensors of its own, on a device.
   CommitCase copy(at::Device device = at::kCPU) const {
@@ -34,6 +33,7 @@ struct CommitCase {
           &other.tree.kept_rows, &other.tree.kept_count, &other.state.image})
       *tensor = tensor->to(device);
     for (at::Tensor* tensor : other.changed()) *tensor = tensor->clone().to(device);
+    if (tree.tokens.is_alias_of(state.root)) other.tree.tokens = other.state.root.unsqueeze(1);
     return other;
   }
 };
@@ -75,10 +75,10 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
   state.first_image_id = pick(rng, 0, 9);
   state.row_end = 200;
   state.image = integers({images}, number(-1, 7));
-  state.first = integers({images}, number(0, 5));
   state.steps = integers({images}, number(0, total));
   state.codes = integers({images, total + depth + 1}, number(0, 99));
   state.root = integers({images}, number(0, 99));
+  if (nodes == 1 && !row_ends) tree.tokens = state.root.unsqueeze(1);  // as where nothing is drafted
   state.bad = integers({images}, number(0, 3)).eq(0);
   state.lengths = integers({sequences}, number(0, 40));
   state.position = integers({sequences}, number(0, 40));
