@@ -35,9 +35,13 @@ LAMPLIGHTER_INLINE constexpr int64_t path(int64_t depth) {  // after D + 2 codes
 LAMPLIGHTER_INLINE constexpr int64_t drafted(int64_t depth) {  // after the D + 1 nodes of the path
   return path(depth) + depth + 1;
 }
-LAMPLIGHTER_INLINE constexpr int64_t width(
-    int64_t depth) {  // after the numbers of drafted nodes at depth 0 .. D
+// After the numbers of drafted nodes at depth 0 .. D.
+LAMPLIGHTER_INLINE constexpr int64_t width(int64_t depth) {
   return drafted(depth) + depth + 1;
+}
+// D of a report of so many columns.
+LAMPLIGHTER_INLINE constexpr int64_t depth_of(int64_t columns) {
+  return (columns - width(0)) / (width(1) - width(0));
 }
 }  // namespace report
 

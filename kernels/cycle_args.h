@@ -86,7 +86,7 @@ inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Progress& sta
               args.sequences, " sequences, expected ", images, " or ", 2 * images);
   args.position = counters("position", state.position, {args.sequences});
   args.report = counters("report", state.report, {images, kAny});
-  args.report_depth = (state.report.size(1) - report::width(0)) / 3;
+  args.report_depth = report::depth_of(state.report.size(1));
   TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,
               kOp, ": report has ", state.report.size(1), " columns, expected ",
               report::width(args.width - 1), " for a path of ", args.width);

@@ -142,31 +142,25 @@ void norm_heads_rows(const NormHeadsArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+// use(T{}) for the type of the elements: float, or uint16_t for bf16.
+template <typename Use>
+void with_elements(ElementType type, const Use& use) {
+  type == ElementType::kFloat32 ? use(float{}) : use(uint16_t{});
+}
+
 template <typename V>
 void rms_norm_on(const RmsNormArgs& args, int64_t begin, int64_t end) {
-  if (args.type == ElementType::kFloat32) {
-    rms_norm_rows<V, float>(args, begin, end);
-  } else {
-    rms_norm_rows<V, uint16_t>(args, begin, end);
-  }
+  with_elements(args.type, [&](auto element) { rms_norm_rows<V, decltype(element)>(args, begin, end); });
 }
 
 template <typename V>
 void silu_mul_on(const SiluMulArgs& args, int64_t begin, int64_t end) {
-  if (args.type == ElementType::kFloat32) {
-    silu_mul_rows<V, float>(args, begin, end);
-  } else {
-    silu_mul_rows<V, uint16_t>(args, begin, end);
-  }
+  with_elements(args.type, [&](auto element) { silu_mul_rows<V, decltype(element)>(args, begin, end); });
 }
 
 template <typename V>
 void norm_heads_on(const NormHeadsArgs& args, int64_t begin, int64_t end) {
-  if (args.type == ElementType::kFloat32) {
-    norm_heads_rows<V, float>(args, begin, end);
-  } else {
-    norm_heads_rows<V, uint16_t>(args, begin, end);
-  }
+  with_elements(args.type, [&](auto element) { norm_heads_rows<V, decltype(element)>(args, begin, end); });
 }
 
 }  // namespace

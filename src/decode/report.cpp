@@ -15,7 +15,7 @@ namespace {
 Report parse(const at::Tensor& table, const StageTimes& times) {
   Report report;
   report.times = times;
-  const std::int64_t depth = (table.size(1) - report::width(0)) / 3;
+  const std::int64_t depth = report::depth_of(table.size(1));
   for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
     const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
     if (row[report::kImage] < 0) continue;
