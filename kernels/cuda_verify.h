@@ -28,13 +28,15 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
+template <verification::Rules kRules>
 __global__ void __launch_bounds__(kRowThreads)
     verify_kernel(VerifyArgs args, float* residuals, float* reads, int64_t read_floats) {
   __shared__ BlockStorage storage;
   RowExecutor executor(&storage);
   const int64_t image = blockIdx.x;
-  verification::verify_image<NoBugs>(executor, args, image, residuals + image * args.levels * args.vocabulary,
-                                     block_memory(reads, read_floats));
+  verification::verify_image<NoBugs, kRules>(executor, args, image,
+                                             residuals + image * args.levels * args.vocabulary,
+                                             block_memory(reads, read_floats));
 }
 
 }  // namespace

@@ -4,6 +4,12 @@
 namespace lamplighter {
 namespace {
 
+using verification::Rules;
+
+auto* verify_kernel_of(const VerifyArgs& args) {
+  return args.paths ? verify_kernel<Rules::paths> : verify_kernel<Rules::walks>;
+}
+
 // Where the kernels keep what they compute: both use the same memory, one after the other.
 struct Layout {
   int64_t judges;    // blocks
@@ -15,7 +21,7 @@ struct Layout {
 
 Layout layout_of(const VerifyArgs& args) {
   Layout layout{};
-  layout.judges = args.nodes > 1 && args.levels == 1 ? args.images * kJudges : 0;
+  layout.judges = args.nodes > 1 && !args.paths ? args.images * kJudges : 0;
   const size_t row = static_cast<size_t>(args.vocabulary) * sizeof(float);
   const size_t reads = verify_read_floats(args) * sizeof(float);
   layout.verdicts = (static_cast<size_t>(args.images * args.nodes) * sizeof(int) + 127) / 128 * 128;
@@ -23,8 +29,8 @@ Layout layout_of(const VerifyArgs& args) {
   const size_t judged = static_cast<size_t>(layout.judges) * 2 * row;
   const size_t walked = images * verify_residual_floats(args) * sizeof(float);
   layout.residuals = judged > walked ? judged : walked;
-  const bool in_shared =
-      reads > 0 && shared_bytes_for(judge_kernel, reads) > 0 && shared_bytes_for(verify_kernel, reads) > 0;
+  const bool in_shared = reads > 0 && shared_bytes_for(judge_kernel, reads) > 0 &&
+                         shared_bytes_for(verify_kernel_of(args), reads) > 0;
   layout.shared = in_shared ? reads : 0;
   const auto blocks = static_cast<size_t>(layout.judges > 0 ? layout.judges : args.images);
   layout.reads = in_shared ? 0 : reads * blocks;
@@ -51,7 +57,7 @@ void verify_cuda(const VerifyArgs& args, void* scratch, void* stream) {
         args, residuals, reads, floats, verdicts);
     judged.verdicts = verdicts;
   }
-  verify_kernel<<<grid_size(args.images), kRowThreads, layout.shared, cuda_stream(stream)>>>(
+  verify_kernel_of(args)<<<grid_size(args.images), kRowThreads, layout.shared, cuda_stream(stream)>>>(
       judged, residuals, reads, floats);
 }
 

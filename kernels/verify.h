@@ -74,8 +74,9 @@ struct VerifyArgs {
   int64_t k;               // at most neighbour_count
   int64_t first_image_id;  // token of code 0
   int64_t depth;           // nodes below are not judged
-  int64_t levels;          // rows of one kind that are in use at once: depth + 1 for rules that judge paths
+  int64_t levels;          // rows of one kind that are in use at once: depth + 1 with paths, else 1
   Rule rule;
+  bool paths;  // the rule judges whole paths, not one node after another
   Residual residual;
   bool sampled;
 };

@@ -142,13 +142,13 @@ inline VerifyArgs verify_args(const VerifyTensors& t, const at::Tensor& neighbou
   args.rule = verify_rule(rule);
   args.residual = verify_residual(residual);
   args.sampled = sampled;
-  const bool paths = args.rule == Rule::traversal || args.rule == Rule::block;
-  TORCH_CHECK(!paths || residual == "paper" || residual == "optimal", kOp, ": rule '", rule,
+  args.paths = args.rule == Rule::traversal || args.rule == Rule::block;
+  TORCH_CHECK(!args.paths || residual == "paper" || residual == "optimal", kOp, ": rule '", rule,
               "' came with residual '", residual, "', expected paper");
   TORCH_CHECK(depth >= 0 && depth < kVerifyNodes, kOp, ": depth is ", depth, ", expected 0..",
               kVerifyNodes - 1);
   args.depth = depth;
-  args.levels = paths ? depth + 1 : 1;
+  args.levels = args.paths ? depth + 1 : 1;
   set_verify_relaxation(args, neighbours, bounds, k, first_image_id, t.target.device());
   set_verify_syntax(args, syntax_ids, t.target.device());
   return args;

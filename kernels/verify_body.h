@@ -36,23 +36,27 @@ LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, co
   return sampling::draw_token(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
 }
 
+// The rules that a program holds; with one kind of them it needs fewer registers.
+enum class Rules { all, walks, paths };
+
+template <class Bugs, Rules kRules, class Executor>
+LAMPLIGHTER_INLINE Outcome judge_image(Executor& executor, const Cycle& cycle, bool greedy, float* final,
+                                       float* residuals) {
+  if (greedy) return walk_greedy(executor, cycle);
+  const bool paths = kRules == Rules::all ? cycle.args.paths : kRules == Rules::paths;
+  if (!paths) return walk<Bugs>(executor, cycle, {final, residuals});
+  if (cycle.args.rule == Rule::block) return verify_block(executor, cycle, residuals);
+  return traverse(executor, cycle, residuals);
+}
+
 // residuals: verify_residual_floats(); reads: verify_read_floats().
-template <class Bugs, class Executor>
+template <class Bugs, Rules kRules, class Executor>
 LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
                                      float* residuals, float* reads) {
   const Cycle cycle(args, image, reads);
   float* final = args.final + image * args.vocabulary;
   const bool greedy = !(args.temperature[image] > 0.0F);
-  Outcome outcome;
-  if (greedy) {
-    outcome = walk_greedy(executor, cycle);
-  } else if (args.rule == Rule::traversal) {
-    outcome = traverse(executor, cycle, residuals);
-  } else if (args.rule == Rule::block) {
-    outcome = verify_block(executor, cycle, residuals);
-  } else {
-    outcome = walk<Bugs>(executor, cycle, {final, residuals});
-  }
+  const Outcome outcome = judge_image<Bugs, kRules>(executor, cycle, greedy, final, residuals);
   write_path(executor, cycle, image, outcome.node);
   const int64_t token = last_token(executor, cycle, outcome, greedy, final);
   executor.for_each(1, [&](int) {

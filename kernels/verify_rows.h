@@ -11,7 +11,8 @@ void verify_images(const VerifyArgs& args, int64_t begin, int64_t end, float* sc
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<Tag> executor(cells);
   float* reads = scratch + args.levels * args.vocabulary;
-  for (int64_t image = begin; image < end; ++image) verify_image<Bugs>(executor, args, image, scratch, reads);
+  for (int64_t image = begin; image < end; ++image)
+    verify_image<Bugs, Rules::all>(executor, args, image, scratch, reads);
 }
 
 }  // namespace lamplighter::verification

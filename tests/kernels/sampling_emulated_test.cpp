@@ -253,12 +253,14 @@ ops::VerifyResult verify_on_device(const ops::DraftedTree& tree, const ops::Veri
   auto* left = residuals.mutable_data_ptr<float>();
   float* reads = in_shared ? nullptr : rows.mutable_data_ptr<float>();
   const size_t shared = in_shared ? static_cast<size_t>(floats) * sizeof(float) : 0;
-  if (args.levels == 1) {
+  if (!args.paths) {
     int* known = verdicts.mutable_data_ptr<int>();
     on_device(judges, kRowThreads, shared, [&] { judge_kernel(args, left, reads, floats, known); });
     args.verdicts = known;
   }
-  on_device(args.images, kRowThreads, shared, [&] { verify_kernel(args, left, reads, floats); });
+  using verification::Rules;
+  const auto kernel = args.paths ? verify_kernel<Rules::paths> : verify_kernel<Rules::walks>;
+  on_device(args.images, kRowThreads, shared, [&] { kernel(args, left, reads, floats); });
   return {results.path, results.count, results.token, results.final, results.status};
 }
 
