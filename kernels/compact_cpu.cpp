@@ -32,7 +32,10 @@ void check_contents(const CompactArgs& args) {
 
 int64_t rows_to_move(const CompactArgs& args) {
   int64_t rows = 0;
-  for (int64_t s = 0; s < args.sequences; ++s) compact_sequence(args, s, [&](int64_t, int64_t) { ++rows; });
+  for (int64_t s = 0; s < args.sequences; ++s) {
+    const Moves moves(args, s);
+    for (int64_t j = 1; j <= moves.count; ++j) rows += moves.source(j) >= 0 ? 1 : 0;
+  }
   return rows;
 }
 
@@ -49,9 +52,12 @@ void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tenso
       for (int64_t head = 0; head < args.kv_heads; ++head) {
         char* base =
             static_cast<char*>(args.cache) + (i * args.kv_heads + head) * args.slots * args.row_bytes;
-        compact_sequence(args, i % args.sequences, [&](int64_t from, int64_t to) {
-          std::memcpy(base + to * args.row_bytes, base + from * args.row_bytes, size);
-        });
+        const Moves moves(args, i % args.sequences);
+        for (int64_t j = 1; j <= moves.count; ++j) {
+          const int64_t source = moves.source(j);
+          if (source >= 0)
+            std::memcpy(base + moves.target(j) * args.row_bytes, base + source * args.row_bytes, size);
+        }
       }
     }
   });

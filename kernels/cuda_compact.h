@@ -19,27 +19,20 @@ __global__ void __launch_bounds__(kCompactThreads) compact_kernel(CompactArgs ar
   const int64_t item = thread / words;  // (plane, sequence, head)
   if (item >= args.planes * args.sequences * args.kv_heads) return;
   Word* column = static_cast<Word*>(args.cache) + item * args.slots * words + thread % words;
-  Word held[kMovesAtOnce];
-  int64_t target[kMovesAtOnce];
-  int count = 0;
-  const auto write = [&] {
+  const Moves moves(args, item / args.kv_heads % args.sequences);
+  for (int64_t first = 1; first <= moves.count; first += kMovesAtOnce) {
+    Word held[kMovesAtOnce];
+    int64_t sources[kMovesAtOnce];
 #pragma unroll
     for (int i = 0; i < kMovesAtOnce; ++i) {
-      if (i < count) column[target[i] * words] = held[i];
+      sources[i] = moves.source(first + i);
+      if (sources[i] >= 0) held[i] = column[sources[i] * words];
     }
-    count = 0;
-  };
-  compact_sequence(args, item / args.kv_heads % args.sequences, [&](int64_t from, int64_t to) {
-    if (from < 0 || from >= args.slots || to < 0 || to >= args.slots) return;
 #pragma unroll
     for (int i = 0; i < kMovesAtOnce; ++i) {
-      if (i != count) continue;
-      held[i] = column[from * words];
-      target[i] = to;
+      if (sources[i] >= 0) column[moves.target(first + i) * words] = held[i];
     }
-    if (++count == kMovesAtOnce) write();
-  });
-  write();
+  }
 }
 
 }  // namespace

@@ -66,8 +66,9 @@ class BlockExecutor {
   __device__ int argmax(int n, Map map) {
     using T = decltype(map(0));
     const T best = reduce(n, map(0), map, [](T a, T b) { return b > a ? b : a; });
-    return reduce(
+    const int found = reduce(
         n, n, [=](int i) { return map(i) == best ? i : n; }, [](int a, int b) { return b < a ? b : a; });
+    return found < n ? found : 0;
   }
 
   // Each warp sums a segment; the one whose sum crosses the limit is divided in the same way, until a warp

@@ -21,7 +21,8 @@ inline unsigned grid_size(int64_t blocks) {
 }
 
 // The bytes of dynamic shared memory with which every block of `kernel` can hold `bytes` of rows; 0 where the
-// current device has less, and the rows go to global memory. Raises the kernel's limit.
+// current device has less, and the rows go to global memory. Raises the kernel's limit to the device's: it
+// belongs to all threads and captured graphs.
 template <class Kernel>
 size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
   int device = 0, most = 0;
@@ -31,8 +32,8 @@ size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
       cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
       cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
   if (!known || bytes + attributes.sharedSizeBytes > static_cast<size_t>(most)) return 0;
-  const cudaError_t raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  most - static_cast<int>(attributes.sharedSizeBytes));
   return raised == cudaSuccess ? bytes : 0;
 }
 

@@ -6,7 +6,7 @@ namespace lamplighter {
 // Every thread of it calls the same members in the same order and gets the same results:
 //   for_each(n, f)                    f(i) for all i < n, in any order and at once
 //   reduce(n, identity, map, op)      op over map(i); op commutative; the order is fixed for a given n
-//   argmax(n, map)                    smallest i with the largest map(i); n > 0
+//   argmax(n, map)                    smallest i with the largest map(i), 0 when map(0) is NaN; n > 0
 //   scan(n, limit, map)               smallest i with map(0) + ... + map(i) > limit, or n; and the sum before
 //   histogram(n, cells, bin, weight)  cells[bin(i)] += weight(i) where bin(i) >= 0; cells: cells<T>(), zeros
 //   compact(n, keep, out)             out[0..count) = the i with keep(i), rising; out holds n; returns count

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <type_traits>
@@ -101,6 +102,16 @@ TYPED_TEST(BlockExecutorTest, ArgmaxIsTheFirstOfTheLargest) {
     std::vector<int> got(TestFixture::kThreads);
     this->on_block([] {}, [&](auto executor) { got[threadIdx.x] = executor.argmax(n, map); });
     EXPECT_EQ(got, std::vector<int>(TestFixture::kThreads, this->cpu().argmax(n, map))) << n;
+  }
+}
+
+TYPED_TEST(BlockExecutorTest, ArgmaxBehindNaNIsInside) {
+  for (const int n : kLengths) {
+    const auto map = [](int i) { return i == 0 ? std::nanf("") : static_cast<float>(i); };
+    std::vector<int> got(TestFixture::kThreads, -1);
+    this->on_block([] {}, [&](auto executor) { got[threadIdx.x] = executor.argmax(n, map); });
+    EXPECT_EQ(got, std::vector<int>(TestFixture::kThreads, 0)) << n;
+    EXPECT_EQ(this->cpu().argmax(n, map), 0) << n;
   }
 }
 
