@@ -99,6 +99,12 @@ std::string device_words(const std::string& text) {
          "its health)";
 }
 
+// It knows no device before CUDA is initialized.
+c10::DeviceAllocator& cuda_allocator() {
+  at::globalContext().lazyInitDevice(c10::kCUDA);
+  return *c10::getDeviceAllocator(c10::kCUDA);
+}
+
 }  // namespace
 
 std::optional<Error> machine_error(const std::string& text, const std::string& where) {
@@ -116,15 +122,14 @@ std::optional<Error> machine_error(const std::exception& error, const std::strin
 
 std::optional<std::int64_t> free_memory(const c10::Device& device) {
   if (!device.is_cuda()) return free_host_memory();
-  c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(c10::kCUDA);
+  c10::DeviceAllocator& allocator = cuda_allocator();
   const c10::CachingDeviceAllocator::DeviceStats stats = allocator.getDeviceStats(device.index());
   return static_cast<std::int64_t>(allocator.getMemoryInfo(device.index()).first) +
          stats.reserved_bytes[0].current - stats.allocated_bytes[0].current;
 }
 
 std::int64_t peak_memory(const c10::Device& device) {
-  if (device.is_cuda())
-    return c10::getDeviceAllocator(c10::kCUDA)->getDeviceStats(device.index()).reserved_bytes[0].peak;
+  if (device.is_cuda()) return cuda_allocator().getDeviceStats(device.index()).reserved_bytes[0].peak;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;

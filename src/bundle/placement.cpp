@@ -48,6 +48,7 @@ Placement resolve_placement(const RuntimeOptions& options) {
   placement.device = resolve_device(options.device);
   const bool cuda = placement.device.is_cuda();
   require_kernels(placement.device);
+  at::globalContext().setAllowTF32CuDNN(false);  // fp32 is fp32: pictures and checks are those of the CPU
   if (options.dtype == "auto") {
     placement.dtype = cuda || active_isa() == Isa::kAvx512 ? c10::kBFloat16 : c10::kFloat;
   } else if (options.dtype == "fp32") {

@@ -1,3 +1,4 @@
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
@@ -42,12 +43,29 @@ std::string reason(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
+// For steps of cleaning up, which may be done or impossible already.
+template <class F>
+bool succeeds(F f) {
+  try {
+    f();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 struct Replay::Capture {
   Capture(const c10::Device& device, bool wanted) : on_stream(enter(device)), graph_wanted(wanted) {}
-  // Nothing that is queued outlives its graph.
-  ~Capture() { static_cast<void>(cudaStreamSynchronize(on_stream.current_stream())); }
+  // Nothing that is queued outlives its graph, and the graph's memory goes back to the device: no other graph
+  // can use it, and while one is captured nothing is given back.
+  ~Capture() {
+    static_cast<void>(cudaStreamSynchronize(on_stream.current_stream()));
+    if (!graph) return;
+    graph.reset();
+    succeeds([&] { c10::cuda::CUDACachingAllocator::emptyCache(pool); });
+  }
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
@@ -70,7 +88,7 @@ struct Replay::Capture {
     stream.synchronize();
     graph.emplace(/*keep_graph=*/true);
     try {
-      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      graph->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       work();
       graph->capture_end();
       graph->instantiate();
@@ -78,23 +96,20 @@ struct Replay::Capture {
     } catch (const std::exception& error) {
       std::cerr << "lamplighter: note: cycles are not captured as a CUDA graph: " << reason(error) << "\n";
     }
-    abandon(stream);
+    abandon(stream.device_index());
     return false;
   }
 
-  // Ends a capture that failed midway, and the allocator's part in it.
-  void abandon(const c10::cuda::CUDAStream& stream) {
+  // Ends a capture that failed midway. Of one that the driver gave up, Torch leaves the allocators' part open
+  // (then the graph tells no pool); they would keep all memory that they cache.
+  void abandon(c10::DeviceIndex device) {
     graph_wanted = false;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-      try {
-        graph->capture_end();
-      } catch (const std::exception&) {
-        try {
-          c10::cuda::CUDACachingAllocator::endAllocateToPool(stream.device_index(), graph->pool());
-        } catch (const std::exception&) {  // ended already
-        }
-      }
+    if (!succeeds([&] { graph->capture_end(); }) && !succeeds([&] { graph->pool(); })) {
+      at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
+      succeeds([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool); });
+      succeeds([&] { host.end_allocate_to_pool(pool); });
+      succeeds([&] { c10::cuda::CUDACachingAllocator::releasePool(device, pool); });
+      succeeds([&] { host.release_pool(pool); });
     }
     static_cast<void>(cudaGetLastError());
     graph.reset();
@@ -119,6 +134,7 @@ struct Replay::Capture {
   c10::cuda::CUDAStreamGuard on_stream;
   bool graph_wanted;
   int calls = 0;
+  const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
   std::optional<at::cuda::CUDAGraph> graph;
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <exception>
 #include <utility>
 
 #include "decode/decode.h"
@@ -79,6 +80,12 @@ ReportReader::ReportReader(const DecodeState& state) {
   if (state.report.is_cpu()) return;
   for (at::Tensor& copy : pinned_)
     copy = at::empty_like(state.report, state.report.options().device(at::kCPU).pinned_memory(true));
+}
+
+// To free pinned memory asks the device for an event, which throws once a kernel has failed.
+ReportReader::~ReportReader() {
+  if (std::uncaught_exceptions() == 0) return;
+  for (at::Tensor& copy : pinned_) static_cast<void>(copy.unsafeReleaseTensorImpl());
 }
 
 std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {

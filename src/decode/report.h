@@ -64,6 +64,9 @@ class StageClock {
 class ReportReader {
  public:
   explicit ReportReader(const DecodeState& state);
+  ~ReportReader();
+  ReportReader(const ReportReader&) = delete;
+  ReportReader& operator=(const ReportReader&) = delete;
   // To be called when a cycle is queued, with its clock. Throws Error(ExitCode::bundle) when logits of an
   // image were no distribution.
   std::optional<Report> read(const DecodeState& state, StageClock clock);
