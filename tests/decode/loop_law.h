@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "decode/recorder.h"
 #include "tests/acceptance/chi_square.h"
 #include "tests/decode/toy.h"
 
@@ -112,6 +113,38 @@ inline Law counted_law(const Toy& toy, const SamplingOptions& sampling, std::int
       const std::int64_t* row = codes.const_data_ptr<std::int64_t>() + image * total;
       counts[Tokens(row, row + total)] += 1;
     }
+  }
+  return counts;
+}
+
+// The same of one run in which the next picture takes the slot of one that is complete.
+inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOptions& sampling,
+                        std::int64_t images, std::int64_t slots) {
+  const Grid grid = toy.grid();
+  RunShape shape;
+  shape.grid = &grid;
+  shape.images = slots;
+  shape.prompt_rows = toy.target.manifest().prompt->length;
+  shape.guided = true;
+  shape.partly_guided = sampling.cfg_interval >= 0;
+  std::int64_t begun = 0;
+  const auto next = [&](std::int64_t most) {
+    Images some;
+    for (; begun < images && static_cast<std::int64_t>(some.requests.size()) < most; ++begun)
+      some.requests.push_back({sampling, static_cast<std::uint64_t>(begun)});
+    if (!some.requests.empty())
+      some.prompts = repeated_prompt(toy, static_cast<std::int64_t>(some.requests.size()));
+    return some;
+  };
+  Recorder recorder(method);
+  decode(toy.models(), method, shape, next, [&](const Report& report) {
+    recorder.add(report);
+    return true;
+  });
+  Law counts;
+  for (std::int64_t image = 0; image < images; ++image) {
+    const Drawn drawn = recorder.take(image);
+    counts[Tokens(drawn.codes.begin(), drawn.codes.end())] += 1;
   }
   return counts;
 }

@@ -63,6 +63,15 @@ TEST_P(LoopLaw, IsThatOfTheTarget) {
   EXPECT_TRUE(loop_fits(toy, GetParam()));
 }
 
+TEST_P(LoopLaw, HoldsWhereSlotsAreRefilled) {
+  const Toy toy(law_shape(GetParam().row_ends));
+  SamplingOptions sampling = law_sampling();
+  sampling.cfg_interval = GetParam().interval;
+  constexpr std::int64_t kSlots = 48;
+  const Law counts = law_of_slots(toy, GetParam().method, sampling, kFewer / 4, kSlots);
+  EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
+}
+
 std::vector<LawCase> law_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   Method conditional = static_method(siblings);
