@@ -1,6 +1,8 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <iostream>
+
 #include "bundle/machine.h"
 #include "bundle/module.h"
 #include "kernels/isa.h"
@@ -9,10 +11,22 @@
 namespace lamplighter {
 namespace {
 
+// The first CUDA device if it can work.
+c10::Device best_device() {
+  if (!at::hasCUDA()) return c10::kCPU;
+  const c10::Device first(c10::kCUDA, 0);
+  try {
+    require_kernels(first);
+    return first;
+  } catch (const Error& error) {
+    std::cerr << "lamplighter: note: the CPU is used: " << error.what() << "\n";
+    return c10::kCPU;
+  }
+}
+
 c10::Device resolve_device(const std::string& name) {
   if (name == "cpu") return c10::kCPU;
-  const bool has_cuda = at::hasCUDA();
-  if (name == "auto") return has_cuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  if (name == "auto") return best_device();
   c10::Device device = c10::kCPU;
   try {
     device = c10::Device(name);
@@ -22,7 +36,7 @@ c10::Device resolve_device(const std::string& name) {
   if (!device.is_cuda()) {
     throw Error(ExitCode::usage, "--device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
   }
-  const int count = has_cuda ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+  const int count = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
   const int index = device.has_index() ? device.index() : 0;
   if (count == 0) throw Error(ExitCode::device, "--device " + name + ": " + why_no_cuda());
   if (index >= count) {
@@ -48,7 +62,9 @@ Placement resolve_placement(const RuntimeOptions& options) {
   placement.device = resolve_device(options.device);
   const bool cuda = placement.device.is_cuda();
   require_kernels(placement.device);
-  at::globalContext().setAllowTF32CuDNN(false);  // fp32 is fp32: pictures and checks are those of the CPU
+  // fp32 is fp32, whatever the environment says: pictures and checks are those of the CPU.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
   if (options.dtype == "auto") {
     placement.dtype = cuda || active_isa() == Isa::kAvx512 ? c10::kBFloat16 : c10::kFloat;
   } else if (options.dtype == "fp32") {

@@ -62,7 +62,9 @@ PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placemen
     bpe_ = std::make_unique<BpeTokenizer>(tokenizer);
   } else {
     t5_ = std::make_unique<T5Tokenizer>(tokenizer, *manifest.tokenizer);
-    encoder_ = std::make_unique<TextEncoder>(manifest, placement);
+    Placement wide = placement;  // the activations of T5 exceed the range of fp16
+    if (wide.dtype == at::kHalf) wide.dtype = at::kBFloat16;
+    encoder_ = std::make_unique<TextEncoder>(manifest, wide);
   }
 }
 

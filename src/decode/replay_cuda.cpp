@@ -86,6 +86,7 @@ struct Replay::Capture {
   bool record(const std::function<void()>& work) {
     const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
     stream.synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();  // a graph's pool cannot use what others hold unused
     graph.emplace(/*keep_graph=*/true);
     try {
       graph->capture_begin(pool, cudaStreamCaptureModeThreadLocal);

@@ -69,6 +69,9 @@ bool Drawing::is_repeated(std::size_t request) const {
 }
 
 Images Drawing::next(std::int64_t most) {
+  // A device that holds the caches and has no room to paint says so before pictures are decoded for nothing.
+  if (begun_ == group_.begin && !tools_.models.target->placement().device.is_cpu())
+    paint_({grid_.rows, grid_.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid_.tokens()))});
   decoding_ += watch_.lap();
   const std::size_t first = begun_, end = std::min(group_.end, begun_ + static_cast<std::size_t>(most));
   Images images;
