@@ -159,9 +159,9 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const std::vector<std::string> trees =
       flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
   const Placement placement = resolve_placement(flags.model.runtime);
+  options.graph = flags.model.options().graph;
   // As pictures are drawn on a device: the next cycle waits there when one ends.
-  options.stages = placement.device.is_cpu();
-  options.graph = flags.model.runtime.graph;
+  options.stages = placement.device.is_cpu() || !options.graph;
   if (!options.stages) options.block = 16;
   const OrderlyStop orderly;
   SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {

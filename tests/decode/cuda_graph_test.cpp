@@ -71,7 +71,7 @@ TEST_F(CudaGraph, RepeatsItsWork) {
   EXPECT_EQ(replay.kernels(), 1);
 }
 
-// Work that waits for the device cannot be captured; it runs all the same.
+// Work that waits for the device cannot be captured; it runs all the same, and other work can be captured.
 TEST_F(CudaGraph, GivesWayWhereCaptureFails) {
   Replay replay({c10::kCUDA, 0}, true);
   at::Tensor counter = at::zeros({1}, at::dtype(at::kLong).device(c10::kCUDA));
@@ -85,6 +85,10 @@ TEST_F(CudaGraph, GivesWayWhereCaptureFails) {
   EXPECT_EQ(seen, 10);
   EXPECT_FALSE(replay.captures());
   EXPECT_EQ(replay.kernels(), 0);
+  Replay other({c10::kCUDA, 0}, true);
+  for (int call = 0; call < 10; ++call) other.run([&] { counter.add_(1); });
+  EXPECT_EQ(counter.item<std::int64_t>(), 20);
+  EXPECT_EQ(other.kernels(), 1);
 }
 
 }  // namespace

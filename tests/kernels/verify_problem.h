@@ -70,6 +70,16 @@ class VerifyProblem {
   std::mt19937& rng_;
 };
 
+// The same on another device; rows are probabilities.
+inline ops::DraftedTree on_device(const ops::DraftedTree& tree, const c10::Device& device) {
+  ops::DraftedTree moved = tree;
+  for (at::Tensor* tensor :
+       {&moved.tokens, &moved.parents, &moved.draft_rows, &moved.uniforms, &moved.temperature})
+    *tensor = tensor->to(device);
+  for (ops::Distributions* rows : {&moved.target, &moved.draft}) *rows = rows->values.to(device);
+  return moved;
+}
+
 inline void VerifyProblem::make_tree() {
   std::vector<int64_t> depth(static_cast<size_t>(shape_.nodes));
   std::vector<int64_t> parents{-1};

@@ -269,15 +269,7 @@ TEST(VerifyTreeTest, OnCudaTheSameDecisions) {
     for (int repeat = 0; repeat < 20; ++repeat) {
       Trial trial = make_trial(rng, c, pick(rng, 3, 3000));
       const ops::VerifyResult cpu = trial.run();
-      for (at::Tensor ops::DraftedTree::*member :
-           {&ops::DraftedTree::tokens, &ops::DraftedTree::parents, &ops::DraftedTree::draft_rows,
-            &ops::DraftedTree::uniforms, &ops::DraftedTree::temperature}) {
-        trial.problem.tree.*member = (trial.problem.tree.*member).to(at::kCUDA);
-      }
-      for (ops::Distributions ops::DraftedTree::*member :
-           {&ops::DraftedTree::target, &ops::DraftedTree::draft}) {
-        trial.problem.tree.*member = (trial.problem.tree.*member).values.to(at::kCUDA);
-      }
+      trial.problem.tree = on_device(trial.problem.tree, at::kCUDA);
       trial.options.bounds = trial.options.bounds.to(at::kCUDA);
       trial.options.syntax_ids = trial.options.syntax_ids.to(at::kCUDA);
       if (trial.options.neighbours.defined()) {
