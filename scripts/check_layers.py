@@ -18,7 +18,7 @@ LAYERS = [
     ["kernels"],
     ["src/bundle"],
     ["src/decode"],
-    ["src/pipeline", "src/batch", "src/bench"],
+    ["src/pipeline", "src/bench"],
     ["tools"],
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}

@@ -24,13 +24,13 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from models.eagle.config import DrafterConfig
@@ -41,10 +41,15 @@ from models.eagle.features import (
     load_target,
     next_ids,
     prompt_ids,
+    run_program,
     target_features,
     with_row_ends,
 )
 from models.eagle.losses import Batch, make_batch
+from models.export import checkpoint
+from models.export.checkpoint import ExportError
+from models.export.command import run_command
+from models.export.drafter import read_manifest
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
@@ -86,7 +91,7 @@ def draw_codes(
         command = [binary, "generate", "-q", "-m", model.bundle, "--prompt-file", prompts]
         command += ["-o", f"{folder}/", "--save-codes", partial, "--no-metadata"]
         command += ["--temperature", 1, "--seed", SEED + first, "--batch-size", 8, "-t", 1]
-        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        run_program(command)
         moved = out.with_name(out.name + ".partial")
         shutil.move(partial, moved)
         os.replace(moved, out)
@@ -125,7 +130,8 @@ def shard_path(folder: Path, kind: str, shard: int) -> Path:
 
 def load_shards(folder: Path) -> list[dict[str, Tensor]]:
     """All finished shards, in order; the tensors are mapped, not read."""
-    return [load_file(path) for path in sorted(folder.glob("features-?????.safetensors"))]
+    paths = sorted(folder.glob("features-?????.safetensors"))
+    return [checkpoint.read_file(path) for path in paths]
 
 
 class Pictures:
@@ -140,10 +146,15 @@ class Pictures:
         """Takes in the shards that exist by now; the held-out pictures stay those of shard 0."""
         self.shards = load_shards(self.folder)
         if not self.shards:
-            raise FileNotFoundError(f"{self.folder}: holds no features; run models.eagle.data")
+            raise ExportError(
+                f"{self.folder}: got no features, expected those of models.eagle.data"
+            )
         size = len(self.shards[0]["codes"])
         if self.held_out >= size:
-            raise ValueError(f"{self.folder}: the first shard has {size} pictures to hold out")
+            raise ExportError(
+                f"{self.folder}: got {self.held_out} pictures to hold out, expected fewer than the "
+                f"{size} of the first shard", 2,
+            )  # fmt: skip
 
     def __len__(self) -> int:
         return sum(len(shard["codes"]) for shard in self.shards) - self.held_out
@@ -182,14 +193,13 @@ def prepare_captions(folder: Path, source: str, images: int) -> list[str]:
     if source == "demo":
         captions = demo_captions(images)
     else:
-        lines = Path(source).read_text(encoding="utf-8").splitlines()
-        captions = [line for line in lines if line.strip()][:images]
+        captions = [line for line in read_lines(Path(source)) if line.strip()][:images]
     kept = folder / "captions.txt"
     if kept.exists():
         before = kept.read_text(encoding="utf-8").splitlines()
         common = min(len(before), len(captions))
         if before[:common] != captions[:common]:
-            raise ValueError(f"{kept}: holds other captions than {source}; use another folder")
+            raise ExportError(f"{kept}: holds other captions than {source}; use another folder", 7)
         if common == len(captions):
             return captions
     folder.mkdir(parents=True, exist_ok=True)
@@ -197,16 +207,18 @@ def prepare_captions(folder: Path, source: str, images: int) -> list[str]:
     return captions
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the data set")
-    parser.add_argument("--images", type=int, default=8192)
-    parser.add_argument("--size", metavar="WIDTHxHEIGHT", help="default: the bundle's first")
-    parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
-    options = parser.parse_args(arguments)
+def read_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ExportError(f"{path}: expected UTF-8: {error}") from error
+
+
+def make_data(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
+    read_manifest(options.bundle)  # an error in time: the captions are written before it is loaded
     captions = prepare_captions(options.out, options.captions, options.images)
     model = load_target(options.bundle, options.size)
     for shard, first in enumerate(range(0, len(captions), SHARD)):
@@ -219,5 +231,17 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"shard {shard}: {first + len(part)} pictures", flush=True)
 
 
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the data set")
+    parser.add_argument("--images", type=int, default=8192)
+    parser.add_argument("--size", metavar="WIDTHxHEIGHT", help="default: the bundle's first")
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
+    options = parser.parse_args(arguments)
+    return run_command(lambda: make_data(options))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from models import ops
+from models.export.checkpoint import ExportError
+from models.export.drafter import read_manifest
 
 Ids = list[int]
 NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
@@ -62,14 +65,17 @@ class TargetModel:
 
 
 def load_target(bundle: Path, size: str | None = None) -> TargetModel:
-    """Loads a bundle for pictures of one of its sizes, WIDTHxHEIGHT, by default the first."""
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    """Loads a bundle for pictures of one of its sizes, WIDTHxHEIGHT, by default the first.
+
+    ExportError: there is no such bundle or size, or no target in it.
+    """
+    manifest = read_manifest(bundle)
     grids = {f"{grid['width']}x{grid['height']}": grid for grid in manifest["grids"]}
     if size and size not in grids:
-        raise ValueError(f"{bundle}: got size {size}, expected one of {', '.join(grids)}")
+        raise ExportError(f"{bundle}: got size {size}, expected one of {', '.join(grids)}", 2)
     ops.load()
     loaded = {
-        role: torch.jit.load(str(bundle / manifest["modules"][role]["file"])).eval()
+        role: load_module(bundle / manifest["modules"][role]["file"])
         for role in ("target", "text_encoder")
         if role in manifest["modules"]
     }
@@ -82,11 +88,26 @@ def load_target(bundle: Path, size: str | None = None) -> TargetModel:
     return TargetModel(bundle, manifest, grid, target, encoder, head, embedding)
 
 
+def load_module(file: Path) -> torch.jit.ScriptModule:
+    try:
+        return torch.jit.load(str(file)).eval()
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ExportError(f"{file}: no TorchScript archive: {reason}") from error
+
+
+def class_numbers(captions: list[str]) -> list[int]:
+    wrong = [caption for caption in captions if not caption.strip().isdecimal()]
+    if wrong:
+        raise ExportError(f"captions: got {wrong[0]!r}, expected a class's number in every line")
+    return [int(caption) for caption in captions]
+
+
 def engine_requests(model: TargetModel, captions: list[str]) -> list[str]:
     """Requests for pictures as the engine's command reads them, one JSON object each."""
     size = {"width": model.grid["width"], "height": model.grid["height"]}
     if model.prompt_kind == "class":
-        return [json.dumps({"class": int(caption), **size}) for caption in captions]
+        return [json.dumps({"class": number, **size}) for number in class_numbers(captions)]
     return [json.dumps({"prompt": caption, **size}) for caption in captions]
 
 
@@ -96,7 +117,7 @@ def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[lis
     Of prompts of tokens those of every sequence; else of the caption, or the class.
     """
     if model.prompt_kind == "class":
-        return [[[int(caption)]] for caption in captions]
+        return [[[number]] for number in class_numbers(captions)]
     if model.prompt_kind == "tokens":
         parts = [build / "golden_prompts", model.bundle]
         answers = ask(parts, engine_requests(model, captions))
@@ -109,11 +130,27 @@ def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[lis
 
 def ask(command: list[Any], requests: list[str]) -> list[dict[str, Any]]:
     """Answers of a program that reads and writes JSON lines."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        input="\n".join(requests) + "\n", capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    answers = run_program(command, "\n".join(requests) + "\n")
+    return [json.loads(line) for line in answers.splitlines()]
+
+
+def run_program(command: list[Any], text: str = "") -> str:
+    """Output of one of the engine's programs that reads `text`.
+
+    ExportError: it is not there, or it failed; the message is its own.
+    """
+    words = [str(part) for part in command]
+    try:
+        done = subprocess.run(words, input=text, capture_output=True, encoding="utf-8")
+    except OSError as error:
+        reason = f"{words[0]}: {error.strerror}; scripts/setup.sh builds the programs"
+        raise ExportError(reason) from error
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+        reason = reason or f"ended with {done.returncode}"
+        raise ExportError(f"{Path(words[0]).name}: {reason}", max(done.returncode, 1))
+    sys.stderr.write(done.stderr)
+    return done.stdout
 
 
 def with_row_ends(model: TargetModel, codes: Tensor) -> Tensor:

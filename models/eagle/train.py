@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from models.eagle.data import Pictures
 from models.eagle.drafter import Drafter, rotary_table
 from models.eagle.features import TargetModel, load_target
 from models.eagle.losses import Weights, acceptance, chain_compression, objective
+from models.export import checkpoint
+from models.export.checkpoint import ExportError
+from models.export.command import run_command
 
 PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
 
@@ -102,13 +106,13 @@ def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -
 
 
 def with_rotations(config: DrafterConfig, model: TargetModel) -> DrafterConfig:
-    """The kind of rotation "grid" that the target has; ValueError if it has another one."""
+    """The kind of rotation "grid" that the target has; ExportError if it has another one."""
     table = dict(model.target.named_buffers())["rotary"]
     identity = bool((table[0, :, 0] == 1).all())
     config = replace(config, prefix_rotation="identity" if identity else "zero")
     rows = config.prompt_length - 1 + model.tokens
     if not torch.allclose(rotary_table(config)[:rows], table[1 : rows + 1].float(), atol=1e-6):
-        raise ValueError(f"{model.bundle}: the target's rotations are not those of LlamaGen")
+        raise ExportError(f"{model.bundle}: the target's rotations are not those of LlamaGen")
     return config
 
 
@@ -177,9 +181,10 @@ class Trainer:
             self.resume()
 
     def resume(self) -> None:
-        saved = torch.load(self.out, map_location="cpu", weights_only=True)
-        if DrafterConfig(**saved["config"]) != self.drafter.config:
-            raise ValueError(f"{self.out}: holds another drafter; name a new file")
+        saved = checkpoint.read_file(self.out)
+        known = isinstance(saved, dict) and "optimizers" in saved
+        if not known or DrafterConfig(**saved["config"]) != self.drafter.config:
+            raise ExportError(f"{self.out}: holds another drafter; name a new file", 7)
         self.drafter.load_state_dict(saved["model"])
         for part, state in zip(self.optimizers.parts, saved["optimizers"]):
             part.load_state_dict(state)
@@ -248,7 +253,16 @@ class Trainer:
         self.save()
 
 
-def main() -> None:
+def train(arguments: argparse.Namespace) -> None:
+    torch.set_num_threads(arguments.threads)
+    options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
+    model = load_target(arguments.bundle)
+    config = drafter_config(model, arguments.ffn, arguments.input_norm)
+    pictures = Pictures(arguments.data, config, arguments.held_out)
+    Trainer(model, config, options, arguments.out).run(pictures)
+
+
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
@@ -260,14 +274,9 @@ def main() -> None:
     parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
     parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
     parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
-    model = load_target(arguments.bundle)
-    config = drafter_config(model, arguments.ffn, arguments.input_norm)
-    trainer = Trainer(model, config, options, arguments.out)
-    trainer.run(Pictures(arguments.data, config, arguments.held_out))
+    options = parser.parse_args(arguments)
+    return run_command(lambda: train(options))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

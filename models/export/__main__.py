@@ -7,7 +7,7 @@ import signal
 import sys
 
 from . import chameleon, drafter, llamagen
-from .checkpoint import ExportError
+from .command import run_command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,15 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     chameleon.add_parsers(families)
     drafter.add_parser(families)
     options = parser.parse_args(arguments)
-    try:
-        options.run(options)
-    except ExportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("error: stopped", file=sys.stderr)
-        return 130
-    return 0
+    return run_command(lambda: options.run(options))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ State = dict[str, Tensor]
 
 
 class ExportError(Exception):
-    """What cannot be exported, in one line.
+    """What cannot be exported or trained, in one line.
 
     exit_code as in the command-line program: 4 for checkpoints that are missing or wrong, 2 for
     the command line, 7 for what cannot be written.

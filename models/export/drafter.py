@@ -168,8 +168,11 @@ def check_fit(config: DrafterConfig, manifest: Mapping[str, Any], where: str) ->
         if got != expected:
             raise ExportError(f"{where}: {name} is {got}, the bundle's {key} is {expected}")
     tokens = manifest["tokens"]["vocabulary"]
-    if config.vocabulary < tokens:
-        raise ExportError(f"{where}: embeds {config.vocabulary} tokens, the bundle has {tokens}")
+    if config.vocabulary != tokens:  # equal in every family: codes of LlamaGen, else all ids
+        raise ExportError(
+            f"{where}: embeds {config.vocabulary} tokens, expected the {tokens} of the bundle; is the "
+            "drafter for another model?"
+        )
 
 
 def load_drafter(config: DrafterConfig, state: State, where: str) -> Drafter:

@@ -254,6 +254,8 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
         ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "size mismatch for fc.weight"),
         ({}, {"extra": torch.zeros(1)}, [], 4, "Unexpected key(s) in state_dict: \"extra\""),
         ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 4, "embeds 39 tokens"),
+        ({"model_type": "chameleon"}, {"embed_tokens.weight": torch.zeros(10240, 32)}, [], 4,
+         "embeds 10240 tokens, expected the 40 of the bundle"),
         ({}, {"fc.bias": torch.zeros(32, dtype=torch.int64)}, [], 4, "fc.bias is torch.int64"),
         ({}, {}, ["--name", "target"], 2, "--name target"),
         ({}, {}, ["--name", "../x"], 2, "--name ../x"),

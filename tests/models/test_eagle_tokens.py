@@ -38,6 +38,7 @@ from models.eagle.losses import (
     token_loss,
 )
 from models.eagle.train import RECIPES, Trainer, drafter_config
+from models.export.checkpoint import ExportError
 from models.llamagen.config import GPTConfig
 from tests.e2e import families
 from tests.e2e.support import CODES, export_bundle
@@ -86,7 +87,7 @@ def make_data(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Make
         if not out.exists():
             words = ["--bundle", bundle, "--captions", captions, "--out", out, "--build", build_dir]
             threads = torch.get_num_threads()
-            data.main([*map(str, words), *arguments])
+            assert data.main([*map(str, words), *arguments]) == 0
             torch.set_num_threads(threads)
         return bundle, out
 
@@ -233,7 +234,7 @@ def test_data(
 
 def test_sizes_that_there_are_not(make_data: MakeData) -> None:
     bundle, _ = make_data("lumina")
-    with pytest.raises(ValueError, match="got size 64x64, expected one of 96x64, 64x32"):
+    with pytest.raises(ExportError, match="got size 64x64, expected one of 96x64, 64x32"):
         load_target(bundle, "64x64")
 
 

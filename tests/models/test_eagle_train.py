@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from models.eagle import data
+from models.eagle import data, train
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
 from models.eagle.features import load_target
@@ -30,6 +30,7 @@ from models.eagle.losses import (
     token_loss,
 )
 from models.eagle.train import RECIPES, Trainer, evaluate
+from models.export.checkpoint import ExportError
 
 GRID, PROMPT, TOKENS, VOCABULARY, WIDTH = 4, 3, 16, 12, 16
 CONFIG = DrafterConfig(
@@ -220,7 +221,7 @@ def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     second.run(pictures)
     assert second.step > first.step and len(second.reports) == len(first.reports) + 1
     wider = replace(CONFIG, ffn=40)
-    with pytest.raises(ValueError, match="another drafter"):
+    with pytest.raises(ExportError, match="another drafter"):
         Trainer(toy_model(), wider, options, file)  # type: ignore[arg-type]
 
 
@@ -242,7 +243,7 @@ def test_data_of_the_demo_bundle(
     monkeypatch.setattr("sys.argv", ["data", "--bundle", str(demo_bundle), "--captions", "demo",
         "--out", str(tmp_path), "--images", "4", "--build", str(build_dir)])  # fmt: skip
     threads = torch.get_num_threads()
-    data.main()
+    assert data.main() == 0
     torch.set_num_threads(threads)
     (shard,) = data.load_shards(tmp_path)
     model = load_target(demo_bundle)
@@ -257,7 +258,42 @@ def test_data_of_the_demo_bundle(
     assert float(shifted) > float(entropy) + 1
     lines = (tmp_path / "captions.txt").read_text().splitlines()
     assert len(lines) == 4 and len(json.loads((tmp_path / "codes-00000.json").read_text()))
-    with pytest.raises(ValueError, match="other captions"):
+    with pytest.raises(ExportError, match="other captions"):
         other = tmp_path / "other.txt"
         other.write_text("a red tent\n")
         data.prepare_captions(tmp_path, str(other), 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "changed", "code", "message"),
+    [
+        (data, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
+        (data, {"captions": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: No such file or directory"),
+        (data, {"size": "8x8"}, 2, "got size 8x8, expected one of 128x128"),
+        (data, {"build": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/lamplighter: No such file or directory"),
+        (train, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
+        (train, {"data": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: got no features, expected those of"),
+        (train, {"held-out": "24"}, 2, "got 24 pictures to hold out, expected fewer than the 24"),
+        (train, {"out": "{tmp}/other.pt"}, 7, "{tmp}/other.pt: holds another drafter"),
+    ],
+)  # fmt: skip
+def test_refused(
+    command: ModuleType, changed: dict[str, str], code: int, message: str, toy_data: Path,
+    demo_bundle: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """One line of error, and no traceback."""
+    torch.save({"model": {}}, toy_data / "other.pt")
+    (toy_data / "lines").write_text("a red tent\n")
+    options = {"bundle": str(demo_bundle), "out": "{tmp}/out"}
+    options |= (
+        {"captions": "{tmp}/lines"} if command is data else {"data": "{tmp}", "held-out": "8"}
+    )
+    words = [word for key, value in (options | changed).items() for word in (f"--{key}", value)]
+    threads = torch.get_num_threads()
+    assert command.main([word.replace("{tmp}", str(toy_data)) for word in words]) == code
+    torch.set_num_threads(threads)
+    text = capsys.readouterr().err
+    assert text.startswith("error: ") and text.count("\n") == 1
+    assert message.replace("{tmp}", str(toy_data)) in text
+    if "bundle" in changed or "out" in changed:
+        assert not (toy_data / "out").exists()
