@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -31,9 +33,36 @@ struct BenchFlags {
   std::string synthetic, clock = "wall";
   std::optional<std::int64_t> layers;
   std::vector<double> accept;
-  bool json = false;
+  bool json = false, overwrite = false;
   std::string export_json, markdown;
 };
+
+// Random weights take the place of a bundle and its pictures: a flag about those would change nothing. What
+// the environment has set is not in parse_order().
+void check_synthetic(const CLI::App& command) {
+  static const std::set<std::string> known{"--synthetic", "--layers",    "--accept", "--clock",
+                                           "--tree",      "--repeats",   "--json",   "--export-json",
+                                           "--markdown",  "--overwrite", "--device", "--dtype",
+                                           "--threads",   "--no-graph",  "--quiet",  "--verbose"};
+  for (const CLI::Option* option : command.parse_order()) {
+    const std::string name = option->get_name();
+    if (known.count(name) == 0) {
+      throw Error(
+          ExitCode::usage,
+          name + " and --synthetic exclude each other: random weights have no bundle and no pictures");
+    }
+  }
+}
+
+void check_outputs(const BenchFlags& flags) {
+  const auto normal = [](const std::string& file) { return std::filesystem::path(file).lexically_normal(); };
+  if (!flags.markdown.empty() && normal(flags.markdown) == normal(flags.export_json)) {
+    throw Error(ExitCode::usage, "every file needs a name of its own: got " + flags.markdown + " twice");
+  }
+  for (const std::string& file : {flags.export_json, flags.markdown}) {
+    if (!file.empty()) check_output(file, flags.overwrite);
+  }
+}
 
 void check_flags(const BenchFlags& flags) {
   const auto positive = [](const char* flag, std::int64_t got) {
@@ -44,9 +73,7 @@ void check_flags(const BenchFlags& flags) {
   positive("--repeats", flags.repeats.value_or(1));
   positive("--count", static_cast<std::int64_t>(flags.count.value_or(1)));
   positive("--batch-size", flags.model.runtime.batch_size);
-  for (const std::string& file : {flags.export_json, flags.markdown}) {
-    if (!file.empty()) check_output(file, true);
-  }
+  check_outputs(flags);
 }
 
 // Where the run took place.
@@ -59,14 +86,8 @@ Json heading(const BenchFlags& flags, const std::string& model, const std::strin
           {"threads", flags.model.runtime.threads}};
 }
 
-void write_results(const BenchFlags& flags, const std::vector<Table>& tables, const std::string& words,
-                   const Json& json, Terminal& terminal) {
-  if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
-  if (!flags.markdown.empty()) {
-    std::string text = words + "\n";
-    for (const Table& table : tables) text += "\n" + table.markdown();
-    write_file(flags.markdown, text);
-  }
+void print_results(const BenchFlags& flags, const std::vector<Table>& tables, const Json& json,
+                   Terminal& terminal) {
   if (flags.json) {
     terminal.result(json.dump());
     return;
@@ -74,6 +95,18 @@ void write_results(const BenchFlags& flags, const std::vector<Table>& tables, co
   for (std::size_t i = 0; i < tables.size(); ++i) {
     if (i > 0) terminal.result("");
     for (const std::string& line : tables[i].lines()) terminal.result(line);
+  }
+}
+
+// Printed first: a file that cannot be written does not cost the measurement.
+void give_results(const BenchFlags& flags, const std::vector<Table>& tables, const std::string& words,
+                  const Json& json, Terminal& terminal) {
+  print_results(flags, tables, json, terminal);
+  if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
+  if (!flags.markdown.empty()) {
+    std::string text = words + "\n";
+    for (const Table& table : tables) text += "\n" + table.markdown();
+    write_file(flags.markdown, text);
   }
 }
 
@@ -133,7 +166,7 @@ void bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   json["methods"] = json["samples"] = Json::array();
   for (const BenchReport& one : reports) json["methods"].push_back(to_json(one));
   for (const BenchSample& sample : samples) json["samples"].push_back(to_json(sample));
-  write_results(flags, tables(reports, used), words, json, terminal);
+  give_results(flags, tables(reports, used), words, json, terminal);
 }
 
 // One number is a mean, several are counts of one cycle after the other.
@@ -190,7 +223,35 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   json["clock"] = flags.clock;
   json["device_name"] = name;
   json.update(to_json(report));
-  write_results(flags, tables(report), words, json, terminal);
+  give_results(flags, tables(report), words, json, terminal);
+}
+
+template <typename T>
+CLI::Option* add_list(CLI::App& command, const char* name, std::vector<T>& values, const char* words) {
+  return command.add_option(name, values, words)->delimiter(',')->allow_extra_args(false)->type_name("LIST");
+}
+
+void add_synthetic(CLI::App& command, BenchFlags& flags) {
+  std::string names;
+  for (const std::string& name : synthetic_names()) names += (names.empty() ? "" : ", ") + name;
+  CLI::Option* synthetic =
+      command
+          .add_option("--synthetic", flags.synthetic,
+                      "Cost of cycles on random weights of this shape instead of a bundle: " + names)
+          ->type_name("NAME");
+  command
+      .add_option("--layers", flags.layers,
+                  "Synthetic: the first N layers of the target alone (default: all)")
+      ->needs(synthetic)
+      ->type_name("N");
+  add_list(command, "--accept", flags.accept,
+           "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
+      ->needs(synthetic);
+  command
+      .add_option("--clock", flags.clock,
+                  "Synthetic: wall, or processor to leave out what other programs took (default: wall)")
+      ->needs(synthetic)
+      ->type_name("NAME");
 }
 
 }  // namespace
@@ -203,53 +264,27 @@ void add_bench(CLI::App& app) {
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
-  const auto list = [&](const char* name, auto& values, const char* words) {
-    return command->add_option(name, values, words)
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("LIST");
-  };
   command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together (default: 1)")
       ->type_name("N");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
-  list("--methods", flags->methods,
-       "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them");
-  list("--tree", flags->trees, "Trees for the methods that name none; with --synthetic: the trees to run");
+  add_list(*command, "--methods", flags->methods,
+           "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them");
+  add_list(*command, "--tree", flags->trees,
+           "Trees for the methods that name none; with --synthetic: the trees to run");
   command
       ->add_option("--repeats", flags->repeats,
                    "Measured rounds over all pictures (default: 5 for one batch, else 1; synthetic: 12)")
       ->type_name("N");
-  CLI::Option* synthetic = command
-                               ->add_option(
-                                   "--synthetic", flags->synthetic,
-                                   "Cost of cycles on random weights of this shape instead of a bundle: " +
-                                       [] {
-                                         std::string names;
-                                         for (const std::string& name : synthetic_names())
-                                           names += (names.empty() ? "" : ", ") + name;
-                                         return names;
-                                       }())
-                               ->type_name("NAME");
-  command
-      ->add_option("--layers", flags->layers,
-                   "Synthetic: the first N layers of the target alone (default: all)")
-      ->needs(synthetic)
-      ->type_name("N");
-  list("--accept", flags->accept,
-       "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
-      ->needs(synthetic);
-  command
-      ->add_option("--clock", flags->clock,
-                   "Synthetic: wall, or processor to leave out what other programs took (default: wall)")
-      ->needs(synthetic)
-      ->type_name("NAME");
+  add_synthetic(*command, *flags);
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");
   command->add_option("--markdown", flags->markdown, "Also write the tables to a file")->type_name("FILE");
+  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
   flags->talk.add(*command);
-  command->callback([flags] {
+  command->callback([flags, command] {
     Terminal terminal(flags->talk);
+    if (!flags->synthetic.empty()) check_synthetic(*command);
     check_flags(*flags);
     flags->synthetic.empty() ? bench_bundle(*flags, terminal) : bench_synthetic(*flags, terminal);
   });

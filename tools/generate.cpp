@@ -32,24 +32,33 @@ struct GenerateFlags {
   bool overwrite = false, json = false, no_metadata = false;
 };
 
+// Flags of the command line, where a picture's metadata would give another value.
+struct Given {
+  bool seed, dtype;
+};
+
 // Everything that is known before weights are loaded.
 struct Plan {
   std::vector<Job> jobs;
   MethodOptions method;
+  RuntimeOptions runtime;
+  Recorded recorded;                           // of --params-from
   std::vector<std::string> paths;              // of the pictures
   std::vector<std::int64_t> tokens_before{0};  // of the jobs before each, and of all
 };
 
-// What flags say, over the picture of `--params-from`; its seed unless the command line has one.
-Plan read_flags(const GenerateFlags& flags, bool seed_given, Terminal& terminal) {
-  Recorded defaults;
-  if (!flags.params_from.empty()) defaults = read_recorded(flags.params_from);
-  const bool recorded = !flags.params_from.empty() && !seed_given;
-  const std::uint64_t seed = recorded ? defaults.request.seed : parse_seed(flags.jobs.seed);
-  if (!recorded && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
+// What flags say, over the picture of `--params-from`.
+Plan read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal) {
   Plan plan;
-  plan.jobs = make_jobs(flags.jobs, defaults.request, seed);
-  plan.method = flags.method.over(defaults.method);
+  const bool recorded = !flags.params_from.empty();
+  if (recorded) plan.recorded = read_recorded(flags.params_from);
+  const bool own_seed = given.seed || !recorded;
+  const std::uint64_t seed = own_seed ? parse_seed(flags.jobs.seed) : plan.recorded.request.seed;
+  if (own_seed && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
+  plan.jobs = make_jobs(flags.jobs, plan.recorded.request, seed);
+  plan.method = flags.method.over(plan.recorded.method);
+  plan.runtime = flags.model.options();
+  if (recorded && !given.dtype) plan.runtime.dtype = plan.recorded.dtype;
   return plan;
 }
 
@@ -76,6 +85,9 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
   resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
   std::vector<std::string> all = plan.paths;
+  check_picture_name("--grid", flags.grid);
+  check_picture_name("--acceptance-map", flags.acceptance_map);
+  check_picture_name("--preview", flags.preview);
   for (const std::string& path :
        {flags.grid, flags.save_codes, flags.trace, flags.acceptance_map, flags.preview}) {
     if (path.empty()) continue;
@@ -96,7 +108,12 @@ class Run {
         engine_(engine),
         terminal_(terminal),
         origin_(describe_origin(engine)),
-        preview_(flags.preview, engine, plan.jobs) {}
+        preview_(flags.preview, engine, plan.jobs) {
+    if (plan.recorded.model == origin_.model && plan.recorded.manifest_sha256 != origin_.manifest_sha256) {
+      terminal.say("note: " + flags.params_from + " was drawn with other files of bundle " + origin_.model +
+                   " (weights, drafter or tree); pixels may differ");
+    }
+  }
 
   void draw() {
     std::vector<Request> requests;
@@ -159,14 +176,14 @@ class Run {
   std::vector<Image> pictures_;
 };
 
-void generate(const GenerateFlags& flags, bool seed_given) {
+void generate(const GenerateFlags& flags, const Given& given) {
   Terminal terminal(flags.talk);
-  Plan plan = read_flags(flags, seed_given, terminal);
+  Plan plan = read_flags(flags, given, terminal);
   const Manifest manifest = read_manifest(flags.model.folder());
   check_drawable(manifest);
   check_plan(flags, manifest, plan);
   Stopwatch watch;
-  TextToImage engine(flags.model.folder(), flags.model.options());
+  TextToImage engine(flags.model.folder(), plan.runtime);
   terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
                   ", checked in " + format_fixed(watch.lap(), 0) + " ms");
   Run(flags, plan, engine, terminal).draw();
@@ -210,7 +227,8 @@ void add_generate(CLI::App& app) {
       "Example: lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png");
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
-    generate(*flags, command->get_option("--seed")->count() != 0);
+    const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };
+    generate(*flags, {given("--seed"), given("--dtype")});
   });
 }
 

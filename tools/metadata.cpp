@@ -183,7 +183,7 @@ PngText png_text(const Json& picture) {
 Recorded parse_picture(const Json& picture, const std::string& where) {
   JsonReader reader(picture, where, ExitCode::input);
   reader.integer("schema", kSchema, kSchema);
-  for (const char* key : {"version", "model"}) reader.text(key);
+  reader.text("version");
   reader.integer("target_passes", 0);
   Request request;
   if (reader.has("class")) {
@@ -199,7 +199,8 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
   request.temperature = static_cast<float>(reader.number("temperature"));
   request.top_k = reader.integer("top_k");
   request.top_p = static_cast<float>(reader.number("top_p"));
-  return {request, parse_method(reader)};
+  return {request, parse_method(reader), reader.text("model"), reader.text("manifest_sha256"),
+          reader.text("dtype")};
 }
 
 Recorded read_recorded(const std::string& png_path) {

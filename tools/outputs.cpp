@@ -79,21 +79,24 @@ std::string expand(const OutputRequest& request) {
   return path;
 }
 
-void check_ending(const std::string& path) {
-  std::string ending = fs::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  static const std::set<std::string> others{".jpg", ".jpeg", ".webp", ".gif", ".bmp",
-                                            ".tif", ".tiff", ".avif", ".ppm"};
-  if (others.count(ending) != 0) reject(path, "a name that ends in .png: pictures are PNG files");
-}
-
 std::string numbered(const std::string& pattern) {
   const fs::path path(pattern);
   return (path.parent_path() / (path.stem().string() + "-%04d" + path.extension().string())).string();
 }
 
 }  // namespace
+
+void check_picture_name(const std::string& flag, const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  static const std::set<std::string> others{".jpg", ".jpeg", ".webp", ".gif", ".bmp",
+                                            ".tif", ".tiff", ".avif", ".ppm"};
+  if (others.count(ending) != 0) {
+    throw Error(ExitCode::usage,
+                flag + ": got '" + path + "', expected a name that ends in .png: pictures are PNG files");
+  }
+}
 
 std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests) {
   std::map<std::string, std::set<std::string>> paths_of;  // distinct paths of a pattern
@@ -114,7 +117,7 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
       request.pattern = numbered(pattern);
     }
     paths.push_back(expand(request));
-    check_ending(paths.back());
+    check_picture_name("--output", paths.back());
     if (!taken.insert(fs::path(paths.back()).lexically_normal().string()).second) {
       reject(request.pattern, "another name for every picture: two would be " + paths.back());
     }

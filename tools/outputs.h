@@ -14,6 +14,9 @@ struct OutputRequest {
   std::uint64_t seed = 0;
 };
 
+// Throws Error(ExitCode::usage) naming `flag` for endings of other kinds of pictures.
+void check_picture_name(const std::string& flag, const std::string& path);
+
 // Paths of the pictures, in order. A pattern that would give several pictures one name gets "-%04d" before
 // its ending. Throws Error(ExitCode::usage) for malformed patterns, endings other than .png and names that
 // still collide.

@@ -26,6 +26,7 @@ bool is_blank(const std::string& text) {
 
 void check_prompt(const std::string& prompt, const std::string& origin) {
   check_caption(prompt, origin);
+  if (prompt.find('\0') != std::string::npos) throw Error(ExitCode::input, origin + ": got a zero byte");
   if (is_blank(prompt)) throw Error(ExitCode::input, origin + ": the prompt is empty");
 }
 
@@ -49,7 +50,7 @@ void read_fields(const std::string& text, Line& line) {
   reader.finish();
 }
 
-// Lines of a prompt file: plain prompts, or JSON objects where a line begins with "{". Blank lines are
+// Lines of a prompt file: plain prompts, or JSON objects where "{" comes first. Blank lines are
 // skipped.
 void read_prompt_file(const std::string& path, const Line& pattern, std::vector<Line>& lines) {
   const bool piped = path == "-";
@@ -63,9 +64,10 @@ void read_prompt_file(const std::string& path, const Line& pattern, std::vector<
     begin = end + 1;
     if (!content.empty() && content.back() == '\r') content.pop_back();
     if (is_blank(content)) continue;
+    const bool is_json = content[content.find_first_not_of(" \t")] == '{';
     Line line = pattern;
     line.origin = name + " line " + std::to_string(number + 1);
-    if (content.front() == '{') {
+    if (is_json) {
       read_fields(content, line);
     } else {
       line.request.prompt = content;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/files.h"
@@ -28,7 +29,7 @@ struct TuneFlags {
   std::string method = "eagle", bundle, output, clock = "wall";
   std::size_t count = 0;
   int max_nodes = 8, max_depth = 8, rounds = 12;
-  bool json = false;
+  bool json = false, overwrite = false;
 };
 
 // What is measured, and what follows from it.
@@ -74,7 +75,7 @@ struct Bench {
   }
 };
 
-void check_flags(const TuneFlags& flags) {
+void check_flags(const TuneFlags& flags, bool model_given) {
   const auto within = [](const char* flag, int got, int most) {
     if (got < 1 || got > most) {
       throw Error(ExitCode::usage, std::string(flag) + ": got " + std::to_string(got) + ", expected 1.." +
@@ -86,10 +87,10 @@ void check_flags(const TuneFlags& flags) {
   within("--rounds", flags.rounds, 100000);
   if (flags.output.empty() && flags.bundle.empty() && !flags.json)
     throw Error(ExitCode::usage, "nowhere to write the tree: give --output FILE, --bundle DIR or --json");
-  if (!flags.bundle.empty() && !flags.model.model.empty() && flags.bundle != flags.model.model)
+  if (!flags.bundle.empty() && model_given && flags.bundle != flags.model.model)
     throw Error(ExitCode::usage, "--bundle and --model: got two bundles, expected one");
   clock_from(flags.clock);
-  if (!flags.output.empty()) check_output(flags.output, true);
+  if (!flags.output.empty()) check_output(flags.output, flags.overwrite);
 }
 
 // Draws all pictures with the survey tree.
@@ -191,9 +192,9 @@ void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::str
   }
 }
 
-void tune(TuneFlags& flags) {
+void tune(TuneFlags& flags, bool model_given) {
   Terminal terminal(flags.talk);
-  check_flags(flags);
+  check_flags(flags, model_given);
   if (!flags.bundle.empty()) flags.model.model = flags.bundle;
   const Manifest manifest = read_manifest(flags.model.folder());
   check_drawable(manifest);
@@ -217,8 +218,8 @@ void tune(TuneFlags& flags) {
   tuning.best = best_drafting_tree(tuning, flags.max_depth);
   const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
   const Json file = tree_to_json(tuning.best.tree, about(tuning, flags, manifest));
+  if (flags.json) terminal.result(file.dump());  // first: a file may prove unwritable
   write_tree(flags, manifest, kind, file, terminal);
-  if (flags.json) terminal.result(file.dump());
   terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +
                std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
                " tokens a cycle expected, " + format_fixed(tuning.speedup(), 2) +
@@ -240,6 +241,7 @@ void add_tune_tree(CLI::App& app) {
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
   command->add_option("-o,--output", flags->output, "Write the tree here, for --tree")->type_name("FILE");
+  command->add_flag("--overwrite", flags->overwrite, "Replace the file of --output where it exists");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
   command
       ->add_option("--method", flags->method,
@@ -255,7 +257,13 @@ void add_tune_tree(CLI::App& app) {
       ->type_name("NAME");
   command->add_flag("--json", flags->json, "Print the tree as JSON");
   flags->talk.add(*command);
-  command->callback([flags] { tune(*flags); });
+  command->callback([flags, command] {
+    // What the command line gave: --bundle goes before a --model of the environment.
+    const std::vector<CLI::Option*>& given = command->parse_order();
+    const bool model_given =
+        std::find(given.begin(), given.end(), command->get_option("--model")) != given.end();
+    tune(*flags, model_given);
+  });
 }
 
 }  // namespace lamplighter::cli

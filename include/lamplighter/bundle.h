@@ -80,6 +80,7 @@ struct Manifest {
   std::map<std::string, FileEntry> files;
   std::map<std::string, ModuleEntry> modules;    // target, text_encoder, image_decoder
   std::map<std::string, DrafterEntry> drafters;  // by name
+  std::string first_drafter;                     // of the file, what methods use unless told
   std::map<std::string, std::string> trees;      // tree files by kind of device: cpu, cuda
   std::optional<TokenizerEntry> tokenizer;
   std::optional<std::string> neighbours;  // file

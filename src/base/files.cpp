@@ -148,6 +148,8 @@ void check_output(const std::string& path, bool overwrite) {
     if (!overwrite) cannot_write(path, "it exists; give --overwrite to replace it");
   } else if (errno != ENOENT) {
     cannot_write(path, reason());
+  } else if (::lstat(path.c_str(), &status) == 0 && !overwrite) {
+    cannot_write(path, "it is a link to a file that is missing; give --overwrite to replace it");
   }
   const std::string folder = folder_of(resolve_links(path));
   if (::access(folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, "folder " + folder + ": " + reason());

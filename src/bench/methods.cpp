@@ -96,7 +96,7 @@ std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
     if (known) throw Error(ExitCode::usage, "--methods: got " + method.name + " twice");
     methods.push_back(std::move(method));
   };
-  bool baseline = false;
+  bool baseline = false, trees_used = trees.empty();
   for (const std::string& text : texts) {
     const MethodOptions options = parse_method(text);
     if (text == "ar" && !baseline) {
@@ -104,11 +104,17 @@ std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
     } else if (trees.empty() || options.method == "ar" || !options.tree.empty()) {
       add({text, options});
     } else {
+      trees_used = true;
       for (const std::string& tree : trees) {
         add({text + ":tree=" + tree, options});
         methods.back().options.tree = tree;
       }
     }
+  }
+  if (!trees_used) {
+    throw Error(ExitCode::usage,
+                "--tree: got " + trees.front() +
+                    ", expected a method that drafts and names no tree; give --methods eagle");
   }
   return methods;
 }

@@ -13,7 +13,7 @@ namespace lamplighter {
 MethodOptions parse_method(const std::string& text);
 
 // The methods of a run, the baseline "ar" first. A drafting method that names no tree runs once with each of
-// `trees`. Throws Error(ExitCode::usage), also when one is listed twice.
+// `trees`. Throws Error(ExitCode::usage), also when one is listed twice or none has a use for `trees`.
 std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& trees);
 

@@ -203,8 +203,10 @@ Manifest read_manifest(const std::string& directory) {
     manifest.modules[role] = read_module(module, manifest);
   }
   if (reader.has("drafters")) {
-    for (auto& [name, drafter] : reader.members("drafters"))
+    for (auto& [name, drafter] : reader.members("drafters")) {
+      if (manifest.drafters.empty()) manifest.first_drafter = name;
       manifest.drafters[name] = read_drafter(drafter, manifest);
+    }
   }
   if (reader.has("trees")) {
     JsonReader trees = reader.object("trees");

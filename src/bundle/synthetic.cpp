@@ -201,6 +201,7 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
   if (shape.drafter) {
     DrafterEntry& drafter = manifest.drafters[kDrafter];
+    manifest.first_drafter = kDrafter;
     drafter.module.dtype = dtype;
     drafter.layers = 1;
     drafter.kv_heads = shape.kv_heads;

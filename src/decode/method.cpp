@@ -71,7 +71,7 @@ void resolve_drafter(MethodOptions& method, const Manifest& manifest) {
                                       " has no drafter; add one with python -m models.export drafter, or use "
                                       "--method ar");
   }
-  if (method.drafter.empty()) method.drafter = manifest.drafters.begin()->first;
+  if (method.drafter.empty()) method.drafter = manifest.first_drafter;
   if (manifest.drafters.count(method.drafter) == 0)
     refuse("--drafter: got '" + method.drafter + "', this bundle has " + known);
 }

@@ -161,8 +161,9 @@ Tree preset_tree(const std::string& name) {
   }
   const std::int64_t length = chain_length(name);
   if (length < 0) {
-    throw Error(ExitCode::usage, "tree \"" + name + "\": expected chain-0 to chain-" +
-                                     std::to_string(kMaxTreeNodes - 1) + ", lantern-26 or lantern-58");
+    throw Error(ExitCode::usage, "tree \"" + name + "\": expected chain-1 to chain-" +
+                                     std::to_string(kMaxTreeNodes - 1) +
+                                     ", lantern-26, lantern-58, dynamic or a file");
   }
   return from_child_counts(std::vector<std::int64_t>(at(length), 1));
 }

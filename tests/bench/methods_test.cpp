@@ -62,6 +62,7 @@ TEST(BenchMethods, TreesGoToMethodsThatNameNone) {
   EXPECT_EQ(methods[0].options.tree, "");
   EXPECT_EQ(methods[2].options.tree, "chain-3");
   EXPECT_EQ(methods[3].options.tree, "chain-1");
+  EXPECT_THROW(bench_methods({"ar", "lantern:tree=chain-1"}, {"chain-2"}), Error);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ TEST(DefaultTree, IsAShortChainOnACpu) {
 TEST(DefaultTree, GivesWayToATreeThatIsNamed) {
   Manifest manifest;
   manifest.drafters["d"];
+  manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 16;
   MethodOptions method;
   method.method = "eagle";

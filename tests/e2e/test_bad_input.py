@@ -60,6 +60,8 @@ DRAW = ("generate", "-p", "a")
         ((*DRAW, "-o", "{seed"), "{index} or {seed}"),
         ((*DRAW, "-o", "%99d.png"), "%0Nd"),
         ((*DRAW, "-o", "x.png", "--grid", "x.png"), "x.png twice"),
+        ((*DRAW, "-o", "x.png", "--grid", "x.jpg"), "--grid"),
+        ((*DRAW, "-o", "x.png", "--acceptance-map", "x.bmp"), "--acceptance-map"),
         (("decode",), "codes"),
         (("bench", "--methods", "magic"), "magic"),
         (("bench", "--repeats", 0), "--repeats"),
@@ -67,6 +69,13 @@ DRAW = ("generate", "-p", "a")
 )  # fmt: skip
 def test_usage(refused: Refused, arguments: tuple[object, ...], words: str) -> None:
     assert words in refused(2, *arguments)
+
+
+def test_links_and_zero_bytes(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "link.png").symlink_to("gone.png")
+    assert "missing" in refused(7, "generate", "-p", "x", "-o", "link.png")
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a\\u0000b"}')
+    assert "zero byte" in refused(3, "generate", "--prompt-file", "p.jsonl")
 
 
 def test_outputs_that_collide(refused: Refused, tmp_path: Path) -> None:

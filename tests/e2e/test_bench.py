@@ -70,12 +70,57 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--methods", "eagle:k"), "KEY=VALUE"),
         (("--methods", "eagle,eagle"), "twice"),
         (("--methods", "lantern:lambda=2"), "--lambda"),
+        (("--tree", "nosuch"), "names no tree"),
+        (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "names no tree"),
         (("--count", 0), "--count"),
         (("--synthetic", "llamagen-s"), "llamagen-l-256"),
         (("--accept", 2), "--synthetic"),
         (("--synthetic", "anole-512", "--layers", 33), "expected 1 to 32"),
     ):
         assert text in refused(2, "bench", *words, model=drafter_bundle)
+
+
+def test_shapes_have_no_pictures(refused: Refused, drafter_bundle: Path) -> None:
+    for flag in (
+        "--model", "--prompt", "--prompt-file", "--class", "--seed", "--batch-count", "--count",
+        "--width", "--height", "--cfg-scale", "--cfg-interval", "--temperature", "--top-k", "--top-p",
+        "--methods", "--batch-size",
+    ):  # fmt: skip
+        message = refused(2, "bench", flag, 1, "--synthetic", "anole-512", model=drafter_bundle)
+        assert f"{flag} and --synthetic" in message
+    for short, flag in (("-px", "--prompt"), ("-W256", "--width"), ("-b2", "--batch-count")):
+        message = refused(2, "bench", "--synthetic", "anole-512", short, model=drafter_bundle)
+        assert f"{flag} and --synthetic" in message
+    message = refused(2, "bench", "--synthetic", "anole-512", "--skip-checksums", model=None)
+    assert "--skip-checksums and --synthetic" in message
+
+
+def test_files_are_not_replaced_unasked(
+    cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    old = tmp_path / "old"
+    old.write_text("kept")
+    missing = tmp_path / "none"  # files are looked at before bundles
+    for words in (
+        ("bench", "--export-json"),
+        ("bench", "--markdown"),
+        ("bench", "--synthetic", "lumina-768", "--markdown"),
+        ("tune-tree", "-p", "x", "-o"),
+    ):
+        assert "--overwrite" in refused(7, *words, "old", model=missing)
+    assert old.read_text() == "kept"
+    for name in ("new", "./new"):
+        words = ("bench", "--export-json", "new", "--markdown", name, "--overwrite")
+        assert "a name of its own" in refused(2, *words, model=missing)
+    measure = ("bench", "--repeats", 1, "--threads", 1, "-q")
+    assert cli(*measure, "--markdown", "old", "--overwrite", model=tiny_bundle).returncode == 0
+    assert "| ar |" in old.read_text()
+
+
+def test_results_are_printed_before_files_are_written(cli: Cli) -> None:
+    result = cli("bench", "--repeats", 1, "--threads", 1, "-q", "--export-json", "/dev/full")
+    assert result.returncode == 7 and "/dev/full" in result.stderr
+    assert result.stdout.splitlines()[1].startswith("ar ")
 
 
 def test_a_partial_bundle_says_what_it_lacks(
@@ -91,13 +136,16 @@ def test_a_partial_bundle_says_what_it_lacks(
     assert "modules.target" in refused(4, "bench", model=part)
 
 
-def test_tune_tree_writes_a_tree_that_runs(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
+def test_tune_tree_writes_a_tree_that_runs(
+    cli: Cli, tiny_bundle: Path, drafter_bundle: Path, tmp_path: Path
+) -> None:
     bundle = tmp_path / "tuned"
     shutil.copytree(drafter_bundle, bundle)
+    (tmp_path / "tree.json").write_text("an old tree")
     result = cli(
         "tune-tree", "--bundle", bundle, "-p", "a red hill", "-b", 20, "--method",
         "lantern++:k=39:lambda=1000", "--max-nodes", 3, "--rounds", 3, "-o", "tree.json",
-        "--threads", 1, model=None,
+        "--overwrite", "--threads", 1, model=tiny_bundle,  # which has no drafter: --bundle counts
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     tree = json.loads((tmp_path / "tree.json").read_text())
@@ -110,6 +158,13 @@ def test_tune_tree_writes_a_tree_that_runs(cli: Cli, drafter_bundle: Path, tmp_p
     assert (bundle / "tree-cpu.json").read_text() == (tmp_path / "tree.json").read_text()
     report = numbers(cli, "bench", "--methods", "eagle", "--repeats", 1, model=bundle)
     assert len(report["methods"][1]["reached_depth"]) == max(map(len, tree["paths"]))
+
+
+def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
+    words = ("tune-tree", "-p", "x", "--bundle", "missing")
+    # The flag goes before the variable.
+    assert "bundle missing" in refused(4, *words, model=drafter_bundle)
+    assert "two bundles" in refused(2, *words, "--model", drafter_bundle, model=None)
 
 
 def test_tune_tree_needs_a_place_for_the_tree(refused: Refused, drafter_bundle: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.e2e.support import SIDE, Cli
+from tests.e2e.support import SIDE, Cli, edit_manifest
 
 
 def pixels(path: Path) -> bytes:
@@ -207,6 +208,34 @@ def test_parameters_of_a_picture_draw_it_again(cli: Cli, tmp_path: Path) -> None
     fields = json.loads(changed.stdout)
     assert (fields["seed"], fields["top_k"], fields["temperature"]) == (98, 8, 0.7)
     assert fields["prompt"] == "a \u201ccat\u201d"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_parameters_of_a_picture_name_its_precision(cli: Cli, tmp_path: Path, dtype: str) -> None:
+    assert cli("generate", "-p", "x", "--dtype", dtype, "-o", "a.png").returncode == 0
+    assert cli("generate", "--params-from", "a.png", "-o", "b.png").returncode == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    other = cli("generate", "--params-from", "a.png", "--dtype", "fp32", "-o", "c.png", "--json")
+    assert json.loads(other.stdout)["dtype"] == "fp32"
+
+
+def test_parameters_of_a_bundle_that_changed_come_with_a_note(
+    cli: Cli, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(tiny_bundle, changed)
+    edit_manifest(changed, lambda manifest: manifest.update(source="elsewhere"))
+    assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
+    same = cli("generate", "--params-from", "a.png", "-o", "b.png")
+    other = cli("generate", "-m", changed, "--params-from", "a.png", "-o", "c.png")
+    assert same.returncode == other.returncode == 0
+    assert "note" not in same.stderr
+    assert "a.png was drawn with other files of bundle" in other.stderr
+
+
+def test_lines_of_json_may_be_indented(cli: Cli) -> None:
+    result = cli("generate", "--prompt-file", "-", "-o", "a.png", "--json", input=' {"prompt": "x"}')
+    assert json.loads(result.stdout)["prompt"] == "x"
 
 
 def test_config_file_gives_flags(cli: Cli, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ TEST(TreeTest, UnknownNamesListThePresets) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_THAT(error.what(),
-                  HasSubstr(std::string("tree \"") + name + "\": expected chain-0 to chain-63"));
+                  HasSubstr(std::string("tree \"") + name + "\": expected chain-1 to chain-63"));
     }
   }
   EXPECT_THROW(load_tree("./missing.json"), Error);
