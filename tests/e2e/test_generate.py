@@ -234,7 +234,9 @@ def test_parameters_of_a_bundle_that_changed_come_with_a_note(
 
 
 def test_lines_of_json_may_be_indented(cli: Cli) -> None:
-    result = cli("generate", "--prompt-file", "-", "-o", "a.png", "--json", input=' {"prompt": "x"}')
+    result = cli(
+        "generate", "--prompt-file", "-", "-o", "a.png", "--json", input=' {"prompt": "x"}'
+    )
     assert json.loads(result.stdout)["prompt"] == "x"
 
 
