@@ -97,7 +97,7 @@ check() {
   local name shape
   part check 60 "$build/lamplighter" check models/demo/bundle --device cuda || true
   for name in $(device_tests); do
-    part "$name" 60 "$build/$name" --gtest_filter='*Cuda*' --gtest_output="json:$out/$name.json" || true
+    part "$name" 120 "$build/$name" --gtest_filter='*Cuda*' --gtest_output="json:$out/$name.json" || true
   done
   for shape in "${shapes[@]}"; do measure "$shape"; done
   measure llamagen-xl-256 --no-graph

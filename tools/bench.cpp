@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -14,6 +13,7 @@
 #include "devices.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "outputs.h"
 #include "requests.h"
 #include "signals.h"
 #include "terminal.h"
@@ -55,13 +55,12 @@ void check_synthetic(const CLI::App& command) {
 }
 
 void check_outputs(const BenchFlags& flags) {
-  const auto normal = [](const std::string& file) { return std::filesystem::path(file).lexically_normal(); };
-  if (!flags.markdown.empty() && normal(flags.markdown) == normal(flags.export_json)) {
-    throw Error(ExitCode::usage, "every file needs a name of its own: got " + flags.markdown + " twice");
-  }
+  std::vector<std::string> files;
   for (const std::string& file : {flags.export_json, flags.markdown}) {
-    if (!file.empty()) check_output(file, flags.overwrite);
+    if (!file.empty()) files.push_back(file);
   }
+  check_distinct(files);
+  for (const std::string& file : files) check_output(file, flags.overwrite);
 }
 
 void check_flags(const BenchFlags& flags) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -90,12 +89,9 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
   check_picture_name("--preview", flags.preview);
   for (const std::string& path :
        {flags.grid, flags.save_codes, flags.trace, flags.acceptance_map, flags.preview}) {
-    if (path.empty()) continue;
-    if (std::find(all.begin(), all.end(), path) != all.end()) {
-      throw Error(ExitCode::usage, "every file needs a name of its own: got " + path + " twice");
-    }
-    all.push_back(path);
+    if (!path.empty()) all.push_back(path);
   }
+  check_distinct(all);
   prepare_outputs(outputs, all, flags.overwrite);
 }
 
@@ -108,14 +104,10 @@ class Run {
         engine_(engine),
         terminal_(terminal),
         origin_(describe_origin(engine)),
-        preview_(flags.preview, engine, plan.jobs) {
-    if (plan.recorded.model == origin_.model && plan.recorded.manifest_sha256 != origin_.manifest_sha256) {
-      terminal.say("note: " + flags.params_from + " was drawn with other files of bundle " + origin_.model +
-                   " (weights, drafter or tree); pixels may differ");
-    }
-  }
+        preview_(flags.preview, engine, plan.jobs) {}
 
   void draw() {
+    note_changes();
     std::vector<Request> requests;
     for (const Job& job : plan_.jobs) requests.push_back(job.request);
     {
@@ -140,6 +132,13 @@ class Run {
   }
 
  private:
+  void note_changes() {
+    const Recorded& recorded = plan_.recorded;
+    if (recorded.model != origin_.model || recorded.manifest_sha256 == origin_.manifest_sha256) return;
+    terminal_.say("note: " + flags_.params_from + " was drawn with other files of bundle " + origin_.model +
+                  " (weights, drafter or tree); pixels may differ");
+  }
+
   void finish(std::size_t i, Result&& result) {
     const Request& request = plan_.jobs[i].request;
     const std::string& path = plan_.paths[i];

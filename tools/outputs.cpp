@@ -125,6 +125,14 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
   return paths;
 }
 
+void check_distinct(const std::vector<std::string>& paths) {
+  std::set<std::string> taken;
+  for (const std::string& path : paths) {
+    if (!taken.insert(fs::path(path).lexically_normal().string()).second)
+      throw Error(ExitCode::usage, "every file needs a name of its own: got " + path + " twice");
+  }
+}
+
 void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vector<std::string>& paths,
                      bool overwrite) {
   for (const OutputRequest& request : requests) {

@@ -22,6 +22,9 @@ void check_picture_name(const std::string& flag, const std::string& path);
 // still collide.
 std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);
 
+// Throws Error(ExitCode::usage) when two of the paths name one file.
+void check_distinct(const std::vector<std::string>& paths);
+
 // Creates the folders of patterns that end in "/", then checks that every path can be written.
 // Throws Error(ExitCode::output).
 void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vector<std::string>& paths,

@@ -43,7 +43,9 @@ c10::Device resolve_device(const std::string& name) {
     throw Error(ExitCode::device, "--device " + name + ": not there, CUDA devices are cuda:0 to cuda:" +
                                       std::to_string(count - 1) + " (see lamplighter devices)");
   }
-  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+  device = {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+  require_kernels(device);
+  return device;
 }
 
 }  // namespace
@@ -61,7 +63,6 @@ Placement resolve_placement(const RuntimeOptions& options) {
   Placement placement;
   placement.device = resolve_device(options.device);
   const bool cuda = placement.device.is_cuda();
-  require_kernels(placement.device);
   // fp32 is fp32, whatever the environment says: pictures and checks are those of the CPU.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);

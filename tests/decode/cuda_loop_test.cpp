@@ -12,8 +12,8 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kPictures = std::int64_t{1} << 14;
-constexpr std::int64_t kSlots = std::int64_t{1} << 8;
+constexpr std::int64_t kPictures = std::int64_t{1} << 16;
+constexpr std::int64_t kSlots = std::int64_t{1} << 11;
 
 const c10::Device kDevice(c10::kCUDA, 0);
 
