@@ -10,11 +10,12 @@ namespace {
 
 // Distances of the two prefetches, in steps. Few rows: the memory is the limit, and a short distance to the
 // second cache level leaves its queues free for the hardware's own. Many rows: a step takes longer and
-// arithmetic is the limit, so lines are fetched earlier, and moved to the first level shortly before use.
+// arithmetic is the limit, so lines are fetched earlier, and moved to the first level well before use: what
+// memory delivers late must not stop the arithmetic.
 template <int R>
 struct Distance {
-  static constexpr int far = R <= 4 ? 20 : 48;
-  static constexpr int near = R <= 4 ? 4 : 8;
+  static constexpr int far = R <= 4 ? 20 : R <= 6 ? 48 : 96;
+  static constexpr int near = R <= 4 ? 4 : R <= 6 ? 8 : 32;
 };
 
 // What differs between the types: one step is 64 bytes of a block's weights and 4 bytes of a row.
