@@ -8,7 +8,7 @@ namespace lamplighter {
 namespace {
 
 template <class Element>
-using Kernel = LanesKernel<Avx2, Element, 6, 2>;  // sums, weights and one value of x fit 16 registers
+using Kernel = LanesKernel<Avx2, Element, 6, 2, sizeof(Element) == 2>;  // what a step holds fits 16 registers
 
 struct Panel {
   static constexpr int blocks(int rows) { return rows <= 2 ? 2 : 1; }

@@ -64,21 +64,18 @@ void compute_tile(const LinearTile& tile) {
   const char* weight = tile.weight;
   const int64_t block = tile.block_bytes;
   __m512i weights[N];
-  const auto ahead = [&](int64_t k) {
-    return k < 16 * lines ? tile.weight + 64 * k : tile.next + 64 * (k - 16 * lines);
-  };
   for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
     for (int quarter = 0; quarter < 4; ++quarter, weight += 256) {
       const int64_t now = 16 * line + 4 * quarter;
-      const char* far = ahead(now + Distance<R>::far);
-      const char* near = ahead(now + Distance<R>::near);
+      const char* far = tile.ahead(now + Distance<R>::far, 16 * lines);
+      const char* near = tile.ahead(now + Distance<R>::near, 16 * lines);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
 #pragma GCC unroll 4
         for (int n = 0; n < N; ++n) {
           weights[n] = _mm512_loadu_si512(weight + n * block + 64 * k);
           _mm_prefetch(far + n * block + 64 * k, _MM_HINT_T1);
-          if (Distance<R>::near > 0) _mm_prefetch(near + n * block + 64 * k, _MM_HINT_T0);
+          _mm_prefetch(near + n * block + 64 * k, _MM_HINT_T0);
         }
         step<Step, R, N>(sums, x + 16 * quarter + 4 * k, weights);
       }

@@ -81,15 +81,12 @@ struct Int8Kernel {
     const int64_t fetched = lines * (kLineElements / 4);  // lines of weights
     const char* weight = tile.weight + kHeaderBytes;
     const char* x = tile.x;
-    const auto ahead = [&](int64_t line) {
-      return line < fetched ? tile.weight + 64 * line : tile.next + 64 * (line - fetched);
-    };
     for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
       const int64_t now = line * (kLineElements / 4);
 #pragma GCC unroll 8
       for (int k = 0; k < kLineElements / 4; ++k, weight += 2 * kStepBytes) {
-        const char* far = ahead(now + k + kFar);
-        const char* near = ahead(now + k + kNear);
+        const char* far = tile.ahead(now + k + kFar, fetched);
+        const char* near = tile.ahead(now + k + kNear, fetched);
 #pragma GCC unroll 4
         for (int n = 0; n < N; ++n) {
           __builtin_prefetch(far + n * block, 0, 2);

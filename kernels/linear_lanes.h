@@ -10,8 +10,9 @@ namespace lamplighter {
 
 // Tile kernel over a vector vocabulary (simd_*.h) without bf16 products: bf16 is widened, and the two
 // features of a pair are added one after the other. E: float, or uint16_t for bf16. Tiles have at most
-// MaxRows rows; those of up to PairedRows rows take two blocks at a time.
-template <class Simd, class E, int MaxRows, int PairedRows>
+// MaxRows rows; those of up to PairedRows rows take two blocks at a time. Prefetches: weights are fetched
+// early by instructions; for bf16 with AVX2 that saves a fifth to a half of the time, in fp32 it costs some.
+template <class Simd, class E, int MaxRows, int PairedRows, bool Prefetches>
 struct LanesKernel {
   using Element = E;
   using Vector = typename Simd::F;
@@ -45,8 +46,19 @@ struct LanesKernel {
     const char* weight = tile.weight;
     const int64_t block = tile.block_bytes;
     const int64_t lines = tile.in / kLineElements;
+    const int64_t fetched = lines * (kLineElements / features);  // lines of weights
     for (int64_t line = 0; line < lines; ++line, x += kLineElements * R) {
-      for (int k = 0; k < kLineElements; k += features, weight += 64) step<R, V>(sums, x + k, weight, block);
+      const int64_t now = line * (kLineElements / features);
+      const char* far = tile.ahead(now + kFar, fetched);
+      const char* near = tile.ahead(now + kNear, fetched);
+      for (int k = 0; k < kLineElements; k += features, weight += 64, far += 64, near += 64) {
+#pragma GCC unroll 2
+        for (int n = 0; n < N && Prefetches; ++n) {
+          __builtin_prefetch(far + n * block, 0, 2);
+          __builtin_prefetch(near + n * block, 0, 3);
+        }
+        step<R, V>(sums, x + k, weight, block);
+      }
     }
     const int64_t rest = tile.in % kLineElements;
     for (int64_t k = 0; k + features <= rest; k += features, weight += 64, x += features) {
@@ -67,6 +79,8 @@ struct LanesKernel {
   static constexpr bool kPairs = sizeof(Element) == 2;
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kVectorBytes = 4 * Simd::kLanes;
+  static constexpr int kFar = 96;   // lines of weights between a fetch to the second cache level and their use
+  static constexpr int kNear = 32;  // the same to the first level
 
   // sums += x * weights for one input feature; V vectors across the tile's blocks
   template <int R, int V>

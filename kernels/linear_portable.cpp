@@ -13,7 +13,7 @@ namespace lamplighter {
 namespace {
 
 template <class Element>
-using Kernel = LanesKernel<Portable, Element, 2, 0>;  // sums and weights fit 16 registers of 4 lanes
+using Kernel = LanesKernel<Portable, Element, 2, 0, false>;  // sums and weights fit 16 registers of 4 lanes
 
 template <class Element>
 void pack_blocks(const Element* weight, Element* packed, int64_t out_features, int64_t in, int64_t begin,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/kernel_inline.h"
 #include "kernels/linear.h"
 
 namespace lamplighter {
@@ -18,6 +19,11 @@ struct LinearTile {
   int64_t in;
   int64_t out_stride;    // elements between rows of `out`
   int64_t out_features;  // features of `out` from the first one on
+
+  // For prefetching: line `at` of the first block, which has `lines` of 64 bytes; then those of `next`.
+  LAMPLIGHTER_INLINE const char* ahead(int64_t at, int64_t lines) const {
+    return at < lines ? weight + 64 * at : next + 64 * (at - lines);
+  }
 };
 
 template <class Kernel, int R, int N>
