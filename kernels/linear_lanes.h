@@ -79,7 +79,7 @@ struct LanesKernel {
   static constexpr bool kPairs = sizeof(Element) == 2;
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kVectorBytes = 4 * Simd::kLanes;
-  static constexpr int kFar = 96;   // lines of weights between a fetch to the second cache level and their use
+  static constexpr int kFar = 96;  // lines of weights between a fetch to the second cache level and their use
   static constexpr int kNear = 32;  // the same to the first level
 
   // sums += x * weights for one input feature; V vectors across the tile's blocks

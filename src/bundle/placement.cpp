@@ -5,7 +5,6 @@
 
 #include "bundle/machine.h"
 #include "bundle/module.h"
-#include "kernels/isa.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -66,12 +65,10 @@ Placement resolve_placement(const RuntimeOptions& options) {
   // fp32 is fp32, whatever the environment says: pictures and checks are those of the CPU.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
-  if (options.dtype == "auto") {
-    placement.dtype = cuda || active_isa() == Isa::kAvx512 ? c10::kBFloat16 : c10::kFloat;
+  if (options.dtype == "auto" || options.dtype == "bf16") {
+    placement.dtype = c10::kBFloat16;
   } else if (options.dtype == "fp32") {
     placement.dtype = c10::kFloat;
-  } else if (options.dtype == "bf16") {
-    placement.dtype = c10::kBFloat16;
   } else if (options.dtype == "fp16" && cuda) {
     placement.dtype = c10::kHalf;
   } else {
