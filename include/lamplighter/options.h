@@ -9,7 +9,7 @@ namespace lamplighter {
 
 // Where and how a bundle runs.
 struct RuntimeOptions {
-  std::string device = "auto";  // auto (CUDA when there is one), cpu, cuda, cuda:N
+  std::string device = "auto";   // auto (CUDA when there is one), cpu, cuda, cuda:N
   std::string dtype = "auto";    // auto, fp32, bf16, fp16 (CUDA only); auto = bf16
   int threads = 0;               // CPU threads; 0 = all cores
   int batch_size = 4;            // images drawn side by side
