@@ -306,8 +306,14 @@ def test_quiet_says_nothing_and_verbose_says_more(cli: Cli) -> None:
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "output.png\n", "")
     plain = cli("generate", "-p", "a", "--overwrite")
     assert len(plain.stderr.splitlines()) == 1 and "\r" not in plain.stderr
-    verbose = cli("generate", "-p", "a", "--overwrite", "-v")
-    assert "prefill" in verbose.stderr and "bf16" in verbose.stderr or "fp32" in verbose.stderr
+    verbose = cli("generate", "-p", "a", "--overwrite", "-v", "--device", "cpu")
+    assert "prefill" in verbose.stderr and " on cpu in bf16" in verbose.stderr
+
+
+@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512"])
+def test_bf16_is_the_default_with_every_instruction_set(cli: Cli, isa: str) -> None:
+    drawn = cli("generate", "-p", "a", "--device", "cpu", "--json", env={"LAMPLIGHTER_ISA": isa})
+    assert json.loads(drawn.stdout)["dtype"] == "bf16"
 
 
 def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
