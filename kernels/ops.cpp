@@ -115,6 +115,18 @@ __attribute__((visibility("default"))) at::Tensor commit_tokens(const CommittedT
                  state.last_position, state.first_image_id, state.row_end);
 }
 
+__attribute__((visibility("default"))) void fresh_rows(const KeptTree& kept, const Progress& state,
+                                                       const FreshRows& fresh) {
+  using T = const at::Tensor&;
+  using M = at::Tensor&;
+  static const auto op = handle<void(T, T, T, T, T, T, T, T, T, M, M, M, M, std::int64_t, std::int64_t,
+                                     std::int64_t, std::int64_t)>("lamplighter::fresh_rows");
+  at::Tensor count = fresh.count, ids = fresh.ids, positions = fresh.positions, features = fresh.features;
+  op.call(kept.tokens, kept.path, kept.count, kept.token, kept.kept_rows, kept.kept_count, kept.features,
+          state.steps, state.position, count, ids, positions, features, state.total, state.last_position,
+          state.first_image_id, state.row_end);
+}
+
 __attribute__((visibility("default"))) VerifyResult verify_tree(const DraftedTree& tree,
                                                                 const VerifyOptions& options) {
   using T = const at::Tensor&;

@@ -117,6 +117,22 @@ struct Progress {
 // int64 [S, W] of the pass that stay, 0 where there are fewer.
 at::Tensor commit_tokens(const CommittedTree& tree, Progress& state);
 
+// What a cycle kept, for EAGLE's drafter.
+struct KeptTree {
+  at::Tensor tokens, path, count, token, kept_rows, kept_count;  // as in CommittedTree
+  at::Tensor features;                                           // [S, R, F], of the pass
+};
+// What the drafter has not seen yet: A rows, `count` of them valid. Sd = sequences of the drafter, S or I:
+// then the first of each pair.
+struct FreshRows {
+  at::Tensor count;      // int64 [Sd]
+  at::Tensor ids;        // int64 [Sd, A], the vocabulary id after each row
+  at::Tensor positions;  // int64 [Sd, A], of the rows
+  at::Tensor features;   // [Sd, A, F]
+};
+// Sets the fresh rows in place, before commit_tokens advances the state.
+void fresh_rows(const KeptTree& kept, const Progress& state, const FreshRows& fresh);
+
 // One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
 struct DraftedTree {
   Distributions target;    // [I, N, V]: after each node; a row of zeros is bad

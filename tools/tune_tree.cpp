@@ -9,7 +9,7 @@
 #include "bundle/drafter.h"
 #include "bundle/target.h"
 #include "commands.h"
-#include "decode/method.h"
+#include "propose/method.h"
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
@@ -136,7 +136,7 @@ void measure_costs(const Bench& bench, const Request& request, const TuneFlags& 
   CycleOptions options;
   options.rounds = flags.rounds;
   options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
-  options.accepted = accepted_around(expected_tokens(chains.back().tree, tuning.acceptance) - 1);
+  options.accepted = accepted_around(expected_tokens(*chains.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
   tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options, [](int) {
                                   return stop_signal() == 0;

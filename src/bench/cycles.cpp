@@ -16,8 +16,9 @@
 #include <utility>
 
 #include "bench/bench.h"
+#include "decode/cycle.h"
+#include "decode/prefill.h"
 #include "decode/replay.h"
-#include "decode/slots.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -50,7 +51,8 @@ struct Runner {
   Models models;
   const Method* method = nullptr;
   std::unique_ptr<Replay> replay;
-  DecodeState middle, state;
+  DecodeState state;
+  std::vector<at::Tensor> middle;  // a snapshot of it
   std::vector<at::Tensor> script;  // what the cycles of a block accept, see scripted()
   at::Tensor accepted;             // that of the cycle which runs, at a fixed address
 };
@@ -81,33 +83,25 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
                          const DecodeRequest& request, const Grid& grid) {
   DecodeState state = make_state(models, method, prompts, {request}, grid);
   state.cache.zero_();
-  if (state.draft_cache.defined()) state.draft_cache.zero_();
-  const Verified verified = prefill(models, method, prompts, state);
+  const Scores scores = prefill(models, prompts, state);
   const Draft root = root_alone(state);
-  commit(state, root, verified, accept(models, method, state, root, verified));
+  commit(state, root, scores, judge(models, method, state, root, scores));
   const std::int64_t rows = rows_to_middle(grid);
   state.steps.add_(grid.rows / 2 * grid.columns);
-  for (at::Tensor* counts : {&state.lengths, &state.position, &state.fresh_positions}) counts->add_(rows);
-  if (state.draft_lengths.defined()) state.draft_lengths.add_(rows);
+  for (at::Tensor* counts : {&state.lengths, &state.position}) counts->add_(rows);
+  state.proposer->skip(rows);
   return state;
 }
 
-// A cycle like those of decode() that keeps what is scripted; `lap` is called at the end of every stage.
-template <class Lap>
-void run_cycle(Runner& runner, const Lap& lap) {
+// A cycle like those of decode() that keeps what is scripted.
+void run_scripted(Runner& runner, const OnStage& done) {
   DecodeState& state = runner.state;
-  Draft tree = draft(runner.models, *runner.method, state);
-  lap(&StageTimes::draft);
-  const Verified verified = verify(runner.models, state, tree);
-  lap(&StageTimes::verify);
-  Accepted accepted = accept(runner.models, *runner.method, state, tree, verified);
-  lap(&StageTimes::accept);
-  // Nodes past the end of a row are none; to measure, they stand for codes like others.
-  if (state.columns > 0) tree.tokens = tree.tokens.clamp_min(0);
-  accepted.path = runner.accepted.narrow(1, 0, runner.accepted.size(1) - 1);
-  accepted.count = runner.accepted.select(1, -1);
-  commit(state, tree, verified, accepted);
-  lap(&StageTimes::commit);
+  run_cycle(runner.models, *runner.method, state, done, [&](Draft& tree, Judged& judged) {
+    // Nodes past the end of a row are none; to measure, they stand for codes like others.
+    if (state.columns > 0) tree.tokens = tree.tokens.clamp_min(0);
+    judged.path = runner.accepted.narrow(1, 0, runner.accepted.size(1) - 1);
+    judged.count = runner.accepted.select(1, -1);
+  });
 }
 
 // One block from the middle on; milliseconds per cycle.
@@ -119,9 +113,9 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
     runner.accepted.copy_(wanted);
     if (options.stages) {
       watch.lap();
-      run_cycle(runner, [&](double StageTimes::*stage) { times.*stage += watch.lap(); });
+      run_scripted(runner, [&](double StageTimes::*stage) { times.*stage += watch.lap(); });
     } else {
-      runner.replay->run([&] { run_cycle(runner, [](double StageTimes::*) {}); });
+      runner.replay->run([&] { run_scripted(runner, {}); });
     }
   }
   times.cycle = options.stages ? times.draft + times.verify + times.accept + times.commit : watch.lap();
@@ -174,17 +168,17 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   const c10::Device device = models.target->placement().device;
   Runners runners;
   for (const Method& method : methods) {
-    if (method.is_dynamic())
-      throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
+    if (!method.tree) throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
     Runner runner;
-    runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
+    runner.models = models;
     runner.method = &method;
-    runner.replay = std::make_unique<Replay>(device, options.graph && !options.stages);
-    runner.middle = go_to_middle(runner.models, method, prompts, request, grid);
-    runner.state = copy_of(runner.middle);
+    runner.state = go_to_middle(models, method, prompts, request, grid);
+    runner.middle = snapshot(runner.state);
+    runner.replay = std::make_unique<Replay>(
+        device, options.graph && !options.stages && runner.state.proposer->replayable());
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
-      runner.script.push_back(scripted(method.tree, count, device));
+      runner.script.push_back(scripted(*method.tree, count, device));
     }
     runner.accepted = runner.script.front().clone();
     runners.push_back(std::move(runner));

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "decode/decode.h"
+#include "decode/report.h"
+#include "decode/state.h"
 
 namespace lamplighter {
 

@@ -8,7 +8,7 @@
 #include "bundle/drafter.h"
 #include "bundle/machine.h"
 #include "bundle/target.h"
-#include "decode/method.h"
+#include "propose/method.h"
 #include "decode/prompts.h"
 
 namespace lamplighter {
@@ -89,7 +89,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
       context * row_bytes(cache.layers, cache.kv_heads, cache.head_dim, placement.dtype);
   const double drafter_rows = context * row_bytes(1, cache.kv_heads, cache.head_dim, placement.dtype);
   for (std::size_t i = 0; i < methods.size(); ++i) {
-    const Tree& tree = methods[i].tree;
+    const Tree& tree = *methods[i].tree;
     SyntheticRow row;
     row.name = names[i];
     row.rows = tree.size() * (guided ? 2 : 1);

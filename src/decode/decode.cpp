@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "decode/cycle.h"
 #include "decode/replay.h"
 #include "decode/slots.h"
 #include "lamplighter/error.h"
@@ -16,12 +17,12 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
             const OnCycle& on_cycle) {
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
-  Replay replay(device, shape.graph);
   DecodeState state = empty_state(models, method, shape);
+  Replay replay(device, shape.graph && state.proposer->replayable());
   Slots slots(shape.images);
   ReportReader reports(state);
   while (true) {
-    const Images images = slots.take(next);
+    const PendingImages images = slots.take(next);
     StageClock clock(device, !replay.captures());
     if (!images.requests.empty()) {
       slots.place(begin(models, method, images, shape), state);
@@ -29,16 +30,7 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
     }
     if (slots.idle()) return;
     slots.shrink(state);
-    replay.run([&] {
-      const Draft tree = draft(models, method, state);
-      clock.lap(&StageTimes::draft);
-      const Verified verified = verify(models, state, tree);
-      clock.lap(&StageTimes::verify);
-      const Accepted accepted = accept(models, method, state, tree, verified);
-      clock.lap(&StageTimes::accept);
-      commit(state, tree, verified, accepted);
-      clock.lap(&StageTimes::commit);
-    });
+    replay.run([&] { run_cycle(models, method, state, [&](auto stage) { clock.lap(stage); }); });
     const std::optional<Report> report = reports.read(state, std::move(clock));
     if (!report) continue;
     if (!on_cycle(*report)) throw Error(ExitCode::interrupted, "stopped");
@@ -56,7 +48,7 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
   shape.partly_guided = shape.guided && is_partly_guided(requests);
   bool begun = false;
   const auto all = [&](std::int64_t) {
-    return std::exchange(begun, true) ? Images{} : Images{prompts, requests};
+    return std::exchange(begun, true) ? PendingImages{} : PendingImages{prompts, requests};
   };
   at::Tensor codes = at::empty({shape.images, grid.tokens()}, at::kLong);
   decode(models, method, shape, all, [&](const Report& report) {

@@ -1,4 +1,4 @@
-#include "decode/method.h"
+#include "propose/method.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
@@ -207,7 +207,10 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
                    bool greedy) {
   Method method;
   if (resolved.method == "ar") return method;
+  method.proposer = &make_eagle;
+  method.padded = manifest.drafters.at(resolved.drafter).padding;
   if (resolved.tree == "dynamic") {
+    method.tree.reset();
     method.dynamic = {*resolved.dynamic_depth, *resolved.dynamic_width, *resolved.dynamic_nodes};
   } else {
     method.tree = load_tree(resolved.tree);

@@ -7,17 +7,12 @@ namespace lamplighter {
 
 Drawn& Recorder::of(std::int64_t image) {
   const auto [place, added] = images_.try_emplace(image);
-  if (!added) return place->second;
-  Statistics& statistics = place->second.statistics;
-  const auto depth = static_cast<std::size_t>(method_.depth());
-  statistics.drafted.resize(depth);
-  statistics.accepted.resize(depth);
-  if (method_.is_dynamic()) return place->second;
-  for (std::size_t d = 0; d < depth; ++d) {
+  if (!added || !method_.tree) return place->second;
+  for (std::int64_t d = 0; d < method_.tree->max_depth(); ++d) {
     std::int64_t ranks = 0;
-    for (const std::int64_t node : method_.tree.expanded_level(static_cast<std::int64_t>(d)))
-      ranks = std::max(ranks, method_.tree.child_count(node));
-    statistics.reached.emplace_back(static_cast<std::size_t>(ranks));
+    for (const std::int64_t node : method_.tree->expanded_level(d))
+      ranks = std::max(ranks, method_.tree->child_count(node));
+    place->second.statistics.reached.emplace_back(static_cast<std::size_t>(ranks));
   }
   return place->second;
 }
@@ -40,6 +35,8 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
     statistics.tokens = statistics.target_passes = 1;
     statistics.prefill_ms = times.prefill;
   }
+  statistics.drafted.resize(image.drafted.size());
+  statistics.accepted.resize(image.drafted.size());
   statistics.batch = std::max(statistics.batch, static_cast<int>(together));
   if (image.codes.empty()) return;  // complete before this cycle
   const auto committed = static_cast<std::int64_t>(image.codes.size());
@@ -57,9 +54,9 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
     const bool reached = static_cast<std::int64_t>(d) < image.accepted;
     statistics.accepted[d] += reached ? 1 : 0;
     statistics.drafted[d] += image.drafted[d];
-    if (reached && !method_.is_dynamic()) {
+    if (reached && method_.tree) {
       const auto node = static_cast<std::size_t>(image.path[d + 1]);
-      ++statistics.reached[d][static_cast<std::size_t>(method_.tree.rank[node])];
+      ++statistics.reached[d][static_cast<std::size_t>(method_.tree->rank[node])];
     }
   }
 }

@@ -4,8 +4,9 @@
 #include <map>
 #include <vector>
 
-#include "decode/decode.h"
+#include "decode/report.h"
 #include "lamplighter/pipeline.h"
+#include "propose/method.h"
 
 namespace lamplighter {
 

@@ -6,9 +6,9 @@
 #include <exception>
 #include <utility>
 
-#include "decode/decode.h"
 #include "kernels/cycle.h"
 #include "lamplighter/error.h"
+#include "propose/seam.h"
 
 namespace lamplighter {
 namespace {
@@ -76,10 +76,10 @@ StageTimes StageClock::read() const {
   return times;
 }
 
-ReportReader::ReportReader(const DecodeState& state) {
-  if (state.report.is_cpu()) return;
+ReportReader::ReportReader(const RunState& run) {
+  if (run.report.is_cpu()) return;
   for (at::Tensor& copy : pinned_)
-    copy = at::empty_like(state.report, state.report.options().device(at::kCPU).pinned_memory(true));
+    copy = at::empty_like(run.report, run.report.options().device(at::kCPU).pinned_memory(true));
 }
 
 // To free pinned memory asks the device for an event, which throws once a kernel has failed.
@@ -88,10 +88,10 @@ ReportReader::~ReportReader() {
   for (at::Tensor& copy : pinned_) static_cast<void>(copy.unsafeReleaseTensorImpl());
 }
 
-std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {
-  if (state.report.is_cpu()) return parse(state.report, clock.read());
+std::optional<Report> ReportReader::read(const RunState& run, StageClock clock) {
+  if (run.report.is_cpu()) return parse(run.report, clock.read());
   at::Tensor& copy = pinned_[turn_ = 1 - turn_];
-  copy.copy_(state.report, /*non_blocking=*/true);
+  copy.copy_(run.report, /*non_blocking=*/true);
   clock.lap(&StageTimes::cycle);  // its event is behind the copy
   std::optional<Report> report;
   if (pending_) {

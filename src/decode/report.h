@@ -14,7 +14,7 @@
 // on a device it is copied into pinned memory without waiting and read while the next cycle runs.
 namespace lamplighter {
 
-struct DecodeState;
+struct RunState;
 
 // The stages of a cycle in milliseconds. A captured cycle has no stages: then `cycle` alone is known.
 struct StageTimes {
@@ -63,13 +63,13 @@ class StageClock {
 // Reads reports: on the CPU that of the cycle just called, on a device that of the cycle before it.
 class ReportReader {
  public:
-  explicit ReportReader(const DecodeState& state);
+  explicit ReportReader(const RunState& run);
   ~ReportReader();
   ReportReader(const ReportReader&) = delete;
   ReportReader& operator=(const ReportReader&) = delete;
   // To be called when a cycle is queued, with its clock. Throws Error(ExitCode::bundle) when logits of an
   // image were no distribution.
-  std::optional<Report> read(const DecodeState& state, StageClock clock);
+  std::optional<Report> read(const RunState& run, StageClock clock);
 
  private:
   struct Pending {

@@ -10,8 +10,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
-
 namespace lamplighter {
 namespace {
 
@@ -19,19 +17,12 @@ constexpr std::int64_t kBeyond = std::int64_t{1} << 20;  // deeper than any tree
 
 // Depth int64 [I, 1] of the nodes that hold the last code of a row; beyond every tree when that is the last
 // row of the picture. A node at depth d holds code steps - 1 + d.
-at::Tensor end_depth(const DecodeState& state) {
-  const at::Tensor depth = at::remainder(-state.steps, state.columns);
-  return depth.masked_fill(state.steps + depth >= state.total, kBeyond).unsqueeze(1);
+at::Tensor end_depth(const RunState& run) {
+  const at::Tensor depth = at::remainder(-run.steps, run.columns);
+  return depth.masked_fill(run.steps + depth >= run.total, kBeyond).unsqueeze(1);
 }
 
 }  // namespace
-
-std::int64_t most_row_ends(const Method& method) {
-  if (method.is_dynamic()) return method.nodes();
-  std::vector<std::int64_t> widths(static_cast<std::size_t>(method.depth()) + 1);
-  for (const std::int64_t depth : method.tree.depth) ++widths[static_cast<std::size_t>(depth)];
-  return *std::max_element(widths.begin(), widths.end());
-}
 
 at::Tensor own_bits(std::int64_t nodes, std::int64_t row_ends, const c10::Device& device) {
   const std::int64_t words = (nodes + row_ends + 63) / 64;
@@ -44,8 +35,9 @@ at::Tensor own_bits(std::int64_t nodes, std::int64_t row_ends, const c10::Device
   return bits.to(device);
 }
 
-void stop_at_row_ends(const DecodeState& state, Draft& tree) {
-  if (state.columns > 0) tree.tokens = tree.tokens.masked_fill(tree.depths > end_depth(state), -1);
+void stop_at_row_ends(const RunState& run, Draft& tree) {
+  const bool drafted = tree.tokens.size(1) > 1;
+  if (run.columns > 0 && drafted) tree.tokens = tree.tokens.masked_fill(tree.depths > end_depth(run), -1);
 }
 
 PassRows pass_rows(const DecodeState& state, const Draft& tree) {
@@ -80,15 +72,15 @@ PassRows pass_rows(const DecodeState& state, const Draft& tree) {
   return pass;
 }
 
-KeptRows kept_rows(const Accepted& accepted, const at::Tensor& deciding) {
-  if (!deciding.defined()) return {accepted.path, accepted.count};
-  const at::Tensor place = accepted.count.unsqueeze(1);
-  const at::Tensor last = accepted.path.gather(1, place);
+KeptRows kept_rows(const Judged& judged, const at::Tensor& deciding) {
+  if (!deciding.defined()) return {judged.path, judged.count};
+  const at::Tensor place = judged.count.unsqueeze(1);
+  const at::Tensor last = judged.path.gather(1, place);
   const at::Tensor row = deciding.gather(1, last);
   const at::Tensor ended = row.ne(last);
   const at::Tensor after = row.masked_fill(ended.logical_not(), -1);
-  return {at::constant_pad_nd(accepted.path, {0, 1}, -1).scatter_(1, place + 1, after),
-          accepted.count + ended.squeeze(1).to(at::kLong)};
+  return {at::constant_pad_nd(judged.path, {0, 1}, -1).scatter_(1, place + 1, after),
+          judged.count + ended.squeeze(1).to(at::kLong)};
 }
 
 }  // namespace lamplighter

@@ -9,25 +9,6 @@
 namespace lamplighter {
 namespace {
 
-// What belongs to one image or sequence each, along dimension 0.
-std::vector<at::Tensor*> rows_of(DecodeState& s) {
-  std::vector<at::Tensor*> rows;
-  for (Filter* filter : {&s.target_filter, &s.draft_filter})
-    rows.insert(rows.end(), {&filter->temperature, &filter->top_k, &filter->top_p});
-  rows.insert(rows.end(), {&s.image, &s.seeds, &s.guidance, &s.interval, &s.temperature, &s.steps, &s.codes,
-                           &s.root, &s.bad, &s.report, &s.lengths, &s.position});
-  if (s.draft_cache.defined())
-    rows.insert(rows.end(),
-                {&s.fresh, &s.fresh_ids, &s.fresh_positions, &s.fresh_features, &s.draft_lengths});
-  return rows;
-}
-
-// Sequences along dimension 2, rows along dimension 4.
-std::vector<at::Tensor*> caches_of(DecodeState& s) {
-  if (!s.draft_cache.defined()) return {&s.cache};
-  return {&s.cache, &s.draft_cache};
-}
-
 // Images begin .. begin + count - 1 of a tensor with one or two entries each along a dimension.
 at::Tensor part(const at::Tensor& tensor, std::int64_t dimension, std::int64_t images, std::size_t begin,
                 std::size_t count) {
@@ -38,15 +19,17 @@ at::Tensor part(const at::Tensor& tensor, std::int64_t dimension, std::int64_t i
 
 void copy_images(DecodeState& from, std::size_t first, std::size_t count, DecodeState& to, std::size_t slot) {
   const std::int64_t images = from.images(), slots = to.images();
-  const std::vector<at::Tensor*> rows = rows_of(from), own = rows_of(to);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    part(*own[i], 0, slots, slot, count).copy_(part(*rows[i], 0, images, first, count));
-  const std::vector<at::Tensor*> caches = caches_of(from), own_caches = caches_of(to);
-  for (std::size_t i = 0; i < caches.size(); ++i) {
-    const std::int64_t kept = std::min(caches[i]->size(4), own_caches[i]->size(4));
-    part(*own_caches[i], 2, slots, slot, count)
-        .narrow(4, 0, kept)
-        .copy_(part(*caches[i], 2, images, first, count).narrow(4, 0, kept));
+  const std::vector<PerImage> theirs = per_image(from), own = per_image(to);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const PerImage& kind = own[i];
+    at::Tensor source = part(*theirs[i].tensor, kind.images, images, first, count);
+    at::Tensor place = part(*kind.tensor, kind.images, slots, slot, count);
+    if (kind.cache_rows >= 0) {
+      const std::int64_t kept = std::min(source.size(kind.cache_rows), place.size(kind.cache_rows));
+      source = source.narrow(kind.cache_rows, 0, kept);
+      place = place.narrow(kind.cache_rows, 0, kept);
+    }
+    place.copy_(source);
   }
 }
 
@@ -61,10 +44,10 @@ at::Tensor select(const at::Tensor& tensor, std::int64_t dimension, std::int64_t
 
 }  // namespace
 
-Images Slots::take(const NextImages& next) {
+PendingImages Slots::take(const NextImages& next) {
   const std::int64_t free = std::count(images_.begin(), images_.end(), kFree);
   if (!more_ || free == 0) return {};
-  Images images = next(free);
+  PendingImages images = next(free);
   more_ = static_cast<std::int64_t>(images.requests.size()) == free;
   return images;
 }
@@ -93,8 +76,7 @@ void Slots::shrink(DecodeState& state) {
   if (busy.size() == images_.size()) return;
   const std::int64_t images = state.images();
   const at::Tensor wanted = at::tensor(busy, at::kLong);
-  for (at::Tensor* rows : rows_of(state)) *rows = select(*rows, 0, images, wanted);
-  for (at::Tensor* cache : caches_of(state)) *cache = select(*cache, 2, images, wanted);
+  for (const PerImage& kind : per_image(state)) *kind.tensor = select(*kind.tensor, kind.images, images, wanted);
   images_.erase(std::remove(images_.begin(), images_.end(), kFree), images_.end());
 }
 
@@ -106,18 +88,6 @@ void Slots::release(const Report& report, std::int64_t total) {
 
 bool Slots::idle() const {
   return std::all_of(images_.begin(), images_.end(), [](std::int64_t image) { return image == kFree; });
-}
-
-DecodeState copy_of(const DecodeState& state) {
-  DecodeState copy = state;
-  for (at::Tensor* rows : rows_of(copy)) *rows = rows->clone();
-  return copy;
-}
-
-void restore(DecodeState& state, const DecodeState& from) {
-  DecodeState source = from;
-  const std::vector<at::Tensor*> own = rows_of(state), rows = rows_of(source);
-  for (std::size_t i = 0; i < rows.size(); ++i) own[i]->copy_(*rows[i]);
 }
 
 }  // namespace lamplighter

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "decode/decode.h"
+#include "decode/prefill.h"
+#include "decode/report.h"
 
 namespace lamplighter {
 
@@ -14,7 +15,7 @@ class Slots {
   explicit Slots(std::int64_t count) : images_(static_cast<std::size_t>(count), kFree) {}
 
   // Images that wait, for the slots that are free.
-  Images take(const NextImages& next);
+  PendingImages take(const NextImages& next);
   // Gives free slots of the run to images that have begun.
   void place(DecodeState begun, DecodeState& state);
   // Once no image waits, slots that are free go away on the CPU, where they would cost time; on a device they
@@ -31,10 +32,5 @@ class Slots {
   std::int64_t begun_ = 0;            // images that were given out
   bool more_ = true;                  // some may wait
 };
-
-// A copy to come back to, and the way back: `state` gets what it was in `from`, in place. The caches are
-// shared: cycles write behind the committed rows alone.
-DecodeState copy_of(const DecodeState& state);
-void restore(DecodeState& state, const DecodeState& from);
 
 }  // namespace lamplighter

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "decode/method.h"
+#include "propose/method.h"
 
 namespace lamplighter {
 
@@ -35,7 +35,7 @@ Drawing::Drawing(const Tools& tools, const Group& group, Paint paint, const Resu
   for (std::size_t i = group_.begin; i < group_.end; ++i)
     draws_.push_back({resolve_sampling(manifest(), group_.requests[i]), group_.requests[i].seed});
   guided_ = is_guided(draws_);
-  padded_ = tools_.models.drafter != nullptr && tools_.models.drafter->entry().padding;
+  padded_ = tools_.method.padded;
 }
 
 RunShape Drawing::shape() const {
@@ -68,13 +68,13 @@ bool Drawing::is_repeated(std::size_t request) const {
   return own.prompt == last.prompt && own.class_id == last.class_id;
 }
 
-Images Drawing::next(std::int64_t most) {
+PendingImages Drawing::next(std::int64_t most) {
   // A device that holds the caches and has no room to paint says so before pictures are decoded for nothing.
   if (begun_ == group_.begin && !tools_.models.target->placement().device.is_cpu())
     paint_({grid_.rows, grid_.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid_.tokens()))});
   decoding_ += watch_.lap();
   const std::size_t first = begun_, end = std::min(group_.end, begun_ + static_cast<std::size_t>(most));
-  Images images;
+  PendingImages images;
   if (first == end) return images;
   std::vector<Condition> conditions;
   for (; begun_ < end; ++begun_) {

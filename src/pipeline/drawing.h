@@ -46,7 +46,7 @@ class Drawing {
  private:
   RunShape shape() const;
   bool is_repeated(std::size_t request) const;  // with the prompt of the one before it
-  Images next(std::int64_t most);
+  PendingImages next(std::int64_t most);
   bool after_cycle(const Report& report);
   bool tell_progress();
   void hand_over(std::size_t request);

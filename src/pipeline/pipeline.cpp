@@ -13,7 +13,7 @@
 
 #include "bundle/machine.h"
 #include "decode/decode.h"
-#include "decode/method.h"
+#include "propose/method.h"
 #include "decode/prompts.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
@@ -55,7 +55,7 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
                     const std::vector<Request>& requests, std::size_t begin, std::size_t end,
                     std::size_t slots) {
   std::int64_t numbers = manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
-  if (method.method != "ar") {
+  if (!method.drafter.empty()) {
     const DrafterEntry& drafter = manifest.drafters.at(method.drafter);
     numbers += drafter.layers * drafter.kv_heads * drafter.head_dim;
   }
@@ -113,7 +113,7 @@ struct TextToImage::Implementation {
   // The target, and the drafter that a resolved method names.
   Models models_of(const MethodOptions& method) {
     Models models{&*target, nullptr};
-    if (method.method == "ar") return models;
+    if (method.drafter.empty()) return models;
     models.drafter = &drafters.try_emplace(method.drafter, manifest, method.drafter, placement).first->second;
     return models;
   }

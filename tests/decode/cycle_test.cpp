@@ -61,36 +61,10 @@ class Operators {
 };
 thread_local std::vector<std::string> Operators::called_;
 
-std::vector<const void*> addresses(const DecodeState& s) {
+std::vector<const void*> addresses(DecodeState& state) {
   std::vector<const void*> found;
-  for (const at::Tensor& tensor : {s.image,
-                                   s.seeds,
-                                   s.guidance,
-                                   s.interval,
-                                   s.temperature,
-                                   s.target_filter.temperature,
-                                   s.target_filter.top_k,
-                                   s.target_filter.top_p,
-                                   s.draft_filter.temperature,
-                                   s.draft_filter.top_k,
-                                   s.draft_filter.top_p,
-                                   s.row_end_bits,
-                                   s.steps,
-                                   s.codes,
-                                   s.root,
-                                   s.cache,
-                                   s.lengths,
-                                   s.position,
-                                   s.bad,
-                                   s.report,
-                                   s.fresh,
-                                   s.fresh_ids,
-                                   s.fresh_positions,
-                                   s.fresh_features,
-                                   s.draft_cache,
-                                   s.draft_lengths}) {
-    found.push_back(tensor.defined() ? tensor.const_data_ptr() : nullptr);
-  }
+  for (const PerImage& part : per_image(state)) found.push_back(part.tensor->const_data_ptr());
+  if (state.row_end_bits.defined()) found.push_back(state.row_end_bits.const_data_ptr());
   return found;
 }
 
@@ -116,21 +90,18 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
 
   // Operators of every cycle, and the codes.
   at::Tensor run(bool fixed_shapes,
-                 const std::function<void(const DecodeState&, const Operators&)>& inspect) {
+                 const std::function<void(DecodeState&, const Operators&)>& inspect) {
     const c10::InferenceMode inference;
     const Method& method = GetParam().method;
     const Prompts prompts = toy_.prompts(numbers_, GetParam().guided);
     DecodeState state = make_state(toy_.models(), method, prompts, requests(), toy_.grid());
     state.fixed_shapes = fixed_shapes;
-    const Verified root = prefill(toy_.models(), method, prompts, state);
+    const Scores root = prefill(toy_.models(), prompts, state);
     const Draft alone = root_alone(state);
-    commit(state, alone, root, accept(toy_.models(), method, state, alone, root));
+    commit(state, alone, root, judge(toy_.models(), method, state, alone, root));
     while (state.steps.min().item<std::int64_t>() < state.total) {
       const Operators operators;
-      const Draft tree = draft(toy_.models(), method, state);
-      const Verified verified = verify(toy_.models(), state, tree);
-      const Accepted accepted = accept(toy_.models(), method, state, tree, verified);
-      commit(state, tree, verified, accepted);
+      run_cycle(toy_.models(), method, state);
       inspect(state, operators);
     }
     return state.codes.narrow(1, 0, state.total).contiguous();
@@ -143,7 +114,7 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
 TEST_P(CycleTest, OfFixedShapesCanBeCaptured) {
   std::vector<const void*> places;
   std::vector<std::string> calls;
-  const at::Tensor codes = run(true, [&](const DecodeState& state, const Operators& operators) {
+  const at::Tensor codes = run(true, [&](DecodeState& state, const Operators& operators) {
     EXPECT_TRUE(operators.waiting().empty()) << *operators.waiting().begin();
     if (places.empty()) places = addresses(state);
     if (calls.empty()) calls = operators.called();
@@ -158,10 +129,10 @@ TEST_P(CycleTest, OfFixedShapesCanBeCaptured) {
 // On the CPU, where asking is free, rows that hold nothing are left out; so the operators above are seen.
 TEST_P(CycleTest, OfOtherShapesAsksHowManyRowsThereAre) {
   bool asked = false;
-  run(false, [&](const DecodeState&, const Operators& operators) {
+  run(false, [&](DecodeState&, const Operators& operators) {
     asked = asked || operators.waiting().count("aten::_local_scalar_dense.") != 0;
   });
-  EXPECT_EQ(asked, GetParam().method.drafts() || GetParam().row_ends);
+  EXPECT_EQ(asked, drafts(GetParam().method) || GetParam().row_ends);
 }
 
 std::vector<CycleCase> cycle_cases() {

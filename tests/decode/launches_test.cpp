@@ -68,19 +68,15 @@ std::int64_t operators(const SyntheticShape& shape, const Method& method) {
   SamplingOptions sampling;
   sampling.cfg_scale = 2.5F;
   sampling.top_k = 9;
-  Models models = toy.models();
-  if (!method.drafts()) models.drafter = nullptr;
+  const Models models = toy.models();
   const Prompts prompts = toy.prompts({0}, true);
   DecodeState state = make_state(models, method, prompts, {{sampling, 1}}, toy.grid());
   state.fixed_shapes = true;
-  const Verified root = prefill(models, method, prompts, state);
+  const Scores root = prefill(models, prompts, state);
   const Draft alone = root_alone(state);
-  commit(state, alone, root, accept(models, method, state, alone, root));
+  commit(state, alone, root, judge(models, method, state, alone, root));
   const Counter counter;
-  const Draft tree = draft(models, method, state);
-  const Verified verified = verify(models, state, tree);
-  const Accepted accepted = accept(models, method, state, tree, verified);
-  commit(state, tree, verified, accepted);
+  run_cycle(models, method, state);
   return Counter::total();
 }
 

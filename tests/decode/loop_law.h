@@ -129,7 +129,7 @@ inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOpti
   shape.partly_guided = sampling.cfg_interval >= 0;
   std::int64_t begun = 0;
   const auto next = [&](std::int64_t most) {
-    Images some;
+    PendingImages some;
     for (; begun < images && static_cast<std::int64_t>(some.requests.size()) < most; ++begun)
       some.requests.push_back({sampling, static_cast<std::uint64_t>(begun)});
     if (!some.requests.empty())

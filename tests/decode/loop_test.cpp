@@ -167,7 +167,7 @@ TEST_P(Batches, CachesAreThoseOfAFreshRun) {
   const at::Tensor codes = decode_by_parts(toy_.models(), method(), prompts, draws, toy_.grid(),
                                            [&](DecodeState& state, std::int64_t cycle) {
                                              EXPECT_TRUE(fresh.target_matches(state)) << "cycle " << cycle;
-                                             if (method().drafts()) {
+                                             if (drafts(method())) {
                                                EXPECT_TRUE(fresh.drafter_matches(state)) << "cycle " << cycle;
                                              }
                                            });

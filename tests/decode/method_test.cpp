@@ -1,4 +1,4 @@
-#include "decode/method.h"
+#include "propose/method.h"
 
 #include <gtest/gtest.h>
 

@@ -30,8 +30,8 @@ struct Cycle {
   const Method& method;
   DecodeState& state;
   Draft& tree;
-  Verified& verified;
-  Accepted& accepted;
+  Scores& scores;
+  Judged& judged;
   std::int64_t number;  // 0: the prefill
 };
 using Hook = std::function<void(Cycle&)>;
@@ -39,7 +39,7 @@ using Hook = std::function<void(Cycle&)>;
 // A bug, or none.
 struct Bug {
   std::string name;
-  Hook before_draft, before_verify, after_accept, instead_of_commit;
+  Hook before_draft, before_score, after_judge, instead_of_commit;
   // The checks that find it.
   bool greedy = false, target_cache = false, draft_cache = false, law = false;
 };
@@ -56,28 +56,28 @@ at::Tensor decode_with(const Bug& bug, const Models& models, const Method& metho
   const c10::InferenceMode inference;
   DecodeState state = make_state(models, method, prompts, requests, grid);
   Draft tree = root_alone(state);
-  Verified verified = prefill(models, method, prompts, state);
-  Accepted accepted;
-  Cycle cycle{models, method, state, tree, verified, accepted, 0};
+  Scores scores = prefill(models, prompts, state);
+  Judged judged;
+  Cycle cycle{models, method, state, tree, scores, judged, 0};
   const auto plant = [&](const Hook& hook) {
     if (hook) hook(cycle);
   };
   while (true) {
-    accepted = accept(models, method, state, tree, verified);
-    plant(bug.after_accept);
+    judged = judge(models, method, state, tree, scores);
+    plant(bug.after_judge);
     if (bug.instead_of_commit) {
       bug.instead_of_commit(cycle);
     } else {
-      commit(state, tree, verified, accepted);
+      commit(state, tree, scores, judged);
     }
     if (inspect) inspect(state);
     ++cycle.number;
     if (state.steps.min().item<std::int64_t>() == state.total)
       return state.codes.narrow(1, 0, state.total).contiguous();
     plant(bug.before_draft);
-    tree = draft(models, method, state);
-    plant(bug.before_verify);
-    verified = verify(models, state, tree);
+    tree = draft(state);
+    plant(bug.before_score);
+    scores = score(models, state, tree);
   }
 }
 
@@ -92,7 +92,7 @@ Bug stale_features() {
   Bug bug;
   bug.name = "stale_features";
   bug.before_draft = [last = at::Tensor()](Cycle& cycle) mutable {
-    at::Tensor& fresh = cycle.state.fresh_features;
+    at::Tensor& fresh = eagle(cycle.state).fresh.features;
     const at::Tensor now = fresh.clone();
     if (cycle.number > 2) fresh.copy_(last);
     last = now;
@@ -108,8 +108,8 @@ void shift(DecodeState& state, std::int64_t by) {
 Bug target_position() {
   Bug bug;
   bug.name = "position_of_the_target_off_by_one";
-  bug.before_verify = [](Cycle& cycle) { shift(cycle.state, 1); };
-  bug.after_accept = [](Cycle& cycle) {
+  bug.before_score = [](Cycle& cycle) { shift(cycle.state, 1); };
+  bug.after_judge = [](Cycle& cycle) {
     if (cycle.number > 0) shift(cycle.state, -1);
   };
   bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
@@ -121,9 +121,9 @@ Bug drafter_position() {
   bug.name = "position_of_the_drafter_off_by_one";
   bug.before_draft = [](Cycle& cycle) {
     shift(cycle.state, 1);
-    cycle.state.fresh_positions.add_(1);
+    eagle(cycle.state).fresh.positions.add_(1);
   };
-  bug.before_verify = [](Cycle& cycle) { shift(cycle.state, -1); };
+  bug.before_score = [](Cycle& cycle) { shift(cycle.state, -1); };
   bug.draft_cache = true;
   return bug;
 }
@@ -134,7 +134,7 @@ Bug wrong_cache_row() {
   bug.name = "wrong_cache_row_kept";
   bug.instead_of_commit = [](Cycle& cycle) {
     const at::Tensor before = cycle.state.cache.clone();
-    commit(cycle.state, cycle.tree, cycle.verified, cycle.accepted);
+    commit(cycle.state, cycle.tree, cycle.scores, cycle.judged);
     cycle.state.cache = before;
   };
   bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
@@ -145,18 +145,18 @@ Bug wrong_cache_row() {
 Bug unfiltered_bonus() {
   Bug bug;
   bug.name = "unfiltered_bonus_token";
-  bug.after_accept = [](Cycle& cycle) {
+  bug.after_judge = [](Cycle& cycle) {
     const DecodeState& state = cycle.state;
     if (cycle.number == 0) return;
     const Filter all{state.temperature, at::zeros_like(state.target_filter.top_k), state.target_filter.top_p};
     const at::Tensor rows = ops::probabilities(distributions(
-        cycle.models, state, all, cycle.models.target->logits(cycle.verified.hidden), cycle.tree.depths));
-    const at::Tensor last = cycle.accepted.path.gather(1, cycle.accepted.count.unsqueeze(1));
+        state, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.depths));
+    const at::Tensor last = cycle.judged.path.gather(1, cycle.judged.count.unsqueeze(1));
     const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
     const at::Tensor uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, 1);
     const at::Tensor drawn = ops::draw(row, uniforms, state.temperature).squeeze(1);
     const at::Tensor inner = cycle.tree.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
-    cycle.accepted.token = at::where(inner, cycle.accepted.token, drawn);
+    cycle.judged.token = at::where(inner, cycle.judged.token, drawn);
   };
   bug.law = true;
   return bug;

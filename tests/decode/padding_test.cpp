@@ -86,8 +86,8 @@ TEST_P(PaddingTest, IsInFrontOfThePromptForTheDrafterAlone) {
   const Prompts plain = prompts(toy_, kNumbers, guided, false);
   DecodeState state = make_state(toy_.models(), method, padded, draws, toy_.grid());
   DecodeState other = make_state(toy_.models(), method, plain, draws, toy_.grid());
-  const Verified root = prefill(toy_.models(), method, padded, state);
-  EXPECT_TRUE(at::equal(root.hidden, prefill(toy_.models(), method, plain, other).hidden));
+  const Scores root = prefill(toy_.models(), padded, state);
+  EXPECT_TRUE(at::equal(root.hidden, prefill(toy_.models(), plain, other).hidden));
   EXPECT_TRUE(at::equal(state.lengths, other.lengths) && at::equal(state.position, other.position));
   const std::int64_t step = guided && conditional() ? 2 : 1;
   for (std::int64_t s = 0; s < padded.valid.size(0); ++s) {
@@ -95,8 +95,8 @@ TEST_P(PaddingTest, IsInFrontOfThePromptForTheDrafterAlone) {
     EXPECT_TRUE(at::equal(state.cache.select(2, s).narrow(3, 0, length),
                           other.cache.select(2, s).narrow(3, 0, length)));
     if (s % step != 0) continue;
-    EXPECT_EQ(state.draft_lengths[s / step].item<std::int64_t>(), kLength - 1);
-    EXPECT_TRUE(at::equal(state.draft_cache.narrow(2, s / step, 1).narrow(4, 0, kLength - 1),
+    EXPECT_EQ(eagle(state).lengths[s / step].item<std::int64_t>(), kLength - 1);
+    EXPECT_TRUE(at::equal(eagle(state).cache.narrow(2, s / step, 1).narrow(4, 0, kLength - 1),
                           expected_cache(padded, s, guided && s % 2 == 1)))
         << "sequence " << s;
   }

@@ -88,7 +88,7 @@ TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
              refilled = refilled || fresh.size() == 2;
              return true;
            });
-    const bool in_step = slots == 1 || slots == 9 || !GetParam().method.drafts();
+    const bool in_step = slots == 1 || slots == 9 || !drafts(GetParam().method);
     EXPECT_TRUE(refilled || in_step) << slots << " slots";
     for (std::int64_t number = 0; number < kImages; ++number) {
       const auto index = static_cast<std::size_t>(number);

@@ -21,8 +21,10 @@
 #include <vector>
 
 #include "bundle/synthetic.h"
+#include "decode/cycle.h"
 #include "decode/decode.h"
 #include "decode/prompts.h"
+#include "propose/eagle.h"
 #include "tests/kernels/operators.h"
 
 // Small models with random weights, and the decode loop on them.
@@ -97,6 +99,7 @@ inline at::Tensor fed_ids(const at::Tensor& codes, const Grid& grid) {
 // Static trees: sampled children unless `top`.
 inline Method static_method(Tree tree, const std::string& rule = "exact", bool top = false) {
   Method method;
+  method.proposer = &make_eagle;
   method.tree = std::move(tree);
   method.judge.rule = rule;
   method.judge.sampled = !top;
@@ -105,6 +108,8 @@ inline Method static_method(Tree tree, const std::string& rule = "exact", bool t
 
 inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64_t nodes) {
   Method method;
+  method.proposer = &make_eagle;
+  method.tree.reset();
   method.dynamic = {passes, width, nodes};
   method.judge.sampled = false;
   return method;
@@ -122,8 +127,8 @@ inline Method relaxed_method(Tree tree, const std::string& rule, float bound, st
 
 // Hands out the pictures 0 .. count - 1 of a run with slots; `request` says how each is drawn.
 struct Queue {
-  Images operator()(std::int64_t most) {
-    Images images;
+  PendingImages operator()(std::int64_t most) {
+    PendingImages images;
     std::vector<std::int64_t> numbers;
     for (; begun < count && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
       numbers.push_back(begun);
@@ -148,16 +153,25 @@ inline at::Tensor decode_by_parts(const Models& models, const Method& method, co
   const c10::InferenceMode inference;
   DecodeState state = make_state(models, method, prompts, requests, grid);
   Draft tree = root_alone(state);
-  Verified verified = prefill(models, method, prompts, state);
+  Scores scores = prefill(models, prompts, state);
   for (std::int64_t cycle = 0;; ++cycle) {
-    const Accepted accepted = accept(models, method, state, tree, verified);
-    commit(state, tree, verified, accepted);
+    commit(state, tree, scores, judge(models, method, state, tree, scores));
     inspect(state, cycle);
     if (state.steps.min().item<std::int64_t>() == state.total)
       return state.codes.narrow(1, 0, state.total).contiguous();
-    tree = draft(models, method, state);
-    verified = verify(models, state, tree);
+    tree = draft(state);
+    scores = score(models, state, tree);
   }
+}
+
+// What a drafter would be needed for.
+inline bool drafts(const Method& method) {
+  return !method.tree || method.tree->drafted() > 0;
+}
+
+// The state of EAGLE's drafter in a run that drafts with it.
+inline Eagle& eagle(const DecodeState& state) {
+  return dynamic_cast<Eagle&>(*state.proposer);
 }
 
 // Two children of the root, three of theirs, and one below.
@@ -235,8 +249,9 @@ class FreshCaches {
       run.sequences = 1;
       run.features = run.features.narrow(0, 0, 1);
     }
-    const auto length = state.draft_lengths[image * run.sequences].item<std::int64_t>();
-    const auto fresh = state.fresh[image * run.sequences].item<std::int64_t>();
+    const Eagle& drafter = eagle(state);
+    const auto length = drafter.lengths[image * run.sequences].item<std::int64_t>();
+    const auto fresh = drafter.fresh.count[image * run.sequences].item<std::int64_t>();
     if (length + fresh != run.rows) return false;
     // Row r holds the embedding of what comes at r + 1: on prompt rows the prompt's ids, or all the same.
     const std::optional<std::int64_t> stand_in = toy_.drafter.entry().prompt_id;
@@ -249,7 +264,7 @@ class FreshCaches {
     toy_.drafter.forward(toy_.drafter.embed(ids.contiguous()), run.features.narrow(1, 0, length).contiguous(),
                          positions(run, length), at::empty({0}, at::kLong),
                          at::zeros({run.sequences}, at::kLong), cache);
-    return equal_rows(state.draft_cache.narrow(2, image * run.sequences, run.sequences), cache, length);
+    return equal_rows(drafter.cache.narrow(2, image * run.sequences, run.sequences), cache, length);
   }
 
   const Toy& toy_;

@@ -21,8 +21,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/tensor_file.h"
+#include "decode/cycle.h"
 #include "decode/decode.h"
-#include "decode/method.h"
+#include "propose/method.h"
 #include "decode/prompts.h"
 #include "kernels/ops.h"
 #include "lamplighter/pipeline.h"
@@ -97,20 +98,20 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
                    at::empty({0}, positions.options()), at::zeros_like(prompts.valid), state.cache)
           .hidden;
   Draft tree = root_alone(state);
-  Verified verified = prefill(models, ar, prompts, state);
+  Scores scores = prefill(models, prompts, state);
   std::vector<at::Tensor> logits, probabilities, steps;
   while (true) {
-    const at::Tensor row = target.logits(verified.hidden);
+    const at::Tensor row = target.logits(scores.hidden);
     logits.push_back(halves_first(row.squeeze(1), state.guided));
-    const ops::Distributions rows = distributions(models, state, state.target_filter, row, tree.depths);
+    const ops::Distributions rows = distributions(state, state.target_filter, row, tree.depths);
     probabilities.push_back(ops::probabilities(rows).squeeze(1));
-    Accepted accepted = accept(models, ar, state, tree, verified);
-    accepted.token = forced.select(1, state.steps[0].item<std::int64_t>()).contiguous();
-    commit(state, tree, verified, accepted);
+    Judged judged = judge(models, ar, state, tree, scores);
+    judged.token = forced.select(1, state.steps[0].item<std::int64_t>()).contiguous();
+    commit(state, tree, scores, judged);
     if (state.steps.min().item<std::int64_t>() == state.total) break;
-    tree = draft(models, ar, state);
-    verified = verify(models, state, tree);
-    steps.push_back(halves_first(verified.hidden.squeeze(1), state.guided));
+    tree = draft(state);
+    scores = score(models, state, tree);
+    steps.push_back(halves_first(scores.hidden.squeeze(1), state.guided));
   }
   return {{"logits", at::stack(logits)},
           {"probabilities", at::stack(probabilities)},
@@ -126,10 +127,9 @@ void run_method(const Manifest& manifest, const Target& target, const std::vecto
   const bool greedy = requests.front().sampling.temperature <= 0;
   const Method method = make_method(resolved, manifest, c10::kCPU, greedy);
   std::optional<Drafter> drafter;
-  if (method.drafts()) drafter.emplace(manifest, resolved.drafter, target.placement());
+  if (!resolved.drafter.empty()) drafter.emplace(manifest, resolved.drafter, target.placement());
   const Models models{&target, drafter ? &*drafter : nullptr};
-  const bool padded = drafter && drafter->entry().padding;
-  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests), padded);
+  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests), method.padded);
   std::vector<std::int32_t> counts;
   out["tokens"] =
       decode(models, method, prompts, requests, find_grid(manifest, 0, 0), [&](const Report& report) {

@@ -13,9 +13,11 @@
 
 #include "base/json.h"
 #include "bundle/tensor_file.h"
-#include "decode/decode.h"
+#include "decode/cycle.h"
+#include "decode/prefill.h"
 #include "decode/prompts.h"
 #include "lamplighter/pipeline.h"
+#include "propose/eagle.h"
 
 using namespace lamplighter;
 
@@ -49,29 +51,30 @@ void record(const Manifest& manifest, const Target& target, const Run& run, cons
   const MethodOptions resolved = resolve_method(run.method, manifest);
   const Method method = make_method(resolved, manifest, c10::kCPU, run.request.sampling.temperature <= 0);
   std::optional<Drafter> drafter;
-  if (method.drafts()) drafter.emplace(manifest, resolved.drafter, target.placement());
+  if (!resolved.drafter.empty()) drafter.emplace(manifest, resolved.drafter, target.placement());
   const Models models{&target, drafter ? &*drafter : nullptr};
   const std::vector<DecodeRequest> requests{run.request};
   const Prompts prompts = embed_prompts(target, {run.condition}, is_guided(requests));
   DecodeState last = make_state(models, method, prompts, requests, *run.grid);
   Draft tree = root_alone(last);
-  Verified verified = prefill(models, method, prompts, last);
+  Scores scores = prefill(models, prompts, last);
   std::int64_t cycles = 0;
   while (true) {
-    commit(last, tree, verified, accept(models, method, last, tree, verified));
+    commit(last, tree, scores, judge(models, method, last, tree, scores));
     ++cycles;
     if (last.steps.item<std::int64_t>() == last.total) break;
-    tree = draft(models, method, last);
-    verified = verify(models, last, tree);
+    tree = draft(last);
+    scores = score(models, last, tree);
   }
   out[name + ".codes"] = last.codes[0].narrow(0, 0, last.total).contiguous();
   out[name + ".cycles"] = at::tensor(cycles);
   out[name + ".root"] = last.root;
   out[name + ".cache"] = last.cache;
   out[name + ".lengths"] = last.lengths;
-  if (!drafter) return;
-  out[name + ".draft_cache"] = last.draft_cache;
-  out[name + ".draft_lengths"] = last.draft_lengths;
+  const auto* eagle = dynamic_cast<const Eagle*>(last.proposer.get());
+  if (eagle == nullptr) return;
+  out[name + ".draft_cache"] = eagle->cache;
+  out[name + ".draft_lengths"] = eagle->lengths;
 }
 
 void run(char** arguments) {

@@ -1,0 +1,164 @@
+#include "decode/state.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "decode/row_ends.h"
+#include "kernels/cycle.h"
+
+namespace lamplighter {
+namespace {
+
+// Also of tokens past the end of a picture, which deep trees draft: they decide which nodes are kept.
+constexpr std::int64_t kAlways = std::int64_t{1} << 40;
+
+// One value per image as a tensor of the wanted type.
+template <typename T, typename Get>
+at::Tensor each(const std::vector<DecodeRequest>& requests, const c10::Device& device, Get get) {
+  std::vector<T> values;
+  values.reserve(requests.size());
+  for (const DecodeRequest& request : requests) values.push_back(static_cast<T>(get(request)));
+  return at::tensor(values).to(device);
+}
+
+bool guided(const DecodeRequest& request) {
+  return request.sampling.cfg_scale > 1.0F;
+}
+
+// The filter with none for greedy images: their tokens are ranked, not drawn.
+Filter ranked(const Filter& filter) {
+  const at::Tensor greedy = filter.temperature <= 0;
+  return {filter.temperature.masked_fill(greedy, 1.0), filter.top_k.masked_fill(greedy, 0),
+          filter.top_p.masked_fill(greedy, 1.0)};
+}
+
+void set_sampling(RunState& run, bool relaxed, const std::vector<DecodeRequest>& requests,
+                  const c10::Device& device) {
+  run.seeds = each<std::int64_t>(requests, device, [](const auto& r) { return r.seed; });
+  run.guidance = each<float>(requests, device,
+                             [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
+  // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
+  run.interval = each<std::int64_t>(requests, device, [&](const auto& r) {
+    const std::int64_t last = r.sampling.cfg_interval;
+    return last < 0 || last > run.total ? kAlways : last + 2;
+  });
+  run.temperature = each<float>(requests, device, [](const auto& r) { return r.sampling.temperature; });
+  const Filter filter{run.temperature,
+                      each<std::int64_t>(requests, device, [](const auto& r) { return r.sampling.top_k; }),
+                      each<float>(requests, device, [](const auto& r) { return r.sampling.top_p; })};
+  // Exact rules only ask for the most probable token of a greedy image; relaxed ones weigh the others, too.
+  run.target_filter = relaxed ? ranked(filter) : filter;
+  run.draft_filter = ranked(filter);
+}
+
+// What commits advance.
+void set_counters(RunState& run, const RunShape& shape, std::int64_t depth, const c10::Device& device) {
+  const auto integers = at::dtype(at::kLong).device(device);
+  const auto zeros = [&](std::int64_t count) { return at::zeros({count}, integers); };
+  run.image = at::arange(shape.images, integers);
+  run.steps = zeros(shape.images);
+  run.codes = at::zeros({shape.images, run.total + depth + 1}, integers);
+  run.root = zeros(shape.images);
+  run.bad = zeros(shape.images).to(at::kBool);
+  run.report = at::zeros({shape.images, report::width(depth)}, integers);
+  run.lengths = zeros(shape.sequences());
+  run.position = zeros(shape.sequences());
+  run.fresh = run.fresh_ids = run.fresh_positions = at::zeros({0}, integers);
+}
+
+}  // namespace
+
+bool is_guided(const std::vector<DecodeRequest>& requests) {
+  return std::any_of(requests.begin(), requests.end(), guided);
+}
+
+bool is_partly_guided(const std::vector<DecodeRequest>& requests) {
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const auto& r) { return guided(r) && r.sampling.cfg_interval >= 0; });
+}
+
+DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t rows,
+                       const std::vector<DecodeRequest>& requests) {
+  const Target& target = *models.target;
+  const Manifest& manifest = target.manifest();
+  const c10::Device device = target.placement().device;
+  const Grid& grid = *shape.grid;
+  DecodeState state;
+  state.proposer = method.proposer(method, models);
+  const TreeShape tree = state.tree = state.proposer->shape();
+  state.total = grid.tokens();
+  state.last_position = manifest.prompt->length + grid.length() - 1;
+  state.first_image_id = manifest.tokens.first_image_id;
+  state.sampling_order = manifest.sampling_order;
+  state.guided = shape.guided;
+  state.partly_guided = shape.partly_guided;
+  state.fixed_shapes = !device.is_cpu();
+  std::int64_t pass_rows = tree.nodes;  // of a target pass
+  if (!grid.row_end.empty()) {
+    state.columns = grid.columns;
+    state.row_end = grid.row_end.front();
+    state.row_end_bits = own_bits(tree.nodes, tree.widest, device);
+    pass_rows += tree.widest;
+  }
+  set_sampling(state, method.is_relaxed(), requests, device);
+  set_counters(state, shape, tree.depth, device);
+  state.cache = target.make_cache(shape.sequences(), rows + pass_rows);
+  state.root_alone = topology(preset_tree("chain-0"), device);
+  state.proposer->allocate(shape, rows);
+  return state;
+}
+
+DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
+                       const std::vector<DecodeRequest>& requests, const Grid& grid) {
+  const auto images = static_cast<std::int64_t>(requests.size());
+  const bool pairs = prompts.rows.size(0) == 2 * images;
+  const std::int64_t rows = prompts.longest();
+  return make_state(models, method, {&grid, images, rows, pairs, pairs && is_partly_guided(requests)},
+                    rows + grid.length(), requests);
+}
+
+DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape) {
+  const std::vector<DecodeRequest> none(static_cast<std::size_t>(shape.images));
+  DecodeState state = make_state(models, method, shape, shape.prompt_rows + shape.grid->length(), none);
+  state.image.fill_(-1);
+  state.steps.fill_(state.total);  // complete: empty slots stand still
+  return state;
+}
+
+Draft root_alone(const DecodeState& state) {
+  return {state.root_alone, state.root.unsqueeze(1)};
+}
+
+std::vector<PerImage> per_image(DecodeState& state) {
+  std::vector<PerImage> all = state.proposer->per_image();
+  all.push_back({&state.cache, 2, 4});
+  for (Filter* filter : {&state.target_filter, &state.draft_filter}) {
+    for (at::Tensor* values : {&filter->temperature, &filter->top_k, &filter->top_p}) all.push_back({values});
+  }
+  for (at::Tensor* values :
+       {&state.image, &state.seeds, &state.guidance, &state.interval, &state.temperature, &state.steps,
+        &state.codes, &state.root, &state.bad, &state.report, &state.lengths, &state.position})
+    all.push_back({values});
+  return all;
+}
+
+std::vector<at::Tensor> snapshot(DecodeState& state) {
+  std::vector<at::Tensor> values;
+  for (const PerImage& part : per_image(state)) {
+    if (part.cache_rows < 0) values.push_back(part.tensor->clone());
+  }
+  return values;
+}
+
+void restore(DecodeState& state, const std::vector<at::Tensor>& from) {
+  auto value = from.begin();
+  for (const PerImage& part : per_image(state)) {
+    if (part.cache_rows < 0) part.tensor->copy_(*value++);
+  }
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <vector>
+
+#include "propose/method.h"
+
+// Drafting with an EAGLE-style single layer (Li et al. 2024, section 3): it reads the target's features of a
+// token and the embedding of the token after it, and says what that token's features would be.
+namespace lamplighter {
+
+// What static and dynamic trees share. Sd = sequences of the drafter: those of the target, or one per image
+// with conditional drafting. A = most rows that a cycle keeps.
+class Eagle : public Proposer {
+ public:
+  Eagle(const Method& method, const Models& models);
+
+  void allocate(const RunShape& shape, std::int64_t rows) override;
+  // Runs the drafter over all prompt rows but the last of each sequence, after their padding if it reads that.
+  void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override;
+  // Brings the drafter up to the root and grows a tree below it.
+  Draft propose(const RunState& run) override;
+  void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
+             const RunState& run) override;
+  std::vector<PerImage> per_image() override;
+  void skip(std::int64_t rows) override;
+
+  // Rows that were committed since the drafter's last pass, the first `count` of A.
+  struct Fresh {
+    at::Tensor count;      // int64 [Sd]
+    at::Tensor ids;        // int64 [Sd, A], the vocabulary id after each row
+    at::Tensor positions;  // int64 [Sd, A]
+    at::Tensor features;   // [Sd, A, F], the target's
+  };
+  Fresh fresh;
+  at::Tensor cache;    // [layers, 2, Sd, kv_heads, slots, head_dim]
+  at::Tensor lengths;  // int64 [Sd], committed rows of it
+
+ protected:
+  // A tree below the root, whose own row of the drafter is `hidden` [Sd, 1, F].
+  virtual Draft grow(const RunState& run, at::Tensor hidden) = 0;
+  // Rows that growing a tree writes behind the committed ones of the cache.
+  virtual std::int64_t grown_rows() const = 0;
+
+  // Nodes of a tree that the drafter is to run side by side, W of them.
+  struct Level {
+    at::Tensor codes;          // int64 [I, W]
+    at::Tensor features;       // [Sd, W, F], of their parents
+    at::Tensor parent_depths;  // int64 [1, 1]
+    at::Tensor mask;           // as for `attend`
+  };
+  // Their hidden rows [Sd, W, F]. position int64 [Sd], of the root; lengths int64 [2, Sd] as for `attend`.
+  at::Tensor run_level(const RunState& run, const Level& level, const at::Tensor& position,
+                       const at::Tensor& level_lengths);
+  // The drafter's sequences of what the target has per sequence.
+  at::Tensor drafted_half(const at::Tensor& per_sequence, const RunState& run) const;
+
+  const Drafter& drafter_;
+  const Method& method_;
+
+ private:
+  // Runs the fresh rows: [Sd, 1, F], what follows the last of them.
+  at::Tensor extend(const RunState& run);
+
+  std::int64_t feature_width_;  // F
+};
+
+std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models);
+std::unique_ptr<Proposer> make_eagle_dynamic(const Method& method, const Models& models);
+
+}  // namespace lamplighter

@@ -1,0 +1,134 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "propose/eagle.h"
+
+namespace lamplighter {
+namespace {
+
+at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+// Which entries of a dimension are taken. Undefined where an index would name all of them in order.
+at::Tensor index(const std::vector<std::int64_t>& values, std::int64_t count, const c10::Device& device) {
+  bool all = static_cast<std::int64_t>(values.size()) == count;
+  for (std::size_t i = 0; all && i < values.size(); ++i) all = values[i] == static_cast<std::int64_t>(i);
+  return all ? at::Tensor() : integers(values, device);
+}
+
+// The entries of dimension 1 that an index above names.
+at::Tensor select(const at::Tensor& values, const at::Tensor& index) {
+  return index.defined() ? values.index_select(1, index) : values;
+}
+
+// The nodes of one depth that have children, W of them, and their C children.
+struct Family {
+  at::Tensor nodes, depths;  // int64 [W] and [1, W]
+  std::int64_t draws = 0;    // most children of one of them
+  at::Tensor picks;          // int64 [C]: which of W * draws drawn tokens are the children
+  // Those of the children that have children themselves; none at the last level.
+  std::int64_t next_count = 0;  // W'
+  at::Tensor next;              // int64 [W'], of the C children
+  at::Tensor parent_rows;       // int64 [W'], of this level's W rows
+  at::Tensor next_mask;         // int64 [1, W', 1], ancestors among the rows the drafter has run
+};
+
+// first_column: rows that the drafter has run before the next level.
+Family make_family(const Tree& tree, std::int64_t depth, std::int64_t& first_column,
+                   const c10::Device& device) {
+  Family family;
+  const std::vector<std::int64_t> nodes = tree.expanded_level(depth);
+  const auto width = static_cast<std::int64_t>(nodes.size());
+  family.nodes = integers(nodes, device);
+  family.depths = at::full_like(family.nodes, depth).unsqueeze(0);
+  for (const std::int64_t node : nodes) family.draws = std::max(family.draws, tree.child_count(node));
+  std::vector<std::int64_t> picks, next, parent_rows, masks;
+  for (std::int64_t row = 0; row < width; ++row) {
+    const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(row)]);
+    for (std::int64_t child = tree.child_begin[node]; child < tree.child_begin[node + 1]; ++child) {
+      picks.push_back(row * family.draws + tree.rank[static_cast<std::size_t>(child)]);
+      if (tree.child_count(child) == 0) continue;
+      next.push_back(static_cast<std::int64_t>(picks.size()) - 1);
+      parent_rows.push_back(row);
+      // Column j is the (j + 1)-th expanded node: the root's row is in the committed prefix.
+      std::uint64_t bits = 0;
+      for (const std::int64_t above : tree.nodes_to(child)) {
+        if (above != 0) bits |= std::uint64_t{1} << (tree.draft_row[static_cast<std::size_t>(above)] - 1);
+      }
+      masks.push_back(static_cast<std::int64_t>(bits));
+      if (next.size() == 1) first_column = tree.draft_row[static_cast<std::size_t>(child)] - 1;
+    }
+  }
+  family.picks = index(picks, width * family.draws, device);
+  family.next_count = static_cast<std::int64_t>(next.size());
+  family.next = index(next, static_cast<std::int64_t>(picks.size()), device);
+  family.parent_rows = index(parent_rows, width, device);
+  family.next_mask = integers(masks, device).view({1, -1, 1});
+  return family;
+}
+
+// The same tree in every cycle: EAGLE's.
+class EagleStatic : public Eagle {
+ public:
+  EagleStatic(const Method& method, const Models& models) : Eagle(method, models), tree_(*method.tree) {
+    const c10::Device device = models.target->placement().device;
+    topology_ = topology(tree_, device);
+    std::vector<std::int64_t> rows_before;
+    for (std::int64_t depth = 0; depth < tree_.max_depth(); ++depth) {
+      std::int64_t first_column = 0;
+      families_.push_back(make_family(tree_, depth, first_column, device));
+      if (families_.back().next_count > 0) rows_before.insert(rows_before.end(), {0, first_column});
+    }
+    rows_before_ = integers(rows_before, device).view({-1, 2, 1});
+  }
+
+  TreeShape shape() const override { return shape_of(tree_); }
+
+ protected:
+  std::int64_t grown_rows() const override { return static_cast<std::int64_t>(tree_.expanded.size()); }
+
+  Draft grow(const RunState& run, at::Tensor hidden) override {
+    std::vector<at::Tensor> tokens{run.root.unsqueeze(1)};
+    std::vector<ops::Distributions> rows;
+    at::Tensor position, level_lengths;  // for the levels below the first
+    if (families_.size() > 1) {
+      position = drafted_half(run.position, run);
+      level_lengths = lengths + rows_before_;  // [P, 2, Sd]
+    }
+    const Filter& filter = run.draft_filter;
+    for (std::size_t depth = 0; depth < families_.size(); ++depth) {
+      const Family& family = families_[depth];
+      const auto [distributions, drawn, conditional] = ops::draft_children(
+          drafter_.logits(hidden), row_guidance(run, family.depths, family.nodes.size(0)), filter.temperature,
+          filter.top_k, filter.top_p, run.sampling_order, run.seeds, run.steps, family.nodes, family.draws,
+          method_.judge.sampled);
+      rows.push_back(distributions);
+      tokens.push_back(select(drawn.flatten(1), family.picks));
+      if (family.next_count == 0) break;
+      const Level next{select(tokens.back(), family.next), select(hidden, family.parent_rows),
+                       family.depths.narrow(1, 0, 1), family.next_mask};
+      hidden = run_level(run, next, position, level_lengths[static_cast<std::int64_t>(depth)]);
+    }
+    return {topology_, at::cat(tokens, 1), ops::cat(rows)};
+  }
+
+ private:
+  const Tree& tree_;
+  Topology topology_;
+  std::vector<Family> families_;  // by depth
+  at::Tensor rows_before_;        // int64 [P, 2, 1]: 0, and the rows run before, of the P passes below the root
+};
+
+}  // namespace
+
+std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models) {
+  return std::make_unique<EagleStatic>(method, models);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "acceptance/rules.h"
+#include "kernels/ops.h"
+#include "lamplighter/bundle.h"
+#include "propose/proposer.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+
+// How the cycles of a run draft and judge. The default is autoregression.
+struct Method {
+  MakeProposer proposer = &make_none;
+  std::optional<Tree> tree = preset_tree("chain-0");  // that of every cycle; none: it changes
+  struct {
+    std::int64_t passes = 0;  // expansions after the first
+    std::int64_t width = 0;   // nodes expanded per level
+    std::int64_t nodes = 0;   // drafted nodes kept
+  } dynamic;                  // of trees that EAGLE-2 grows
+  bool conditional = false;   // guided pairs draft from their conditional half alone
+  bool padded = false;        // prompts come with the padding's rows, which its drafter reads
+  ops::VerifyOptions judge;   // the acceptance rule; tensors on the device of the run
+
+  bool is_relaxed() const { return lamplighter::is_relaxed(rule_from(judge.rule)); }
+};
+
+// The static tree where neither the user nor the bundle names one. On a device it is the largest preset whose
+// target passes, 2 x batch x nodes rows with guidance, stay where reading the weights takes longer than
+// multiplying them: 150 rows suit an A100, an H200 takes about 200. Wide batches get chains. On a CPU, where
+// every row costs time, a short chain.
+std::string default_tree(const std::string& device, std::int64_t batch);
+
+// A method as resolve_method (lamplighter/pipeline.h) gives it, ready to run: trees parsed, tables on the
+// device. `greedy`: the run is at temperature 0, where children are the most probable ones. Throws Error
+// (input, bundle).
+Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
+                   bool greedy);
+
+}  // namespace lamplighter

@@ -1,0 +1,53 @@
+#include "propose/seam.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lamplighter {
+
+Topology topology(const Tree& tree, const c10::Device& device) {
+  const auto row = [&](const std::vector<std::int64_t>& values) {
+    return at::tensor(values, at::kLong).to(device).unsqueeze(0);
+  };
+  Topology nodes{row(tree.parent), row(tree.draft_row), row(tree.depth), {}};
+  if (tree.drafted() == 0) {
+    nodes.mask = at::empty({0}, nodes.parents.options());
+  } else {
+    nodes.mask = row({tree.ancestors.begin(), tree.ancestors.end()}).unsqueeze(2);
+  }
+  return nodes;
+}
+
+TreeShape shape_of(const Tree& tree) {
+  std::vector<std::int64_t> widths(static_cast<std::size_t>(tree.max_depth()) + 1);
+  for (const std::int64_t depth : tree.depth) ++widths[static_cast<std::size_t>(depth)];
+  return {tree.size(), tree.max_depth(), *std::max_element(widths.begin(), widths.end())};
+}
+
+at::Tensor per_sequence(const at::Tensor& per_image, bool guided) {
+  return guided ? per_image.repeat_interleave(2, 0) : per_image;
+}
+
+at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
+  return rows.gather(1, index.unsqueeze(2).expand({-1, -1, rows.size(2)}));
+}
+
+at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int64_t rows) {
+  if (!run.partly_guided) return run.guidance;
+  const at::Tensor index = run.steps.unsqueeze(1) + depths;  // of the token that a row decides
+  const at::Tensor full = run.guidance.unsqueeze(1).expand({-1, rows});
+  return full.masked_fill(index >= run.interval.unsqueeze(1), 1.0);
+}
+
+ops::Distributions distributions(const RunState& run, const Filter& filter, const at::Tensor& logits,
+                                 const at::Tensor& depths) {
+  return ops::guide_and_filter(logits, row_guidance(run, depths, logits.size(1)), filter.temperature,
+                               filter.top_k, filter.top_p, run.sampling_order);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "bundle/drafter.h"
+#include "bundle/target.h"
+#include "kernels/ops.h"
+#include "tree/tree.h"
+
+// The types that cross the seam between the decode loop and what drafts for it. I = images, S = sequences: I,
+// or 2 I interleaved pairs (conditional, then unconditional row of each image) when any image is guided. N =
+// nodes of a tree, node 0 = its root: the last committed token, which the target has not seen yet. D =
+// greatest depth of a node. V = codes that the head can give.
+namespace lamplighter {
+
+// The models of a run.
+struct Models {
+  const Target* target = nullptr;
+  const Drafter* drafter = nullptr;  // that the method names; null: it names none
+};
+
+// Embedded prompts, valid rows first.
+struct Prompts {
+  at::Tensor rows;   // [S, T, H]
+  at::Tensor valid;  // int64 [S] on the CPU: rows that belong to the prompt, 1 .. T
+  at::Tensor ids;    // int64 [S, T], of prompts that are tokens; undefined: of others
+  // For drafters that read the padding in front of captions: the rows after the valid ones are its rows 0, 1,
+  // .. and T is the bundle's prompt length. The target is run over them behind the prompt, where a row sees
+  // the whole prompt and the padding before it, as in the published program; its own rows do not see them.
+  bool padded = false;
+
+  std::int64_t longest() const { return padded ? rows.size(1) : valid.max().item<std::int64_t>(); }
+};
+
+// What the target's pass over the prompts gave.
+struct Prefilled {
+  at::Tensor features;   // [S, T, F], what drafters read
+  at::Tensor positions;  // int64 [S, T], of the rows
+};
+
+// How logits become the distribution that tokens are drawn from, one entry per image.
+struct Filter {
+  at::Tensor temperature;  // fp32 [I]
+  at::Tensor top_k;        // int64 [I]
+  at::Tensor top_p;        // fp32 [I]
+};
+
+// A run of images side by side.
+struct RunShape {
+  const Grid* grid = nullptr;
+  std::int64_t images = 1;       // slots for them
+  std::int64_t prompt_rows = 0;  // most that a prompt has, Prompts::longest()
+  bool guided = false;           // sequences are pairs
+  bool partly_guided = false;    // guidance may end before the last token
+  bool graph = true;             // on CUDA, cycles are captured and replayed
+
+  std::int64_t sequences() const { return guided ? 2 * images : images; }
+};
+
+// How far a run is, and how its images are drawn. Tensors lie on the target's device and keep their addresses
+// from cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
+struct RunState : ops::Progress {
+  at::Tensor seeds;            // int64 [I]
+  at::Tensor guidance;         // fp32 [I]
+  at::Tensor interval;         // int64 [I], number of guided tokens, or more than there are
+  at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;        // of rows that are judged
+  Filter draft_filter;         // of rows that children are drawn from
+  std::string sampling_order;  // of the filters, as the manifest says it
+  bool guided = false;         // sequences are pairs
+  bool partly_guided = false;  // guidance ends before the last token for some image
+  std::int64_t columns = 0;    // codes before every row end; 0: rows have none
+  // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
+  // nothing are left out where asking for their number is cheaper than they are: on the CPU.
+  bool fixed_shapes = false;
+
+  std::int64_t images() const { return seeds.size(0); }
+};
+
+// Which nodes a tree has. First size 1: the same for all images.
+struct Topology {
+  at::Tensor parents;     // int64 [1 or I, N], of the root -1
+  at::Tensor draft_rows;  // int64 [1 or I, N], row of the distributions that n's children were drawn from; -1
+  at::Tensor depths;      // int64 [1 or I, N]
+  at::Tensor mask;        // int64 [1 or I, N, 1] bits of ancestors; empty for a root alone
+};
+Topology topology(const Tree& tree, const c10::Device& device);
+
+// The most that the trees of a method have.
+struct TreeShape {
+  std::int64_t nodes = 1;   // N, with the root
+  std::int64_t depth = 0;   // D
+  std::int64_t widest = 1;  // nodes of one depth
+};
+
+TreeShape shape_of(const Tree& tree);
+
+// A drafted tree.
+struct Draft : Topology {
+  at::Tensor tokens;                       // int64 [I, N], codes; -1: nothing was left to draw
+  ops::Distributions distributions = {};  // [I, E, V], that children were drawn from; undefined: from none
+};
+
+// What the target says of a tree. R = N nodes, and the row ends behind some of them.
+struct Scores {
+  at::Tensor hidden;    // [S, N, H]: what follows each node
+  at::Tensor features;  // [S, R, F]
+  // int64 [I, N]: the row of the pass whose logits decide what follows a node, its row end's or its own;
+  // undefined: its own for all.
+  at::Tensor deciding;
+};
+
+// What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], and one
+// token more [I].
+using Judged = ops::VerifyResult;
+
+// The rows of a target pass that stay: the accepted path, and the row end behind its last node.
+struct KeptRows {
+  at::Tensor rows;   // int64 [I, D + 1], or [I, D + 2] where rows end; the root first, then -1
+  at::Tensor count;  // int64 [I], rows after the root
+};
+
+// One value per image as one per sequence.
+at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
+// Rows `index` int64 [S, W] of rows [S, R, F].
+at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
+// The guidance scale fp32 [I], or [I, R] where it ends before the last token, of rows at `depths` int64
+// [1 or I, 1 or R] below the root.
+at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int64_t rows);
+// Distributions [I, R, V] of logits [S, R, V]; depths as above.
+ops::Distributions distributions(const RunState& run, const Filter& filter, const at::Tensor& logits,
+                                 const at::Tensor& depths);
+
+}  // namespace lamplighter
