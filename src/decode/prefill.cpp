@@ -11,7 +11,7 @@
 
 #include "decode/draft.h"
 #include "decode/row_ends.h"
-#include "kernels/cycle.h"
+#include "kernels/commit/commit.h"
 
 namespace lamplighter {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "decode/decode.h"
-#include "kernels/cycle.h"
+#include "kernels/commit/commit.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
