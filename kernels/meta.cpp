@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/checks.h"
-#include "kernels/distribution.h"
+#include "kernels/common/checks.h"
+#include "kernels/sampling/distribution.h"
 
 // Shape functions of all operators: what tracing and exporting call in place of the kernels. Sizes may be
 // symbolic, so only ranks and dtypes are checked here. Results are contiguous, as those of the kernels are.

@@ -21,8 +21,9 @@ at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose pu
 
 // Rows of distributions over V tokens: logits with what guide_and_filter says of them, or probabilities.
 struct Distributions {
-  at::Tensor values;      // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
-  at::Tensor statistics;  // fp32 [I, R, 7], kernels/distribution.h; undefined: the values are probabilities
+  at::Tensor values;  // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
+  at::Tensor
+      statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are probabilities
 
   Distributions() = default;
   Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
@@ -106,14 +107,14 @@ struct Progress {
   at::Tensor bad;                   // bool [I], a row of logits was no distribution
   at::Tensor lengths;               // int64 [S], committed rows of the cache
   at::Tensor position;              // int64 [S], of the root
-  at::Tensor report;                // int64 [I, report::width(D)] (kernels/cycle.h): the last cycle
+  at::Tensor report;                // int64 [I, report::width(D)] (kernels/commit/commit.h): the last cycle
   // What the drafter has not seen yet: A rows, `fresh` of them valid; empty tensors when nothing is drafted.
   at::Tensor fresh;            // int64 [Sd]
   at::Tensor fresh_ids;        // int64 [Sd, A], the vocabulary id after each row
   at::Tensor fresh_positions;  // int64 [Sd, A], of the rows
 };
 
-// Appends the accepted tokens and advances the counters, in place; kernels/cycle.h. Returns the rows
+// Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h. Returns the rows
 // int64 [S, W] of the pass that stay, 0 where there are fewer.
 at::Tensor commit_tokens(const CommittedTree& tree, Progress& state);
 
@@ -145,7 +146,7 @@ struct DraftedTree {
   std::int64_t depth = 0;  // D, that of the deepest node; the root's is 0
 };
 
-// How verify_tree judges: meanings in kernels/verify.h.
+// How verify_tree judges: meanings in kernels/judge/judge.h.
 struct VerifyOptions {
   std::string rule = "exact";       // exact, lantern, lantern++, traversal, block
   std::string residual = "paper";   // paper, optimal, official-[lumina-]static, official-[lumina-]dynamic

@@ -9,7 +9,7 @@
 #include "bundle/machine.h"
 #include "commands.h"
 #include "devices.h"
-#include "kernels/isa.h"
+#include "kernels/common/isa.h"
 #include "terminal.h"
 
 #if defined(LAMPLIGHTER_WITH_CUDA)

@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "kernels/cycle.h"
+#include "kernels/commit/commit.h"
 #include "lamplighter/error.h"
 #include "propose/seam.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "decode/row_ends.h"
-#include "kernels/cycle.h"
+#include "kernels/commit/commit.h"
 
 namespace lamplighter {
 namespace {

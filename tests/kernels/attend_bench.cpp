@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "kernels/isa.h"
+#include "kernels/common/isa.h"
 #include "tests/kernels/attend_problem.h"
 
 // Time of `attend` over rows and prefix lengths, one thread, two sequences (an image with guidance), causal

@@ -9,8 +9,8 @@
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
-#include "kernels/attend_args.h"
-#include "kernels/cuda_attend_mma.h"
+#include "kernels/attend/args.h"
+#include "kernels/attend/cuda_mma.h"
 #include "tests/kernels/attend_problem.h"
 
 // CUDA's tensor-core attention on an emulated device against the CPU operator.

@@ -5,8 +5,8 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "kernels/attend_args.h"
-#include "kernels/cuda_attend_general.h"
+#include "kernels/attend/args.h"
+#include "kernels/attend/cuda_general.h"
 #include "tests/kernels/attend_problem.h"
 
 // CUDA's attention without tensor cores on an emulated device against the CPU operator.

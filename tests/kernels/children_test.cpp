@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "kernels/numbers.h"
+#include "kernels/common/numbers.h"
 #include "kernels/ops.h"
 #include "tests/kernels/kernel_test.h"
 #include "tests/kernels/operators.h"

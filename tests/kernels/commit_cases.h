@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cycle.h"
+#include "kernels/commit/commit.h"
 #include "kernels/ops.h"
 #include "tests/kernels/operators.h"
 

@@ -4,8 +4,8 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include "kernels/cuda_cycle.h"
-#include "kernels/cycle_args.h"
+#include "kernels/commit/commit_args.h"
+#include "kernels/commit/cuda_commit.h"
 #include "tests/kernels/commit_cases.h"
 
 // CUDA's tree_rows and commit_tokens on an emulated device: the numbers of the CPU operators.

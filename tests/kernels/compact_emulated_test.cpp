@@ -7,8 +7,8 @@
 #include <iterator>
 #include <numeric>
 
-#include "kernels/compact_args.h"
-#include "kernels/cuda_compact.h"
+#include "kernels/commit/compact_args.h"
+#include "kernels/commit/cuda_compact.h"
 #include "kernels/ops.h"
 #include "tests/kernels/operators.h"
 

@@ -3,9 +3,9 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "kernels/numbers.h"
+#include "kernels/common/numbers.h"
 
-// The functions of kernels/cuda_device.h for emulated_device.h.
+// The functions of kernels/common/cuda_device.h for emulated_device.h.
 namespace lamplighter {
 namespace emulated {
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu_executor.h"
-#include "kernels/cuda_executor.h"
+#include "kernels/common/cpu_executor.h"
+#include "kernels/common/cuda_executor.h"
 
 // The executor of CUDA blocks on an emulated device against the one of the CPU.
 namespace lamplighter::test {

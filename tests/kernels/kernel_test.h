@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/isa.h"
+#include "kernels/common/isa.h"
 
 namespace lamplighter::test {
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/linear.h"
+#include "kernels/linear/linear.h"
 #include "tests/kernels/kernel_test.h"
 #include "tests/kernels/operators.h"
 
@@ -54,7 +54,7 @@ double error_ratio(const at::Tensor& result, const at::Tensor& x, const at::Tens
   return ((result.to(at::kDouble) - exact).abs() / bound).max().item<double>();
 }
 
-// x W^T with both factors rounded as kernels/linear.h says, in double precision.
+// x W^T with both factors rounded as kernels/linear/linear.h says, in double precision.
 at::Tensor rounded_product(const at::Tensor& x, const at::Tensor& weight) {
   const auto nearest = [](const at::Tensor& values, int64_t steps) {
     const at::Tensor single = values.to(at::kFloat);

@@ -4,7 +4,7 @@
 #include <ATen/ops/rand.h>
 #include <benchmark/benchmark.h>
 
-#include "kernels/isa.h"
+#include "kernels/common/isa.h"
 #include "kernels/ops.h"
 #include "tests/kernels/operators.h"
 

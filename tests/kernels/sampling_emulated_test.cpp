@@ -9,20 +9,20 @@
 
 #include <array>
 
-#include "kernels/children_args.h"
-#include "kernels/dynamic_args.h"
-#include "kernels/dynamic_results.h"
-#include "kernels/sampling_args.h"
-#include "kernels/verify_args.h"
-#include "kernels/verify_results.h"
+#include "kernels/judge/args.h"
+#include "kernels/judge/results.h"
+#include "kernels/sampling/args.h"
+#include "kernels/trees/children_args.h"
+#include "kernels/trees/dynamic_args.h"
+#include "kernels/trees/dynamic_results.h"
 #include "tests/kernels/verify_problem.h"
 
 #include "tests/kernels/emulated_device.h"
 
-#include "kernels/cuda_children.h"
-#include "kernels/cuda_dynamic.h"
-#include "kernels/cuda_sampling.h"
-#include "kernels/cuda_verify.h"
+#include "kernels/judge/cuda.h"
+#include "kernels/sampling/cuda.h"
+#include "kernels/trees/cuda_children.h"
+#include "kernels/trees/cuda_dynamic.h"
 
 // The CUDA kernels for sampling, drafting and acceptance on an emulated device against the CPU's operators:
 // equal bits, but for the norm of a row, a sum of numbers that round.

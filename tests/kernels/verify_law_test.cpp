@@ -9,10 +9,10 @@
 #include <array>
 #include <random>
 
+#include "kernels/judge/args.h"
+#include "kernels/judge/results.h"
+#include "kernels/judge/rows.h"
 #include "kernels/ops.h"
-#include "kernels/verify_args.h"
-#include "kernels/verify_results.h"
-#include "kernels/verify_rows.h"
 #include "tests/acceptance/chi_square.h"
 #include "tests/kernels/operators.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "kernels/isa.h"
+#include "kernels/common/isa.h"
 #include "tests/kernels/verify_problem.h"
 
 namespace lamplighter::test {

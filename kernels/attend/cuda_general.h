@@ -1,0 +1,130 @@
+#pragma once
+
+#include "kernels/attend/cuda_tile.h"
+
+// Attention on CUDA in fp32 and for head sizes that cuda_attend_mma.h does not take: three launches, and
+// tiles of up to 8 queries that each read the keys and values.
+namespace lamplighter {
+namespace {
+
+constexpr int kRowThreads = 256;  // of append_kernel and combine_kernel
+
+inline size_t aligned(int64_t bytes) {
+  return static_cast<size_t>((bytes + 255) / 256 * 256);
+}
+
+inline int64_t element_bytes(const AttendArgs& args) {
+  return args.type == ElementType::kFloat32 ? 4 : 2;
+}
+
+inline Workspace split_workspace(const AttendArgs& args, void* memory, size_t* bytes) {
+  Workspace workspace{};
+  workspace.splits = static_cast<int>((args.max_length + kKeys - 1) / kKeys);
+  const int64_t rows = args.rows < kRowsPerPass ? args.rows : kRowsPerPass;
+  const int64_t items = workspace.splits * args.sequences * (rows > 0 ? kRowsPerPass : 0) * args.heads;
+  char* next = static_cast<char*>(memory);
+  const auto take = [&](int64_t size) {
+    char* part = next;
+    next += aligned(size);
+    return part;
+  };
+  workspace.queries = take(args.sequences * args.rows * args.heads * args.head_dim * element_bytes(args));
+  workspace.sums = reinterpret_cast<float*>(take(items * args.head_dim * int64_t{sizeof(float)}));
+  workspace.totals = reinterpret_cast<float*>(take(items * int64_t{sizeof(float)}));
+  workspace.maxima = reinterpret_cast<float*>(take(items * int64_t{sizeof(float)}));
+  *bytes = static_cast<size_t>(next - static_cast<char*>(memory));
+  return workspace;
+}
+
+// Rotates q and k, appends k and v to the cache. One block per row of this call.
+template <class T>
+__global__ void __launch_bounds__(kRowThreads) append_kernel(AttendArgs args, T* queries) {
+  const int64_t sequence = blockIdx.x / args.rows;
+  const int64_t row = blockIdx.x % args.rows;
+  const int64_t index = args.starts[sequence] + row;
+  const bool fits = index >= 0 && index < args.max_length;
+  const int64_t pairs = args.head_dim / 2;
+  const int64_t blocks = args.heads + 2 * args.kv_heads;
+  const T* from = static_cast<const T*>(args.qkv) + blockIdx.x * blocks * args.head_dim;
+  const float* angles = rotary_row(args, sequence, row);
+  for (int64_t i = threadIdx.x; i < blocks * pairs; i += kRowThreads) {
+    const int64_t head = i / pairs;
+    const int64_t feature = i % pairs * 2;
+    T first = from[head * args.head_dim + feature];
+    T second = from[head * args.head_dim + feature + 1];
+    if (head < args.heads + args.kv_heads) {
+      const auto turned = rotate(first, second, angles + feature);
+      first = turned.first;
+      second = turned.second;
+    }
+    T* to = queries + (blockIdx.x * args.heads + head) * args.head_dim;
+    if (head >= args.heads) {
+      if (!fits) continue;
+      const bool is_key = head < args.heads + args.kv_heads;
+      const int64_t kv_head = head - args.heads - (is_key ? 0 : args.kv_heads);
+      T* plane = static_cast<T*>(is_key ? args.keys : args.values);
+      to = plane + ((sequence * args.kv_heads + kv_head) * args.max_length + index) * args.head_dim;
+    }
+    to[feature] = first;
+    to[feature + 1] = second;
+  }
+}
+
+// Grid: splits, key/value heads x tiles of queries, sequences.
+template <class T, int kPack, int kQueries>
+__global__ void __launch_bounds__(kKeys) partial_kernel(AttendArgs args, Workspace workspace, Rows rows) {
+  alignas(16) __shared__ Tile<kQueries> tile;
+  Split<T> split{};
+  split.group = args.heads / args.kv_heads;
+  const int64_t queries = rows.count * split.group;
+  const int64_t tiles = (queries + kQueries - 1) / kQueries;
+  const int64_t done = blockIdx.y % tiles * kQueries;
+  split.kv_head = blockIdx.y / tiles;
+  split.sequence = blockIdx.z;
+  split.length = prefix_length(args, split.sequence);
+  split.begin = int64_t{blockIdx.x} * kKeys;
+  split.first = rows.begin * split.group + done;
+  split.count = static_cast<int>(queries - done < kQueries ? queries - done : kQueries);
+  split.columns = mask_columns(args, split.sequence, split.length);
+  const int64_t last = args.tree_mask == nullptr ? split.row(split.count - 1) : split.columns - 1;
+  if (split.begin > split.length + last) return;  // no row sees so many keys
+  const int64_t plane = (split.sequence * args.kv_heads + split.kv_head) * args.max_length * args.head_dim;
+  split.keys = static_cast<const T*>(args.keys) + plane;
+  split.values = static_cast<const T*>(args.values) + plane;
+  load_tile<T, kQueries>(args, workspace, split, tile);
+  score<T, kPack, kQueries>(args, split, tile);
+  weigh<T, kQueries>(args, workspace, split, rows, tile);
+  sum_values<T, kQueries>(args, workspace, split, rows, tile);
+}
+
+// Joins the splits in order; one thread per output element.
+template <class T>
+__global__ void __launch_bounds__(kRowThreads)
+    combine_kernel(AttendArgs args, Workspace workspace, Rows rows) {
+  const int64_t i = int64_t{blockIdx.x} * kRowThreads + threadIdx.x;
+  const int64_t d = i % args.head_dim;
+  const int64_t head = i / args.head_dim % args.heads;
+  const int row = static_cast<int>(i / (args.head_dim * args.heads) % rows.count);
+  const int64_t sequence = i / (args.head_dim * args.heads * rows.count);
+  if (sequence >= args.sequences) return;
+  const int64_t keys = visible_keys(args, sequence, rows.begin + row, prefix_length(args, sequence));
+  const int splits = static_cast<int>((keys + kKeys - 1) / kKeys);
+  float maximum = minus_infinity();
+  for (int split = 0; split < splits; ++split) {
+    maximum = fmaxf(maximum, workspace.maxima[workspace.item(args, split, sequence, row, head)]);
+  }
+  float total = 0.0F;
+  float sum = 0.0F;
+  for (int split = 0; split < splits; ++split) {
+    const int64_t item = workspace.item(args, split, sequence, row, head);
+    const float weight = expf(__fsub_rn(workspace.maxima[item], maximum));
+    total = __fmaf_rn(workspace.totals[item], weight, total);
+    sum = __fmaf_rn(workspace.sums[item * args.head_dim + d], weight, sum);
+  }
+  T* out = static_cast<T*>(args.out) +
+           ((sequence * args.rows + rows.begin + row) * args.heads + head) * args.head_dim;
+  out[d] = narrow<T>(__fdiv_rn(sum, total));
+}
+
+}  // namespace
+}  // namespace lamplighter

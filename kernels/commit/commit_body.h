@@ -1,0 +1,116 @@
+#pragma once
+
+#include "kernels/commit/commit.h"
+#include "kernels/common/kernel_inline.h"
+
+namespace lamplighter {
+
+LAMPLIGHTER_INLINE void tree_row(const TreeRowsArgs& args, int64_t sequence, int64_t row) {
+  const int64_t image = sequence / args.sequences_per_image;
+  const int64_t depth =
+      args.depths[(args.depth_images == 1 ? 0 : image) * args.depth_rows + (args.depth_rows == 1 ? 0 : row)];
+  const int64_t code = args.codes[image * args.rows + row];
+  const int64_t position = args.position[sequence] + depth;
+  args.ids[sequence * args.rows + row] = (code < 0 ? 0 : code) + args.first_id;
+  args.positions[sequence * args.rows + row] = position < args.last_position ? position : args.last_position;
+}
+
+// What a cycle committed to one image.
+struct Committed {
+  const int64_t* tokens;  // of the tree
+  const int64_t* path;
+  int64_t count;  // drafted tokens that were accepted
+  int64_t token;  // bonus
+  int64_t ended;  // 1: a row end follows the last of them
+  int64_t steps;  // before
+  int64_t advance;
+
+  // j = 0 .. count
+  LAMPLIGHTER_INLINE int64_t code(int64_t j) const { return j < count ? tokens[path[j + 1]] : token; }
+};
+
+LAMPLIGHTER_INLINE Committed committed(const CommitArgs& args, int64_t image) {
+  Committed c{};
+  const int64_t count = args.count[image], most = args.width - 1;
+  c.tokens = args.tokens + image * args.nodes;
+  c.path = args.path + image * args.width;
+  c.count = count < 0 ? 0 : count < most ? count : most;
+  c.token = args.token[image];
+  c.ended = args.kept_count[image] - count;
+  c.steps = args.steps[image];
+  const int64_t lacking = args.total - c.steps;
+  c.advance = c.count + 1 < lacking ? c.count + 1 : lacking;
+  return c;
+}
+
+// Column `at` of the report.
+LAMPLIGHTER_INLINE int64_t reported(const CommitArgs& args, const Committed& c, int64_t image, int64_t at) {
+  const int64_t depth = args.report_depth;
+  if (at == report::kImage) return args.image[image];
+  if (at == report::kFirst) return c.steps;
+  if (at == report::kSteps) return c.steps + c.advance;
+  if (at == report::kAccepted) return c.count;
+  if (at == report::kBad) return args.bad[image] || c.token < 0 ? 1 : 0;
+  if (at == report::kCodes) return args.root[image];
+  if (at < report::path(depth)) {
+    const int64_t j = at - report::kCodes - 1;
+    return j <= c.count ? c.code(j) : 0;
+  }
+  if (at < report::drafted(depth)) {
+    const int64_t j = at - report::path(depth);
+    return j < args.width ? c.path[j] : -1;
+  }
+  const int64_t* depths = args.depths + (args.depth_images == 1 ? 0 : image * args.nodes);
+  int64_t drafted = 0;
+  for (int64_t n = 0; n < args.nodes; ++n) {
+    drafted += static_cast<int64_t>((depths[n] == at - report::drafted(depth)) & (c.tokens[n] >= 0));
+  }
+  return drafted;
+}
+
+// Rows for a sequence of the drafter, which begin at `position`.
+LAMPLIGHTER_INLINE void refresh(const CommitArgs& args, const Committed& c, int64_t sequence,
+                                int64_t position, int64_t lane, int64_t lanes) {
+  const int64_t start = sequence * args.fresh_rows;
+  for (int64_t r = lane; r < args.fresh_rows; r += lanes) {
+    const int64_t at = position + r, last = args.last_position - 1;
+    args.fresh_positions[start + r] = at < 0 ? 0 : at < last ? at : last;
+    if (r > c.count + c.ended) continue;  // what lies there is an id, too
+    const int64_t code = c.code(r < c.count ? r : c.count);
+    args.fresh_ids[start + r] =
+        c.ended != 0 && r == c.count ? args.row_end : (code < 0 ? 0 : code) + args.first_image_id;
+  }
+}
+
+// Every one of `lanes` threads calls it with its number; sync() is a barrier of theirs.
+template <class Sync>
+LAMPLIGHTER_INLINE void commit_image(const CommitArgs& args, int64_t image, int64_t lane, int64_t lanes,
+                                     Sync sync) {
+  const Committed c = committed(args, image);
+  const int64_t last = c.advance > 0 ? c.code(c.advance - 1) : args.root[image];
+  const int64_t each = args.sequences / args.images, draft_each = args.draft_sequences / args.images;
+  for (int64_t j = lane; j <= c.count; j += lanes)
+    args.codes[image * args.code_columns + c.steps + j] = c.code(j);
+  const int64_t columns = report::width(args.report_depth);
+  for (int64_t i = lane; i < columns; i += lanes)
+    args.report[image * columns + i] = reported(args, c, image, i);
+  for (int64_t i = lane; i < each * args.kept_width; i += lanes) {
+    const int64_t row = args.kept_rows[image * args.kept_width + i % args.kept_width];
+    args.feature_rows[image * each * args.kept_width + i] = row < 0 ? 0 : row;
+  }
+  for (int64_t i = 0; i < draft_each; ++i)
+    refresh(args, c, image * draft_each + i, args.position[image * each + i], lane, lanes);
+  sync();  // all lanes have read what lane 0 changes: tokens may be the root
+  if (lane != 0) return;
+  const int64_t rows = c.advance + c.ended;
+  args.steps[image] = c.steps + c.advance;
+  args.root[image] = last < 0 ? 0 : last;
+  if (c.token < 0) args.bad[image] = true;
+  for (int64_t s = image * each; s < (image + 1) * each; ++s) {
+    args.lengths[s] += rows;
+    args.position[s] += rows;
+  }
+  for (int64_t i = 0; i < draft_each; ++i) args.fresh[image * draft_each + i] = rows;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/common/element_type.h"
+#include "kernels/common/numbers.h"
+
+// Host-side helpers of the .cu files, which include nothing of Torch.
+namespace lamplighter {
+
+inline cudaStream_t cuda_stream(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+// First dimension of a grid; it holds up to 2^31 - 1 blocks, far more than any shape here needs.
+inline unsigned grid_size(int64_t blocks) {
+  return static_cast<unsigned>(blocks);
+}
+
+// The bytes of dynamic shared memory with which every block of `kernel` can hold `bytes` of rows; 0 where the
+// current device has less, and the rows go to global memory. Raises the kernel's limit to the device's: it
+// belongs to all threads and captured graphs.
+template <class Kernel>
+size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
+  int device = 0, most = 0;
+  cudaFuncAttributes attributes{};
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+      cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
+  if (!known || bytes + attributes.sharedSizeBytes > static_cast<size_t>(most)) return 0;
+  const cudaError_t raised = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  most - static_cast<int>(attributes.sharedSizeBytes));
+  return raised == cudaSuccess ? bytes : 0;
+}
+
+// f(T{}) with the storage type of `type`.
+template <class F>
+void with_element_type(ElementType type, F f) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return f(float{});
+    case ElementType::kBFloat16:
+      return f(BFloat16Bits{});
+    case ElementType::kFloat16:
+      return f(Float16Bits{});
+  }
+}
+
+// Elements of 16 bytes when `width` and all addresses allow such accesses, else 1.
+template <class T>
+int pack_size(int64_t width, std::initializer_list<const void*> addresses) {
+  constexpr int kSize = 16 / static_cast<int>(sizeof(T));
+  bool aligned = width % kSize == 0;
+  for (const void* address : addresses) aligned = aligned && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+  return aligned ? kSize : 1;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "kernels/judge/greedy.h"
+#include "kernels/judge/paths.h"
+#include "kernels/judge/walk.h"
+
+// verify_tree for one image, written once for every executor; meaning in kernels/judge/judge.h.
+namespace lamplighter::verification {
+
+template <class Executor>
+LAMPLIGHTER_INLINE void write_path(Executor& executor, const Cycle& cycle, int64_t image, int node) {
+  const VerifyArgs& args = cycle.args;
+  int count = 0;
+  for (int above = node; above > 0; above = cycle.parent(above)) ++count;
+  executor.for_each(1, [&](int) {
+    int64_t* path = args.path + image * (args.depth + 1);
+    for (int64_t i = args.depth; i > count; --i) path[i] = -1;
+    for (int i = count, above = node; i >= 0; --i, above = cycle.parent(above)) path[i] = above;
+    args.count[image] = count;
+  });
+}
+
+// The last token; its distribution goes to `final`. Target rows are not scaled: with no tree the same token
+// as that of the operator draw.
+template <class Executor>
+LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, const Outcome& outcome,
+                                      bool greedy, float* final) {
+  const int n = cycle.vocabulary;
+  const float* values = outcome.final.values;
+  if ((outcome.status & kVerifyBadTarget) != 0) {
+    executor.for_each(n, [=](int i) { final[i] = 0.0F; });
+    return -1;
+  }
+  const double scale = outcome.final.given ? 1.0 : outcome.final.scale;
+  executor.for_each(n, [=](int i) { final[i] = static_cast<float>(static_cast<double>(values[i]) * scale); });
+  return sampling::draw_token(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
+}
+
+// The rules that a program holds; with one kind of them it needs fewer registers.
+enum class Rules { all, walks, paths };
+
+template <class Bugs, Rules kRules, class Executor>
+LAMPLIGHTER_INLINE Outcome judge_image(Executor& executor, const Cycle& cycle, bool greedy, float* final,
+                                       float* residuals) {
+  if (greedy) return walk_greedy(executor, cycle);
+  const bool paths = kRules == Rules::all ? cycle.args.paths : kRules == Rules::paths;
+  if (!paths) return walk<Bugs>(executor, cycle, {final, residuals});
+  if (cycle.args.rule == Rule::block) return verify_block(executor, cycle, residuals);
+  return traverse(executor, cycle, residuals);
+}
+
+// residuals: verify_residual_floats(); reads: verify_read_floats().
+template <class Bugs, Rules kRules, class Executor>
+LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
+                                     float* residuals, float* reads) {
+  const Cycle cycle(args, image, reads);
+  float* final = args.final + image * args.vocabulary;
+  const bool greedy = !(args.temperature[image] > 0.0F);
+  const Outcome outcome = judge_image<Bugs, kRules>(executor, cycle, greedy, final, residuals);
+  write_path(executor, cycle, image, outcome.node);
+  const int64_t token = last_token(executor, cycle, outcome, greedy, final);
+  executor.for_each(1, [&](int) {
+    args.token[image] = token;
+    args.status[image] = outcome.status;
+  });
+}
+
+}  // namespace lamplighter::verification

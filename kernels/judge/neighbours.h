@@ -1,0 +1,95 @@
+#pragma once
+
+#include "kernels/judge/state.h"
+
+// Neighbours from which a relaxed rule borrows probability, and the mass they lend.
+namespace lamplighter::verification {
+
+LAMPLIGHTER_INLINE bool is_lumina(Residual residual) {
+  return residual == Residual::official_lumina_static || residual == Residual::official_lumina_dynamic;
+}
+
+LAMPLIGHTER_INLINE bool is_dynamic(Residual residual) {
+  return residual == Residual::official_dynamic || residual == Residual::official_lumina_dynamic;
+}
+
+LAMPLIGHTER_INLINE bool is_published(Residual residual) {
+  return residual != Residual::paper && residual != Residual::optimal;
+}
+
+struct Neighbourhood {
+  const int32_t* codes;  // nearest first
+  int taken;             // the first ones, inside the limit
+  double lent;           // their mass
+};
+
+// The token of a neighbour, -1 for entries that name no code.
+LAMPLIGHTER_INLINE int64_t neighbour_token(const Cycle& cycle, int32_t code) {
+  return code >= 0 && code < cycle.args.codes ? code + cycle.args.first_image_id : -1;
+}
+
+LAMPLIGHTER_INLINE bool is_syntax(const VerifyArgs& args, int64_t id) {
+  for (int64_t i = 0; i < args.syntax_count; ++i) {
+    if (args.syntax_ids[i] == id) return true;
+  }
+  return false;
+}
+
+// Q of token x under the distribution g.
+LAMPLIGHTER_INLINE double numerator(const VerifyArgs& args, const Row& g, int x, const Neighbourhood& near) {
+  const int64_t code = x - args.first_image_id;
+  if (is_lumina(args.residual) && args.neighbours != nullptr && (code < 0 || code >= args.codes)) {
+    return is_syntax(args, x) ? 1.0 : 0.0;
+  }
+  return g.at(x) + near.lent;
+}
+
+LAMPLIGHTER_INLINE double below(double positive) {
+  uint64_t bits;
+  __builtin_memcpy(&bits, &positive, sizeof(bits));
+  --bits;
+  __builtin_memcpy(&positive, &bits, sizeof(bits));
+  return positive;
+}
+
+// Of token x under the distribution g; depth: that of the drafted node.
+template <class Executor>
+LAMPLIGHTER_INLINE Neighbourhood borrow(Executor& executor, const Cycle& cycle, const Row& g, int x,
+                                        int depth) {
+  const VerifyArgs& args = cycle.args;
+  const int64_t code = x - args.first_image_id;
+  const bool relaxed = args.rule == Rule::lantern || args.rule == Rule::lantern_plus;
+  if (!relaxed || args.k <= 0 || code < 0 || code >= args.codes) return {nullptr, 0, 0.0};
+  const int32_t* codes = args.neighbours + code * args.neighbour_count;
+  const double bound =
+      static_cast<double>(args.bounds[(depth < args.bound_count ? depth : args.bound_count) - 1]);
+  const bool additive = args.rule == Rule::lantern;
+  const double limit = additive ? bound : (bound - 1.0) * g.at(x);
+  const bool inclusive = is_published(args.residual);
+  if (!(bound > (additive ? 0.0 : 1.0)) || !(inclusive || limit > 0.0)) return {codes, 0, 0.0};
+  // sum >= limit ends the search for the papers, sum > limit for the programs.
+  const Prefix<double> prefix =
+      executor.scan(static_cast<int>(args.k), inclusive ? limit : below(limit), [&](int i) {
+        const int64_t y = neighbour_token(cycle, codes[i]);
+        return y < 0 ? 0.0 : mass(g.at(y));
+      });
+  return {codes, prefix.index, prefix.before};
+}
+
+// Sets the first `count` neighbours in `values` to value(token); the change of the row's mass.
+template <class Executor, class Value>
+LAMPLIGHTER_INLINE double set_neighbours(Executor& executor, const Cycle& cycle, const Neighbourhood& near,
+                                         int64_t count, float* values, Value value) {
+  return executor.reduce(
+      static_cast<int>(count), 0.0,
+      [&](int i) {
+        const int64_t y = neighbour_token(cycle, near.codes[i]);
+        if (y < 0) return 0.0;
+        const float old = values[y];
+        values[y] = value(y);
+        return mass(static_cast<double>(values[y])) - mass(static_cast<double>(old));
+      },
+      Sum());
+}
+
+}  // namespace lamplighter::verification

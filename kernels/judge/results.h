@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <tuple>
+
+#include "kernels/judge/judge.h"
+
+namespace lamplighter {
+
+// The tensors that verify_tree returns, as the parameter block names them.
+struct VerifyResults {
+  at::Tensor path, count, token, final, status;
+
+  VerifyResults(VerifyArgs& args, const at::Tensor& tokens, const at::Tensor& floats)
+      : path(at::empty({args.images, args.depth + 1}, tokens.options())),
+        count(at::empty({args.images}, tokens.options())),
+        token(at::empty({args.images}, tokens.options())),
+        final(at::empty({args.images, args.vocabulary}, floats.options())),
+        status(at::empty({args.images}, tokens.options())) {
+    args.path = path.mutable_data_ptr<int64_t>();
+    args.count = count.mutable_data_ptr<int64_t>();
+    args.token = token.mutable_data_ptr<int64_t>();
+    args.final = final.mutable_data_ptr<float>();
+    args.status = status.mutable_data_ptr<int64_t>();
+  }
+
+  std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> tuple() const {
+    return {path, count, token, final, status};
+  }
+};
+
+}  // namespace lamplighter

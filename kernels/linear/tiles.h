@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "kernels/common/kernel_inline.h"
+#include "kernels/linear/linear.h"
+
+namespace lamplighter {
+
+// One register tile: R rows times N neighbouring blocks.
+struct LinearTile {
+  const char* x;            // [lines][R] lines of 64 bytes: the tile's rows, cut into lines
+  const char* weight;       // first block
+  const char* next;         // what is read after this tile, for prefetching
+  void* out;                // element (first row, first feature)
+  const float* row_scales;  // of the tile's rows, kInt8 only
+  int64_t block_bytes;
+  int64_t in;
+  int64_t out_stride;    // elements between rows of `out`
+  int64_t out_features;  // features of `out` from the first one on
+
+  // For prefetching: line `at` of the first block, which has `lines` of 64 bytes; then those of `next`.
+  LAMPLIGHTER_INLINE const char* ahead(int64_t at, int64_t lines) const {
+    return at < lines ? weight + 64 * at : next + 64 * (at - lines);
+  }
+};
+
+template <class Kernel, int R, int N>
+constexpr auto tile_or_none() -> void (*)(const LinearTile&) {
+  if constexpr (N <= Kernel::blocks(R)) {
+    return Kernel::template compute<R, N>;
+  } else {
+    return nullptr;
+  }
+}
+
+// Kernel::compute for `rows` rows and `blocks` blocks; Index: all tiles by number.
+template <class Kernel, int... Index>
+auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> void (*)(const LinearTile&) {
+  constexpr int kMost = Kernel::blocks(1);
+  static constexpr void (*kTiles[])(const LinearTile&) = {
+      tile_or_none<Kernel, Index / kMost + 1, Index % kMost + 1>()...};
+  return kTiles[(rows - 1) * kMost + blocks - 1];
+}
+
+// Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
+// every instruction set gets its own copy of this code. Kernel has:
+//   kMaxRows                        most rows of a tile
+//   blocks(R)                       blocks of a panel when the largest tile has R rows; does not grow with R
+//   kLineElements                   elements of x in a line of 64 bytes
+//   block_bytes(in)                 size of a packed block
+//   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
+//   compute<R, N>(tile)             computes a tile; N <= blocks(R)
+template <class Kernel>
+void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratch) {
+  using Element = typename Kernel::Element;
+  const auto* x = static_cast<const Element*>(args.x);
+  auto* out = static_cast<Element*>(args.out);
+  const auto* weight = static_cast<const char*>(args.weight);
+  const int64_t block_bytes = Kernel::block_bytes(args.in);
+  const int64_t lines = (args.in + Kernel::kLineElements - 1) / Kernel::kLineElements;
+
+  for (int64_t row = 0; row < args.rows; row += args.rows_per_pass) {
+    const int64_t left = args.rows - row;
+    const int64_t rows = left < args.rows_per_pass ? left : args.rows_per_pass;
+    const int64_t tiles = (rows + Kernel::kMaxRows - 1) / Kernel::kMaxRows;
+    // Tiles of nearly equal height: the first `rows % tiles` have one row more.
+    const int64_t height = rows / tiles;
+    const int64_t higher = rows % tiles;
+
+    char* line = scratch;
+    for (int64_t t = 0, first = row; t < tiles; ++t) {
+      const int64_t tile_rows = height + (t < higher ? 1 : 0);
+      for (int64_t l = 0; l < lines; ++l) {
+        const int64_t start = l * Kernel::kLineElements;
+        const int64_t count =
+            args.in - start < Kernel::kLineElements ? args.in - start : Kernel::kLineElements;
+        for (int64_t r = 0; r < tile_rows; ++r, line += 64) {
+          Kernel::pack_line(x + (first + r) * args.in + start, count, line);
+        }
+      }
+      first += tile_rows;
+    }
+
+    const int64_t panel = Kernel::blocks(static_cast<int>(height + (higher > 0 ? 1 : 0)));
+    for (int64_t block = begin; block < end; block += panel) {
+      const int64_t blocks = end - block < panel ? end - block : panel;
+      LinearTile tile;
+      tile.weight = weight + block * block_bytes;
+      tile.block_bytes = block_bytes;
+      tile.in = args.in;
+      tile.out_stride = args.out_features;
+      tile.out_features = args.out_features - block * kLinearBlock;
+      tile.x = scratch;
+      for (int64_t t = 0, first = row; t < tiles; ++t) {
+        const int64_t tile_rows = height + (t < higher ? 1 : 0);
+        const bool last = t + 1 == tiles;
+        tile.next = last && block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
+        tile.out = out + first * args.out_features + block * kLinearBlock;
+        tile.row_scales = args.row_scales == nullptr ? nullptr : args.row_scales + first;
+        find_tile<Kernel>(static_cast<int>(tile_rows), static_cast<int>(blocks),
+                          std::make_integer_sequence<int, Kernel::kMaxRows * Kernel::blocks(1)>())(tile);
+        tile.x += tile_rows * lines * 64;
+        first += tile_rows;
+      }
+    }
+  }
+}
+
+}  // namespace lamplighter

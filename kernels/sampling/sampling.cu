@@ -1,0 +1,60 @@
+#include "base/philox.h"
+#include "kernels/common/cuda_launch.h"
+#include "kernels/sampling/cuda.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void uniforms_kernel(UniformsArgs args) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= args.images * args.count) return;
+  const int64_t image = i / args.count;
+  args.out[i] =
+      philox_uniform(static_cast<uint64_t>(args.seeds[image]), static_cast<uint32_t>(args.steps[image]),
+                     static_cast<uint32_t>(args.purpose), static_cast<uint32_t>(i % args.count));
+}
+
+size_t row_bytes(const DistributionRows& rows, size_t count) {
+  return count * static_cast<size_t>(rows.vocabulary) * sizeof(float);
+}
+
+}  // namespace
+
+void uniforms_cuda(const UniformsArgs& args, void* stream) {
+  const int64_t blocks = (args.images * args.count + kThreads - 1) / kThreads;
+  if (blocks > 0) uniforms_kernel<<<grid_size(blocks), kThreads, 0, cuda_stream(stream)>>>(args);
+}
+
+size_t guide_and_filter_cuda_bytes(const DistributionRows& rows) {
+  const size_t bytes = row_bytes(rows, 2);
+  return shared_bytes_for(guide_and_filter_kernel, bytes) > 0 ? 0 : bytes;
+}
+
+void guide_and_filter_cuda(const GuideAndFilterArgs& args, float* scratch, void* stream) {
+  const int64_t rows = args.images * args.logits.rows;
+  if (rows == 0) return;
+  const size_t shared = scratch == nullptr ? row_bytes(args.logits, 2) : 0;
+  guide_and_filter_kernel<<<grid_size(rows), kRowThreads, shared, cuda_stream(stream)>>>(args, scratch);
+}
+
+void probabilities_cuda(const ProbabilitiesArgs& args, void* stream) {
+  const int64_t rows = args.images * args.rows.rows;
+  if (rows > 0) probabilities_kernel<<<grid_size(rows), kRowThreads, 0, cuda_stream(stream)>>>(args);
+}
+
+size_t draw_cuda_bytes(const DistributionRows& rows) {
+  const size_t bytes = row_bytes(rows, 1);
+  return rows.statistics == nullptr || shared_bytes_for(draw_kernel, bytes) > 0 ? 0 : bytes;
+}
+
+void draw_cuda(const DrawArgs& args, float* scratch, void* stream) {
+  const int64_t rows = args.images * args.rows.rows;
+  if (rows == 0) return;
+  const bool in_shared = scratch == nullptr && args.rows.statistics != nullptr;
+  const size_t shared = in_shared ? row_bytes(args.rows, 1) : 0;
+  draw_kernel<<<grid_size(rows), kRowThreads, shared, cuda_stream(stream)>>>(args, scratch);
+}
+
+}  // namespace lamplighter

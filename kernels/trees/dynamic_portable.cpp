@@ -1,0 +1,12 @@
+#include "kernels/trees/dynamic_rows.h"
+
+namespace lamplighter {
+namespace {
+struct Local {};
+}  // namespace
+
+void expand_rows_portable(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch) {
+  dynamic::expand_rows<Local>(args, begin, end, scratch);
+}
+
+}  // namespace lamplighter
