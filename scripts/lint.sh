@@ -13,7 +13,8 @@ fi
 
 list() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ ! -f "$f" ] || echo "$f"; done; }
 mapfile -t cpp < <(list '*.cpp' '*.h' '*.cu' '*.cuh')
-mapfile -t tidy < <(list 'src/base/*.cpp' 'src/image/*.cpp' 'src/text/*.cpp' 'src/tree/*.cpp' 'src/acceptance/*.cpp')
+mapfile -t tidy < <(list 'src/base/*.cpp' 'src/image/*.cpp' 'src/text/*.cpp' 'src/tree/*.cpp' 'src/acceptance/*.cpp' \
+  'tests/reference/*.cpp' ':!*_test.cpp')
 
 if [ "${1:-}" = --fix ]; then
   "$bin/clang-format" -i "${cpp[@]}"

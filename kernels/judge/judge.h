@@ -9,7 +9,7 @@
 namespace lamplighter {
 
 // verify_tree: one cycle of speculative decoding for every image: walks its drafted tree under an acceptance
-// rule and draws one more token. acceptance/verify.h holds the same definition on the host in double
+// rule and draws one more token. tests/reference/judge.h holds the same definition on the host in double
 // precision.
 //
 // exact, lantern, lantern++ walk from the root. At node n with target row T the children are judged in order;

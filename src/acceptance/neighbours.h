@@ -1,3 +1,4 @@
+// Tables of neighbouring codes; the rules that borrow from them run in the operator in kernels/judge.
 #pragma once
 
 #include <cstdint>

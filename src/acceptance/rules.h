@@ -1,8 +1,7 @@
+// Names of the acceptance rules; the rule that runs is the operator in kernels/judge.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 namespace lamplighter {
 
@@ -23,10 +22,6 @@ enum class Residual {
   official_lumina_dynamic
 };
 
-// How siblings were drawn: one after another without replacement, as the draft's most probable tokens, or
-// each from the whole draft distribution.
-enum class Proposal { sampled, deterministic, independent };
-
 bool is_relaxed(Rule rule);
 bool is_official(Residual residual);
 
@@ -35,19 +30,5 @@ Rule rule_from(const std::string& name);
 Residual residual_from(const std::string& name);
 std::string to_string(Rule rule);
 std::string to_string(Residual residual);
-
-struct AcceptanceOptions {
-  Rule rule = Rule::exact;
-  Residual residual = Residual::paper;
-  Proposal proposal = Proposal::sampled;
-  bool greedy = false;  // temperature 0: most probable tokens, no uniforms
-  std::int64_t k = 0;   // neighbours looked at besides the token itself
-  // lantern: delta; lantern++: lambda. Entry d - 1 belongs to tokens d below the root, the last to all
-  // deeper.
-  std::vector<double> bounds;
-  std::int64_t first_image_id = 0;  // token id of code 0
-  // Lumina's programs only: ids whose numerator is always 1. Other ids outside the codes have numerator 0.
-  std::vector<std::int64_t> syntax_ids;
-};
 
 }  // namespace lamplighter

@@ -7,11 +7,13 @@
 #include <limits>
 
 #include "decode/recorder.h"
-#include "tests/acceptance/chi_square.h"
 #include "tests/decode/toy.h"
+#include "tests/reference/chi_square.h"
 
 // The joint law of all tokens of a picture, exactly and as counted.
 namespace lamplighter::test {
+
+using reference::fits, reference::Law, reference::Tokens;
 
 constexpr std::int64_t kBatch = 512;  // pictures drawn together
 

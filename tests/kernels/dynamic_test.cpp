@@ -1,5 +1,3 @@
-#include "tree/dynamic.h"
-
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
@@ -19,6 +17,7 @@
 #include "tests/kernels/dynamic_trees.h"
 #include "tests/kernels/kernel_test.h"
 #include "tests/kernels/operators.h"
+#include "tests/reference/dynamic.h"
 
 namespace lamplighter::test {
 namespace {
@@ -30,7 +29,7 @@ using ::testing::HasSubstr;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One image's tree against the host's; entries beyond its nodes are padding.
-void expect_tree(const Reranked& got, int64_t image, const DynamicTree& expected) {
+void expect_tree(const Reranked& got, int64_t image, const reference::DynamicTree& expected) {
   const auto kept = static_cast<int64_t>(expected.pool_index.size());
   const auto row = [&](const at::Tensor& t, int64_t count) { return values(t[image].slice(0, 0, count)); };
   EXPECT_EQ(row(got.tokens, kept + 1), expected.tokens);
@@ -81,7 +80,7 @@ TEST_P(DynamicTest, ExpansionIsThatOfTheHost) {
     for (int64_t image = 0; image < images; ++image) {
       std::vector<std::vector<double>> rows;
       for (int64_t slot = 0; slot < width; ++slot) rows.push_back(doubles(p[image][slot]));
-      const Expansion expected = expand_dynamic(rows, doubles(scores[image]), k);
+      const reference::Expansion expected = reference::expand_dynamic(rows, doubles(scores[image]), k);
       EXPECT_EQ(values(tokens[image]), expected.tokens) << "trial " << trial;
       const std::vector<double> got = doubles(pool_scores[image]);
       for (size_t i = 0; i < got.size(); ++i) {
@@ -114,9 +113,9 @@ TEST_P(DynamicTest, TreesAreThoseOfTheHost) {
     for (int64_t image = 0; image < images; ++image) {
       std::vector<std::vector<int64_t>> frontiers;
       for (int64_t pass = 0; pass < passes; ++pass) frontiers.push_back(values(pool.frontiers[image][pass]));
-      expect_tree(
-          got, image,
-          rerank_dynamic(values(pool.tokens[image]), doubles(pool.scores[image]), frontiers, k, nodes));
+      expect_tree(got, image,
+                  reference::rerank_dynamic(values(pool.tokens[image]), doubles(pool.scores[image]),
+                                            frontiers, k, nodes));
     }
   }
 }

@@ -13,13 +13,15 @@
 #include "kernels/judge/results.h"
 #include "kernels/judge/rows.h"
 #include "kernels/ops.h"
-#include "tests/acceptance/chi_square.h"
 #include "tests/kernels/operators.h"
+#include "tests/reference/chi_square.h"
 
 // Cycles through the operators guide_and_filter, draw_children, uniforms and verify_tree on a toy vocabulary,
 // against the exact law of the tokens they must emit.
 namespace lamplighter::test {
 namespace {
+
+using namespace reference;
 
 constexpr int64_t kVocabulary = 5;
 constexpr size_t kLength = 3;      // tokens whose joint law is compared
@@ -230,8 +232,6 @@ TEST_F(VerifyLawTest, RelaxedRulesHaveTheLawOfTheHost) {
                          return int64_t{table.ids[static_cast<size_t>(i)]};
                        }).to(at::kInt);
   const ToyProblem problem = toy(kTwoByTwo);
-  const Verifier judge = [](const DraftedTree& tree, const AcceptanceOptions& how,
-                            const NeighbourTable* near) { return verify(tree, how, near); };
   for (const Residual residual : {Residual::paper, Residual::optimal}) {
     host.residual = residual;
     options.residual = to_string(residual);

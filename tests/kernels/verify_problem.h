@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "acceptance/verify.h"
 #include "kernels/ops.h"
 #include "tests/kernels/operators.h"
+#include "tests/reference/judge.h"
 
 // Random cycles for verify_tree, and the same on the host.
 namespace lamplighter::test {
@@ -47,7 +47,7 @@ class VerifyProblem {
   }
 
   // One image for the host.
-  DraftedTree host(int64_t image) const;
+  reference::ScoredTree host(int64_t image) const;
 
   ops::DraftedTree tree;
   at::Tensor neighbours;  // int32, undefined without any
@@ -170,14 +170,14 @@ inline void VerifyProblem::make_neighbours() {
                }).to(at::kInt);
 }
 
-inline DraftedTree VerifyProblem::host(int64_t image) const {
+inline reference::ScoredTree VerifyProblem::host(int64_t image) const {
   const auto ids = [&](const at::Tensor& tensor) {
     const int64_t row = tensor.size(0) == 1 ? 0 : image;
     const int64_t* p = tensor.const_data_ptr<int64_t>() + row * tensor.size(1);
     return std::vector<int64_t>(p, p + tensor.size(1));
   };
   const auto rows = [&](const at::Tensor& tensor) {
-    std::vector<Distribution> result;
+    std::vector<reference::Distribution> result;
     const float* p = tensor.const_data_ptr<float>() + image * tensor.size(1) * tensor.size(2);
     for (int64_t row = 0; row < tensor.size(1); ++row, p += tensor.size(2)) {
       result.emplace_back(p, p + tensor.size(2));

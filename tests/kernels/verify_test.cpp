@@ -9,6 +9,8 @@
 namespace lamplighter::test {
 namespace {
 
+using namespace reference;
+
 constexpr double kTolerance = 5e-6;  // of a final distribution in single precision
 constexpr double kMargin = 1e-6;     // decisions closer than this are rounding
 
@@ -154,8 +156,8 @@ TEST_P(VerifyTest, AgreesWithTheHost) {
       const Trial trial = make_trial(rng_, c, vocabulary);
       const ops::VerifyResult result = trial.run();
       for (int64_t image = 0; image < result.count.size(0); ++image) {
-        const DraftedTree tree = trial.problem.host(image);
-        const Verdict verdict = verify(tree, trial.host, is_relaxed(c.rule) ? &trial.problem.table : nullptr);
+        const ScoredTree tree = trial.problem.host(image);
+        const Verdict verdict = judge(tree, trial.host, is_relaxed(c.rule) ? &trial.problem.table : nullptr);
         ++judged;
         accepted += static_cast<int64_t>(verdict.path.size()) - 1;
         rejected += verdict.reason == Reason::rejected ? 1 : 0;

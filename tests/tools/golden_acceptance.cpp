@@ -14,12 +14,13 @@
 #include "tests/tools/acceptance/toys.h"
 
 using namespace lamplighter;
+using namespace lamplighter::reference;
 
 namespace {
 
 int replay(const Recorded& recorded, bool operators) {
   const std::string group = recorded.info().at("group");
-  const Judge judge = operators ? Judge{verify_by_operator, false, 5e-6} : Judge{verify};
+  const Judge judge = operators ? Judge{judge_by_operator, false, 5e-6} : Judge{reference::judge};
   const Expander expander =
       operators ? Expander{expand_by_operator, rerank_by_operator} : Expander{expand_dynamic, rerank_dynamic};
   if (operators && (group == "trees" || group == "neighbors")) {

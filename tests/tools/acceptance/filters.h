@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "acceptance/verify.h"
+#include "tests/reference/judge.h"
 
 // Logits to probabilities in double precision.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 constexpr double kFiltered = -std::numeric_limits<double>::infinity();
 
@@ -75,4 +75,4 @@ inline std::vector<Distribution> filtered(std::vector<Distribution> rows, const 
   return rows;
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -7,12 +7,12 @@
 #include <tuple>
 #include <vector>
 
-#include "acceptance/verify.h"
 #include "kernels/ops.h"
-#include "tree/dynamic.h"
+#include "tests/reference/dynamic.h"
+#include "tests/reference/judge.h"
 
 // The operators in the place of the host reference, one image a call.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 template <class Stored, class Value>
 at::Tensor to_tensor(const std::vector<Value>& values, std::vector<std::int64_t> shape) {
@@ -34,8 +34,8 @@ std::vector<Value> to_vector(const at::Tensor& tensor) {
   return std::vector<Value>(data, data + tensor.numel());
 }
 
-inline Verdict verify_by_operator(const DraftedTree& tree, const AcceptanceOptions& options,
-                                  const NeighbourTable* table) {
+inline Verdict judge_by_operator(const ScoredTree& tree, const AcceptanceOptions& options,
+                                 const NeighbourTable* table) {
   const auto nodes = static_cast<std::int64_t>(tree.parents.size());
   const auto vocabulary = static_cast<std::int64_t>(tree.target[0].size());
   std::vector<std::int64_t> depths(tree.parents.size());
@@ -117,4 +117,4 @@ inline DynamicTree rerank_by_operator(const std::vector<std::int64_t>& tokens,
   return tree;
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

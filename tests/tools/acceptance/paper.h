@@ -6,7 +6,7 @@
 #include "tests/tools/acceptance/posterior.h"
 
 // Cycles judged by the papers' definitions.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 inline Reason reason_coded(std::int64_t code) {
   return static_cast<Reason>(code);
@@ -89,7 +89,7 @@ class PaperReplay {
       expected.final = recorded_.doubles(name("final_dist"), row);
       expected.status = recorded_.integers(name("status"), row)[0];
       expected.token = recorded_.integers(name("final_token"), row)[0];
-      const Verdict verdict = judge_.verify(tree_, options_, &table_);
+      const Verdict verdict = judge_(tree_, options_, &table_);
       if (judge_.is_host) {
         const auto length = static_cast<std::size_t>(recorded_.integers(name("trace_len"), row)[0]);
         Doubles trace = recorded_.doubles(name("trace"), row);
@@ -123,7 +123,7 @@ class PaperReplay {
     expected.final = recorded_.doubles(own("final_dist"));
     expected.status = recorded_.integers(own("status"))[0];
     expected.token = scenario.at("final_token");
-    const Verdict verdict = judge_.verify(tree_, options_, has_table ? &table_ : nullptr);
+    const Verdict verdict = judge_(tree_, options_, has_table ? &table_ : nullptr);
     if (judge_.is_host) {
       Doubles trace;
       if (recorded_.has(own("trace"))) trace = recorded_.doubles(own("trace"));
@@ -134,7 +134,7 @@ class PaperReplay {
                static_cast<std::int64_t>(verdict.path.size()) == 2 && expected.path.empty()) {
       return;  // single precision may accept the first child
     }
-    compare(report_, scenario.at("rule"), {judge_.verify, judge_.is_host, 1e-6}, verdict, expected,
+    compare(report_, scenario.at("rule"), {judge_.function, judge_.is_host, 1e-6}, verdict, expected,
             tree_.uniforms[0]);
   }
 
@@ -150,7 +150,7 @@ class PaperReplay {
       const std::size_t stop = expected.path.empty() ? 0 : static_cast<std::size_t>(expected.path.back());
       expected.final = tree_.target[stop];
       expected.token = recorded_.integers(rule + ".final_token", row)[0];
-      compare(report_, rule, judge_, judge_.verify(tree_, options_, &table_), expected, 0);
+      compare(report_, rule, judge_, judge_(tree_, options_, &table_), expected, 0);
     }
   }
 
@@ -192,7 +192,7 @@ class PaperReplay {
     Verdict verdict;
     for (std::size_t i = 0; i < uniforms.size(); ++i) {
       tree_.uniforms[0] = uniforms[i];
-      verdict = judge_.verify(tree_, options_, &table_);
+      verdict = judge_(tree_, options_, &table_);
       const std::string what = name + ": token for uniform " + std::to_string(i);
       compare_token(report_, what, verdict.final, uniforms[i], verdict.token, drawn[i], 1e-6);
     }
@@ -242,8 +242,8 @@ class PaperReplay {
   Report& report_;
   std::string id_;
   AcceptanceOptions options_;
-  DraftedTree tree_;
+  ScoredTree tree_;
   NeighbourTable table_;
 };
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

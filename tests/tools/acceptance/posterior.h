@@ -3,18 +3,23 @@
 #include <regex>
 #include <string>
 
-#include "tests/acceptance/law.h"
+#include "tests/reference/law.h"
 #include "tests/tools/acceptance/filters.h"
 #include "tests/tools/acceptance/recorded.h"
 
 // Replays of single cycles.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 // What judges the cycles: the host reference or the operator, which tells no tests.
 struct Judge {
-  Verifier verify;
+  JudgeFunction function;
   bool is_host = true;
   double tolerance = 1e-10;  // of distributions
+
+  Verdict operator()(const ScoredTree& tree, const AcceptanceOptions& options,
+                     const NeighbourTable* table) const {
+    return function(tree, options, table);
+  }
 };
 
 struct Expected {
@@ -132,7 +137,7 @@ class OfficialReplay {
       expected.token = run.at("final_token");
       expected.final = recorded_.doubles(name + ".sample_p");
     }
-    const Verdict verdict = judge_.verify(tree_, options_, &table_);
+    const Verdict verdict = judge_(tree_, options_, &table_);
     if (judge_.is_host && !greedy_) compare_tests(verdict, name);
     compare(report_, name, judge_, verdict, expected, tree_.uniforms[0]);
   }
@@ -159,8 +164,8 @@ class OfficialReplay {
   Report& report_;
   bool greedy_ = false;
   AcceptanceOptions options_;
-  DraftedTree tree_;
+  ScoredTree tree_;
   NeighbourTable table_;
 };
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

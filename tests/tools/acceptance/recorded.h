@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "acceptance/verify.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/safetensors.h"
+#include "tests/reference/judge.h"
 
 // A recorded case: case.json and io.safetensors of one folder.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 using Integers = std::vector<std::int64_t>;
 using Doubles = std::vector<double>;
@@ -205,4 +205,4 @@ inline NeighbourTable table_of(const Recorded& recorded, const std::string& name
   return table;
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -3,13 +3,13 @@
 #include <map>
 #include <string>
 
+#include "tests/reference/dynamic.h"
 #include "tests/tools/acceptance/filters.h"
 #include "tests/tools/acceptance/recorded.h"
-#include "tree/dynamic.h"
 #include "tree/tree.h"
 
 // Tree buffers, dynamic trees and neighbour tables.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 // Nodes from the root to every leaf, -1 padded, in lexicographic order with -1 last.
 inline Integers leaf_paths(const Tree& tree) {
@@ -246,4 +246,4 @@ inline void replay_neighbours(const Recorded& recorded, Report& report) {
   }
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -6,8 +6,8 @@
 #include "tests/tools/acceptance/posterior.h"
 #include "tree/tree.h"
 
-// Exact laws of toy problems, and the verifiers of the other_verifiers groups.
-namespace lamplighter {
+// Exact laws of toy problems, and the rules of the other_verifiers groups.
+namespace lamplighter::reference {
 
 // Rows by context: table_<length>[base-V number of the context, first token most significant].
 inline ToyProblem toy_problem(const Recorded& recorded, const std::string& id, std::int64_t vocabulary,
@@ -42,9 +42,9 @@ inline Law recorded_law(const Recorded& recorded, const std::string& key) {
 // Whether the judge decides every branch of the cycle as the host does.
 inline void compare_branches(Report& report, const std::string& what, LawOfCycle& cycle, const Judge& judge,
                              const AcceptanceOptions& options, const NeighbourTable* table) {
-  cycle.each_branch([&](const DraftedTree& tree, const Verdict& host, double probability) {
+  cycle.each_branch([&](const ScoredTree& tree, const Verdict& host, double probability) {
     if (probability < 1e-4) return;
-    const Verdict verdict = judge.verify(tree, options, table);
+    const Verdict verdict = judge(tree, options, table);
     report.equal(what + ": path", verdict.path, host.path);
     report.close(what + ": final distribution", verdict.final, host.final, judge.tolerance);
   });
@@ -53,7 +53,7 @@ inline void compare_branches(Report& report, const std::string& what, LawOfCycle
 inline void compare_law(const Recorded& recorded, Report& report, const std::string& what,
                         const std::string& key, const ToyProblem& problem, const AcceptanceOptions& options,
                         const NeighbourTable* table, const Judge& judge) {
-  LawOfCycle cycle(problem, options, table, verify);
+  LawOfCycle cycle(problem, options, table, reference::judge);
   if (!judge.is_host) return compare_branches(report, what, cycle, judge, options, table);
   const Law law = cycle.law(), expected = recorded_law(recorded, key);
   report.close(what + ": largest difference of the law", largest_difference(law, expected), 0, 1e-12);
@@ -75,9 +75,9 @@ inline void replay_enumeration(const Recorded& recorded, const Judge& judge, Rep
     for (const Json& run : toy.at("runs")) {
       const std::string key = run.at("key");
       if (run.at("rule") == "negative_control") {
-        const Law wrong = LawOfCycle(problem, {}, nullptr, verify_without_update).law();
+        const Law wrong = LawOfCycle(problem, {}, nullptr, judge_without_update).law();
         report.close(key, largest_difference(wrong, recorded_law(recorded, key)), 0, 1e-12);
-        const Law right = LawOfCycle(problem, {}, nullptr, verify).law();
+        const Law right = LawOfCycle(problem, {}, nullptr, reference::judge).law();
         if (largest_difference(wrong, right) < 1e-3) report.fail(key + ": is not told from the right law");
         continue;
       }
@@ -93,7 +93,7 @@ inline void replay_enumeration(const Recorded& recorded, const Judge& judge, Rep
   }
 }
 
-// Verifiers of this library by the names of the recorded ones; false for those of other projects.
+// Rules of this library by the names of the recorded ones; false for those of other projects.
 inline bool other_options(const std::string& name, AcceptanceOptions& options) {
   options = {};
   if (name == "block") options.rule = Rule::block;
@@ -123,13 +123,13 @@ inline void replay_other_enumeration(const Recorded& recorded, const Judge& judg
 
 // One cycle of other_verifiers/chain and tree.
 inline void replay_other(const Recorded& recorded, const Judge& judge, Report& report, const std::string& key,
-                         const std::string& name, DraftedTree tree, std::int64_t accepted) {
+                         const std::string& name, ScoredTree tree, std::int64_t accepted) {
   AcceptanceOptions options;
   other_options(name, options);
   if (!judge.is_host && options.proposal == Proposal::independent) {
     return report.leave_out("the operator judges no independent draws");
   }
-  const Verdict verdict = judge.verify(tree, options, nullptr);
+  const Verdict verdict = judge(tree, options, nullptr);
   report.equal(name + ": accepted", static_cast<std::int64_t>(verdict.path.size()) - 1, accepted);
   if (recorded.has(key + ".path")) {
     report.equal(name + ": path", Integers(verdict.path.begin() + 1, verdict.path.end()),
@@ -161,7 +161,7 @@ inline void replay_chains(const Recorded& recorded, const Judge& judge, Report& 
     const std::string id = chain.at("id");
     report.scenario(id);
     const Tree shape = preset_tree("chain-" + chain.at("n").dump());
-    DraftedTree tree;
+    ScoredTree tree;
     tree.parents = shape.parent;
     tree.draft_rows = shape.draft_row;
     tree.target = filtered(recorded.rows(id + ".target_logits"), {});
@@ -175,7 +175,7 @@ inline void replay_chains(const Recorded& recorded, const Judge& judge, Report& 
     // The accepted prefix of keep-or-resample and of SJD is that of sps.
     const Integers kept = recorded.integers(id + ".keep.kept");
     const auto prefix = std::find(kept.begin(), kept.end(), 0) - kept.begin();
-    const Verdict verdict = judge.verify(tree, {}, nullptr);
+    const Verdict verdict = judge(tree, {}, nullptr);
     report.equal("keep: first resampled", static_cast<std::int64_t>(verdict.path.size()) - 1,
                  std::int64_t{prefix});
     report.equal("sjd: accepted", static_cast<std::int64_t>(verdict.path.size()) - 1,
@@ -187,7 +187,7 @@ inline void replay_trees_of_others(const Recorded& recorded, const Judge& judge,
   for (const Json& scenario : recorded.info().at("cases")) {
     const std::string id = scenario.at("id");
     report.scenario(id);
-    DraftedTree tree;
+    ScoredTree tree;
     tree.parents = recorded.integers(id + ".parent");
     tree.draft_rows = recorded.integers(id + ".draft_row");
     tree.target = filtered(recorded.rows(id + ".target_logits"), {});
@@ -201,4 +201,4 @@ inline void replay_trees_of_others(const Recorded& recorded, const Judge& judge,
   }
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

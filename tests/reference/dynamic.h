@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lamplighter {
+namespace lamplighter::reference {
 
 // Dynamic draft trees of EAGLE-2 (Li et al. 2024): each pass expands the k most probable paths by their k
 // most probable tokens; the best nodes of all passes become the tree. Equal scores: the smaller index wins.
@@ -37,4 +37,4 @@ DynamicTree rerank_dynamic(const std::vector<std::int64_t>& tokens, const std::v
                            const std::vector<std::vector<std::int64_t>>& frontiers, std::int64_t k,
                            std::int64_t nodes);
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "tests/acceptance/law.h"
+#include "tests/reference/law.h"
 
-namespace lamplighter {
+namespace lamplighter::reference {
 
 // Pearson's chi-square test at 1e-6 (limit after Wilson and Hilferty) of counted sequences against their
 // probabilities; sequences that are expected less than ten times count as one, impossible ones never fit.
@@ -36,4 +36,4 @@ inline bool fits(const Law& expected, const Law& counts) {
   return statistic < freedom * std::pow(1 - spread + kDeviations * std::sqrt(spread), 3);
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -1,4 +1,4 @@
-#include "tree/dynamic.h"
+#include "tests/reference/dynamic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "lamplighter/error.h"
 
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 using testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST(DynamicTest, RejectsSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "acceptance/walk.h"
 #include "lamplighter/error.h"
+#include "tests/reference/walk.h"
 
-// Verifiers that judge whole paths from the leaf up: block verification (Sun et al., "Block Verification
+// Rules that judge whole paths from the leaf up: block verification (Sun et al., "Block Verification
 // Accelerates Speculative Decoding", 2024) for chains and traversal verification (Weng et al., 2025) for
 // trees.
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 constexpr double kLeastMass = 1e-6;
@@ -136,13 +136,13 @@ void Traversal::run() {
 
 }  // namespace
 
-void verify_traversal(const Walk& walk, Verdict& verdict) {
+void judge_traversal(const Walk& walk, Verdict& verdict) {
   Traversal(walk, verdict).run();
 }
 
-void verify_block(const Walk& walk, Verdict& verdict) {
+void judge_block(const Walk& walk, Verdict& verdict) {
   for (const std::vector<std::int64_t>& children : walk.children) {
-    if (children.size() > 1) throw Error(ExitCode::usage, "verify: block verification takes chains only");
+    if (children.size() > 1) throw Error(ExitCode::usage, "judge: rule block takes chains only");
   }
   const auto draft_of = [&](std::int64_t node) {
     if (walk.options.proposal != Proposal::deterministic) return walk.draft(node);
@@ -185,4 +185,4 @@ void verify_block(const Walk& walk, Verdict& verdict) {
   finish_at(walk, verdict, std::move(rest), false, true);
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

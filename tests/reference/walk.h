@@ -1,12 +1,12 @@
 #pragma once
 
-#include "acceptance/verify.h"
+#include "tests/reference/judge.h"
 
-// Shared by the verifiers of this folder.
-namespace lamplighter {
+// What the judges of this folder share.
+namespace lamplighter::reference {
 
 struct Walk {
-  const DraftedTree& tree;
+  const ScoredTree& tree;
   const AcceptanceOptions& options;
   const NeighbourTable* table;                      // null when the rule borrows nothing
   std::int64_t vocabulary;                          // V
@@ -50,11 +50,11 @@ Numerator numerator_of(const Walk& walk, const Distribution& g, std::int64_t tok
 // Sets what a walk that ended at path.back() leaves: the next token's distribution and the reason.
 void finish(const Walk& walk, Verdict& verdict, Distribution final, Reason reason);
 
-// One verifier each; they fill everything of the verdict but `token`.
-void verify_recursive(const Walk& walk, Verdict& verdict);
-void verify_official(const Walk& walk, Verdict& verdict);
-void verify_greedy(const Walk& walk, Verdict& verdict);
-void verify_traversal(const Walk& walk, Verdict& verdict);
-void verify_block(const Walk& walk, Verdict& verdict);
+// One judge each; they fill everything of the verdict but `token`.
+void judge_recursive(const Walk& walk, Verdict& verdict);
+void judge_official(const Walk& walk, Verdict& verdict);
+void judge_greedy(const Walk& walk, Verdict& verdict);
+void judge_traversal(const Walk& walk, Verdict& verdict);
+void judge_block(const Walk& walk, Verdict& verdict);
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -6,14 +6,34 @@
 #include "acceptance/neighbours.h"
 #include "acceptance/rules.h"
 
-namespace lamplighter {
+// One cycle of speculative decoding, judged on the host in double precision: what the operator in
+// kernels/judge is tested against.
+namespace lamplighter::reference {
 
-// One cycle of speculative decoding, judged on the host in double precision: the reference for the operator
-// verify_tree. Distributions are probabilities after temperature, filters and guidance; a row with NaN, an
-// infinity or without any mass is bad.
+// Probabilities after temperature, filters and guidance; a row with NaN, an infinity or without any mass is
+// bad.
 using Distribution = std::vector<double>;
 
-struct DraftedTree {
+// How siblings were drawn: one after another without replacement, as the draft's most probable tokens, or
+// each from the whole draft distribution.
+enum class Proposal { sampled, deterministic, independent };
+
+struct AcceptanceOptions {
+  Rule rule = Rule::exact;
+  Residual residual = Residual::paper;
+  Proposal proposal = Proposal::sampled;
+  bool greedy = false;  // temperature 0: most probable tokens, no uniforms
+  std::int64_t k = 0;   // neighbours looked at besides the token itself
+  // lantern: delta; lantern++: lambda. Entry d - 1 belongs to tokens d below the root, the last to all
+  // deeper.
+  std::vector<double> bounds;
+  std::int64_t first_image_id = 0;  // token id of code 0
+  // Lumina's programs only: ids whose numerator is always 1. Other ids outside the codes have numerator 0.
+  std::vector<std::int64_t> syntax_ids;
+};
+
+// A drafted tree and what the target and the draft say at its nodes.
+struct ScoredTree {
   std::vector<std::int64_t> tokens;      // [N]; < 0 or >= V: padding, never accepted; the root's is not read
   std::vector<std::int64_t> parents;     // [N] smaller than their own index; -1: the root, and nodes left out
   std::vector<std::int64_t> draft_rows;  // [N] row of `draft` the children of n were drawn from; -1 none
@@ -50,10 +70,10 @@ struct Verdict {
 };
 
 // Walks the tree and draws one more token. `table` may be null when the rule borrows nothing. Throws
-// Error(usage) for shapes that do not fit, for block verification of a tree that is no chain, and for a
+// Error(usage) for shapes that do not fit, for rule block and a tree that is no chain, and for a
 // relaxed rule without bounds or table.
-Verdict verify(const DraftedTree& tree, const AcceptanceOptions& options,
-               const NeighbourTable* table = nullptr);
+Verdict judge(const ScoredTree& tree, const AcceptanceOptions& options,
+              const NeighbourTable* table = nullptr);
 
 // The smallest id whose cumulative probability exceeds uniform * total; ids of probability 0 are never drawn.
 // -1 when there is no mass.
@@ -62,4 +82,4 @@ std::int64_t draw_token(const Distribution& distribution, double uniform);
 // The smallest id of the largest probability.
 std::int64_t most_probable(const Distribution& distribution);
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

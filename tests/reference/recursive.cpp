@@ -1,10 +1,10 @@
 #include <utility>
 
-#include "acceptance/walk.h"
+#include "tests/reference/walk.h"
 
 // Recursive rejection: siblings are judged one after another, each against what the earlier ones left of the
 // target.
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 // Smaller masses are rounding: in exact arithmetic a rejection leaves more than the rejected probability.
@@ -110,7 +110,7 @@ std::int64_t Siblings::judge(Verdict& verdict) {
 
 }  // namespace
 
-void verify_recursive(const Walk& walk, Verdict& verdict) {
+void judge_recursive(const Walk& walk, Verdict& verdict) {
   while (true) {
     const std::int64_t node = verdict.path.back();
     verdict.fallback = 0;
@@ -132,4 +132,4 @@ void verify_recursive(const Walk& walk, Verdict& verdict) {
   }
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -1,14 +1,14 @@
-#include "acceptance/verify.h"
+#include "tests/reference/judge.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 
-#include "acceptance/walk.h"
 #include "lamplighter/error.h"
+#include "tests/reference/walk.h"
 
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 std::size_t at(std::int64_t index) {
@@ -16,10 +16,10 @@ std::size_t at(std::int64_t index) {
 }
 
 [[noreturn]] void reject(const std::string& what) {
-  throw Error(ExitCode::usage, "verify: " + what);
+  throw Error(ExitCode::usage, "judge: " + what);
 }
 
-void check_shapes(const DraftedTree& tree) {
+void check_shapes(const ScoredTree& tree) {
   const std::size_t nodes = tree.parents.size();
   if (nodes == 0) reject("the tree has no root");
   if (tree.tokens.size() != nodes || tree.draft_rows.size() != nodes || tree.target.size() != nodes) {
@@ -51,7 +51,7 @@ void check_options(const AcceptanceOptions& options, const NeighbourTable* table
   }
 }
 
-Walk make_walk(const DraftedTree& tree, const AcceptanceOptions& options, const NeighbourTable* table) {
+Walk make_walk(const ScoredTree& tree, const AcceptanceOptions& options, const NeighbourTable* table) {
   Walk walk{tree, options, table, static_cast<std::int64_t>(tree.target[0].size()), {}, {}};
   walk.children.resize(tree.parents.size());
   walk.depth.resize(tree.parents.size());
@@ -162,22 +162,22 @@ std::int64_t most_probable(const Distribution& distribution) {
   return std::max_element(distribution.begin(), distribution.end()) - distribution.begin();
 }
 
-Verdict verify(const DraftedTree& tree, const AcceptanceOptions& options, const NeighbourTable* table) {
+Verdict judge(const ScoredTree& tree, const AcceptanceOptions& options, const NeighbourTable* table) {
   check_shapes(tree);
   check_options(options, table);
   const Walk walk = make_walk(tree, options, table);
   Verdict verdict;
   verdict.path = {0};
   if (options.greedy) {
-    verify_greedy(walk, verdict);
+    judge_greedy(walk, verdict);
   } else if (options.rule == Rule::traversal) {
-    verify_traversal(walk, verdict);
+    judge_traversal(walk, verdict);
   } else if (options.rule == Rule::block) {
-    verify_block(walk, verdict);
+    judge_block(walk, verdict);
   } else if (is_official(options.residual)) {
-    verify_official(walk, verdict);
+    judge_official(walk, verdict);
   } else {
-    verify_recursive(walk, verdict);
+    judge_recursive(walk, verdict);
   }
   if ((verdict.status & kBadTarget) == 0) {
     verdict.token =
@@ -186,4 +186,4 @@ Verdict verify(const DraftedTree& tree, const AcceptanceOptions& options, const 
   return verdict;
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

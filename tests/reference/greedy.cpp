@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "acceptance/walk.h"
+#include "tests/reference/walk.h"
 
 // Temperature 0: a token is right when it is the most probable one after its neighbours have lent it theirs.
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 std::size_t at(std::int64_t index) {
@@ -49,7 +49,7 @@ bool is_right(const Walk& walk, std::int64_t node) {
 
 }  // namespace
 
-void verify_greedy(const Walk& walk, Verdict& verdict) {
+void judge_greedy(const Walk& walk, Verdict& verdict) {
   // The longest chain of right nodes; among equals the first in depth-first order.
   std::vector<std::int64_t> best{0};
   std::vector<std::vector<std::int64_t>> pending{{0}};
@@ -69,4 +69,4 @@ void verify_greedy(const Walk& walk, Verdict& verdict) {
          walk.children[at(best.back())].empty() ? Reason::leaf : Reason::rejected);
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

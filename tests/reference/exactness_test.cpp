@@ -5,10 +5,10 @@
 #include <random>
 #include <string>
 
-#include "tests/acceptance/law.h"
+#include "tests/reference/law.h"
 #include "tests/tree/shapes.h"
 
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 // A random row that depends on the context; with `zeros`, some tokens have probability 0.
@@ -33,8 +33,8 @@ ToyProblem random_problem(const Tree& tree, std::int64_t vocabulary, std::uint32
 }
 
 double distance_from_target(const ToyProblem& problem, const AcceptanceOptions& options,
-                            const Verifier& verifier, std::size_t length) {
-  LawOfCycle cycle(problem, options, nullptr, verifier);
+                            const JudgeFunction& judging, std::size_t length) {
+  LawOfCycle cycle(problem, options, nullptr, judging);
   return largest_difference(continued(cycle.law(), problem, length), plain_law(problem, length));
 }
 
@@ -78,7 +78,7 @@ TEST_P(ExactnessTest, LawIsTheTargets) {
       for (const bool zeros : {false, true}) {
         const ToyProblem problem = random_problem(tree, vocabulary, seed++, zeros);
         const auto length = static_cast<std::size_t>(tree.max_depth()) + 1;
-        EXPECT_LE(distance_from_target(problem, rule.options, verify, length), 1e-12)
+        EXPECT_LE(distance_from_target(problem, rule.options, judge, length), 1e-12)
             << tree_to_json(tree).dump() << ", vocabulary " << vocabulary << ", zeros " << zeros;
         ++problems;
       }
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, ExactnessTest, testing::ValuesIn(kExactRules),
 TEST(LawTest, IsALaw) {
   const Tree tree = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   const ToyProblem problem = random_problem(tree, 4, 77, false);
-  const Law law = LawOfCycle(problem, {}, nullptr, verify).law();
+  const Law law = LawOfCycle(problem, {}, nullptr, judge).law();
   double sum = 0;
   for (const auto& [tokens, probability] : law) {
     sum += probability;
@@ -108,16 +108,16 @@ TEST(LawTest, SiblingsJudgedWithoutAnUpdateAreFound) {
   for (const Tree& tree : {make_tree({{0}, {1}}), make_tree({{0}, {1}, {0, 0}, {0, 1}})}) {
     const ToyProblem problem = random_problem(tree, 4, 5, false);
     const auto length = static_cast<std::size_t>(tree.max_depth()) + 1;
-    EXPECT_GT(distance_from_target(problem, {}, verify_without_update, length), 1e-3);
+    EXPECT_GT(distance_from_target(problem, {}, judge_without_update, length), 1e-3);
   }
 }
 
 TEST(LawTest, DeterministicChildrenJudgedAsSampledAreFound) {
-  const Verifier as_sampled = [](const DraftedTree& drafted, const AcceptanceOptions& options,
-                                 const NeighbourTable* table) {
+  const JudgeFunction as_sampled = [](const ScoredTree& drafted, const AcceptanceOptions& options,
+                                      const NeighbourTable* table) {
     AcceptanceOptions other = options;
     other.proposal = Proposal::sampled;
-    return verify(drafted, other, table);
+    return judge(drafted, other, table);
   };
   const ToyProblem problem = random_problem(make_tree({{0}, {1}}), 4, 5, false);
   const AcceptanceOptions options = with(Rule::exact, Proposal::deterministic);
@@ -130,13 +130,13 @@ TEST(LawTest, RelaxedRulesAreNotExact) {
   AcceptanceOptions options = with(Rule::lantern, Proposal::sampled);
   options.k = 3;
   options.bounds = {0.3};
-  const Law law = LawOfCycle(problem, options, &table, verify).law();
+  const Law law = LawOfCycle(problem, options, &table, judge).law();
   EXPECT_GT(largest_difference(continued(law, problem, 2), plain_law(problem, 2)), 1e-3);
 }
 
 // A drafted tree with random rows and tokens.
-DraftedTree random_cycle(const Tree& tree, std::int64_t vocabulary, std::mt19937& random) {
-  DraftedTree drafted;
+ScoredTree random_cycle(const Tree& tree, std::int64_t vocabulary, std::mt19937& random) {
+  ScoredTree drafted;
   std::uniform_real_distribution<double> uniform(0, 1);
   const auto nodes = static_cast<std::size_t>(tree.size());
   drafted.parents = tree.parent;
@@ -176,19 +176,19 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
   const Tree tree = preset_tree("lantern-26");
   std::size_t accepted = 0;
   for (int round = 0; round < 300; ++round) {
-    const DraftedTree drafted = random_cycle(tree, vocabulary, random);
+    const ScoredTree drafted = random_cycle(tree, vocabulary, random);
     for (int residual = 0; residual < 6; ++residual) {
       AcceptanceOptions options =
           with(Rule::exact, round % 2 == 0 ? Proposal::sampled : Proposal::deterministic,
                static_cast<Residual>(residual));
       options.greedy = round % 3 == 2;
-      const Verdict exact = verify(drafted, options, &table);
+      const Verdict exact = judge(drafted, options, &table);
       accepted += exact.path.size() - 1;
       for (const Bound& bound : bounds) {
         options.rule = bound.rule;
         options.k = bound.k;
         options.bounds = bound.bounds;
-        const Verdict relaxed = verify(drafted, options, &table);
+        const Verdict relaxed = judge(drafted, options, &table);
         EXPECT_EQ(relaxed.path, exact.path);
         EXPECT_EQ(relaxed.token, exact.token);
         EXPECT_TRUE(same_bits(relaxed.final, exact.final));
@@ -197,7 +197,7 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
       options.k = 5;
       options.bounds = {0.5};
       if (!options.greedy) {
-        EXPECT_GE(verify(drafted, options, &table).tests.at(0).numerator, exact.tests.at(0).numerator);
+        EXPECT_GE(judge(drafted, options, &table).tests.at(0).numerator, exact.tests.at(0).numerator);
       }
     }
   }
@@ -205,4 +205,4 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
 }
 
 }  // namespace
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "acceptance/verify.h"
+#include "tests/reference/judge.h"
 
 // The exact law of one cycle on a toy problem: every outcome of the draft, and both outcomes of every test.
-namespace lamplighter {
+namespace lamplighter::reference {
 
 using Tokens = std::vector<std::int64_t>;
 using Law = std::map<Tokens, double>;  // emitted tokens: the accepted ones and the final one
-using Verifier = std::function<Verdict(const DraftedTree&, const AcceptanceOptions&, const NeighbourTable*)>;
+using JudgeFunction =
+    std::function<Verdict(const ScoredTree&, const AcceptanceOptions&, const NeighbourTable*)>;
 
 struct ToyProblem {
   std::int64_t vocabulary = 0;
@@ -25,13 +26,13 @@ struct ToyProblem {
 };
 
 // One way a cycle can go: uniforms that take it, what came out, and its probability without the final token.
-using Branch = std::function<void(const DraftedTree&, const Verdict&, double probability)>;
+using Branch = std::function<void(const ScoredTree&, const Verdict&, double probability)>;
 
 class LawOfCycle {
  public:
   LawOfCycle(const ToyProblem& problem, const AcceptanceOptions& options, const NeighbourTable* table,
-             Verifier verifier)
-      : problem_(problem), options_(options), table_(table), verifier_(std::move(verifier)) {}
+             JudgeFunction judge)
+      : problem_(problem), options_(options), table_(table), judge_(std::move(judge)) {}
 
   void each_branch(const Branch& branch) {
     branch_ = branch;
@@ -49,7 +50,7 @@ class LawOfCycle {
 
   Law law() {
     Law law;
-    each_branch([&](const DraftedTree& tree, const Verdict& verdict, double probability) {
+    each_branch([&](const ScoredTree& tree, const Verdict& verdict, double probability) {
       Tokens emitted;
       for (std::size_t i = 1; i < verdict.path.size(); ++i) {
         emitted.push_back(tree.tokens[static_cast<std::size_t>(verdict.path[i])]);
@@ -129,11 +130,11 @@ class LawOfCycle {
     constexpr double kAccept = 0, kReject = 1 - 1.0 / (1LL << 53);
     const bool by_order = is_official(options_.residual);
     tree_.uniforms.assign(problem_.parents.size(), kAccept);
-    Verdict verdict = verifier_(tree_, options_, table_);
+    Verdict verdict = judge_(tree_, options_, table_);
     for (std::size_t i = 0; i < decisions.size(); ++i) {
       if (decisions[i]) continue;
       tree_.uniforms[by_order ? i + 1 : static_cast<std::size_t>(verdict.tests[i].node)] = kReject;
-      verdict = verifier_(tree_, options_, table_);
+      verdict = judge_(tree_, options_, table_);
     }
     return verdict;
   }
@@ -141,9 +142,9 @@ class LawOfCycle {
   const ToyProblem& problem_;
   const AcceptanceOptions options_;
   const NeighbourTable* table_;
-  const Verifier verifier_;
+  const JudgeFunction judge_;
   Branch branch_;
-  DraftedTree tree_;
+  ScoredTree tree_;
   std::vector<Tokens> contexts_;
 };
 
@@ -184,9 +185,8 @@ inline double largest_difference(const Law& a, const Law& b) {
   return largest;
 }
 
-// A wrong verifier: siblings are all judged against the same rows, and the residual is taken once.
-inline Verdict verify_without_update(const DraftedTree& tree, const AcceptanceOptions&,
-                                     const NeighbourTable*) {
+// A wrong judge: siblings are all judged against the same rows, and the residual is taken once.
+inline Verdict judge_without_update(const ScoredTree& tree, const AcceptanceOptions&, const NeighbourTable*) {
   Verdict verdict;
   verdict.path = {0};
   for (bool accepted = true; accepted;) {
@@ -216,4 +216,4 @@ inline Verdict verify_without_update(const DraftedTree& tree, const AcceptanceOp
   return verdict;
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

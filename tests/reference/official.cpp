@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "acceptance/walk.h"
+#include "tests/reference/walk.h"
 
 // LANTERN's published programs (https://github.com/jadohu/LANTERN), where they differ from the papers:
 // inclusive comparisons, uniforms in the order of the tests, k + 1 neighbours zeroed after a relaxed
 // rejection.
-namespace lamplighter {
+namespace lamplighter::reference {
 namespace {
 
 std::size_t at(std::int64_t index) {
@@ -150,8 +150,8 @@ bool OfficialWalk::step() {
 
 }  // namespace
 
-void verify_official(const Walk& walk, Verdict& verdict) {
+void judge_official(const Walk& walk, Verdict& verdict) {
   OfficialWalk(walk, verdict).run();
 }
 
-}  // namespace lamplighter
+}  // namespace lamplighter::reference

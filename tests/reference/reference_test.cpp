@@ -1,0 +1,226 @@
+#include "tests/reference/judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter::reference {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+MATCHER(IsNear, "") {
+  return std::abs(std::get<0>(arg) - std::get<1>(arg)) < 1e-12;
+}
+
+// Root with drafted tokens below it, `parents` for the drafted nodes; rows are given node by node.
+ScoredTree make_cycle(std::vector<std::int64_t> parents, std::vector<std::int64_t> tokens,
+                      std::vector<Distribution> target, std::vector<Distribution> draft,
+                      std::vector<double> uniforms) {
+  ScoredTree tree;
+  tree.parents = std::move(parents);
+  tree.tokens = std::move(tokens);
+  tree.parents.insert(tree.parents.begin(), -1);
+  tree.tokens.insert(tree.tokens.begin(), 0);
+  tree.target = std::move(target);
+  tree.draft = std::move(draft);
+  tree.uniforms = std::move(uniforms);
+  for (std::size_t node = 0; node < tree.parents.size(); ++node) {
+    tree.draft_rows.push_back(node < tree.draft.size() ? static_cast<std::int64_t>(node) : -1);
+  }
+  return tree;
+}
+
+AcceptanceOptions options_of(Rule rule, std::int64_t k, std::vector<double> bounds) {
+  AcceptanceOptions options;
+  options.rule = rule;
+  options.k = k;
+  options.bounds = std::move(bounds);
+  return options;
+}
+
+const Distribution kFlat{0.25, 0.25, 0.25, 0.25};
+// Neighbours of code c: c + 1, c + 2, c + 3 around the circle.
+const NeighbourTable kCircle{4, 3, {1, 2, 3, 2, 3, 0, 3, 0, 1, 0, 1, 2}};
+
+TEST(JudgeTest, AcceptsAndDrawsFromTheLeaf) {
+  const ScoredTree tree = make_cycle({0}, {2}, {kFlat, {0, 0.5, 0, 0.5}}, {kFlat}, {0.6, 0.999});
+  const Verdict verdict = judge(tree, {});
+  EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+  EXPECT_THAT(verdict.final, ElementsAre(0, 0.5, 0, 0.5));
+  EXPECT_EQ(verdict.token, 3);
+  EXPECT_EQ(verdict.reason, Reason::leaf);
+  EXPECT_EQ(verdict.status, 0);
+}
+
+TEST(JudgeTest, RejectionLeavesTheExcessOfTheTarget) {
+  // d = 0.5, Q = 0.25: u * d = 0.25 is not below it.
+  const ScoredTree tree = make_cycle({0}, {0}, {kFlat, kFlat}, {{0.5, 0.25, 0.125, 0.125}}, {0, 0.5});
+  const Verdict verdict = judge(tree, {});
+  EXPECT_THAT(verdict.path, ElementsAre(0));
+  EXPECT_THAT(verdict.final, Pointwise(IsNear(), Distribution{0, 0, 0.5, 0.5}));
+  EXPECT_EQ(verdict.token, 2);
+  EXPECT_EQ(verdict.reason, Reason::rejected);
+}
+
+TEST(JudgeTest, SecondSiblingIsJudgedByWhatIsLeft) {
+  const ScoredTree tree =
+      make_cycle({0, 0}, {0, 1}, {kFlat, kFlat, kFlat}, {{0.5, 0.5, 0, 0}}, {0, 0.9, 0.9});
+  const Verdict verdict = judge(tree, {});
+  ASSERT_EQ(verdict.tests.size(), 2U);
+  EXPECT_DOUBLE_EQ(verdict.tests[1].numerator, 0);
+  EXPECT_DOUBLE_EQ(verdict.tests[1].denominator, 1);
+  EXPECT_THAT(verdict.final, Pointwise(IsNear(), Distribution{0, 0, 0.5, 0.5}));
+}
+
+TEST(JudgeTest, OneBoundForEveryDepth) {
+  // Each token lacks probability of its own but has a neighbour with 0.5.
+  const Distribution row{0.25, 0.5, 0.25, 0};
+  const ScoredTree tree = make_cycle({0, 1, 2}, {0, 0, 0}, {row, row, row, row},
+                                     {{1, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}}, {0, 0.7, 0.7, 0.7});
+  const auto accepted = [&](const AcceptanceOptions& options) {
+    return judge(tree, options, &kCircle).path.size() - 1;
+  };
+  EXPECT_EQ(accepted(options_of(Rule::lantern_plus, 1, {4})), 3U);
+  EXPECT_EQ(accepted(options_of(Rule::lantern_plus, 1, {4, 1})), 1U);
+  EXPECT_EQ(accepted(options_of(Rule::lantern_plus, 1, {4, 4, 1})), 2U);
+  EXPECT_EQ(accepted(options_of(Rule::lantern, 1, {0.6, 0.5})), 1U);
+  EXPECT_EQ(accepted(options_of(Rule::lantern, 1, {0.6})), 3U);
+}
+
+TEST(JudgeTest, TheFirstNeighbourThatDoesNotFitEndsTheSearch) {
+  const Distribution row{0.1, 0.5, 0.1, 0.3};
+  const ScoredTree tree = make_cycle({0}, {0}, {row, row}, {kFlat}, {0, 0.9});
+  const Verdict verdict = judge(tree, options_of(Rule::lantern, 3, {0.4}), &kCircle);
+  EXPECT_EQ(verdict.tests.at(0).neighbours, 0);
+}
+
+TEST(JudgeTest, BadRowsEndTheWalk) {
+  const Distribution none{0, 0, 0, 0}, bad{0.5, kNan, 0, 0};
+  // The accepted token's row is bad.
+  Verdict verdict = judge(make_cycle({0}, {1}, {kFlat, bad}, {kFlat}, {0, 0}), {});
+  EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+  EXPECT_EQ(verdict.status, kBadTarget);
+  EXPECT_EQ(verdict.token, -1);
+  EXPECT_THAT(verdict.final, Each(0));
+  // So is the root's draft row: nothing is tested.
+  verdict = judge(make_cycle({0}, {1}, {kFlat, kFlat}, {none}, {0.3, 0}), {});
+  EXPECT_EQ(verdict.status, kBadDraft);
+  EXPECT_EQ(verdict.reason, Reason::bad_draft);
+  EXPECT_EQ(verdict.token, 1);
+  // Both.
+  verdict = judge(make_cycle({0}, {1}, {none, kFlat}, {none}, {0.3, 0}), {});
+  EXPECT_EQ(verdict.status, kBadTarget);
+  for (const Rule rule : {Rule::traversal, Rule::block}) {
+    verdict = judge(make_cycle({0}, {1}, {kFlat, bad}, {kFlat}, {0, 0}), options_of(rule, 0, {}));
+    EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+    EXPECT_EQ(verdict.status, kBadTarget);
+    EXPECT_EQ(verdict.token, -1);
+    verdict = judge(make_cycle({0}, {1}, {kFlat, kFlat}, {none}, {0.3, 0}), options_of(rule, 0, {}));
+    EXPECT_THAT(verdict.path, ElementsAre(0));
+    EXPECT_EQ(verdict.status, kBadDraft);
+    EXPECT_EQ(verdict.token, 1);
+  }
+}
+
+TEST(JudgeTest, PaddingIsNeverAccepted) {
+  for (const Rule rule : {Rule::exact, Rule::traversal}) {
+    const ScoredTree tree =
+        make_cycle({0, 0, 1}, {-1, 2, 4}, {kFlat, kFlat, kFlat, kFlat}, {kFlat, kFlat}, {0, 0, 0, 0});
+    EXPECT_THAT(judge(tree, options_of(rule, 0, {})).path, ElementsAre(0, 2));
+  }
+  const ScoredTree chain = make_cycle({0, 1}, {2, -1}, {kFlat, kFlat, kFlat}, {kFlat, kFlat}, {0, 0, 0});
+  EXPECT_THAT(judge(chain, options_of(Rule::block, 0, {})).path, ElementsAre(0, 1));
+}
+
+TEST(JudgeTest, NodesWithoutAParentAreLeftOut) {
+  const ScoredTree tree = make_cycle({0, -1}, {2, 2}, {kFlat, kFlat, kFlat}, {kFlat}, {0, 0.9, 0});
+  for (const Rule rule : {Rule::exact, Rule::traversal, Rule::block}) {
+    const Verdict verdict = judge(tree, options_of(rule, 0, {}));
+    EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+    EXPECT_EQ(verdict.tests.size(), 1U);
+  }
+}
+
+TEST(JudgeTest, GreedyTakesTheLongestChain) {
+  const Distribution peak{0.4, 0.3, 0.2, 0.1};
+  // 0: right, then wrong; 1: right only with its neighbours' help, then right.
+  const ScoredTree tree =
+      make_cycle({0, 0, 1, 2}, {0, 1, 3, 0}, {peak, peak, peak, peak, peak}, {}, {0, 0, 0, 0, 0});
+  AcceptanceOptions options;
+  options.greedy = true;
+  EXPECT_THAT(judge(tree, options).path, ElementsAre(0, 1));
+  options = options_of(Rule::lantern, 1, {0.25});
+  options.greedy = true;
+  const Verdict verdict = judge(tree, options, &kCircle);
+  EXPECT_THAT(verdict.path, ElementsAre(0, 2, 4));
+  EXPECT_EQ(verdict.token, 0);
+}
+
+TEST(JudgeTest, OfficialUniformsGoByTheOrderOfTests) {
+  // Node 2 is tested second, after node 1, and node 3 never: the second child of the root comes third in
+  // order.
+  AcceptanceOptions options;
+  options.residual = Residual::official_static;
+  const ScoredTree tree = make_cycle({0, 0, 2}, {0, 1, 2}, {{0, 0.5, 0.5, 0}, kFlat, kFlat, kFlat},
+                                     {kFlat, kFlat, kFlat}, {0, 0.5, 0.25, 0.125});
+  const Verdict verdict = judge(tree, options);
+  ASSERT_EQ(verdict.tests.size(), 3U);
+  EXPECT_EQ(verdict.tests[1].node, 2);
+  EXPECT_DOUBLE_EQ(verdict.tests[1].uniform, 0.25);
+  EXPECT_DOUBLE_EQ(verdict.tests[1].denominator, 0.25 / 0.75);
+  EXPECT_DOUBLE_EQ(verdict.tests[2].uniform, 0.125);
+}
+
+TEST(JudgeTest, RejectsWhatDoesNotFit) {
+  const auto message = [](const ScoredTree& tree, const AcceptanceOptions& options) -> std::string {
+    try {
+      judge(tree, options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  const ScoredTree good = make_cycle({0, 0}, {0, 1}, {kFlat, kFlat, kFlat}, {kFlat}, {0, 0, 0});
+  ScoredTree tree = good;
+  EXPECT_EQ(message(good, {}), "accepted");
+  tree.parents[1] = 1;
+  EXPECT_THAT(message(tree, {}), HasSubstr("parents[1] is 1"));
+  tree = good;
+  tree.uniforms.pop_back();
+  EXPECT_THAT(message(tree, {}), HasSubstr("uniform"));
+  tree = good;
+  tree.target[2].pop_back();
+  EXPECT_THAT(message(tree, {}), HasSubstr("one length"));
+  tree = good;
+  tree.draft_rows[0] = 5;
+  EXPECT_THAT(message(tree, {}), HasSubstr("draft_rows[0] is 5"));
+  tree.draft_rows[0] = -1;
+  EXPECT_THAT(message(tree, {}), HasSubstr("no draft row"));
+  EXPECT_THAT(message(good, options_of(Rule::block, 0, {})), HasSubstr("chains only"));
+  EXPECT_THAT(message(good, options_of(Rule::lantern, 1, {0.1})), HasSubstr("table of neighbours"));
+  EXPECT_THAT(message(good, options_of(Rule::lantern_plus, 0, {})), HasSubstr("needs a bound"));
+}
+
+TEST(DrawTest, TakesTheFirstIdBeyondTheUniform) {
+  const Distribution row{0, 0.25, 0, 0.5, 0.25, 0};
+  EXPECT_EQ(draw_token(row, 0), 1);
+  EXPECT_EQ(draw_token(row, 0.2499), 1);
+  EXPECT_EQ(draw_token(row, 0.25), 3);
+  EXPECT_EQ(draw_token(row, 0.75), 4);
+  EXPECT_EQ(draw_token(row, 1 - 1.0 / (1 << 24)), 4);
+  EXPECT_EQ(draw_token({0, 0}, 0.5), -1);
+  EXPECT_EQ(most_probable({0.2, 0.4, 0.4}), 1);
+}
+
+}  // namespace
+}  // namespace lamplighter::reference
