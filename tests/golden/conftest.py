@@ -14,7 +14,12 @@ outcomes: dict[str, set[str]] = {}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parameter `case`: all cases of the module's KINDS, or all there are."""
+    """Parameter `case`: all cases of the module's KINDS, or all there are.
+
+    A module may have a fixture of that name instead.
+    """
+    if hasattr(metafunc.module, "case"):
+        return
     if "case" in metafunc.fixturenames and "golden" in Path(metafunc.module.__file__).parts:
         kinds = getattr(metafunc.module, "KINDS", None)
         cases = golden_cases.cases_of(*kinds) if kinds else golden_cases.all_cases()

@@ -47,6 +47,9 @@ KINDS = (
     "acceptance/structure",
 )
 
+# Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.
+GROUPS = ("methods", "continuous", "families")
+
 DTYPES = {
     "float16": torch.float16, "float32": torch.float32, "float64": torch.float64,
     "bool": torch.bool, "int16": torch.int16, "int32": torch.int32, "int64": torch.int64,
@@ -68,13 +71,19 @@ class Case:
         Folders above the one that names the kind do not matter, nor does a missing `acceptance`.
         """
         parts = self.name.split("/")
-        for start in range(len(parts)):
+        starts = [parts.index(self.group)] if self.group else range(len(parts))
+        for start in starts:
             rest = "/".join(parts[start:])
             names = (rest, f"acceptance/{rest}")
             found = [k for k in KINDS if any(n.startswith(k) for n in names)]
             if found:
                 return max(found, key=len)
         return None
+
+    @property
+    def group(self) -> str | None:
+        """The folder of GROUPS the case lies in."""
+        return next((part for part in self.name.split("/") if part in GROUPS), None)
 
     @cached_property
     def info(self) -> dict[str, Any]:

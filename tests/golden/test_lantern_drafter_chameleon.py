@@ -16,6 +16,7 @@ from typing import Any
 import golden_engine as engine
 import pytest
 import torch
+from chameleon_files import save_model
 from golden_cases import Case
 from golden_drafter import (
     Drafting,
@@ -31,16 +32,18 @@ from torch import Tensor
 
 from models.chameleon.config import ChameleonConfig
 from models.chameleon.transformer import weight_shapes
-from models.export.chameleon_weights import META
 
 KINDS = ("lantern_drafter",)
 LOWEST = -1e30  # smaller scores stand for minus infinity
 
 
+def is_lumina(case: Case) -> bool:
+    return "image_top_k" in case.info["sampling"]
+
+
 def target_folder(case: Case, folder: Path) -> Path:
     """A published model with the recorded head and otherwise random weights."""
     dims = case.info["dims"]
-    settings = {"dim": dims["hidden_size"], "n_layers": 1, "n_heads": dims["heads"]}
     config = ChameleonConfig(
         dim=dims["hidden_size"],
         n_layer=1,
@@ -49,23 +52,13 @@ def target_folder(case: Case, folder: Path) -> Path:
         ffn_dim=dims["ffn_size"],
         vocab_size=dims["vocab_size"],
     )
-    state: dict[str, Tensor] = {}
-    for name, shape in weight_shapes(config).items():
-        part = name.rpartition(".")[2]
-        sources = [s.format(0) for s in META[part]]
-        if part.startswith("qk_norm"):
-            shape = shape[1:]
-        elif len(sources) > 1:
-            shape = (shape[0] // len(sources), *shape[1:])
-        state.update({source: torch.rand(shape) for source in sources})
-    state["output.weight"] = case.tensors["head_weight"]
-    torch.save(state, folder / "consolidated.pth")
-    (folder / "params.json").write_text(json.dumps({"model": settings}), encoding="utf-8")
-    return folder
+    state = {name: torch.rand(shape) for name, shape in weight_shapes(config).items()}
+    state["head"] = case.tensors["head_weight"]
+    return save_model(folder / "target", config, state, "meta")
 
 
 def export(case: Case, folder: Path) -> Path:
-    lumina = case.name.endswith("lumina")
+    lumina = is_lumina(case)
     ids = case.info["token_ids"]
     tokens = {} if lumina else {
         "codebook_size": ids["image_count"], "begin_of_image": ids["boi"],
@@ -140,7 +133,7 @@ def extend(case: Case, drafting: Drafting, call: str) -> Tensor:
 
 def warper(case: Case, mode: str, call: str) -> Warper:
     sampling = case.info["sampling"]
-    if "image_top_k" not in sampling:
+    if not is_lumina(case):
         return Warper(sampling["cfg_scale"], None if mode == "greedy" else sampling["warpers"])
     drawn = len(case.long(f"{call}.input_ids")) - case.info["prompt_length"] - 3
     settings = {"temperature": 1.0, "top_k": sampling["image_top_k"], "top_p": 1.0}
