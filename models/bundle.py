@@ -18,52 +18,16 @@ from typing import Any
 
 import jsonschema
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from . import ops
 from .archive import write_archive
+from .recording import Call, Recorder, save_tensors
 
 VERSION = "0.1.0"
 SCHEMA_VERSION = 1
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src" / "bundle" / "manifest.schema.json"
-GOLDEN_FILE = "golden.safetensors"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
-
-
-@dataclass
-class Call:
-    """One call to record: inputs of a module's method; the last one may be written to."""
-
-    method: str
-    inputs: Sequence[Tensor]
-    mutates_last: bool = False
-    tolerance: float = 2e-4
-
-
-def target_calls(
-    hidden: int, vocabulary: int, first: int, cache: Sequence[int], random: torch.Generator
-) -> list[Call]:
-    """Calls that every target answers: embeddings, a small tree after two cached rows, a chain, the
-    head.
-
-    first: position of row 0; cache: layers, key/value heads and width of a head.
-    """
-    layers, kv_heads, head_dim = cache
-    rows = torch.randn(1, 4, hidden, generator=random)
-    positions = torch.tensor([[first, first + 1, first + 1, first + 2]])
-    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
-    slots = torch.zeros(layers, 2, 1, kv_heads, 6, head_dim)
-    slots[..., :2, :] = torch.randn(slots[..., :2, :].shape, generator=random)
-    lengths, causal = torch.tensor([2]), torch.empty(0, dtype=torch.int64)
-    ids = torch.randint(vocabulary, (1, 2), generator=random)
-    return [
-        Call("embed", [ids]),
-        Call("forward", [rows, positions, tree, lengths, slots], mutates_last=True),
-        Call("forward", [rows[:, :2], positions[:, :2], causal, lengths, slots[..., :4, :]]),
-        Call("logits", [rows]),
-    ]
 
 
 @dataclass
@@ -137,7 +101,19 @@ def add_part(
     file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
     write_archive(part.module, folder / file)
     manifest[kind][role] = {"file": file, "dtype": DTYPE_NAMES[part.dtype], **part.entries}
-    recorded.record(role, folder / file, part)
+    if part.calls:
+        recorded.record(role, prepared_module(part, folder / file), part.calls)
+
+
+@torch.inference_mode()
+def prepared_module(part: BundleModule, archive: Path) -> nn.Module:
+    """The module in fp32 as the engine would have it."""
+    like = torch.empty(0)
+    if part.prepared:
+        return part.prepared(like)
+    module = torch.jit.load(str(archive), map_location="cpu")
+    module.prepare(like)
+    return module
 
 
 @contextmanager
@@ -201,75 +177,6 @@ def write_manifest(
     check_manifest(manifest)
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     (folder / "manifest.json").write_text(text, encoding="utf-8")
-
-
-class Recorder:
-    """Runs archives as the engine would, in fp32 on the CPU, and keeps what went in and out."""
-
-    def __init__(self) -> None:
-        self.tensors: dict[str, Tensor] = {}
-        self.records: list[dict[str, Any]] = []
-
-    @classmethod
-    def load(cls, folder: Path, manifest: dict[str, Any], without: str) -> Recorder:
-        """The records of a bundle less those of one module."""
-        recorded = cls()
-        if "golden" not in manifest:
-            return recorded
-        tensors = load_file(folder / manifest["golden"]["file"])
-        for record in manifest["golden"]["records"]:
-            if record["module"] != without:
-                recorded.records.append(record)
-                names = (*record["inputs"], *record["outputs"], *record.get("mutated", []))
-                recorded.tensors.update({name: tensors[name] for name in names})
-        return recorded
-
-    def save(self, folder: Path, manifest: dict[str, Any]) -> None:
-        """Writes the records, if any, in place of those the bundle may have."""
-        (folder / manifest.pop("golden", {}).get("file", GOLDEN_FILE)).unlink(missing_ok=True)
-        if self.records:
-            save_tensors(self.tensors, folder / GOLDEN_FILE)
-            manifest["golden"] = {"file": GOLDEN_FILE, "records": self.records}
-
-    @torch.inference_mode()
-    def record(self, role: str, archive: Path, part: BundleModule) -> None:
-        if not part.calls:
-            return
-        like = torch.empty(0)
-        if part.prepared:
-            module = part.prepared(like)
-        else:
-            module = torch.jit.load(str(archive), map_location="cpu")
-            module.prepare(like)
-        for number, call in enumerate(part.calls):
-            prefix = f"{role}.{call.method}.{number}"
-            inputs = [tensor.contiguous() for tensor in call.inputs]
-            names = [self._keep(f"{prefix}.in{i}", tensor) for i, tensor in enumerate(inputs)]
-            result = getattr(module, call.method)(*inputs)
-            results = list(result) if isinstance(result, tuple) else [result]
-            largest = max(float(r.abs().max()) for r in results)
-            entry: dict[str, Any] = {
-                "module": role,
-                "method": call.method,
-                "inputs": names,
-                "outputs": [self._keep(f"{prefix}.out{i}", r) for i, r in enumerate(results)],
-            }
-            if call.mutates_last:
-                entry["mutated"] = [self._keep(f"{prefix}.mutated", inputs[-1])]
-            entry["tolerance"] = call.tolerance * max(1.0, largest)
-            self.records.append(entry)
-
-    def _keep(self, name: str, tensor: Tensor) -> str:
-        self.tensors[name] = tensor.detach().clone().contiguous()
-        return name
-
-
-def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Writes a safetensors file; OSError: the disk is full."""
-    try:
-        save_file(tensors, path)
-    except SafetensorError as error:
-        raise OSError(f"{path.name}: {error}") from error
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 LIBRARY_NAME = "liblamplighter_ops.so"
+lamplighter = torch.ops.lamplighter
 
 
 def library_path() -> Path:
@@ -30,23 +31,16 @@ def load() -> None:
     torch.ops.load_library(str(path))
 
 
-def packed(weight: Tensor, like: Tensor) -> Tensor:
+def packed(weight: Tensor, like: Tensor, int8: bool = False) -> Tensor:
     """A weight [out,in] in the dtype and on the device of `like`, laid out for `linear`.
 
-    For use in scripted modules; a weight that is packed already is returned as it is.
+    For use in scripted modules; a weight that is packed already is returned as it is. With int8,
+    weights in bf16 are rounded to int8, which the CPU streams faster: for drafters, which only
+    propose, and what the target makes of their proposals stays exact.
     """
     if weight.dim() != 2:
         return weight
-    return torch.ops.lamplighter.pack_linear(weight.to(like).contiguous())
-
-
-def packed_int8(weight: Tensor, like: Tensor) -> Tensor:
-    """Like `packed`, but weights in bf16 are rounded to int8, which the CPU streams faster.
-
-    For drafters: they only propose, and what the target makes of their proposals stays exact.
-    """
-    if weight.dim() != 2:
-        return weight
-    if like.dtype != torch.bfloat16:
-        return packed(weight, like)
-    return torch.ops.lamplighter.pack_linear_int8(weight.to(like).contiguous())
+    weight = weight.to(like).contiguous()
+    if int8 and weight.dtype == torch.bfloat16:
+        return lamplighter.pack_linear_int8(weight)
+    return lamplighter.pack_linear(weight)

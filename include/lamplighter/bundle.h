@@ -25,6 +25,7 @@ struct ModuleEntry {
 
 struct DrafterEntry {
   ModuleEntry module;
+  std::string kind = "eagle";  // what it computes; methods take the kinds that they know
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   // Id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
   std::optional<std::int64_t> prompt_id;

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..transformer.rotary import line_table
 from .config import QK_NORM_EPS, ChameleonConfig
 
 # Tensors of one block, in their order in `layers.N.`.
@@ -35,13 +36,6 @@ def weight_shapes(config: ChameleonConfig) -> dict[str, tuple[int, ...]]:
     for layer in range(config.n_layer):
         shapes.update({f"layers.{layer}.{name}": block[name] for name in LAYER_TENSORS})
     return {**shapes, "norm": (dim,), "head": (config.vocab_size, dim)}
-
-
-def rotary_table(config: ChameleonConfig, rows: int) -> Tensor:
-    """Rotations [rows, D / 2, 2] as (cos, sin) in fp32; row = position."""
-    theta = config.rope_base ** -(torch.arange(0, config.head_dim, 2).float() / config.head_dim)
-    angles = torch.outer(torch.arange(rows).float(), theta)
-    return torch.stack([angles.cos(), angles.sin()], -1)
 
 
 def rotate(x: Tensor, rotation: Tensor) -> Tensor:
@@ -112,7 +106,8 @@ class Chameleon(nn.Module):
     def trunk(self, ids: Tensor) -> list[Tensor]:
         """Embeddings, the stream after every block but the last, final-norm features: [B,L,dim]."""
         x = F.embedding(ids, self.embedding)
-        rotation = rotary_table(self.config, ids.shape[1]).to(x.device)
+        config = self.config
+        rotation = line_table(ids.shape[1], config.head_dim, config.rope_base).to(x.device)
         taken = [x]
         for layer in self.layers:
             x = layer(x, rotation)

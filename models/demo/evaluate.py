@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from models.demo.captions import (
+from models.demo.render.captions import (
     COLOUR_WORDS,
     SUBJECT_WORDS,
     TIME_PHRASES,
@@ -25,9 +25,9 @@ from models.demo.captions import (
     caption,
     ground_phrases,
 )
-from models.demo.classifier import COLUMNS, JUDGED, held_out_scenes, judge, load_classifier
-from models.demo.scene import Scene
-from models.demo.world import SIZE, render
+from models.demo.render.scene import Scene
+from models.demo.render.world import SIZE, render
+from models.demo.training.classifier import COLUMNS, JUDGED, held_out_scenes, judge, load_classifier
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from models.demo.data import WORK
-from models.demo.model import load_average
-from models.demo.vq_model import load_tokenizer
+from models.demo.training.data import WORK
+from models.demo.training.model import load_average
+from models.demo.training.vq_model import load_tokenizer
 from models.export.llamagen_bundle import Parts, TokenizerFile, llamagen_bundle
 from models.llamagen.vq import VQModel
 

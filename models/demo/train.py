@@ -22,10 +22,10 @@ from pathlib import Path
 
 import torch
 
-from models.demo import classifier, data, patch_codes, text, vq_decoder
-from models.demo.ar_train import Options, train_ar
 from models.demo.export import BUNDLE, export_bundle
-from models.demo.model import gpt_config
+from models.demo.training import classifier, data, patch_codes, text, vq_decoder
+from models.demo.training.ar_train import Options, train_ar
+from models.demo.training.model import gpt_config
 
 STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export", "drafter")
 

@@ -49,7 +49,7 @@ from models.eagle.losses import Batch, make_batch
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
-from models.export.drafter import read_manifest
+from models.export.drafter_files import read_manifest
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
@@ -61,9 +61,9 @@ def demo_captions(count: int) -> list[str]:
     """Captions of the demo model's training scenes; none that its evaluation asks for."""
     import numpy as np
 
-    from models.demo.captions import caption
-    from models.demo.classifier import held_out_scenes
-    from models.demo.data import held_out, scene_of
+    from models.demo.render.captions import caption
+    from models.demo.training.classifier import held_out_scenes
+    from models.demo.training.data import held_out, scene_of
 
     rng = np.random.default_rng(2024)
     asked = {caption(scene, rng) for _, scene in held_out_scenes(0, 1000)}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from models.eagle.config import DrafterConfig
 from models.llamagen import gpt
-from models.llamagen.config import GPTConfig
+from models.transformer.rotary import grid_table, line_table
 
 KeysValues = tuple[Tensor, Tensor]
 
@@ -20,19 +20,11 @@ KeysValues = tuple[Tensor, Tensor]
 def rotary_table(config: DrafterConfig) -> Tensor:
     """Rotations [max_length, head_dim / 2, 2] as (cos, sin) in fp32, row = feature position."""
     if config.rotary == "line":
-        theta = config.rope_base ** -(torch.arange(0, config.head_dim, 2).float() / config.head_dim)
-        angles = torch.outer(torch.arange(config.max_length).float(), theta)
-        return torch.stack([angles.cos(), angles.sin()], -1)
-    shape = GPTConfig(
-        dim=config.hidden,
-        n_layer=1,
-        n_head=config.heads,
-        grid=config.grid,
-        cls_token_num=config.prompt_length - 1,
-        rope_base=config.rope_base,
-        prefix_rotation=config.prefix_rotation,
-    )
-    table = gpt.rotary_table(shape)
+        return line_table(config.max_length, config.head_dim, config.rope_base)
+    table = grid_table(
+        config.grid, config.head_dim, config.rope_base, config.prompt_length - 1,
+        config.prefix_rotation,
+    )  # fmt: skip
     return F.pad(table, (0, 0, 0, 0, 0, config.max_length - len(table)))
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from models import ops
 from models.export.checkpoint import ExportError
-from models.export.drafter import read_manifest
+from models.export.drafter_files import read_manifest
 
 Ids = list[int]
 NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import ops
-from ..bundle import Bundle, BundleModule, target_calls
+from ..bundle import Bundle, BundleModule
 from ..chameleon.config import TokenIds
 from ..chameleon.target_module import TargetModule, prepared_by_block
 from ..chameleon.transformer import weight_shapes
@@ -31,8 +31,16 @@ from .chameleon_bundle import (
 )
 from .chameleon_weights import Weights, read_weights
 from .checkpoint import ExportError
-from .drafter import SPARE_POSITIONS
-from .llamagen import DTYPES
+from .common import (
+    DTYPES,
+    SPARE_POSITIONS,
+    add_bundle_options,
+    errors_of,
+    origin,
+    require_parts,
+    seeded,
+    target_calls,
+)
 from .mapped import MappedCopies
 from .progress import Progress
 from .vqgan import vqgan_part
@@ -71,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
         metavar="FILE",
         help="tokenizer.json or text_tokenizer.json, default: the one beside the model",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
     parser.add_argument(
         "--dtype", default="keep", choices=("keep", *DTYPES), help="storage of the target"
     )
@@ -85,33 +92,21 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="other token ids, sizes, sampling, in JSON"
     )
-    parser.add_argument("--name", help="default: name of the bundle's folder")
-    parser.add_argument("--licence", default=LICENCE, help="licence of the weights")
-    parser.add_argument("--source", default="", help="where the weights come from")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
+    add_bundle_options(parser, LICENCE)
 
 
 def run(options: argparse.Namespace) -> None:
-    if not (options.model or options.vq):
-        raise ExportError("nothing to export: give --model or --vq", 2)
-    if options.out.exists() and not options.overwrite:
-        raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)
+    files = require_parts(options, "model", "vq")
     out = options.out.resolve()
-    files = [path.name for path in (options.model, options.vq) if path]
-    source = options.source or "exported from " + ", ".join(files)
-    name = options.name or out.name
-    bundle = Bundle(name, options.family, options.licence, source, say=announce)
-    try:
+    name, licence, source = origin(options, files)
+    bundle = Bundle(name, options.family, licence, source, say=announce)
+    with errors_of(options.out):
         ops.load()
         parent = out.parent
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=parent) as scratch:
             fill(bundle, options, Path(scratch))
             bundle.write(options.out, options.overwrite)
-    except ValueError as error:
-        raise ExportError(str(error)) from error
-    except OSError as error:
-        raise ExportError(f"{options.out}: {error.strerror or error}", 7) from error
 
 
 def announce(line: str) -> None:
@@ -165,9 +160,7 @@ def target_part(
         return weights.read(name)
 
     module = TargetModule(config, ids, positions, read, copies.keep)
-    cache = (config.n_layer, config.n_kv_head, config.head_dim)
-    random = torch.Generator().manual_seed(0)
-    calls = target_calls(config.dim, config.vocab_size, 2, cache, random)
+    calls = target_calls(config, 2, seeded())
     passes = sum(call.method == "forward" for call in calls)
 
     def prepared(like: Tensor) -> TargetModule:

@@ -10,6 +10,7 @@ from typing import Any
 from ..chameleon.config import ChameleonConfig, TokenIds
 from . import checkpoint
 from .checkpoint import ExportError
+from .common import grid_entry, network_entries, sampling_entry
 
 DOWNSAMPLE = 16  # of the published image tokenizer
 SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
@@ -35,10 +36,7 @@ class Family:
 
     @property
     def sampling(self) -> dict[str, Any]:
-        return {
-            "cfg_scale": self.cfg_scale, "temperature": 1.0, "top_k": 2000, "top_p": 1.0,
-            "order": "ar",
-        }  # fmt: skip
+        return sampling_entry(self.cfg_scale, 2000)
 
 
 # Guidance 3 and the 2000 best ids are LANTERN's settings for Anole (Jang et al. 2024); Anole is
@@ -103,22 +101,15 @@ def parse_sizes(text: str) -> list[tuple[int, int]]:
     return sizes
 
 
-def grid_entry(
+def family_grid(
     family: Family, ids: TokenIds, width: int, height: int, downsample: int
 ) -> dict[str, Any]:
     """ExportError: the family has no picture of that size."""
     step = downsample * (SIZE_STEP if family.framed else 1)
     if width % step or height % step:
         raise ExportError(f"size {width}x{height}: expected multiples of {step} pixels", 2)
-    entry: dict[str, Any] = {
-        "width": width,
-        "height": height,
-        "rows": height // downsample,
-        "columns": width // downsample,
-        "before": [ids.begin_of_image],
-        "row_end": [],
-        "after": [],
-    }
+    entry = grid_entry(width, height, downsample)
+    entry["before"] = [ids.begin_of_image]
     if family.framed:
         entry["before"] += [ids.size_base + height // step, ids.size_base + width // step]
         entry["row_end"] = [ids.row_end]
@@ -140,7 +131,7 @@ def fitting_grids(
     """
     positions = settings.max_positions or config.max_positions
     wished = settings.sizes or family.sizes
-    grids = [grid_entry(family, settings.tokens, *size, downsample) for size in wished]
+    grids = [family_grid(family, settings.tokens, *size, downsample) for size in wished]
     fitting = [grid for grid in grids if room + fed_after_prompt(grid) <= positions]
     refused = [grid for grid in grids if grid not in fitting]
     if refused and (settings.sizes or not fitting):
@@ -188,18 +179,7 @@ def target_entries(
             "suffix": suffix,
             "unconditional": [] if family.framed else [ids.bos],
         },
-        "tokens": {
-            "vocabulary": config.vocab_size,
-            "first_image_id": ids.first_image_id,
-            "codebook_size": ids.codebook_size,
-        },
-        "target": {"hidden": config.dim, "features": config.dim, "head": ids.codebook_size},
-        "cache": {
-            "layers": config.n_layer,
-            "kv_heads": config.n_kv_head,
-            "head_dim": config.head_dim,
-            "max_length": length + longest,
-        },
+        **network_entries(config, ids.first_image_id, ids.codebook_size, length + longest),
         "grids": grids,
         "sampling": {**family.sampling, **settings.sampling},
     }

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..chameleon.config import ChameleonConfig
 from ..chameleon.transformer import weight_shapes
-from ..eagle.module import adjacent_pairs
+from ..transformer.rotary import adjacent_pairs
 from . import checkpoint
 from .checkpoint import ExportError, State
 

@@ -15,14 +15,13 @@ from ..llamagen.t5 import T5Encoder
 from ..llamagen.vq import VQModel
 from . import checkpoint
 from .checkpoint import ExportError
+from .common import DTYPES, ROLES, add_bundle_options, errors_of, origin, require_parts
 from .llamagen_bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .llamagen_config import STAGES, Hints, gpt_config, split_config, t5_config, vq_config
 from .llamagen_folder import read_converted
 
 GPT_CONTAINERS = ("model", "module", "state_dict")
 VQ_CONTAINERS = ("model", "ema", "state_dict")
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-ROLES = ("target", "text_encoder", "image_decoder")
 
 
 def add_parser(families: Any) -> None:
@@ -43,7 +42,6 @@ def add_parser(families: Any) -> None:
     parser.add_argument(
         "--spiece", type=Path, metavar="FILE", help="SentencePiece model, default DIR/spiece.model"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
     parser.add_argument("--size", choices=list(GPT_SIZES), help="published size of the GPT")
     image = parser.add_mutually_exclusive_group()
     image.add_argument("--image-size", type=int, metavar="PIXELS", help="256, 384, 512, ...")
@@ -56,18 +54,12 @@ def add_parser(families: Any) -> None:
         help="storage: keep (default), fp32, bf16 or fp16; for single parts ROLE=D[,ROLE=D], "
         f"roles {', '.join(ROLES)}",
     )
-    parser.add_argument("--name", help="default: name of the bundle's folder")
-    parser.add_argument("--licence", default="unspecified", help="licence of the weights")
-    parser.add_argument("--source", default="", help="where the weights come from")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
+    add_bundle_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     dtypes = parse_dtypes(options.dtype)
-    if not (options.gpt or options.vq or options.t5):
-        raise ExportError("nothing to export: give --gpt, --vq or --t5", 2)
-    if options.out.exists() and not options.overwrite:
-        raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)
+    files = require_parts(options, "gpt", "vq", "t5")
     where = str(options.config or "--config")
     value = checkpoint.read_json(options.config) if options.config else {"gpt": {}}
     blocks = split_config(value, where)
@@ -85,21 +77,9 @@ def run(options: argparse.Namespace) -> None:
     if options.t5:
         parts.t5 = load_t5(options.t5, blocks["t5"])
         parts.tokenizer = find_tokenizer(options.t5, options.spiece)
-    files = [path.name for path in (options.gpt, options.vq, options.t5) if path]
-    try:
-        bundle = llamagen_bundle(
-            parts,
-            options.name or options.out.resolve().name,
-            options.licence,
-            options.source or "exported from " + ", ".join(files),
-            blocks["sampling"],
-            dtypes,
-        )
+    with errors_of(options.out):
+        bundle = llamagen_bundle(parts, *origin(options, files), blocks["sampling"], dtypes)
         bundle.write(options.out, options.overwrite)
-    except ValueError as error:
-        raise ExportError(str(error)) from error
-    except OSError as error:
-        raise ExportError(f"{options.out}: {error.strerror or error}", 7) from error
 
 
 def parse_dtypes(text: str) -> dict[str, torch.dtype]:

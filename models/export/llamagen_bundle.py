@@ -10,26 +10,26 @@ from typing import Any
 
 import sentencepiece
 import torch
-from torch import Tensor
 
-from ..bundle import Bundle, BundleModule, Call, target_calls
+from ..bundle import Bundle, BundleModule
 from ..llamagen.config import PUBLISHED_DOWNSAMPLE, GPTConfig
 from ..llamagen.gpt import GPT
-from ..llamagen.modules import (
-    ClassTargetModule,
-    ImageDecoderModule,
-    TargetModule,
-    TextEncoderModule,
-)
 from ..llamagen.t5 import T5Encoder
+from ..llamagen.target_module import ClassTargetModule, TargetModule
+from ..llamagen.text_encoder_module import TextEncoderModule
 from ..llamagen.vq import VQModel
-from ..vq.blocks import ImageTokenizer
+from ..recording import Call
+from .common import (
+    decoder_part,
+    grid_entry,
+    network_entries,
+    sampling_entry,
+    seeded,
+    target_calls,
+)
 
 TEXT_LENGTH = 120
-SAMPLING: dict[str, dict[str, Any]] = {
-    "t2i": {"cfg_scale": 7.5, "temperature": 1.0, "top_k": 1000, "top_p": 1.0, "order": "ar"},
-    "c2i": {"cfg_scale": 4.0, "temperature": 1.0, "top_k": 2000, "top_p": 1.0, "order": "ar"},
-}
+SAMPLING = {"t2i": sampling_entry(7.5, 1000), "c2i": sampling_entry(4.0, 2000)}
 
 
 @dataclass
@@ -71,7 +71,8 @@ def llamagen_bundle(
         bundle.modules["target"] = target_part(parts.gpt, wanted.get("target"))
         downsample = parts.vq.config.downsample if parts.vq else PUBLISHED_DOWNSAMPLE
         bundle.entries.update(target_entries(parts.gpt.config))
-        bundle.entries["grids"] = [grid_entry(parts.gpt.config.grid, downsample)]
+        pixels = parts.gpt.config.grid * downsample
+        bundle.entries["grids"] = [grid_entry(pixels, pixels, downsample)]
         bundle.entries["sampling"] = {**SAMPLING[kind], **(sampling or {})}
     if parts.t5 is not None:
         bundle.modules["text_encoder"] = text_part(parts.t5, wanted.get("text_encoder"))
@@ -108,40 +109,13 @@ def check_fit(parts: Parts) -> None:
             raise ValueError(f"the tokenizer has {ids} ids, t5 embeds {parts.t5.config.vocab_size}")
 
 
-def grid_entry(side: int, downsample: int) -> dict[str, Any]:
-    pixels = side * downsample
-    return {
-        "width": pixels,
-        "height": pixels,
-        "rows": side,
-        "columns": side,
-        "before": [],
-        "row_end": [],
-        "after": [],
-    }
-
-
 def target_entries(config: GPTConfig) -> dict[str, Any]:
     prompt: dict[str, Any] = {"length": config.cls_token_num, "align": "end"}
     if config.model_type == "t2i":
         prompt.update(kind="text_features", features=config.caption_dim)
     else:
         prompt.update(kind="class", classes=config.num_classes)
-    return {
-        "prompt": prompt,
-        "tokens": {
-            "vocabulary": config.vocab_size,
-            "first_image_id": 0,
-            "codebook_size": config.vocab_size,
-        },
-        "target": {"hidden": config.dim, "features": config.dim, "head": config.vocab_size},
-        "cache": {
-            "layers": config.n_layer,
-            "kv_heads": config.n_kv_head,
-            "head_dim": config.head_dim,
-            "max_length": config.max_length,
-        },
-    }
+    return {"prompt": prompt, **network_entries(config, 0, config.vocab_size, config.max_length)}
 
 
 def tokenizer_entry(tokenizer: TokenizerFile, length: int) -> dict[str, Any]:
@@ -165,12 +139,8 @@ def extra_ids_of(folder: Path) -> int:
     return int(settings.get("extra_ids", 100))
 
 
-def float_dtype(weight: Tensor, wanted: torch.dtype | None) -> torch.dtype:
-    return wanted or weight.dtype
-
-
 def target_part(model: GPT, wanted: torch.dtype | None) -> BundleModule:
-    dtype = float_dtype(model.output.weight, wanted)
+    dtype = wanted or model.output.weight.dtype
     stored = model.to(dtype)
     c2i = model.config.model_type == "c2i"
     module = ClassTargetModule(stored) if c2i else TargetModule(stored)
@@ -178,21 +148,10 @@ def target_part(model: GPT, wanted: torch.dtype | None) -> BundleModule:
 
 
 def text_part(model: T5Encoder, wanted: torch.dtype | None) -> BundleModule:
-    dtype = float_dtype(model.shared.weight, wanted)
+    dtype = wanted or model.shared.weight.dtype
     ids = torch.randint(model.config.vocab_size, (1, 6), generator=seeded())
     calls = [Call("encode", [ids, torch.ones_like(ids)])]
     return BundleModule(TextEncoderModule(model.to(dtype)), dtype, calls)
-
-
-def decoder_part(model: ImageTokenizer, wanted: torch.dtype | None) -> BundleModule:
-    dtype = float_dtype(model.post_quant_conv.weight, wanted)
-    size = model.quantize.embedding.num_embeddings
-    codes = torch.randint(size, (1, 4, 4), generator=seeded())
-    return BundleModule(ImageDecoderModule(model).to(dtype), dtype, [Call("decode", [codes])])
-
-
-def seeded() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
 
 
 def gpt_calls(config: GPTConfig) -> list[Call]:
@@ -204,6 +163,5 @@ def gpt_calls(config: GPTConfig) -> list[Call]:
     else:
         ones = torch.ones(1, 1, dtype=torch.int64)
         condition = torch.randint(config.num_classes, (1, 1), generator=random)
-    cache = (config.n_layer, config.n_kv_head, config.head_dim)
     calls = [Call("embed_condition", [condition, ones]), Call("embed_unconditional", [ones])]
-    return calls + target_calls(config.dim, config.vocab_size, config.cls_token_num, cache, random)
+    return calls + target_calls(config, config.cls_token_num, random)

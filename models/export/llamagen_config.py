@@ -10,6 +10,7 @@ from typing import Any
 
 from ..llamagen.config import GPT_SIZES, PUBLISHED_DOWNSAMPLE, GPTConfig, T5Config, VQConfig
 from .checkpoint import ExportError, State, count_blocks, shape_of
+from .common import check_block
 
 STAGES = {1: 256, 2: 512}
 PUBLISHED_FILE = re.compile(
@@ -56,18 +57,6 @@ def agree(where: str, name: str, found: Mapping[str, Any]) -> Any:
         said = ", ".join(f"{source} says {value}" for source, value in known.items())
         raise ExportError(f"{where}: {name} disagrees: {said}")
     return values[0] if values else None
-
-
-def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) -> None:
-    """Every key of the configuration must be known and agree with what the tensors say."""
-    for key, value in block.items():
-        if key in ("kind", "variant"):
-            continue
-        if key not in facts:
-            raise ExportError(f"{where}: unknown configuration key {key}", 2)
-        fact = list(facts[key]) if isinstance(facts[key], tuple) else facts[key]
-        if fact is not None and value != fact:
-            raise ExportError(f"{where}: {key} is {fact} in the checkpoint, {value} in the config")
 
 
 def heads_of(state: State, block: Mapping[str, Any], hints: Hints, dim: int, layers: int,

@@ -18,9 +18,8 @@ from ..bundle import BundleModule
 from ..chameleon.vqgan import VQGAN, VQGANConfig
 from . import checkpoint
 from .checkpoint import ExportError, State, count_blocks, shape_of
+from .common import check_block, decoder_part
 from .foreign_classes import foreign_classes
-from .llamagen_bundle import decoder_part
-from .llamagen_config import check_block
 
 CONTAINERS = ("state_dict", "model")
 PREFIXES = ("model.vqmodel.", "vqmodel.", "")

@@ -8,25 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..transformer.rotary import grid_table
 from .config import GPTConfig
 
 
 def rotary_table(config: GPTConfig) -> Tensor:
-    """Rotations [prefix + grid^2, head_dim / 2, 2] as (cos, sin) in fp32.
-
-    Row angles fill the first half of a cell's vector, column angles the second. Prefix rows are
-    zero, which wipes out queries and keys there, or the identity.
-    """
-    half = config.head_dim // 2
-    theta = config.rope_base ** -(torch.arange(0, half, 2).float() / half)
-    angles = torch.outer(torch.arange(config.grid).float(), theta)
-    shape = (config.grid, config.grid, half // 2)
-    cells = torch.cat([angles[:, None].expand(shape), angles[None].expand(shape)], -1)
-    image = torch.stack([cells.cos(), cells.sin()], -1).view(config.tokens, half, 2)
-    prefix = torch.zeros(config.cls_token_num, half, 2)
-    if config.prefix_rotation == "identity":
-        prefix[..., 0] = 1.0
-    return torch.cat([prefix, image])
+    """Rotations [prefix + grid^2, head_dim / 2, 2] as (cos, sin) in fp32."""
+    return grid_table(
+        config.grid, config.head_dim, config.rope_base, config.cls_token_num,
+        config.prefix_rotation,
+    )  # fmt: skip
 
 
 def pad_left(features: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

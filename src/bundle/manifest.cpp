@@ -35,6 +35,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   DrafterEntry entry;
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", {"float32", "bfloat16", "float16"});
+  if (reader.has("kind")) entry.kind = reader.text("kind");
   entry.layers = reader.integer("layers", 1, kMaxSize);
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
   entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
@@ -157,9 +158,8 @@ void read_shapes(JsonReader& reader, Manifest& manifest) {
   }
 }
 
-}  // namespace
-
-Manifest read_manifest(const std::string& directory) {
+// Throws unless the folder exists.
+void check_folder(const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
@@ -170,17 +170,10 @@ Manifest read_manifest(const std::string& directory) {
     throw Error(ExitCode::bundle,
                 "bundle " + directory + ": got a file, expected a folder with manifest.json");
   }
-  const std::string path = join_path(directory, "manifest.json");
-  const Json json = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
-  JsonReader reader(json, path, ExitCode::bundle);
-  const std::int64_t version = reader.integer("schema_version");
-  if (version != kSchemaVersion) {
-    reader.reject("schema_version",
-                  std::to_string(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
-  }
+}
 
-  Manifest manifest;
-  manifest.directory = directory;
+// Where the bundle comes from, and its files.
+void read_origin(JsonReader& reader, Manifest& manifest) {
   manifest.name = reader.text("name");
   manifest.family = reader.text("family");
   manifest.licence = reader.text("licence");
@@ -196,18 +189,24 @@ Manifest read_manifest(const std::string& directory) {
     if (entry.sha256.size() != 64) file.reject("sha256", "64 hexadecimal digits");
     file.finish();
   }
+}
+
+void read_modules(JsonReader& reader, Manifest& manifest) {
   for (auto& [role, module] : reader.members("modules")) {
     if (role != "target" && role != "text_encoder" && role != "image_decoder") {
       reader.fail("modules: unknown module \"" + role + "\", expected target, text_encoder or image_decoder");
     }
     manifest.modules[role] = read_module(module, manifest);
   }
-  if (reader.has("drafters")) {
-    for (auto& [name, drafter] : reader.members("drafters")) {
-      if (manifest.drafters.empty()) manifest.first_drafter = name;
-      manifest.drafters[name] = read_drafter(drafter, manifest);
-    }
+  if (!reader.has("drafters")) return;
+  for (auto& [name, drafter] : reader.members("drafters")) {
+    if (manifest.drafters.empty()) manifest.first_drafter = name;
+    manifest.drafters[name] = read_drafter(drafter, manifest);
   }
+}
+
+// Data files beside the modules.
+void read_data(JsonReader& reader, Manifest& manifest) {
   if (reader.has("trees")) {
     JsonReader trees = reader.object("trees");
     for (const char* device : {"cpu", "cuda"}) {
@@ -222,6 +221,26 @@ Manifest read_manifest(const std::string& directory) {
     neighbours.finish();
   }
   if (reader.has("golden")) read_golden(reader.object("golden"), manifest);
+}
+
+}  // namespace
+
+Manifest read_manifest(const std::string& directory) {
+  check_folder(directory);
+  const std::string path = join_path(directory, "manifest.json");
+  const Json json = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  JsonReader reader(json, path, ExitCode::bundle);
+  const std::int64_t version = reader.integer("schema_version");
+  if (version != kSchemaVersion) {
+    reader.reject("schema_version",
+                  std::to_string(kSchemaVersion) + "; use a matching lamplighter or export the bundle again");
+  }
+
+  Manifest manifest;
+  manifest.directory = directory;
+  read_origin(reader, manifest);
+  read_modules(reader, manifest);
+  read_data(reader, manifest);
   if (reader.has("prompt")) manifest.prompt = read_prompt(reader.object("prompt"));
   if (reader.has("grids")) {
     for (JsonReader& grid : reader.objects("grids")) manifest.grids.push_back(read_grid(grid));

@@ -12,7 +12,6 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/frontend/resolver.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,16 +26,7 @@ namespace {
 
 constexpr const char* kDrafter = "synthetic";
 constexpr int kDownsample = 16;
-
-// Knows `torch` and, as `ops`, the operators of this library.
-struct Names : torch::jit::Resolver {
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction&,
-                                                         const torch::jit::SourceRange&) override {
-    if (name == "torch") return std::make_shared<torch::jit::BuiltinModule>("aten");
-    if (name == "ops") return std::make_shared<torch::jit::BuiltinModule>("lamplighter");
-    return nullptr;
-  }
-};
+constexpr double kTargetEps = 1e-5, kDrafterEps = 1e-6, kQkNormEps = 1e-5;  // of norms
 
 // Normal numbers in the storage dtype: one block, taken piece by piece and over again. 2^20 + 7 numbers: rows
 // of the usual widths never start at the same place of it.
@@ -120,64 +110,104 @@ at::Tensor rotary_table(const SyntheticShape& shape, std::int64_t prefix, std::i
 
 std::int64_t bytes_of(const torch::jit::Module& module, const std::vector<std::string>& read) {
   std::int64_t bytes = 0;
-  for (const auto& buffer : module.named_buffers(/*recurse=*/false)) {
-    const bool counts = std::any_of(read.begin(), read.end(), [&](const std::string& name) {
-      return buffer.name == name || buffer.name.rfind(name + "_", 0) == 0;
-    });
-    if (counts) bytes += static_cast<std::int64_t>(buffer.value.nbytes());
-  }
+  for (const std::string& name : read)
+    bytes += static_cast<std::int64_t>(module.attr(name).toTensor().nbytes());
   return bytes;
 }
 
-void add_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights& weights,
-               std::int64_t layer) {
-  const auto add = [&](const char* name, const at::Tensor& tensor) {
-    module.register_buffer(name + ("_" + std::to_string(layer)), tensor);
-  };
+// Adds numbers, truth values and modules that the methods read.
+void set(torch::jit::Module& module, const std::vector<std::pair<const char*, c10::IValue>>& attributes) {
+  for (const auto& [name, value] : attributes) module.register_attribute(name, value.type(), value);
+}
+
+// Fills in what models/transformer/layer.py keeps of a block.
+void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights& weights,
+                std::int64_t number) {
   const std::int64_t width = shape.heads * shape.head_dim;
-  add("wqkv", weights.matrix(width + 2 * shape.kv_heads * shape.head_dim, shape.hidden));
-  add("wo", weights.matrix(shape.hidden, width));
-  add("w13", weights.matrix(2 * shape.ffn, shape.hidden));
-  add("w2", weights.matrix(shape.hidden, shape.ffn));
-  add("ffn_norm", weights.ones(shape.hidden));
-  if (!shape.chameleon) return;
-  const std::int64_t normed = (shape.heads + shape.kv_heads) * shape.head_dim;
-  add("qk_weight", weights.ones(normed).view({-1, shape.head_dim}));
-  add("qk_bias", weights.zeros(normed).view({-1, shape.head_dim}));
+  const std::int64_t qkv_width = width + 2 * shape.kv_heads * shape.head_dim;
+  set(module, {{"number", number},
+               {"dim", shape.hidden},
+               {"heads", shape.heads},
+               {"kv_heads", shape.kv_heads},
+               {"qkv_width", qkv_width},
+               {"ffn_width", 2 * shape.ffn},
+               {"qk_norm_eps", kQkNormEps},
+               {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
+               {"qk_norm", shape.chameleon},
+               {"swin_norm", false}});
+  module.register_buffer("wqkv", weights.matrix(qkv_width, shape.hidden));
+  module.register_buffer("wo", weights.matrix(shape.hidden, width));
+  module.register_buffer("w13", weights.matrix(2 * shape.ffn, shape.hidden));
+  module.register_buffer("w2", weights.matrix(shape.hidden, shape.ffn));
+  module.register_buffer("attention_norm", weights.ones(shape.hidden));
+  module.register_buffer("feed_norm", weights.ones(shape.hidden));
+  const std::int64_t normed = shape.chameleon ? (shape.heads + shape.kv_heads) * shape.head_dim : 0;
+  module.register_buffer("qk_norm_weight", weights.ones(normed).view({-1, shape.head_dim}));
+  module.register_buffer("qk_norm_bias", weights.zeros(normed).view({-1, shape.head_dim}));
+}
+
+// Blocks of one type, so that their methods are compiled once.
+std::vector<torch::jit::Module> make_layers(const SyntheticShape& shape, Weights& weights, std::int64_t count,
+                                            double eps, bool int8) {
+  std::vector<torch::jit::Module> layers;
+  for (std::int64_t number = 0; number < count; ++number) {
+    layers.push_back(number == 0 ? torch::jit::Module("SyntheticLayer") : layers.front().copy());
+    fill_layer(layers.back(), shape, weights, number);
+    set(layers.back(), {{"eps", eps}, {"int8", int8}});
+    if (number == 0) define_layer(layers.back());
+  }
+  return layers;
 }
 
 torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   torch::jit::Module module("SyntheticTarget");
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-    add_layer(module, shape, weights, layer);
-    module.register_buffer("next_norm_" + std::to_string(layer), weights.ones(shape.hidden));
+  std::vector<c10::IValue> layers;
+  for (const torch::jit::Module& layer : make_layers(shape, weights, shape.layers, kTargetEps, false)) {
+    layers.emplace_back(layer._ivalue());
   }
+  set(module, {{"eps", kTargetEps},
+               {"swin_norm", false},
+               {"vocabulary", shape.vocabulary},
+               {"layers", c10::ivalue::Tuple::create(std::move(layers))}});
   module.register_buffer("first_norm", weights.ones(shape.hidden));
+  module.register_buffer("last_norm", weights.ones(0));
   module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("head", weights.matrix(shape.vocabulary, shape.hidden));
+  module.register_buffer("rotary",
+                         shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length, 0));
   if (!shape.chameleon) {
+    set(module, {{"dim", shape.hidden}, {"length", shape.prompt_length}});
     module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
     module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
     module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
   }
-  module.register_buffer("rotary",
-                         shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length, 0));
-  module.define(target_script(shape), std::make_shared<Names>());
+  define_target(module, !shape.chameleon);
   return module;
 }
 
 // Row p of a LlamaGen drafter's rotations belongs to the token at p + 1.
 torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, const at::Tensor& head) {
   torch::jit::Module module("SyntheticDrafter");
-  add_layer(module, shape, weights, 0);
+  module.register_module("layer", make_layers(shape, weights, 1, kDrafterEps, true).front());
+  set(module, {{"hidden", shape.hidden},
+               {"vocabulary", shape.vocabulary},
+               {"eps", kDrafterEps},
+               {"fc_bias", true},
+               {"input_norm", false}});
   module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("fc", weights.matrix(shape.hidden, 2 * shape.hidden));
   module.register_buffer("bias", weights.zeros(shape.hidden));
+  module.register_buffer("first_norm", weights.ones(0));
   module.register_buffer("head", head.clone());
   module.register_buffer(
       "rotary", shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length - 1, 1));
-  module.define(drafter_script(shape, head.scalar_type() == at::kBFloat16), std::make_shared<Names>());
+  define_drafter(module);
   return module;
+}
+
+// Bytes of the weights of a block that a pass reads.
+std::int64_t layer_bytes(const torch::jit::Module& layer) {
+  return bytes_of(layer, {"wqkv", "wo", "w13", "w2"});
 }
 
 Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
@@ -231,13 +261,17 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
                  "fewer --layers or --dtype bf16 need less");
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
-  const std::int64_t target_bytes = bytes_of(target, {"wqkv", "wo", "w13", "w2", "head"});
+  std::int64_t target_bytes = bytes_of(target, {"head"});
+  for (const c10::IValue& layer : target.attr("layers").toTupleRef().elements()) {
+    target_bytes += layer_bytes(torch::jit::Module(layer.toObject()));
+  }
   std::optional<Module> drafter;
   std::int64_t drafter_bytes = 0;
   if (shape.drafter) {
     const torch::jit::Module module = make_drafter(shape, weights, target.attr("head").toTensor());
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
-    drafter_bytes = bytes_of(module, {"fc", "wqkv", "wo", "w13", "w2", "head"});  // as packed
+    drafter_bytes =
+        bytes_of(module, {"fc", "head"}) + layer_bytes(module.attr("layer").toModule());  // as packed
   }
   std::vector<std::string> methods{"embed", "forward", "logits"};
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});

@@ -1,15 +1,16 @@
 #pragma once
 
-#include <string>
-
-#include "bundle/synthetic.h"
+namespace torch::jit {
+struct Module;
+}
 
 namespace lamplighter {
 
-// TorchScript of a target and of a drafter, written out for one shape; `ops` are the operators of this
-// library and `self` holds the buffers that make_synthetic registers. int8_weights: packed as exported
-// drafters pack bf16 weights.
-std::string target_script(const SyntheticShape& shape);
-std::string drafter_script(const SyntheticShape& shape, bool int8_weights);
+// The methods of exported modules, compiled from the very text in models/ that the exporters script; it is
+// embedded in the program. The modules must have the attributes and buffers that the methods read.
+// Throws c10::Error when the text is not what the compiler takes.
+void define_layer(torch::jit::Module& module);  // of a target, whose `layers` is a tuple, or of a drafter
+void define_target(torch::jit::Module& module, bool text_features);  // prompts of text features, or of tokens
+void define_drafter(torch::jit::Module& module);
 
 }  // namespace lamplighter

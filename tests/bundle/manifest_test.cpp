@@ -132,6 +132,15 @@ TEST_F(ManifestTest, DraftersFitThePrompts) {
                               {"head_dim", 16},      {"max_length", 280},  {"prompt_id", 0}};
   };
   EXPECT_FALSE(read(add).drafters.at("eagle").padding);
+  EXPECT_EQ(read(add).drafters.at("eagle").kind, "eagle");
+  const auto kind = [&](const Json& value) {
+    return [&add, value](Json& j) {
+      add(j);
+      j["drafters"]["eagle"]["kind"] = value;
+    };
+  };
+  EXPECT_EQ(read(kind("medusa")).drafters.at("eagle").kind, "medusa");  // methods decide
+  EXPECT_THAT(error(kind(3)), HasSubstr("drafters.eagle.kind"));
   const auto padded = [&](Json& j) {
     add(j);
     j["drafters"]["eagle"]["padding"] = true;

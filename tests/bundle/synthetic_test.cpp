@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -62,6 +63,27 @@ TEST(Synthetic, TargetAndDrafterHaveTheShapesOfTheManifest) {
       drafter.forward(drafter.embed(ids), features, at::arange(3, at::kLong).unsqueeze(0),
                       at::empty({0}, at::kLong), at::zeros({1}, at::kLong), cache);
   EXPECT_EQ(drafter.logits(hidden).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+}
+
+// With norms of the heads and without text features.
+TEST(Synthetic, PromptsOfTokens) {
+  SyntheticShape shape = toy();
+  shape.chameleon = true;
+  const SyntheticBundle bundle = make_synthetic(shape, {});
+  const Target target(bundle.manifest, bundle.target);
+  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0), none = at::empty({0}, at::kLong);
+  const auto last = [&](const at::Tensor& ids) {
+    const c10::InferenceMode inference;
+    const at::Tensor cache = target.make_cache(1, 3), drafts = drafter.make_cache(1, 3);
+    const at::Tensor start = at::zeros({1}, at::kLong);
+    const at::Tensor hidden = target.forward(target.embed(ids), positions, none, start, cache).hidden;
+    const at::Tensor drafted = drafter.forward(drafter.embed(ids), hidden, positions, none, start, drafts);
+    return at::cat({target.logits(hidden), drafter.logits(drafted)}).select(1, 2);
+  };
+  const at::Tensor base = last(tokens({1, 5, 7}));
+  EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{2, 8}));
+  EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
 // Without this, exactness tests on such modules would pass for engines that mix up contexts.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from models.demo.captions import caption
-from models.demo.scene import sample_scene
+from models.demo.render.captions import caption
+from models.demo.render.scene import sample_scene
 from tests.e2e.support import Cli
 
 PROMPTS = 64

@@ -16,7 +16,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-from models.eagle.module import adjacent_pairs
+from models.transformer.rotary import adjacent_pairs
 
 SPARE = 64  # cache rows for a tree
 

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from models.demo import ar_train, evaluate, export, model
-from models.demo.ar_train import Options, Trainee, Trainer
-from models.demo.captions import caption
-from models.demo.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
-from models.demo.data import SHARD, held_out, load_tokens, scene_of, shard_path
-from models.demo.feeder import Batch, Feeder, make_batch
-from models.demo.model import DemoModel
-from models.demo.scene import ATTRIBUTES, Scene, sample_scene
-from models.demo.text import EOS, PREFIX, UNK, CaptionReader, perturb, pretrain_text
-from models.demo.vq_model import DemoTokenizer, save_tokenizer
+from models.demo import evaluate, export
+from models.demo.render.captions import caption
+from models.demo.render.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.training import ar_train, model
+from models.demo.training.ar_train import Options, Trainee, Trainer
+from models.demo.training.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
+from models.demo.training.data import SHARD, held_out, load_tokens, scene_of, shard_path
+from models.demo.training.feeder import Batch, Feeder, make_batch
+from models.demo.training.model import DemoModel
+from models.demo.training.text import EOS, PREFIX, UNK, CaptionReader, perturb, pretrain_text
+from models.demo.training.vq_model import DemoTokenizer, save_tokenizer
 from models.llamagen.config import GPTConfig
 
 SMALL = GPTConfig(

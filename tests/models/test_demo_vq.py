@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.demo import data, patch_codes, vq_train
-from models.demo.vq_decoder import DecoderTraining
-from models.demo.vq_model import load_tokenizer, to_rgb
+from models.demo.training import data, patch_codes, vq_train
+from models.demo.training.vq_decoder import DecoderTraining
+from models.demo.training.vq_model import load_tokenizer, to_rgb
 from models.llamagen.config import VQConfig
 from models.llamagen.vq import VQModel
 

@@ -7,10 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.demo import captions, data
-from models.demo.brush import PAINTS
-from models.demo.scene import ATTRIBUTES, BACKGROUNDS, COLOURS, GROUNDS, SUBJECTS, TIMES, Scene
-from models.demo.world import mirror, object_cells, render, render_with_cells, sample_scene
+from models.demo.render import captions
+from models.demo.render.brush import PAINTS
+from models.demo.render.scene import (
+    ATTRIBUTES,
+    BACKGROUNDS,
+    COLOURS,
+    GROUNDS,
+    SUBJECTS,
+    TIMES,
+    Scene,
+)
+from models.demo.render.world import mirror, object_cells, render, render_with_cells, sample_scene
+from models.demo.training import data
 
 SCENES = [sample_scene(np.random.default_rng(seed)) for seed in range(4000)]
 EXAMPLES = [

@@ -17,7 +17,8 @@ from models import ops
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter, from_published
 from models.export.__main__ import main
-from models.export.drafter import SPARE_POSITIONS, attach_drafter
+from models.export.common import SPARE_POSITIONS
+from models.export.drafter import attach_drafter
 from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT
 
@@ -139,7 +140,7 @@ def test_published_folder(files: Files, kind: str, binary: bool) -> None:
     manifest, after = files.manifest(), files.content()
     padding = {"padding": True} if kind == "llamagen" else {}
     assert manifest["drafters"]["eagle"] == {
-        "file": "drafter-eagle.pt", "dtype": "float32", "layers": 1,
+        "file": "drafter-eagle.pt", "dtype": "float32", "kind": "eagle", "layers": 1,
         "kv_heads": drafter.config.kv_heads, "head_dim": 8, "prompt_id": 0,
         "max_length": 22 + SPARE_POSITIONS, **padding,
     }  # fmt: skip
@@ -193,7 +194,7 @@ def test_storage_precision(files: Files) -> None:
     assert files.attach("--dtype", "bf16") == 0
     assert files.manifest()["drafters"]["eagle"]["dtype"] == "bfloat16"
     buffers = dict(torch.jit.load(files.bundle / "drafter-eagle.pt").named_buffers())
-    assert buffers["wqkv"].dtype == torch.bfloat16
+    assert buffers["layer.wqkv"].dtype == torch.bfloat16
     assert buffers["head"].dtype == buffers["rotary"].dtype == torch.float32
     rounded = {name: weight.bfloat16().float() for name, weight in drafter.state_dict().items()}
     assert_same(files.load(), from_published(LLAMAGEN, rounded), files.head)

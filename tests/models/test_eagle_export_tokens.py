@@ -11,9 +11,9 @@ import torch
 from test_eagle_export import CHAMELEON, LLAMAGEN, Files, published_settings, random_drafter
 
 from models import ops
-from models.export.archive import archived_tensor
+from models.archive import archived_tensor
 from models.export.checkpoint import ExportError
-from models.export.drafter import read_drafter
+from models.export.drafter_files import read_drafter
 
 PROMPT = {
     "kind": "tokens", "length": 6, "align": "start", "prefix": [0], "text": "{prompt}",

@@ -12,8 +12,9 @@ from models import ops
 from models.archive import write_archive
 from models.llamagen.config import GPTConfig, T5Config
 from models.llamagen.gpt import GPT, pad_left
-from models.llamagen.modules import ClassTargetModule, TargetModule, TextEncoderModule
 from models.llamagen.t5 import T5Encoder, relative_buckets
+from models.llamagen.target_module import ClassTargetModule, TargetModule
+from models.llamagen.text_encoder_module import TextEncoderModule
 
 HEAD64 = GPTConfig(
     dim=128, n_layer=3, n_head=2, ffn_dim=96, vocab_size=50, grid=4, cls_token_num=7, caption_dim=12

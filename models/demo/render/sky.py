@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.demo.paint import NOISE, SCALE, SIDE, Canvas, Colour, noise, rgb
+from models.demo.render.paint import NOISE, SCALE, SIDE, Canvas, Colour, noise, rgb
 
 
 @dataclass(frozen=True)

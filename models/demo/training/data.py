@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from models.demo.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.render.scene import ATTRIBUTES, Scene, sample_scene
 
 SHARD = 2000
-WORK = Path(__file__).parent / "work"
+WORK = Path(__file__).resolve().parents[1] / "work"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def save_whole(path: Path, array: np.ndarray) -> None:
 
 def render_shard(work: Path, shard: int) -> None:
     """Renders one shard unless it exists."""
-    from models.demo.world import SIZE, render_with_cells
+    from models.demo.render.world import SIZE, render_with_cells
 
     if shard_path(work, "images", shard).exists():
         return
@@ -146,7 +146,7 @@ def tokenise_all(work: Path = WORK) -> None:
     """Tokenises all rendered shards with work/vq-codes.pt; resumable."""
     import torch
 
-    from models.demo.vq_model import load_tokenizer, to_rgb
+    from models.demo.training.vq_model import load_tokenizer, to_rgb
 
     model = load_tokenizer(work / "vq-codes.pt")
 

@@ -14,17 +14,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.data import SHARD, WORK, held_out, image_shards, load_images, scene_of, shard_path
-from models.demo.scene import ATTRIBUTES, Scene
-from models.demo.vq_model import to_rgb
-from models.demo.world import render
+from models.demo.render.scene import ATTRIBUTES, Scene
+from models.demo.render.world import render
+from models.demo.training.data import (
+    SHARD,
+    WORK,
+    held_out,
+    image_shards,
+    load_images,
+    scene_of,
+    shard_path,
+)
+from models.demo.training.vq_model import to_rgb
 
 JUDGED = ("subject", "colour", "time", "ground")
 COLUMNS = [list(ATTRIBUTES).index(name) for name in JUDGED]
 VALUES = [len(ATTRIBUTES[name]) for name in JUDGED]
 FEATURES = 128
 HELD_OUT = 50  # every so many seeds, see data.held_out
-CLASSIFIER = Path(__file__).parent / "classifier.pt"
+CLASSIFIER = Path(__file__).resolve().parents[1] / "classifier.pt"
 
 
 class Residual(nn.Module):

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from models.demo.data import WORK
-from models.demo.vq_model import DemoTokenizer, load_tokenizer, save_tokenizer
-from models.demo.vq_train import (
+from models.demo.training.data import WORK
+from models.demo.training.vq_model import DemoTokenizer, load_tokenizer, save_tokenizer
+from models.demo.training.vq_train import (
     Batches,
     Clock,
     evaluate,

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.captions import caption
-from models.demo.data import WORK
-from models.demo.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.render.captions import caption
+from models.demo.render.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.training.data import WORK
 from models.llamagen.config import T5Config
 from models.llamagen.gpt import CaptionProjection, pad_left
 from models.llamagen.t5 import T5Encoder

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.demo.data import SHARD, TokenSet, held_out, load_tokens, token_shards
-from models.demo.scene import Scene
-from models.demo.text import CaptionReader
+from models.demo.render.scene import Scene
+from models.demo.training.data import SHARD, TokenSet, held_out, load_tokens, token_shards
+from models.demo.training.text import CaptionReader
 
 
 @dataclass

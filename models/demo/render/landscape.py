@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.demo.paint import (
+from models.demo.render.paint import (
     NOISE,
     SCALE,
     SIDE,
@@ -17,7 +17,7 @@ from models.demo.paint import (
     profile,
     rgb,
 )
-from models.demo.sky import Light
+from models.demo.render.sky import Light
 
 
 def _ridge(

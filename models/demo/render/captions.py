@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.demo.scene import Scene
+from models.demo.render.scene import Scene
 
 SUBJECT_WORDS: dict[str, tuple[str, ...]] = {
     "lighthouse": ("lighthouse", "lighthouse", "light house", "tower with a light"),

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.data import SHARD, held_out, image_shards, load_images, shard_path
-from models.demo.muon import Muon
-from models.demo.vq_model import DemoTokenizer, to_rgb
+from models.demo.training.data import SHARD, held_out, image_shards, load_images, shard_path
+from models.demo.training.muon import Muon
+from models.demo.training.vq_model import DemoTokenizer, to_rgb
 
 CHECKPOINT_SECONDS = 180.0
 SUBJECT_WEIGHT = 1.5  # extra weight of the subject's pixels in the loss

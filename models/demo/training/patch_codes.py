@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.demo.data import SHARD, WORK, held_out, image_shards, load_images, shard_path
-from models.demo.vq_model import CONFIG, PATCH, DemoTokenizer, save_tokenizer, to_rgb
+from models.demo.training.data import SHARD, WORK, held_out, image_shards, load_images, shard_path
+from models.demo.training.vq_model import CONFIG, PATCH, DemoTokenizer, save_tokenizer, to_rgb
 
 PICTURES = 2400  # patches are taken from this many
 DETAIL = 0.7  # weight of what differs from a patch's mean colour: texture is cheap to make up, colour is not

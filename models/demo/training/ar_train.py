@@ -22,12 +22,12 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.data import WORK
-from models.demo.feeder import Batch, Feeder, Feeding
-from models.demo.model import DemoModel, load_pretrained_text, start_from_codes
-from models.demo.muon import Muon
-from models.demo.text import PREFIX, AttributeHeads, CaptionReader
-from models.demo.vq_model import load_tokenizer
+from models.demo.training.data import WORK
+from models.demo.training.feeder import Batch, Feeder, Feeding
+from models.demo.training.model import DemoModel, load_pretrained_text, start_from_codes
+from models.demo.training.muon import Muon
+from models.demo.training.text import PREFIX, AttributeHeads, CaptionReader
+from models.demo.training.vq_model import load_tokenizer
 
 
 @dataclass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import cos, pi, sin
 
-from models.demo.brush import Brush, shadow
-from models.demo.paint import mix
+from models.demo.render.brush import Brush, shadow
+from models.demo.render.paint import mix
 
 
 def lighthouse(brush: Brush, x: float, y: float, at_sea: bool) -> None:

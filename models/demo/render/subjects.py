@@ -6,9 +6,9 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from models.demo.brush import Brush, shadow
-from models.demo.buildings import house, lighthouse, windmill
-from models.demo.paint import mix
+from models.demo.render.brush import Brush, shadow
+from models.demo.render.buildings import house, lighthouse, windmill
+from models.demo.render.paint import mix
 
 __all__ = ["balloon", "house", "lighthouse", "sailboat", "tent", "tree", "windmill"]
 

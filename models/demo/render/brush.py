@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.demo.paint import SCALE, SIDE, Canvas, mix, rgb
-from models.demo.sky import Light
+from models.demo.render.paint import SCALE, SIDE, Canvas, mix, rgb
+from models.demo.render.sky import Light
 
 PAINTS: dict[str, tuple[float, float, float]] = {
     "red": (0.90, 0.10, 0.10),

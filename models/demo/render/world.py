@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.demo import brush, landscape, sky, subjects
-from models.demo.paint import SIDE, SIZE, Canvas, rgb
-from models.demo.scene import Scene, mirror, sample_scene
+from models.demo.render import brush, landscape, sky, subjects
+from models.demo.render.paint import SIDE, SIZE, Canvas, rgb
+from models.demo.render.scene import Scene, mirror, sample_scene
 
 __all__ = [
     "SIZE",

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.captions import caption
-from models.demo.data import WORK, held_out, load_tokens
-from models.demo.scene import ATTRIBUTES, Scene
-from models.demo.text import FEATURES, PREFIX, CaptionReader, text_config
+from models.demo.render.captions import caption
+from models.demo.render.scene import ATTRIBUTES, Scene
+from models.demo.training.data import WORK, held_out, load_tokens
+from models.demo.training.text import FEATURES, PREFIX, CaptionReader, text_config
 from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT, pad_left
 from models.llamagen.t5 import T5Encoder

@@ -1,0 +1,161 @@
+"""What the exporters share: options, errors, manifest entries, calls to record."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..bundle import BundleModule
+from ..chameleon.config import ChameleonConfig
+from ..llamagen.config import GPTConfig
+from ..recording import Call
+from ..vq.blocks import ImageTokenizer
+from ..vq.image_decoder_module import ImageDecoderModule
+from .checkpoint import ExportError
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ROLES = ("target", "text_encoder", "image_decoder")
+SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
+
+
+def add_bundle_options(parser: argparse.ArgumentParser, licence: str = "unspecified") -> None:
+    """Options of every exporter that makes a bundle."""
+    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
+    parser.add_argument("--name", help="default: name of the bundle's folder")
+    parser.add_argument("--licence", default=licence, help="licence of the weights")
+    parser.add_argument("--source", default="", help="where the weights come from")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
+
+
+def require_parts(options: argparse.Namespace, *names: str) -> list[Path]:
+    """The files that options of these names give; ExportError: none, or the bundle exists."""
+    paths = [path for name in names if (path := getattr(options, name))]
+    if not paths:
+        flags = [f"--{name}" for name in names]
+        choice = f"{', '.join(flags[:-1])} or {flags[-1]}"
+        raise ExportError(f"nothing to export: give {choice}", 2)
+    if options.out.exists() and not options.overwrite:
+        raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)
+    return paths
+
+
+def origin(options: argparse.Namespace, paths: Sequence[Path]) -> tuple[str, str, str]:
+    """Name, licence and source of the bundle that is made of these files."""
+    source = options.source or "exported from " + ", ".join(path.name for path in paths)
+    return options.name or options.out.resolve().name, options.licence, source
+
+
+@contextmanager
+def errors_of(bundle: Path) -> Iterator[None]:
+    """Turns what goes wrong while a bundle is made or changed into an ExportError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+    except OSError as error:
+        raise ExportError(f"{bundle}: {error.strerror or error}", 7) from error
+
+
+def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) -> None:
+    """Every key of the configuration must be known and agree with what the tensors say."""
+    for key, value in block.items():
+        if key in ("kind", "variant"):
+            continue
+        if key not in facts:
+            raise ExportError(f"{where}: unknown configuration key {key}", 2)
+        fact = list(facts[key]) if isinstance(facts[key], tuple) else facts[key]
+        if fact is not None and value != fact:
+            raise ExportError(f"{where}: {key} is {fact} in the checkpoint, {value} in the config")
+
+
+def network_entries(
+    config: GPTConfig | ChameleonConfig, first_image_id: int, codes: int, max_length: int
+) -> dict[str, Any]:
+    """Manifest entries of a target whose head gives the ids of `codes` codes."""
+    return {
+        "tokens": {
+            "vocabulary": config.vocab_size,
+            "first_image_id": first_image_id,
+            "codebook_size": codes,
+        },
+        "target": {"hidden": config.dim, "features": config.dim, "head": codes},
+        "cache": {
+            "layers": config.n_layer,
+            "kv_heads": config.n_kv_head,
+            "head_dim": config.head_dim,
+            "max_length": max_length,
+        },
+    }
+
+
+def grid_entry(width: int, height: int, downsample: int) -> dict[str, Any]:
+    """Manifest entry of a picture of width x height pixels without ids around its codes."""
+    return {
+        "width": width,
+        "height": height,
+        "rows": height // downsample,
+        "columns": width // downsample,
+        "before": [],
+        "row_end": [],
+        "after": [],
+    }
+
+
+def sampling_entry(cfg_scale: float, top_k: int) -> dict[str, Any]:
+    return {
+        "cfg_scale": cfg_scale, "temperature": 1.0, "top_k": top_k, "top_p": 1.0, "order": "ar",
+    }  # fmt: skip
+
+
+def seeded() -> torch.Generator:
+    """Random numbers of recorded calls."""
+    return torch.Generator().manual_seed(0)
+
+
+def decoder_calls(
+    rows: Sequence[Tensor], vocabulary: int, first: int, cache: Sequence[int],
+    random: torch.Generator,
+) -> list[Call]:  # fmt: skip
+    """Calls that targets and drafters answer: embeddings, a small tree after two cached rows, a
+    chain, the head.
+
+    rows: what `forward` takes in front of positions, [1,4,H] each; first: position of row 0; cache:
+    layers, key/value heads and width of a head.
+    """
+    layers, kv_heads, head_dim = cache
+    positions = torch.tensor([[first, first + 1, first + 1, first + 2]])
+    tree = torch.tensor([[[0b0001], [0b0011], [0b0101], [0b1011]]])
+    slots = torch.zeros(layers, 2, 1, kv_heads, 6, head_dim)
+    slots[..., :2, :] = torch.randn(slots[..., :2, :].shape, generator=random)
+    lengths, causal = torch.tensor([2]), torch.empty(0, dtype=torch.int64)
+    ids = torch.randint(vocabulary, (1, 2), generator=random)
+    two = [t[:, :2] for t in (*rows, positions)]
+    return [
+        Call("embed", [ids]),
+        Call("forward", [*rows, positions, tree, lengths, slots], mutates_last=True),
+        Call("forward", [*two, causal, lengths, slots[..., :4, :]]),
+        Call("logits", [rows[-1]]),
+    ]
+
+
+def target_calls(
+    config: GPTConfig | ChameleonConfig, first: int, random: torch.Generator
+) -> list[Call]:
+    """Calls of a target; first: position of row 0."""
+    cache = (config.n_layer, config.n_kv_head, config.head_dim)
+    rows = torch.randn(1, 4, config.dim, generator=random)
+    return decoder_calls([rows], config.vocab_size, first, cache, random)
+
+
+def decoder_part(model: ImageTokenizer, wanted: torch.dtype | None) -> BundleModule:
+    """The image decoder, stored in its own precision unless another one is wanted."""
+    dtype = wanted or model.post_quant_conv.weight.dtype
+    size = model.quantize.embedding.num_embeddings
+    codes = torch.randint(size, (1, 4, 4), generator=seeded())
+    return BundleModule(ImageDecoderModule(model).to(dtype), dtype, [Call("decode", [codes])])

@@ -1,0 +1,11 @@
+"""The decoder that all families share, for the engine: packed weights, operators, TorchScript.
+
+    layer.py    one block: attention and feed-forward part
+    decoder.py  blocks between an embedding and a head: what a target is
+    rotary.py   rotations of queries and keys, by line or by grid
+
+A family gives the sizes, its options and its weights by name; see models.llamagen.target_module,
+models.chameleon.target_module and models.eagle.module. The methods of these classes are written in
+what Python and the TorchScript compiler of C++ both read: the engine compiles the very same text
+for bundles with random weights (src/bundle/synthetic_script.h).
+"""

@@ -1,0 +1,113 @@
+"""One block of a decoder for the engine.
+
+Weights are plain buffers in storage precision; `prepare(like)` casts them to the dtype of `like`
+and packs them for the device once after loading. The operator library must be loaded
+(models.ops.load) before a module is scripted. Shapes: S sequences, R rows of a sequence, H width,
+D width of a head.
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.jit import Final
+
+from ..ops import lamplighter, packed
+
+Read = Callable[[str], Tensor]  # a weight by its name
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """Sizes and options of the blocks of one network."""
+
+    dim: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    norm_eps: float
+    qk_norm: bool = False  # a LayerNorm of every query and key head, before the rotation
+    qk_norm_eps: float = 1e-5
+    swin_norm: bool = False  # norms behind the branches instead of in front of the next one
+    int8: bool = False  # weights in bf16 are packed as int8
+
+
+class Layer(nn.Module):
+    """One block, with q|k|v and w1|w3 joined and features that turn together side by side.
+
+    A norm stands behind each branch, attention and feed-forward: the one in front of the next
+    branch, or with swin_norm the branch's own.
+    """
+
+    qk_norm: Final[bool]
+    swin_norm: Final[bool]
+    int8: Final[bool]
+
+    def __init__(self, shape: LayerShape, number: int, read: Read) -> None:
+        """number: of its part of the cache; `read` knows the names below."""
+        super().__init__()
+        self.number: int = number
+        self.dim: int = shape.dim
+        self.heads: int = shape.heads
+        self.kv_heads: int = shape.kv_heads
+        self.qkv_width: int = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+        self.ffn_width: int = 2 * shape.ffn
+        self.eps: float = shape.norm_eps
+        self.qk_norm_eps: float = shape.qk_norm_eps
+        self.scale: float = shape.head_dim**-0.5
+        self.qk_norm = shape.qk_norm
+        self.swin_norm = shape.swin_norm
+        self.int8 = shape.int8
+        none = torch.empty(0)
+        self.register_buffer("wqkv", read("wqkv"))
+        for name in ("qk_norm_weight", "qk_norm_bias"):
+            self.register_buffer(name, read(name) if self.qk_norm else none)
+        for name in ("wo", "attention_norm", "w13", "w2", "feed_norm"):
+            self.register_buffer(name, read(name))
+
+    def prepare(self, like: Tensor) -> None:
+        self.wqkv = packed(self.wqkv, like, self.int8)
+        self.qk_norm_weight = self.qk_norm_weight.to(like)
+        self.qk_norm_bias = self.qk_norm_bias.to(like)
+        self.wo = packed(self.wo, like, self.int8)
+        self.attention_norm = self.attention_norm.to(like)
+        self.w13 = packed(self.w13, like, self.int8)
+        self.w2 = packed(self.w2, like, self.int8)
+        self.feed_norm = self.feed_norm.to(like)
+
+    def attend(
+        self, h: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, rotary: Tensor,
+        cache: Tensor
+    ) -> Tensor:  # fmt: skip
+        """The attention's branch of h [S,R,H]."""
+        h = lamplighter.linear(h, self.wqkv, self.qkv_width)
+        if self.qk_norm:
+            lamplighter.norm_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
+        h = lamplighter.attend(
+            h, cache, self.number, positions, lengths, tree_mask,
+            rotary, self.heads, self.kv_heads, self.scale
+        )  # fmt: skip
+        return lamplighter.linear(h, self.wo, self.dim)
+
+    def feed(self, h: Tensor) -> Tensor:
+        """The feed-forward branch of h [S,R,H]."""
+        h = lamplighter.linear(h, self.w13, self.ffn_width)
+        h = lamplighter.silu_mul(h)
+        return lamplighter.linear(h, self.w2, self.dim)
+
+    def add(self, residual: Tensor, h: Tensor, norm: Tensor) -> Tensor:
+        """Adds a branch to `residual`; gives what the next branch reads."""
+        if self.swin_norm:
+            return residual.add_(lamplighter.rms_norm(h, norm, self.eps))
+        return lamplighter.add_rms_norm(residual, h, norm, self.eps)
+
+    def forward(
+        self, residual: Tensor, h: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
+        rotary: Tensor, cache: Tensor
+    ) -> Tensor:  # fmt: skip
+        """Adds both branches to `residual`; takes and gives what a branch reads."""
+        h = self.attend(h, positions, tree_mask, lengths, rotary, cache)
+        h = self.add(residual, h, self.attention_norm)
+        return self.add(residual, self.feed(h), self.feed_norm)

@@ -1,0 +1,44 @@
+"""Rotations of queries and keys as the operator `attend` takes them.
+
+A table has a row per position, [rows, D / 2, 2] as (cos, sin) in fp32; D is the width of a head.
+Entry i of a row turns features 2i and 2i + 1.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def line_table(rows: int, head_dim: int, base: float) -> Tensor:
+    """Every pair turns with the position (Llama, Chameleon)."""
+    theta = base ** -(torch.arange(0, head_dim, 2).float() / head_dim)
+    angles = torch.outer(torch.arange(rows).float(), theta)
+    return torch.stack([angles.cos(), angles.sin()], -1)
+
+
+def grid_table(grid: int, head_dim: int, base: float, prefix: int, prefix_rotation: str) -> Tensor:
+    """Half of the pairs turn with the row, half with the column of a cell (LlamaGen).
+
+    The grid^2 cells follow `prefix` rows, which are "zero", which wipes out queries and keys there,
+    or the "identity".
+    """
+    half = head_dim // 2
+    theta = base ** -(torch.arange(0, half, 2).float() / half)
+    angles = torch.outer(torch.arange(grid).float(), theta)
+    shape = (grid, grid, half // 2)
+    cells = torch.cat([angles[:, None].expand(shape), angles[None].expand(shape)], -1)
+    image = torch.stack([cells.cos(), cells.sin()], -1).view(grid * grid, half, 2)
+    before = torch.zeros(prefix, half, 2)
+    if prefix_rotation == "identity":
+        before[..., 0] = 1.0
+    return torch.cat([before, image])
+
+
+def adjacent_pairs(weight: Tensor, heads: int) -> Tensor:
+    """Rows [heads * D, ...] with rows i and i + D/2 of every head moved to 2i and 2i + 1.
+
+    For checkpoints whose heads turn features i and i + D/2 together.
+    """
+    halves = weight.unflatten(0, (heads, 2, -1))
+    return halves.transpose(1, 2).reshape(weight.shape).contiguous()
