@@ -137,7 +137,7 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
 Clock clock_from(const std::string& name) {
   if (name == "wall") return Clock::wall;
   if (name == "processor") return Clock::processor;
-  throw Error(ExitCode::usage, "--clock: got '" + name + "', expected wall or processor");
+  throw Error(ExitCode::usage, "clock: got '" + name + "', expected wall or processor");
 }
 
 double total(const StageTimes& times) {
@@ -175,7 +175,7 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   Runners runners;
   for (const Method& method : methods) {
     if (method.is_dynamic())
-      throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
+      throw Error(ExitCode::usage, "tree dynamic: scripted acceptance needs a static tree");
     Runner runner;
     runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
     runner.method = &method;
