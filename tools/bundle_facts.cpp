@@ -1,5 +1,7 @@
 #include "bundle_facts.h"
 
+#include "propose/registry.h"
+
 namespace lamplighter::cli {
 namespace {
 
@@ -13,10 +15,8 @@ std::uint64_t cache_bytes(std::int64_t layers, std::int64_t kv_heads, std::int64
 }  // namespace
 
 std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const Manifest& manifest) {
-  std::vector<std::string> missing = missing_for_generation(manifest);
-  std::vector<std::pair<std::string, std::vector<std::string>>> needs{{"ar", missing}};
-  if (manifest.drafters.empty()) missing.emplace_back("drafters");
-  for (const char* method : {"eagle", "eagle-2", "lantern", "lantern++"}) needs.emplace_back(method, missing);
+  std::vector<std::pair<std::string, std::vector<std::string>>> needs;
+  for (const MethodEntry& method : methods()) needs.emplace_back(method.name, missing_for(method, manifest));
   return needs;
 }
 
