@@ -17,6 +17,7 @@ LAYERS = [
     ["src/tree", "src/acceptance"],
     ["kernels"],
     ["src/bundle"],
+    ["src/propose"],
     ["src/decode"],
     ["src/pipeline", "src/bench"],
     ["tools"],

@@ -27,7 +27,7 @@ struct BenchFlags {
   ModelFlags model;
   JobFlags jobs;
   TalkFlags talk;
-  std::vector<std::string> methods{"ar"}, trees;
+  std::vector<std::string> methods{kBaseline}, trees;
   std::optional<int> repeats;
   std::optional<std::size_t> count;
   std::string synthetic, clock = "wall";

@@ -1,22 +1,20 @@
 #include "bundle_facts.h"
 
+#include "propose/registry.h"
+
 namespace lamplighter::cli {
 namespace {
 
-std::uint64_t cache_bytes(std::int64_t layers, std::int64_t kv_heads, std::int64_t head_dim,
-                          std::int64_t rows, c10::ScalarType dtype) {
-  constexpr std::uint64_t kPlanes = 2, kPair = 2;  // keys and values of two sequences
-  return kPlanes * kPair * c10::elementSize(dtype) *
-         static_cast<std::uint64_t>(layers * kv_heads * head_dim * rows);
+// Of the sequences of a pair; `numbers` in every row of each.
+std::uint64_t pair_bytes(std::int64_t numbers, std::int64_t rows, c10::ScalarType dtype) {
+  return 2 * c10::elementSize(dtype) * static_cast<std::uint64_t>(numbers * rows);
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const Manifest& manifest) {
-  std::vector<std::string> missing = missing_for_generation(manifest);
-  std::vector<std::pair<std::string, std::vector<std::string>>> needs{{"ar", missing}};
-  if (manifest.drafters.empty()) missing.emplace_back("drafters");
-  for (const char* method : {"eagle", "eagle-2", "lantern", "lantern++"}) needs.emplace_back(method, missing);
+  std::vector<std::pair<std::string, std::vector<std::string>>> needs;
+  for (const MethodEntry& method : methods()) needs.emplace_back(method.name, missing_for(method, manifest));
   return needs;
 }
 
@@ -24,11 +22,9 @@ SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, c10::ScalarTy
   SlotMemory memory;
   memory.rows = manifest.prompt->length + grid.length();
   const auto& cache = manifest.cache;
-  memory.target = cache_bytes(cache.layers, cache.kv_heads, cache.head_dim, memory.rows, dtype);
-  for (const auto& [name, drafter] : manifest.drafters) {
-    memory.drafters[name] =
-        cache_bytes(drafter.layers, drafter.kv_heads, drafter.head_dim, memory.rows, dtype);
-  }
+  memory.target = pair_bytes(2 * cache.layers * cache.kv_heads * cache.head_dim, memory.rows, dtype);
+  for (const auto& [name, drafter] : manifest.drafters)
+    memory.drafters[name] = pair_bytes(cache_numbers(drafter), memory.rows, dtype);
   return memory;
 }
 

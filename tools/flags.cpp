@@ -9,6 +9,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "lamplighter/error.h"
+#include "propose/options.h"
+#include "propose/registry.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -33,6 +35,13 @@ std::string flag_text(const JsonReader& reader, const std::string& key, const Js
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
   reader.reject(key, "a string, a number, true or false");
+}
+
+template <class T>
+void add_option(CLI::App& command, const MethodOption& option, T& value) {
+  CLI::Option* flag = command.add_option("--" + flag_name(option), value, option.help);
+  flag->group(option.group)->type_name(option.value);
+  if constexpr (std::is_same_v<T, std::vector<float>>) flag->delimiter(',')->allow_extra_args(false);
 }
 
 }  // namespace
@@ -108,67 +117,21 @@ void SamplingFlags::apply(Request& request) const {
   if (height != 0) request.height = height;
 }
 
-void MethodFlags::add(CLI::App& command, bool one) {
-  const auto option = [&](const char* name, auto& value, const char* words, const char* type) {
-    return command.add_option(name, value, words)->group("Method")->type_name(type);
-  };
-  MethodOptions& m = options;
-  if (one) {
-    method_ =
-        option("--method", m.method, "ar, eagle, eagle-2, lantern or lantern++; the rest follows", "NAME");
-  }
-  option("--tree", m.tree, "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", "NAME|FILE");
-  option("--rule", m.rule, "exact, traversal, block; relaxed: lantern, lantern++", "NAME");
-  option("--children", m.children, "sampled or top: how the drafter's tokens are chosen", "NAME");
-  option("--relax-k", m.k, "Neighbours that may stand for a token (lantern, lantern++)", "K");
-  option("--delta", m.delta, "Most probability that neighbours may lend (lantern)", "X");
-  option("--lambda", m.lambda, "Most growth of a token's probability (lantern++), or one per depth: 3,2", "X")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  option("--residual", m.residual, "paper, optimal or official-...: what a relaxed rejection leaves", "NAME");
-  option("--draft-guidance", m.draft_guidance, "combined or conditional: guidance of the drafter", "NAME");
-  option("--drafter", m.drafter, "One of the bundle's; default: the first", "NAME");
-  option("--neighbours", m.neighbours, "Table to use instead of the bundle's", "FILE");
-  option("--dynamic-depth", m.dynamic_depth, "Tree dynamic: expansions after the first", "N");
-  option("--dynamic-width", m.dynamic_width, "Tree dynamic: nodes expanded per level", "N");
-  option("--dynamic-nodes", m.dynamic_nodes, "Tree dynamic: nodes that are verified", "N");
+void MethodFlags::add(CLI::App& command) {
+  method_ = command.add_option("--method", options.method, method_names() + "; the rest follows")
+                ->group("Method")
+                ->type_name("NAME");
+  std::string meanings = "Methods:";
+  for (const MethodEntry& method : methods())
+    meanings += "\n  " + std::string(method.name) + ": " + method.meaning;
+  command.footer(meanings);
+  for (const MethodOption& option : method_options())
+    std::visit([&](auto field) { add_option(command, option, options.*field); }, option.field);
 }
 
 MethodOptions MethodFlags::over(const MethodOptions& recorded) const {
-  const bool other_method = method_ != nullptr && method_->count() != 0 && options.method != recorded.method;
-  if (other_method) return options;
-  MethodOptions merged = recorded;
-  const auto set = [](std::string& target, const std::string& value) {
-    if (!value.empty()) target = value;
-  };
-  const auto set_number = [](auto& target, const auto& value) {
-    if (value) target = value;
-  };
-  if (!options.rule.empty() && options.rule != recorded.rule) {
-    merged.k.reset();
-    merged.delta.reset();
-    merged.lambda.clear();
-    merged.residual.clear();
-  }
-  if (!options.tree.empty() && options.tree != recorded.tree) {
-    merged.dynamic_depth.reset();
-    merged.dynamic_width.reset();
-    merged.dynamic_nodes.reset();
-  }
-  set(merged.rule, options.rule);
-  set(merged.tree, options.tree);
-  set(merged.children, options.children);
-  set(merged.residual, options.residual);
-  set(merged.draft_guidance, options.draft_guidance);
-  set(merged.drafter, options.drafter);
-  set(merged.neighbours, options.neighbours);
-  set_number(merged.k, options.k);
-  set_number(merged.delta, options.delta);
-  if (!options.lambda.empty()) merged.lambda = options.lambda;
-  set_number(merged.dynamic_depth, options.dynamic_depth);
-  set_number(merged.dynamic_width, options.dynamic_width);
-  set_number(merged.dynamic_nodes, options.dynamic_nodes);
-  return merged;
+  const bool other_method = method_->count() != 0 && options.method != recorded.method;
+  return other_method ? options : merge_options(recorded, options);
 }
 
 std::uint64_t parse_seed(const std::string& text) {

@@ -46,8 +46,7 @@ struct SamplingFlags {
 struct MethodFlags {
   MethodOptions options;
 
-  // `one`: with --method; bench takes several and has a flag of its own.
-  void add(CLI::App& command, bool one);
+  void add(CLI::App& command);
   // What the flags say over what a picture records. Where the flags choose another method, rule or tree, the
   // recorded values that belonged to the old one are dropped.
   MethodOptions over(const MethodOptions& recorded) const;

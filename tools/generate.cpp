@@ -195,7 +195,7 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Draw pictures from captions");
   flags->model.add_model(*command, false);
   flags->jobs.add(*command);
-  flags->method.add(*command, true);
+  flags->method.add(*command);
   flags->model.add_runtime(*command);
   command
       ->add_option("--batch-size", flags->model.runtime.batch_size,

@@ -96,6 +96,18 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return fail(static_cast<int>(ExitCode::usage), message + " (help: lamplighter" + name + " --help)");
 }
 
+// The library begins complaints about an option with its key: "top_k: got -3". Here that is a flag.
+std::string with_flag(const CLI::App& app, const Error& error) {
+  const std::string message = error.what();
+  const bool about_option = error.code() == ExitCode::usage || error.code() == ExitCode::device;
+  const auto chosen = app.get_subcommands();
+  if (!about_option || chosen.empty()) return message;
+  const std::size_t end = std::min(message.find_first_of(" :"), message.size());
+  std::string flag = "--" + message.substr(0, end);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return chosen.front()->get_option_no_throw(flag) == nullptr ? message : flag + message.substr(end);
+}
+
 int code_of(const Error& error) {
   if (error.code() == ExitCode::interrupted && stop_signal() != 0) return 128 + stop_signal();
   return static_cast<int>(error.code());
@@ -121,7 +133,7 @@ int run(int count, char** arguments) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return report_usage(app, error);
   } catch (const Error& error) {
-    return fail(code_of(error), error.what());
+    return fail(code_of(error), with_flag(app, error));
   } catch (const std::exception& error) {
     if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
     const auto* torch_error = dynamic_cast<const c10::Error*>(&error);

@@ -1,16 +1,10 @@
 #include "metadata.h"
 
-#include <array>
-#include <charconv>
-#include <cstdlib>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "base/files.h"
-#include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "propose/options.h"
+#include "propose/registry.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -19,76 +13,20 @@ constexpr int kSchema = 1;
 constexpr const char* kBundleTree = "bundle";  // the tree that the bundle brings for the device
 constexpr std::int64_t kMaxSide = 1 << 20;     // pixels
 
-// A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
-double shortest(float value) {
-  std::array<char, 32> digits{};
-  *std::to_chars(digits.data(), digits.data() + digits.size() - 1, value).ptr = '\0';
-  return std::strtod(digits.data(), nullptr);
-}
-
-// Flags and texts of a method; empty ones are left out.
-std::vector<std::pair<const char*, std::string MethodOptions::*>> method_texts() {
-  using M = MethodOptions;
-  return {{"rule", &M::rule},
-          {"tree", &M::tree},
-          {"children", &M::children},
-          {"residual", &M::residual},
-          {"drafter", &M::drafter},
-          {"draft_guidance", &M::draft_guidance},
-          {"neighbours", &M::neighbours}};
-}
-
-std::vector<std::pair<const char*, std::optional<int> MethodOptions::*>> dynamic_numbers() {
-  using M = MethodOptions;
-  return {{"dynamic_depth", &M::dynamic_depth},
-          {"dynamic_width", &M::dynamic_width},
-          {"dynamic_nodes", &M::dynamic_nodes}};
-}
-
-// The method's part of a picture's description, under the names of the flags. Autoregression has none but
-// its name; what only relaxed rules read is left out for others.
+// The method's part of a picture's description. Methods that draft nothing have none but their name.
 void describe_method(const Origin& origin, const MethodOptions& method, const Statistics& statistics,
                      Json& json) {
-  if (method.method == "ar") return;
-  const bool relaxed = method.delta || !method.lambda.empty();
-  for (const auto& [key, field] : method_texts()) {
-    if (field == &MethodOptions::residual && !relaxed) continue;
-    // Names of files may hold any bytes, texts of a PNG file may not.
-    if (!(method.*field).empty()) json[key] = encode_utf8(decode_utf8(method.*field));
-  }
+  if (!find_method(method.method).drafts()) return;
+  write_options(method, json);
   if (origin.trees.count(method.tree) != 0) json["tree"] = kBundleTree;
-  if (method.k && relaxed) json["relax_k"] = *method.k;
-  if (method.delta) json["delta"] = shortest(*method.delta);
-  if (!method.lambda.empty()) {
-    json["lambda"] = Json::array();
-    for (const float factor : method.lambda) json["lambda"].push_back(shortest(factor));
-  }
-  for (const auto& [key, field] : dynamic_numbers()) {
-    if (method.*field) json[key] = *(method.*field);
-  }
   json["step_compression"] = statistics.step_compression();
   json["acceptance_length"] = statistics.acceptance_length();
 }
 
-MethodOptions parse_method(JsonReader& reader) {
-  constexpr std::int64_t kMost = 1 << 20;
-  MethodOptions method;
+MethodOptions read_method(JsonReader& reader) {
+  MethodOptions method = read_options(reader);
   method.method = reader.text("method");
-  for (const auto& [key, field] : method_texts()) {
-    if (reader.has(key)) method.*field = reader.text(key);
-  }
   if (method.tree == kBundleTree) method.tree.clear();
-  if (reader.has("relax_k")) method.k = reader.integer("relax_k", 0);
-  if (reader.has("delta")) method.delta = static_cast<float>(reader.number("delta"));
-  if (reader.has("lambda")) {
-    for (const Json& factor : reader.value("lambda")) {
-      if (!factor.is_number()) reader.reject("lambda", "a list of numbers");
-      method.lambda.push_back(factor.get<float>());
-    }
-  }
-  for (const auto& [key, field] : dynamic_numbers()) {
-    if (reader.has(key)) method.*field = static_cast<int>(reader.integer(key, 0, kMost));
-  }
   return method;
 }
 
@@ -105,22 +43,10 @@ std::string quoted(const Json& value) {
 
 // ", Rule: lantern++, Tree: chain-4, ...": what makes the picture another than the autoregressive one.
 std::string method_words(const Json& picture) {
-  constexpr std::array<std::pair<const char*, const char*>, 13> names{{{"rule", "Rule"},
-                                                                       {"tree", "Tree"},
-                                                                       {"children", "Children"},
-                                                                       {"relax_k", "Relax-k"},
-                                                                       {"delta", "Delta"},
-                                                                       {"lambda", "Lambda"},
-                                                                       {"residual", "Residual"},
-                                                                       {"drafter", "Drafter"},
-                                                                       {"draft_guidance", "Draft guidance"},
-                                                                       {"neighbours", "Neighbours"},
-                                                                       {"dynamic_depth", "Dynamic depth"},
-                                                                       {"dynamic_width", "Dynamic width"},
-                                                                       {"dynamic_nodes", "Dynamic nodes"}}};
   std::string text;
-  for (const auto& [key, name] : names) {
-    if (picture.contains(key)) text += std::string(", ") + name + ": " + quoted(picture.at(key));
+  for (const MethodOption& option : method_options()) {
+    if (picture.contains(option.key))
+      text += std::string(", ") + option.label + ": " + quoted(picture.at(option.key));
   }
   return text;
 }
@@ -199,7 +125,7 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
   request.temperature = static_cast<float>(reader.number("temperature"));
   request.top_k = reader.integer("top_k");
   request.top_p = static_cast<float>(reader.number("top_p"));
-  return {request, parse_method(reader), reader.text("model"), reader.text("manifest_sha256"),
+  return {request, read_method(reader), reader.text("model"), reader.text("manifest_sha256"),
           reader.text("dtype")};
 }
 

@@ -15,6 +15,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "pipeline/drawing.h"
+#include "propose/registry.h"
 #include "requests.h"
 #include "signals.h"
 #include "terminal.h"
@@ -200,12 +201,13 @@ void tune(TuneFlags& flags, bool model_given) {
   check_drawable(manifest);
   const std::vector<Request> requests = read_requests(flags, manifest);
   MethodOptions method = parse_method(flags.method);
-  if (method.method == "ar") throw Error(ExitCode::usage, "--method: got ar, which drafts nothing");
+  if (!find_method(method.method).drafts())
+    throw Error(ExitCode::usage, "--method: got " + method.method + ", which drafts nothing");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
-  if (method.rule == "block")
-    throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
   method.tree = "chain-1";
   method = resolve_method(method, manifest);
+  if (rule_from(method.rule) == Rule::block)
+    throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
   verify_files(manifest, flags.model.options().verify_checksums);
   const Placement placement = resolve_placement(flags.model.options());
   const Bench bench(manifest, placement, method);
@@ -224,7 +226,8 @@ void tune(TuneFlags& flags, bool model_given) {
                std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
                " tokens a cycle expected, " + format_fixed(tuning.speedup(), 2) +
                " times as fast as ar, from " + std::to_string(tuning.cycles) + " cycles");
-  if (tuning.speedup() <= 1) terminal.say("no tree pays here: --method ar is quicker");
+  if (tuning.speedup() <= 1)
+    terminal.say("no tree pays here: --method " + std::string(kBaseline) + " is quicker");
 }
 
 }  // namespace

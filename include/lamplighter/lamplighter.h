@@ -3,6 +3,7 @@
 #include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
+#include "lamplighter/method.h"
 #include "lamplighter/options.h"
 #include "lamplighter/pipeline.h"
 #include "lamplighter/version.h"

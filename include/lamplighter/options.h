@@ -40,15 +40,15 @@ struct MethodOptions {
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
                          // official-lumina-dynamic: what is left of the target after a relaxed rejection
-  std::string draft_guidance;        // combined (both halves of a pair are drafted) or conditional
-  std::string drafter;               // name in the bundle; empty = its first
-  std::string neighbours;            // safetensors or official .npy file; empty = the bundle's, else computed
-  std::optional<std::int64_t> k;     // neighbours looked at besides the token itself
-  std::optional<float> delta;        // lantern: bound on the borrowed mass, >= 0
-  std::vector<float> lambda;         // lantern++: factor >= 1, one for all depths or one per depth
-  std::optional<int> dynamic_depth;  // dynamic: expansions after the first
-  std::optional<int> dynamic_width;  // dynamic: nodes expanded per level
-  std::optional<int> dynamic_nodes;  // dynamic: drafted nodes kept
+  std::string draft_guidance;     // combined (both halves of a pair are drafted) or conditional
+  std::string drafter;            // name in the bundle; empty = its first
+  std::string neighbours;         // safetensors or official .npy file; empty = the bundle's, else computed
+  std::optional<std::int64_t> k;  // neighbours looked at besides the token itself
+  std::optional<float> delta;     // lantern: bound on the borrowed mass, >= 0
+  std::vector<float> lambda;      // lantern++: factor >= 1, one for all depths or one per depth
+  std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first
+  std::optional<std::int64_t> dynamic_width;  // dynamic: nodes expanded per level
+  std::optional<std::int64_t> dynamic_nodes;  // dynamic: drafted nodes kept
 };
 
 // One picture to draw. What is not set comes from the bundle.

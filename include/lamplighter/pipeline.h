@@ -9,6 +9,7 @@
 #include "lamplighter/api.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/image.h"
+#include "lamplighter/method.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter {
@@ -76,12 +77,6 @@ struct Progress {
 using ProgressCallback = std::function<bool(const Progress&)>;
 // May be called from another thread than the one that draws, but never beside a ProgressCallback.
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
-
-// The method with every field set, checked for sense and against what the bundle holds; `device` (cpu, cuda)
-// picks the bundle's tuned tree, and where it has none, one that suits `batch` pictures side by side. Reads
-// tree files, no weights. Throws Error (usage, input, bundle).
-LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
-                                             const std::string& device = "cpu", int batch = 1);
 
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit).

@@ -145,11 +145,11 @@ void check_output(const std::string& path, bool overwrite) {
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory");
     if (!S_ISREG(status.st_mode)) return;
-    if (!overwrite) cannot_write(path, "it exists; give --overwrite to replace it");
+    if (!overwrite) cannot_write(path, "it exists, and overwrite is off");
   } else if (errno != ENOENT) {
     cannot_write(path, reason());
   } else if (::lstat(path.c_str(), &status) == 0 && !overwrite) {
-    cannot_write(path, "it is a link to a file that is missing; give --overwrite to replace it");
+    cannot_write(path, "it is a link to a file that is missing, and overwrite is off");
   }
   const std::string folder = folder_of(resolve_links(path));
   if (::access(folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, "folder " + folder + ": " + reason());

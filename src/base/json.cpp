@@ -1,7 +1,10 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "base/utf8.h"
@@ -38,6 +41,12 @@ Json parse_json(std::string_view text, const std::string& where, ExitCode code) 
   } catch (const nlohmann::json::exception& error) {
     throw Error(code, where + ": no valid JSON: " + shorten(error.what(), 200));
   }
+}
+
+double shortest(float value) {
+  std::array<char, 32> digits{};
+  *std::to_chars(digits.data(), digits.data() + digits.size() - 1, value).ptr = '\0';
+  return std::strtod(digits.data(), nullptr);
 }
 
 JsonReader::JsonReader(const Json& object, std::string where, ExitCode code, std::string path)

@@ -20,6 +20,9 @@ using Json = nlohmann::ordered_json;
 // Error(code).
 Json parse_json(std::string_view text, const std::string& where, ExitCode code);
 
+// A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
+double shortest(float value);
+
 // Reads one JSON object field by field. Every complaint names the place, the field, what was found and what
 // was expected, e.g. "manifest.json: grids[0].width: got \"256\", expected an integer >= 1". The JSON value
 // must outlive the reader.

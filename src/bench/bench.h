@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "lamplighter/pipeline.h"
+#include "propose/registry.h"
 
 namespace lamplighter {
 
 struct BenchMethod {
-  std::string name;  // as it was written; "ar" is the baseline
+  std::string name;  // as it was written; kBaseline is what speed-ups are over
   MethodOptions options;
 };
 
@@ -55,7 +56,7 @@ struct BenchReport {
 };
 
 struct BenchOptions {
-  std::vector<BenchMethod> methods{{"ar", {}}};
+  std::vector<BenchMethod> methods{{kBaseline, {}}};
   std::vector<Request> requests;
   std::size_t batch_size = 1;  // requests drawn together
   int repeats = 5;             // measured passes over all requests

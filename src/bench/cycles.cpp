@@ -131,7 +131,7 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
 Clock clock_from(const std::string& name) {
   if (name == "wall") return Clock::wall;
   if (name == "processor") return Clock::processor;
-  throw Error(ExitCode::usage, "--clock: got '" + name + "', expected wall or processor");
+  throw Error(ExitCode::usage, "clock: got '" + name + "', expected wall or processor");
 }
 
 double total(const StageTimes& times) {
@@ -168,7 +168,7 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   const c10::Device device = models.target->placement().device;
   Runners runners;
   for (const Method& method : methods) {
-    if (!method.tree) throw Error(ExitCode::usage, "--tree dynamic: scripted acceptance needs a static tree");
+    if (!method.tree) throw Error(ExitCode::usage, "tree dynamic: scripted acceptance needs a static tree");
     Runner runner;
     runner.models = models;
     runner.method = &method;

@@ -13,7 +13,7 @@ namespace lamplighter {
 // Wall-clock time is what a user waits for. Processor time (of all threads) leaves out what other programs
 // took, on a machine that is not idle; it means nothing for work on a GPU.
 enum class Clock { wall, processor };
-// From "wall" or "processor". Throws Error(ExitCode::usage) naming --clock.
+// From "wall" or "processor". Throws Error(ExitCode::usage).
 Clock clock_from(const std::string& name);
 
 // How the cost of cycles is measured.

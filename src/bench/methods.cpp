@@ -1,9 +1,10 @@
 #include "bench/methods.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "lamplighter/error.h"
+#include "propose/options.h"
+#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {
@@ -18,58 +19,23 @@ std::vector<std::string> split(const std::string& text, char mark) {
   return parts;
 }
 
-struct Entry {
-  std::string key, value;
-  const std::string& method;
-
-  [[noreturn]] void refuse(const std::string& expected) const {
-    throw Error(ExitCode::usage,
-                "--methods: got " + key + "=" + value + " in '" + method + "', expected " + expected);
-  }
-};
-
-template <typename T>
-T number(const Entry& entry, const std::string& text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) entry.refuse("a number");
-  return value;
-}
-
-void set(MethodOptions& options, const Entry& entry) {
-  const std::string& key = entry.key;
-  if (entry.value.empty()) entry.refuse("a value");
-  for (const auto& [name, field] : {std::pair<const char*, std::string*>{"tree", &options.tree},
-                                    {"rule", &options.rule},
-                                    {"children", &options.children},
-                                    {"residual", &options.residual},
-                                    {"draft-guidance", &options.draft_guidance},
-                                    {"drafter", &options.drafter},
-                                    {"neighbours", &options.neighbours}}) {
-    if (key == name) {
-      *field = entry.value;
+void set(MethodOptions& options, const std::string& part, const std::string& method) {
+  const auto refuse = [&](const std::string& expected) {
+    throw Error(ExitCode::usage, "method: got '" + part + "' in '" + method + "', expected " + expected);
+  };
+  const std::size_t equals = part.find('=');
+  if (equals == std::string::npos) refuse("KEY=VALUE");
+  const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+  if (value.empty()) refuse("a value");
+  std::string known;
+  for (const MethodOption& option : method_options()) {
+    if (key == option.word) {
+      if (!parse_option(options, option, value)) refuse("a number");
       return;
     }
+    known += (known.empty() ? "" : ", ") + std::string(option.word);
   }
-  if (key == "k") {
-    options.k = number<std::int64_t>(entry, entry.value);
-  } else if (key == "delta") {
-    options.delta = number<float>(entry, entry.value);
-  } else if (key == "lambda") {
-    for (const std::string& part : split(entry.value, '/'))
-      options.lambda.push_back(number<float>(entry, part));
-  } else if (key == "depth") {
-    options.dynamic_depth = number<int>(entry, entry.value);
-  } else if (key == "width") {
-    options.dynamic_width = number<int>(entry, entry.value);
-  } else if (key == "nodes") {
-    options.dynamic_nodes = number<int>(entry, entry.value);
-  } else {
-    entry.refuse(
-        "tree, rule, children, residual, draft-guidance, drafter, neighbours, k, delta, lambda, depth, width "
-        "or "
-        "nodes");
-  }
+  refuse(known);
 }
 
 }  // namespace
@@ -78,30 +44,25 @@ MethodOptions parse_method(const std::string& text) {
   const std::vector<std::string> parts = split(text, ':');
   MethodOptions options;
   options.method = parts.front();
-  for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
-    const std::size_t equals = part->find('=');
-    if (equals == std::string::npos)
-      throw Error(ExitCode::usage, "--methods: got '" + *part + "' in '" + text + "', expected KEY=VALUE");
-    set(options, {part->substr(0, equals), part->substr(equals + 1), text});
-  }
+  for (auto part = parts.begin() + 1; part != parts.end(); ++part) set(options, *part, text);
   return options;
 }
 
 std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& trees) {
-  std::vector<BenchMethod> methods{{"ar", {}}};
+  std::vector<BenchMethod> methods{{kBaseline, {}}};
   const auto add = [&](BenchMethod method) {
     const bool known = std::any_of(methods.begin(), methods.end(),
                                    [&](const BenchMethod& other) { return other.name == method.name; });
-    if (known) throw Error(ExitCode::usage, "--methods: got " + method.name + " twice");
+    if (known) throw Error(ExitCode::usage, "methods: got " + method.name + " twice");
     methods.push_back(std::move(method));
   };
   bool baseline = false, trees_used = trees.empty();
   for (const std::string& text : texts) {
     const MethodOptions options = parse_method(text);
-    if (text == "ar" && !baseline) {
+    if (text == kBaseline && !baseline) {
       baseline = true;
-    } else if (trees.empty() || options.method == "ar" || !options.tree.empty()) {
+    } else if (trees.empty() || !find_method(options.method).drafts() || !options.tree.empty()) {
       add({text, options});
     } else {
       trees_used = true;
@@ -112,9 +73,8 @@ std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
     }
   }
   if (!trees_used) {
-    throw Error(ExitCode::usage,
-                "--tree: got " + trees.front() +
-                    ", expected a method that drafts and names no tree; give --methods eagle");
+    throw Error(ExitCode::usage, "tree: got " + trees.front() +
+                                     ", expected a method that drafts and names no tree, such as eagle");
   }
   return methods;
 }

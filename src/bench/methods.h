@@ -7,12 +7,12 @@
 
 namespace lamplighter {
 
-// A method in one word: NAME[:KEY=VALUE]..., such as lantern++:k=10:lambda=3:tree=chain-4. Keys: tree, rule,
-// children, residual, draft-guidance, drafter, neighbours, k, delta, lambda (depths apart by /: 3/2/2),
-// depth, width, nodes. Throws Error(ExitCode::usage); whether the values make sense is for resolve_method.
+// A method in one word: NAME[:KEY=VALUE]..., such as lantern++:k=10:lambda=3:tree=chain-4, with the words of
+// method_options(); numbers of a list stand apart by /: lambda=3/2/2. Throws Error(ExitCode::usage); whether
+// the values make sense is for resolve_method.
 MethodOptions parse_method(const std::string& text);
 
-// The methods of a run, the baseline "ar" first. A drafting method that names no tree runs once with each of
+// The methods of a run, the baseline first. A drafting method that names no tree runs once with each of
 // `trees`. Throws Error(ExitCode::usage), also when one is listed twice or none has a use for `trees`.
 std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& trees);

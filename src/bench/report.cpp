@@ -142,7 +142,7 @@ std::vector<BenchReport> report(const std::vector<BenchSample>& samples) {
     if (std::find(methods.begin(), methods.end(), sample.method) == methods.end())
       methods.push_back(sample.method);
   }
-  const Batches baseline = batches_of(samples, "ar");
+  const Batches baseline = batches_of(samples, kBaseline);
   std::vector<BenchReport> reports;
   for (const std::string& method : methods) {
     const Batches batches = batches_of(samples, method);

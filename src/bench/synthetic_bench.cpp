@@ -64,7 +64,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
   const DecodeRequest request{manifest.sampling, 42};
   const bool guided = is_guided({request});
   std::vector<Method> methods{Method{}};
-  std::vector<std::string> names{"ar"};
+  std::vector<std::string> names{kBaseline};
   std::vector<Drafter> drafter;
   if (bundle.drafter) drafter.emplace_back(manifest.drafters.begin()->second, *bundle.drafter);
   for (const std::string& tree : trees) {

@@ -10,8 +10,8 @@
 
 namespace lamplighter {
 
-// One method of a synthetic run: "ar" or a tree. Times are real; how many drafted tokens a cycle accepts is
-// scripted.
+// One method of a synthetic run: the baseline or a tree. Times are real; how many drafted tokens a cycle
+// accepts is scripted.
 struct SyntheticRow {
   std::string name;
   std::int64_t rows = 0;  // of a target pass, both halves of guidance

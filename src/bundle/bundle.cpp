@@ -51,7 +51,7 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
   const std::string got = height == 0  ? "width " + std::to_string(width)
                           : width == 0 ? "height " + std::to_string(height)
                                        : std::to_string(width) + "x" + std::to_string(height);
-  throw Error(ExitCode::usage, "--width/--height: got " + got + ", this bundle draws " + known);
+  throw Error(ExitCode::usage, "size: got " + got + ", this bundle draws " + known);
 }
 
 }  // namespace lamplighter

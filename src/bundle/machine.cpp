@@ -15,7 +15,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr const char* kLess = "a smaller --batch-size, a smaller --tree or --dtype bf16 needs less";
+constexpr const char* kLess = "a smaller batch_size, a smaller tree or dtype bf16 needs less";
 
 bool has(const std::string& text, const char* words) {
   return text.find(words) != std::string::npos;
@@ -43,7 +43,7 @@ std::string memory_words(const std::string& text) {
     return "out of memory" + (device.empty() ? "" : " on cuda:" + device) + ": asked for " +
            (asked.empty() ? "more than there is" : asked) +
            (free.empty() ? "" : ", " + free + " of " + total + " free") +
-           (unused.empty() ? "" : " and " + unused + " in pieces") + "; " + kLess + "; or try --device cpu";
+           (unused.empty() ? "" : " and " + unused + " in pieces") + "; " + kLess + "; or try device cpu";
   }
   for (const char* words : {"CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
                             "CUDNN_STATUS_ALLOC_FAILED", "ALLOCATION_FAILED"}) {
@@ -64,13 +64,13 @@ struct Trouble {
   const char* line;
 };
 
-constexpr const char* kNoDriver = "no NVIDIA driver found; try --device cpu";
+constexpr const char* kNoDriver = "no NVIDIA driver found; try device cpu";
 constexpr const char* kOldDriver =
-    "the NVIDIA driver is too old for CUDA 13 (580 or newer is needed); update it or try --device cpu";
+    "the NVIDIA driver is too old for CUDA 13 (580 or newer is needed); update it or try device cpu";
 constexpr const char* kNoKernels =
     "this build has no kernels for the device: compute capability 8.0 or newer is needed (see lamplighter "
-    "devices); try --device cpu";
-constexpr const char* kNoCuda = "this build has no CUDA kernels; try --device cpu";
+    "devices); try device cpu";
+constexpr const char* kNoCuda = "this build has no CUDA kernels; try device cpu";
 
 constexpr std::array<Trouble, 13> kTroubles{
     {{"Found no NVIDIA driver", kNoDriver},
@@ -82,11 +82,10 @@ constexpr std::array<Trouble, 13> kTroubles{
      {"CUBLAS_STATUS_ARCH_MISMATCH", kNoKernels},
      {"without ATen_cuda library", kNoCuda},
      {"from the 'CUDA' backend", kNoCuda},
-     {"no CUDA-capable device is detected", "no CUDA device found; try --device cpu"},
+     {"no CUDA-capable device is detected", "no CUDA device found; try device cpu"},
      {"invalid device ordinal", "the CUDA device is not there (see lamplighter devices)"},
-     {"No CUDA GPUs are available", "no CUDA device found; try --device cpu"},
-     {"busy or unavailable",
-      "another program holds the CUDA device; wait for it or choose another --device"}}};
+     {"No CUDA GPUs are available", "no CUDA device found; try device cpu"},
+     {"busy or unavailable", "another program holds the CUDA device; wait for it or choose another device"}}};
 
 // What a device that fails says, or nothing.
 std::string device_words(const std::string& text) {
@@ -144,7 +143,7 @@ void require_memory(const c10::Device& device, std::int64_t bytes, std::int64_t 
   throw Error(ExitCode::memory,
               "out of memory on " + device.str() + ": " + what + " need " + format_bytes(asked) + ", " +
                   format_bytes(*free) + " free" +
-                  (count > 1 && *free >= bytes ? "; --batch-size " + std::to_string(*free / bytes) + " fits"
+                  (count > 1 && *free >= bytes ? "; batch_size " + std::to_string(*free / bytes) + " fits"
                                                : "; " + (less.empty() ? kLess : less)));
 }
 
@@ -161,9 +160,9 @@ std::string why_no_cuda() {
     at::globalContext().lazyInitDevice(c10::kCUDA);
   } catch (const std::exception& error) {
     if (const std::optional<Error> told = machine_error(error)) return told->what();
-    return "no CUDA device found; try --device cpu";
+    return "no CUDA device found; try device cpu";
   }
-  return "no CUDA device found; try --device cpu";
+  return "no CUDA device found; try device cpu";
 }
 
 }  // namespace lamplighter

@@ -164,7 +164,7 @@ void check_folder(const std::string& directory) {
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
     throw Error(ExitCode::bundle,
-                "bundle " + directory + ": no such folder; see python -m models.export --help");
+                "bundle " + directory + ": no such folder; python -m models.export makes bundles");
   }
   if (!fs::is_directory(directory, ignored)) {
     throw Error(ExitCode::bundle,

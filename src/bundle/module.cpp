@@ -70,7 +70,7 @@ void require_room(const std::string& path, const ModuleEntry& entry, const std::
   if (failed) return;  // the archive's own check says it better
   const bool widened = placement.dtype == c10::kFloat && entry.dtype != "float32";
   const std::string less = "16 bits take half of that" +
-                           std::string(placement.device.is_cuda() ? ", --device cpu none of the device" : "");
+                           std::string(placement.device.is_cuda() ? ", device cpu none of the device" : "");
   require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
                  "the weights of " + role + " in " + dtype_name(placement.dtype), widened ? less : "");
 }

@@ -30,16 +30,16 @@ c10::Device resolve_device(const std::string& name) {
   try {
     device = c10::Device(name);
   } catch (const c10::Error&) {
-    throw Error(ExitCode::usage, "--device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+    throw Error(ExitCode::usage, "device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
   }
   if (!device.is_cuda()) {
-    throw Error(ExitCode::usage, "--device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+    throw Error(ExitCode::usage, "device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
   }
   const int count = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
   const int index = device.has_index() ? device.index() : 0;
-  if (count == 0) throw Error(ExitCode::device, "--device " + name + ": " + why_no_cuda());
+  if (count == 0) throw Error(ExitCode::device, "device " + name + ": " + why_no_cuda());
   if (index >= count) {
-    throw Error(ExitCode::device, "--device " + name + ": not there, CUDA devices are cuda:0 to cuda:" +
+    throw Error(ExitCode::device, "device " + name + ": not there, CUDA devices are cuda:0 to cuda:" +
                                       std::to_string(count - 1) + " (see lamplighter devices)");
   }
   device = {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
@@ -52,12 +52,12 @@ c10::Device resolve_device(const std::string& name) {
 Placement resolve_placement(const RuntimeOptions& options) {
   constexpr int kMaxThreads = 1024;
   if (options.threads < 0 || options.threads > kMaxThreads) {
-    throw Error(ExitCode::usage, "--threads: got " + std::to_string(options.threads) + ", expected 0 to " +
+    throw Error(ExitCode::usage, "threads: got " + std::to_string(options.threads) + ", expected 0 to " +
                                      std::to_string(kMaxThreads));
   }
   if (options.batch_size < 1) {
     throw Error(ExitCode::usage,
-                "--batch-size: got " + std::to_string(options.batch_size) + ", expected 1 or more");
+                "batch_size: got " + std::to_string(options.batch_size) + ", expected 1 or more");
   }
   Placement placement;
   placement.device = resolve_device(options.device);
@@ -72,7 +72,7 @@ Placement resolve_placement(const RuntimeOptions& options) {
   } else if (options.dtype == "fp16" && cuda) {
     placement.dtype = c10::kHalf;
   } else {
-    throw Error(ExitCode::usage, "--dtype: got '" + options.dtype + "' on " + placement.device.str() +
+    throw Error(ExitCode::usage, "dtype: got '" + options.dtype + "' on " + placement.device.str() +
                                      ", expected auto, fp32, bf16" +
                                      (cuda ? " or fp16" : " (fp16 needs CUDA)"));
   }

@@ -258,7 +258,7 @@ std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
 SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
   const c10::InferenceMode inference;
   require_memory(placement.device, weight_bytes(shape, placement.dtype), 1, "random weights",
-                 "fewer --layers or --dtype bf16 need less");
+                 "fewer layers or dtype bf16 need less");
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
   std::int64_t target_bytes = bytes_of(target, {"head"});

@@ -66,7 +66,7 @@ SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64
     if (shape.name != name) continue;
     if (!layers || *layers == shape.layers) return shape;
     if (*layers < 1 || *layers > shape.layers) {
-      throw Error(ExitCode::usage, "--layers: got " + std::to_string(*layers) + ", expected 1 to " +
+      throw Error(ExitCode::usage, "layers: got " + std::to_string(*layers) + ", expected 1 to " +
                                        std::to_string(shape.layers) + " for " + name);
     }
     shape.name += " with " + std::to_string(*layers) + " of " + std::to_string(shape.layers) + " layers";

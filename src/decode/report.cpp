@@ -24,7 +24,7 @@ Report parse(const at::Tensor& table, const StageTimes& times) {
       throw Error(
           ExitCode::bundle,
           "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
-          "or --dtype is too narrow for them");
+          "or the dtype is too narrow for them");
     }
     const std::int64_t* codes = row + report::kCodes + 1;  // behind the root
     const std::int64_t* path = row + report::path(depth);

@@ -17,6 +17,7 @@
 #include "decode/prompts.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
+#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {
@@ -54,12 +55,9 @@ std::size_t group_end(const Manifest& manifest, const std::vector<Request>& requ
 void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
                     const std::vector<Request>& requests, std::size_t begin, std::size_t end,
                     std::size_t slots) {
-  std::int64_t numbers = manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
-  if (!method.drafter.empty()) {
-    const DrafterEntry& drafter = manifest.drafters.at(method.drafter);
-    numbers += drafter.layers * drafter.kv_heads * drafter.head_dim;
-  }
-  numbers *= 2 * find_grid(manifest, requests[begin].width, requests[begin].height).length();
+  std::int64_t numbers = 2 * manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
+  numbers += cache_numbers(method, manifest);
+  numbers *= find_grid(manifest, requests[begin].width, requests[begin].height).length();
   for (std::size_t i = begin; i < end; ++i) {
     if (resolve_sampling(manifest, requests[i]).cfg_scale > 1) {
       numbers *= 2;  // pairs
@@ -72,8 +70,8 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
                  "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
 }
 
-void check_range(bool ok, const char* flag, const std::string& got, const char* expected) {
-  if (!ok) throw Error(ExitCode::usage, std::string(flag) + ": got " + got + ", expected " + expected);
+void check_range(bool ok, const char* key, const std::string& got, const char* expected) {
+  if (!ok) throw Error(ExitCode::usage, std::string(key) + ": got " + got + ", expected " + expected);
 }
 
 }  // namespace
@@ -163,23 +161,25 @@ std::string TextToImage::dtype() const {
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   find_grid(manifest, request.width, request.height);
   const SamplingOptions sampling = resolve_sampling(manifest, request);
-  check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "--cfg-scale",
+  check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "cfg_scale",
               std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
-  check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "--temperature",
+  check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "temperature",
               std::to_string(sampling.temperature), "a finite number, 0 or more");
-  check_range(sampling.top_k >= 0, "--top-k", std::to_string(sampling.top_k), "0 (off) or more");
-  check_range(sampling.cfg_interval >= -1, "--cfg-interval", std::to_string(sampling.cfg_interval),
+  check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
+  check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
               "-1 (all) or more");
-  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "--top-p", std::to_string(sampling.top_p),
+  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", std::to_string(sampling.top_p),
               "a number in (0, 1]");
   const bool by_class = manifest.prompt && manifest.prompt->kind == "class";
   if (by_class != request.class_id.has_value()) {
-    throw Error(ExitCode::usage, by_class ? "this bundle draws classes: give --class 0.." +
-                                                std::to_string(manifest.prompt->classes - 1)
-                                          : "this bundle draws captions: give --prompt, not --class");
+    throw Error(ExitCode::usage, by_class ? "class: got none, expected 0.." +
+                                                std::to_string(manifest.prompt->classes - 1) +
+                                                ": this bundle draws classes"
+                                          : "class: got " + std::to_string(*request.class_id) +
+                                                ", expected a prompt: this bundle draws captions");
   }
   if (by_class && (*request.class_id < 0 || *request.class_id >= manifest.prompt->classes)) {
-    throw Error(ExitCode::usage, "--class: got " + std::to_string(*request.class_id) + ", expected 0.." +
+    throw Error(ExitCode::usage, "class: got " + std::to_string(*request.class_id) + ", expected 0.." +
                                      std::to_string(manifest.prompt->classes - 1));
   }
 }

@@ -29,13 +29,7 @@ struct Method {
   bool is_relaxed() const { return lamplighter::is_relaxed(rule_from(judge.rule)); }
 };
 
-// The static tree where neither the user nor the bundle names one. On a device it is the largest preset whose
-// target passes, 2 x batch x nodes rows with guidance, stay where reading the weights takes longer than
-// multiplying them: 150 rows suit an A100, an H200 takes about 200. Wide batches get chains. On a CPU, where
-// every row costs time, a short chain.
-std::string default_tree(const std::string& device, std::int64_t batch);
-
-// A method as resolve_method (lamplighter/pipeline.h) gives it, ready to run: trees parsed, tables on the
+// A method as resolve_method (lamplighter/method.h) gives it, ready to run: trees parsed, tables on the
 // device. `greedy`: the run is at temperature 0, where children are the most probable ones. Throws Error
 // (input, bundle).
 Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,

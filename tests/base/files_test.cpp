@@ -85,7 +85,7 @@ TEST_F(Files, ChecksOutputsWithoutTouchingThem) {
   check_output(path("new"), false);
   check_output(path("x"), true);
   EXPECT_THAT(message_of([&] { check_output(path("x"), false); }, ExitCode::output),
-              HasSubstr("--overwrite"));
+              HasSubstr("overwrite is off"));
   EXPECT_THAT(message_of([&] { check_output(path("none/x"), false); }, ExitCode::output),
               HasSubstr("No such file"));
   EXPECT_THAT(message_of([&] { check_output(path("x/y"), false); }, ExitCode::output),

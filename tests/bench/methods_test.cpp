@@ -36,9 +36,9 @@ TEST(BenchMethods, WhatIsNotUnderstoodIsNamed) {
     }
     return "";
   };
-  EXPECT_THAT(refusal("lantern:k=ten"), HasSubstr("k=ten in 'lantern:k=ten', expected a number"));
+  EXPECT_THAT(refusal("lantern:k=ten"), HasSubstr("'k=ten' in 'lantern:k=ten', expected a number"));
   EXPECT_THAT(refusal("lantern:k=10x"), HasSubstr("expected a number"));
-  EXPECT_THAT(refusal("eagle:temperature=1"), HasSubstr("expected tree, rule, children"));
+  EXPECT_THAT(refusal("eagle:temperature=1"), HasSubstr("expected rule, tree, children"));
   EXPECT_THAT(refusal("eagle:chain-4"), HasSubstr("'chain-4' in 'eagle:chain-4', expected KEY=VALUE"));
   EXPECT_THAT(refusal("eagle:tree="), HasSubstr("expected a value"));
 }

@@ -36,13 +36,13 @@ constexpr const char* kFull =
     "unallocated. If reserved but unallocated memory is large try setting "
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n";
 
-TEST(MachineError, FullDeviceHasTheNumbersAndTheFlags) {
+TEST(MachineError, FullDeviceHasTheNumbersAndTheOptions) {
   const auto [code, line] = told(kFull, "target.forward");
   EXPECT_EQ(code, 6);
   EXPECT_EQ(line,
             "target.forward: out of memory on cuda:1: asked for 20.50 GiB, 1.31 GiB of 79.25 GiB free and "
-            "412.38 MiB in pieces; a smaller --batch-size, a smaller --tree or --dtype bf16 needs less; or "
-            "try --device cpu");
+            "412.38 MiB in pieces; a smaller batch_size, a smaller tree or dtype bf16 needs less; or "
+            "try device cpu");
   EXPECT_EQ(told("CUDA out of memory. Tried to allocate more than 1EB memory.").first, 6);
   for (const char* text :
        {"CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API "
@@ -58,7 +58,7 @@ TEST(MachineError, FullHostMemory) {
       "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
       "tried to allocate 3221225472 bytes. Error code 12 (Cannot allocate memory)");
   EXPECT_EQ(code, 6);
-  EXPECT_THAT(line, AllOf(HasSubstr("asked for 3.00 GiB, "), HasSubstr(" free; "), HasSubstr("--batch-size"),
+  EXPECT_THAT(line, AllOf(HasSubstr("asked for 3.00 GiB, "), HasSubstr(" free; "), HasSubstr("batch_size"),
                           Not(HasSubstr("alloc_cpu"))));
   EXPECT_EQ(machine_error(std::bad_alloc())->code(), ExitCode::memory);
 }
@@ -127,8 +127,8 @@ TEST(RequireMemory, RefusesWithTheNumbers) {
     return "";
   };
   EXPECT_THAT(refusal(free / 4, 400), AllOf(HasSubstr("out of memory on cpu: caches need "),
-                                            HasSubstr(" free; --batch-size "), HasSubstr(" fits")));
-  EXPECT_THAT(refusal(std::numeric_limits<std::int64_t>::max() / 2, 3), HasSubstr("--dtype bf16"));
+                                            HasSubstr(" free; batch_size "), HasSubstr(" fits")));
+  EXPECT_THAT(refusal(std::numeric_limits<std::int64_t>::max() / 2, 3), HasSubstr("dtype bf16"));
 }
 
 TEST(FormatBytes, HasTwoDecimals) {

@@ -118,8 +118,8 @@ def test_longest_prompt_is_cut_as_the_tokenizer_does(cli: Cli) -> None:
         ('{"prompt": "a", "seed": -1}', "seed"),
         ('{"prompt": "a", "seed": 18446744073709551616}', "seed"),
         ('{"prompt": "a", "temperature": "hot"}', "temperature"),
-        ('{"prompt": "a", "temperature": -1}', "line 1: --temperature"),
-        ('{"prompt": "a", "temperature": 1e99}', "line 1: --temperature"),
+        ('{"prompt": "a", "temperature": -1}', "line 1: temperature: got"),
+        ('{"prompt": "a", "temperature": 1e99}', "line 1: temperature: got"),
         ('{"prompt": "a", "width": 31}', "32x32"),
         ('{"prompt": "a", "width": 0}', "width"),
         ('{"seed": 3}', "the prompt is empty"),
@@ -198,11 +198,11 @@ def test_closed_standard_output(cli: Cli, tmp_path: Path) -> None:
 def test_missing_device(refused: Refused, cli: Cli) -> None:
     line = refused(5, *DRAW, "--device", "cuda:63")
     if "CUDA kernels for" not in cli("--version").stdout:
-        reason = "this build has no CUDA kernels; try --device cpu"
+        reason = "this build has no CUDA kernels; try device cpu"
     elif torch.cuda.is_available():
         reason = "not there"
     else:
-        reason = "no NVIDIA driver found; try --device cpu"
+        reason = "no NVIDIA driver found; try device cpu"
     assert f"--device cuda:63: {reason}" in line
 
 
@@ -210,7 +210,7 @@ def test_caches_that_cannot_fit(refused: Refused, demo_bundle: Path) -> None:
     """Refused before anything is read, with the batch that fits."""
     count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000)
     line = refused(6, *DRAW[:3], *count, model=demo_bundle)
-    found = re.search(r"pictures need (\S+) [TG]iB, \S+ [MG]iB free; --batch-size (\d+) fits", line)
+    found = re.search(r"pictures need (\S+) [TG]iB, \S+ [MG]iB free; batch_size (\d+) fits", line)
     assert found and 0 < int(found[2]) < 1_000_000
 
 
@@ -223,10 +223,10 @@ def test_full_memory(refused: Refused, demo_bundle: Path) -> None:
     def refuse(count: int) -> str:
         words = ("--batch-count", count, "--batch-size", count, "--dtype", "fp32", "-q")
         line = refused(6, *DRAW[:3], *words, model=demo_bundle, preexec_fn=limit)
-        assert re.search(r"out of memory.* \S+ [MG]iB, \S+ [MG]iB free; .*--batch-size", line)
+        assert re.search(r"out of memory.* \S+ [MG]iB, \S+ [MG]iB free; .*batch_size", line)
         return line
 
-    found = re.search(r"--batch-size (\d+) fits", refuse(400))
+    found = re.search(r"batch_size (\d+) fits", refuse(400))
     assert found
     refuse(int(found[1]))
 

@@ -69,7 +69,7 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--methods", "eagle:tree=star"), "star"),
         (("--methods", "eagle:k"), "KEY=VALUE"),
         (("--methods", "eagle,eagle"), "twice"),
-        (("--methods", "lantern:lambda=2"), "--lambda"),
+        (("--methods", "lantern:lambda=2"), "lambda needs the rule lantern++"),
         (("--tree", "nosuch"), "names no tree"),
         (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "names no tree"),
         (("--count", 0), "--count"),
@@ -107,7 +107,7 @@ def test_files_are_not_replaced_unasked(
         ("bench", "--synthetic", "lumina-768", "--markdown"),
         ("tune-tree", "-p", "x", "-o"),
     ):
-        assert "--overwrite" in refused(7, *words, "old", model=missing)
+        assert "overwrite is off" in refused(7, *words, "old", model=missing)
     assert old.read_text() == "kept"
     for name in ("new", "./new"):
         words = ("bench", "--export-json", "new", "--markdown", name, "--overwrite")

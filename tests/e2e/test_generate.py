@@ -123,7 +123,7 @@ def test_default_output_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> Non
     assert cli("generate", "-p", "a").stdout == "output.png\n"
     before = (tmp_path / "output.png").read_bytes()
     refused = cli("generate", "-p", "b", "-s", 1)
-    assert refused.returncode == 7 and "--overwrite" in refused.stderr
+    assert refused.returncode == 7 and "it exists, and overwrite is off" in refused.stderr
     assert (tmp_path / "output.png").read_bytes() == before
     assert cli("generate", "-p", "b", "-s", 1, "--overwrite").returncode == 0
     assert (tmp_path / "output.png").read_bytes() != before

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from PIL import Image
 
@@ -148,6 +150,70 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
     assert line["method"] == "ar" and "tree" not in line
 
 
+# Every option of a method by the word that `bench --methods` has for it, and values in three runs.
+WORDS = {
+    "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
+    "lambda": "lambda", "residual": "residual", "drafter": "drafter",
+    "draft-guidance": "draft_guidance", "neighbours": "neighbours", "depth": "dynamic_depth",
+    "width": "dynamic_width", "nodes": "dynamic_nodes",
+}  # fmt: skip
+RUNS: list[dict[str, Any]] = [
+    {"method": "eagle", "rule": "lantern++", "tree": "chain-3", "children": "top", "relax_k": 7,
+     "lambda": [4.0, 2.5], "residual": "optimal", "drafter": "main",
+     "draft_guidance": "conditional", "neighbours": "table.npy"},
+    {"method": "lantern", "delta": 0.3},
+    {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
+]  # fmt: skip
+
+
+def test_no_option_is_forgotten(cli: Cli, refused: Refused, drafter_bundle: Path) -> None:
+    help_text = cli("generate", "--help").stdout
+    groups = re.findall(r"^(?:Method|Relaxed rules|Dynamic trees):\n((?:  .*\n)+)", help_text, re.M)
+    flags = re.findall(r"^  --([a-z-]+)", "".join(groups), re.M)
+    assert len(groups) == 3
+    assert sorted(flags) == sorted(key.replace("_", "-") for key in ("method", *WORDS.values()))
+    message = refused(2, "bench", "--methods", "eagle:nosuch=1", model=drafter_bundle)
+    assert f"expected {', '.join(WORDS)}\n" in message
+    assert {key for run in RUNS for key in run} == {"method", *WORDS.values()}
+    for method in ("ar", *METHODS):
+        assert f"\n  {method}: " in help_text  # with what it means
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run["method"])
+def test_options_mean_the_same_wherever_they_are_given(
+    draw: Any, cli: Cli, drafter_bundle: Path, tmp_path: Path, run: dict[str, Any]
+) -> None:
+    """As flags, from a file, from a picture; `bench` makes as many target passes."""
+    rows = [[(code + step) % CODES for step in range(1, 10)] for code in range(CODES)]
+    numpy.save(tmp_path / "table.npy", numpy.array(rows, dtype=numpy.uint16))
+    given = [
+        word
+        for key, value in run.items()
+        for word in ("--" + key.replace("_", "-"),
+                     ",".join(map(str, value)) if isinstance(value, list) else value)
+    ]  # fmt: skip
+    (line,) = draw("-p", "a", "--dtype", "fp32", *given, "-o", "flags.png")
+    fields = json.loads(texts(tmp_path / "flags.png")["lamplighter"])
+    assert {key: fields[key] for key in run} == run
+    (tmp_path / "c.json").write_text(json.dumps({**run, "dtype": "fp32"}))
+    draw("-p", "a", "--config", "c.json", "-o", "config.png")
+    draw("--params-from", "flags.png", "-o", "params.png")
+    expected = (tmp_path / "flags.png").read_bytes()
+    for name in ("config.png", "params.png"):
+        assert (tmp_path / name).read_bytes() == expected
+    words = [
+        f"{word}={'/'.join(map(str, run[key])) if isinstance(run[key], list) else run[key]}"
+        for word, key in WORDS.items()
+        if key in run
+    ]
+    method = ":".join((run["method"], *words))
+    measured = cli("bench", "-p", "a", "--methods", method, "--dtype", "fp32", "--repeats", 1, "--json",
+                   model=drafter_bundle)  # fmt: skip
+    assert measured.returncode == 0, measured.stderr
+    (sample,) = [s for s in json.loads(measured.stdout)["samples"] if s["method"] == method]
+    assert sample["target_passes"] == line["target_passes"]
+
+
 def test_config_file_gives_the_method(draw: Any, tmp_path: Path) -> None:
     config = {"method": "lantern++", "lambda": [4, 2.5], "relax_k": 7, "tree": "chain-3"}
     (tmp_path / "c.json").write_text(json.dumps(config))
@@ -228,7 +294,7 @@ def test_files_that_are_missing(refused: Refused, drafter_bundle: Path) -> None:
 
 def test_bundle_without_drafter(cli: Cli, refused: Refused) -> None:
     words = refused(4, "generate", "-p", "a", "-o", "x.png", "--method", "eagle")
-    assert "drafter" in words and "--method ar" in words
+    assert "drafter" in words and "or use method ar" in words
     assert json.loads(cli("inspect", "--json").stdout)["methods"] == ["ar"]
 
 

@@ -2,7 +2,7 @@
 // OPTIONS.json
 //   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
 //   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i); method,
-//        tree, rule, drafter, k, delta, lambda, dynamic_depth, dynamic_width, dynamic_nodes
+//        and its options by their keys (propose/options.h)
 //   out: tokens int32 [B, N]; accept_lengths int32 [cycles], of the first image; with forced_tokens also, per
 //   step and with rows conditional first, then unconditional:
 //        logits [N, S, V], probabilities [N, B, V], hidden_steps [N - 1, S, H], hidden_prefill [S, T, H]
@@ -27,12 +27,13 @@
 #include "decode/prompts.h"
 #include "kernels/ops.h"
 #include "lamplighter/pipeline.h"
+#include "propose/options.h"
 
 using namespace lamplighter;
 
 namespace {
 
-SamplingOptions read_options(const std::string& path, std::uint64_t& seed, MethodOptions& method) {
+SamplingOptions read_run(const std::string& path, std::uint64_t& seed, MethodOptions& method) {
   const Json json = parse_json(read_file(path), path, ExitCode::input);
   JsonReader reader(json, path, ExitCode::input);
   SamplingOptions sampling;
@@ -42,19 +43,8 @@ SamplingOptions read_options(const std::string& path, std::uint64_t& seed, Metho
   if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
   if (reader.has("cfg_interval")) sampling.cfg_interval = reader.integer("cfg_interval");
   if (reader.has("seed")) seed = reader.unsigned_integer("seed");
+  method = read_options(reader);
   if (reader.has("method")) method.method = reader.text("method");
-  if (reader.has("tree")) method.tree = reader.text("tree");
-  if (reader.has("rule")) method.rule = reader.text("rule");
-  if (reader.has("drafter")) method.drafter = reader.text("drafter");
-  if (reader.has("k")) method.k = reader.integer("k");
-  if (reader.has("delta")) method.delta = static_cast<float>(reader.number("delta"));
-  if (reader.has("lambda")) method.lambda = {static_cast<float>(reader.number("lambda"))};
-  const auto count = [&](const char* key, std::optional<int>& to) {
-    if (reader.has(key)) to = static_cast<int>(reader.integer(key, 1, 1024));
-  };
-  count("dynamic_depth", method.dynamic_depth);
-  count("dynamic_width", method.dynamic_width);
-  count("dynamic_nodes", method.dynamic_nodes);
   reader.finish();
   return sampling;
 }
@@ -145,7 +135,7 @@ void run(char** arguments) {
   const Safetensors file = Safetensors::read(arguments[2], ExitCode::input);
   std::uint64_t seed = 0;
   MethodOptions method;
-  const SamplingOptions sampling = read_options(arguments[4], seed, method);
+  const SamplingOptions sampling = read_run(arguments[4], seed, method);
   const Target target(manifest, {c10::kCPU, c10::kFloat});
 
   const std::vector<Condition> conditions = read_conditions(file, manifest.prompt->length);

@@ -1,0 +1,62 @@
+#include "propose/method.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include "acceptance/rules.h"
+#include "base/files.h"
+#include "bundle/codebook.h"
+#include "propose/registry.h"
+#include "propose/resolve.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+namespace {
+
+// int32 [codes, k] on the CPU: the named table, the bundle's, or one made from the codebook.
+at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) {
+  const std::int64_t codes = manifest.tokens.codebook_size, k = *method.k;
+  if (k == 0) return at::empty({0, 0}, at::kInt);
+  const NeighbourTable table = [&] {
+    if (!method.neighbours.empty()) return read_neighbours(method.neighbours, codes, k, ExitCode::input);
+    if (manifest.neighbours) {
+      return read_neighbours(join_path(manifest.directory, *manifest.neighbours), codes, k, ExitCode::bundle);
+    }
+    const Codebook codebook = read_codebook(manifest);
+    return nearest_neighbours(codebook.vectors, codebook.dimension, k, Metric::l2);
+  }();
+  const std::vector<std::int32_t> ids(table.ids.begin(), table.ids.end());
+  return at::tensor(ids).view({codes, k});
+}
+
+}  // namespace
+
+Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
+                   bool greedy) {
+  Method method;
+  const MethodEntry& entry = find_method(resolved.method);
+  if (!entry.drafts()) return method;
+  method.proposer = entry.proposer;
+  method.padded = entry.needs_drafter() && manifest.drafters.at(resolved.drafter).padding;
+  if (resolved.tree == kDynamicTree) {
+    method.tree.reset();
+    method.dynamic = {*resolved.dynamic_depth, *resolved.dynamic_width, *resolved.dynamic_nodes};
+  } else {
+    method.tree = load_tree(resolved.tree);
+  }
+  method.conditional = resolved.draft_guidance == "conditional";
+  // At temperature 0 all exact rules are one, and nothing is left of a target to draw from.
+  const Rule rule = rule_from(resolved.rule);
+  ops::VerifyOptions& judge = method.judge;
+  judge.rule = to_string(greedy && !is_relaxed(rule) ? Rule::exact : rule);
+  judge.residual = greedy ? to_string(Residual::paper) : resolved.residual;
+  judge.sampled = resolved.children == "sampled" && !greedy;
+  const std::vector<float> bounds = resolved.delta ? std::vector<float>{*resolved.delta} : resolved.lambda;
+  if (bounds.empty()) return method;
+  judge.bounds = at::tensor(bounds).to(device);
+  judge.k = *resolved.k;
+  judge.neighbours = neighbours_of(resolved, manifest).to(device);
+  return method;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,55 @@
+#include "propose/registry.h"
+
+#include <algorithm>
+
+#include "lamplighter/error.h"
+#include "propose/proposer.h"
+
+namespace lamplighter {
+
+const std::vector<MethodEntry>& methods() {
+  static const std::vector<MethodEntry> rows{
+      {kBaseline, "one token a pass", TreeKind::none, "", &make_none},
+      {"eagle", "a static tree of drawn tokens, the law of ar", TreeKind::fixed, "eagle", &make_eagle,
+       Rule::exact, "sampled"},
+      {"eagle-2", "a tree of the drafter's most probable tokens, the law of ar", TreeKind::dynamic,
+       "eagle", &make_eagle, Rule::exact, "top"},
+      {"lantern", "as eagle; tokens borrow the probability of their neighbours, delta at most",
+       TreeKind::fixed, "eagle", &make_eagle, Rule::lantern, "sampled"},
+      {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed,
+       "eagle", &make_eagle, Rule::lantern_plus, "sampled"}};
+  return rows;
+}
+
+const MethodEntry& find_method(const std::string& name) {
+  for (const MethodEntry& method : methods()) {
+    if (name == method.name) return method;
+  }
+  throw Error(ExitCode::usage, "method: got '" + name + "', expected " + method_names());
+}
+
+std::string method_names(bool drafting) {
+  std::string names;
+  for (const MethodEntry& method : methods()) {
+    if (!drafting || method.drafts()) names += (names.empty() ? "" : ", ") + std::string(method.name);
+  }
+  return names;
+}
+
+std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
+  std::vector<std::string> missing = missing_for_generation(manifest);
+  const auto suits = [&](const auto& drafter) { return drafter.second.kind == method.drafter; };
+  if (method.needs_drafter() && std::none_of(manifest.drafters.begin(), manifest.drafters.end(), suits))
+    missing.emplace_back("drafters");
+  return missing;
+}
+
+std::int64_t cache_numbers(const DrafterEntry& drafter) {
+  return 2 * drafter.layers * drafter.kv_heads * drafter.head_dim;  // keys and values
+}
+
+std::int64_t cache_numbers(const MethodOptions& resolved, const Manifest& manifest) {
+  return resolved.drafter.empty() ? 0 : cache_numbers(manifest.drafters.at(resolved.drafter));
+}
+
+}  // namespace lamplighter

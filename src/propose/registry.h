@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "acceptance/rules.h"
+#include "lamplighter/bundle.h"
+
+namespace lamplighter {
+
+// The trees of a method: fixed ones are read before the run, of which some methods take chains alone; dynamic
+// ones grow cycle by cycle, where the options name none.
+enum class TreeKind { none, chain, fixed, dynamic };
+
+struct Method;
+struct Models;
+class Proposer;
+
+// A decoding method: what it means, and what it takes unless the options say otherwise.
+struct MethodEntry {
+  const char* name;
+  const char* meaning;  // one line
+  TreeKind tree;
+  const char* drafter;  // kind that it needs, as manifests name it; "": none
+  std::unique_ptr<Proposer> (*proposer)(const Method& method, const Models& models);
+  Rule rule = Rule::exact;
+  const char* children = "";  // sampled or top
+
+  bool drafts() const { return tree != TreeKind::none; }
+  bool needs_drafter() const { return *drafter != '\0'; }
+};
+
+// What the others are measured against.
+constexpr const char* kBaseline = "ar";
+
+// All methods, the baseline first. A new one is a row of the table in registry.cpp.
+const std::vector<MethodEntry>& methods();
+
+// Throws Error(usage) listing the methods there are.
+const MethodEntry& find_method(const std::string& name);
+
+// "ar, eagle, ..."; `drafting`: without those that draft nothing.
+std::string method_names(bool drafting = false);
+
+// The manifest entries that a bundle lacks for pictures drawn with a method; empty when it can be used.
+// Tables of neighbours are no part of this: one that is absent is computed.
+std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest);
+
+// How many numbers methods keep for every row of a sequence besides the target's cache: of one that drafts
+// with this drafter, and of any.
+std::int64_t cache_numbers(const DrafterEntry& drafter);
+std::int64_t cache_numbers(const MethodOptions& resolved, const Manifest& manifest);
+
+}  // namespace lamplighter

@@ -1,0 +1,175 @@
+#include "propose/resolve.h"
+
+#include <algorithm>
+
+#include "acceptance/rules.h"
+#include "base/files.h"
+#include "lamplighter/error.h"
+#include "lamplighter/method.h"
+#include "propose/options.h"
+#include "propose/registry.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr const char* kDefaultChain = "chain-4";
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ExitCode::usage, message);
+}
+
+// A method that drafts nothing has no use for options.
+void check_plain(const MethodOptions& method) {
+  for (const MethodOption& option : method_options()) {
+    if (!is_set(method, option)) continue;
+    refuse("method " + method.method + " drafts nothing: trees, rules and their options need one of " +
+           method_names(true));
+  }
+}
+
+// The named drafter, or the bundle's first of the kind.
+void resolve_drafter(MethodOptions& method, const std::string& kind, const Manifest& manifest) {
+  std::string known, first;
+  for (const auto& [name, entry] : manifest.drafters) {
+    if (entry.kind != kind) continue;
+    known += (known.empty() ? "" : ", ") + name;
+    if (first.empty() || name == manifest.first_drafter) first = name;
+  }
+  if (known.empty()) {
+    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
+                                      " has no drafter of kind " + kind +
+                                      "; add one with python -m models.export drafter, or use method " +
+                                      kBaseline);
+  }
+  if (method.drafter.empty()) method.drafter = first;
+  const auto found = manifest.drafters.find(method.drafter);
+  if (found == manifest.drafters.end() || found->second.kind != kind)
+    refuse("drafter: got '" + method.drafter + "', this bundle has " + known);
+}
+
+// What only relaxed rules read may stand in other runs where it says nothing.
+void check_exact(const MethodOptions& method) {
+  const auto refuse_where = [&](bool told, const char* key) {
+    if (told) refuse(std::string(key) + " needs the rule lantern or lantern++, this run has " + method.rule);
+  };
+  refuse_where(method.k.value_or(0) != 0, "relax_k");
+  refuse_where(!method.residual.empty() && residual_from(method.residual) != Residual::paper, "residual");
+  refuse_where(!method.neighbours.empty(), "neighbours");
+}
+
+// delta and lambda are two parameters of two rules, never one number.
+void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
+  if (method.delta && !method.lambda.empty())
+    refuse("delta and lambda exclude each other: delta belongs to lantern, lambda to lantern++");
+  const bool delta = rule == Rule::lantern, lambda = rule == Rule::lantern_plus;
+  if (method.delta && !delta) refuse("delta needs the rule lantern, this run has " + method.rule);
+  if (!method.lambda.empty() && !lambda)
+    refuse("lambda needs the rule lantern++, this run has " + method.rule);
+  if (!is_relaxed(rule)) check_exact(method);
+  if (delta && !method.delta) method.delta = 0.05F;
+  if (lambda && method.lambda.empty()) method.lambda = {2.0F};
+  if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;
+  if (*method.k >= codes) {
+    refuse("relax_k: got " + std::to_string(*method.k) + ", expected 0.." + std::to_string(codes - 1) +
+           ": there are " + std::to_string(codes) + " codes");
+  }
+}
+
+void resolve_dynamic(MethodOptions& method) {
+  if (!method.dynamic_depth) method.dynamic_depth = 4;
+  if (!method.dynamic_width) method.dynamic_width = 10;
+  const std::int64_t width = *method.dynamic_width, passes = *method.dynamic_depth;
+  if (passes * width > kMaxTreeNodes) {
+    refuse("tree dynamic: got depth " + std::to_string(passes) + " and width " + std::to_string(width) +
+           ", expected a product of at most " + std::to_string(kMaxTreeNodes));
+  }
+  const std::int64_t pool = width + passes * width * width, most = std::min(pool, kMaxTreeNodes - 1);
+  if (!method.dynamic_nodes) method.dynamic_nodes = std::min<std::int64_t>(58, pool);
+  if (*method.dynamic_nodes > most) {
+    refuse("dynamic_nodes: got " + std::to_string(*method.dynamic_nodes) + ", expected 1 to " +
+           std::to_string(most));
+  }
+}
+
+void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest,
+                  const std::string& device, int batch) {
+  if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
+  if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
+  if (method.tree.empty()) {
+    const auto tuned = manifest.trees.find(device);
+    method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second)
+                                                : default_tree(device, batch);
+  }
+  if (method.tree == kDynamicTree) {
+    if (entry.tree == TreeKind::chain) refuse("tree: got dynamic, method " + method.method + " drafts chains");
+    return resolve_dynamic(method);
+  }
+  for (const MethodOption& option : method_options()) {
+    if (option.follows == std::string("tree") && is_set(method, option))
+      refuse(std::string(option.key) + " needs the tree dynamic, this run has " + method.tree);
+  }
+  const Tree tree = load_tree(method.tree);
+  if (tree.drafted() == 0)
+    refuse("tree " + method.tree + " drafts nothing; use method " + kBaseline + " for that");
+  if (entry.tree == TreeKind::chain && tree.max_children() > 1)
+    refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
+  if (rule == Rule::block && tree.max_children() > 1)
+    refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
+}
+
+void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {
+  const bool top = method.children == "top";
+  if (!entry.needs_drafter() && !top)
+    refuse("children: got " + method.children + ", expected top: method " + method.method +
+           " has no distribution to draw from");
+  if (method.tree == kDynamicTree && !top)
+    refuse("children: got " + method.children +
+           ", expected top: the tree dynamic expands the most probable ones");
+  if (top && (rule == Rule::traversal || rule == Rule::block))
+    refuse("children: got top, expected sampled: rule " + method.rule + " needs it");
+  const bool official_top =
+      residual == Residual::official_dynamic || residual == Residual::official_lumina_dynamic;
+  if (is_official(residual) && official_top != top)
+    refuse("residual " + method.residual + " needs children " + (official_top ? "top" : "sampled"));
+}
+
+}  // namespace
+
+std::string default_tree(const std::string& device, std::int64_t batch) {
+  constexpr std::int64_t kRows = 150;
+  if (device != "cuda") return kDefaultChain;
+  const std::int64_t nodes = kRows / (2 * std::max<std::int64_t>(1, batch));
+  for (const char* preset : {"lantern-58", "lantern-26"}) {
+    if (preset_tree(preset).size() <= nodes) return preset;
+  }
+  return "chain-" + std::to_string(std::clamp<std::int64_t>(nodes - 1, 1, 6));
+}
+
+MethodOptions resolve_method(const MethodOptions& options, const Manifest& manifest,
+                             const std::string& device, int batch) {
+  MethodOptions method = options;
+  const MethodEntry& entry = find_method(method.method);
+  if (!entry.drafts()) {
+    check_plain(method);
+    return method;
+  }
+  if (method.rule.empty()) method.rule = to_string(entry.rule);
+  const Rule rule = rule_from(method.rule);
+  if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;
+  if (entry.needs_drafter()) {
+    if (method.draft_guidance.empty()) method.draft_guidance = "combined";
+  } else if (!method.drafter.empty() || !method.draft_guidance.empty()) {
+    refuse("drafter and draft_guidance: method " + method.method + " has no drafter");
+  }
+  check_options(method);
+  if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);
+  resolve_bounds(method, rule, manifest.tokens.codebook_size);
+  if (method.residual.empty()) method.residual = to_string(Residual::paper);
+  const Residual residual = residual_from(method.residual);
+  resolve_tree(method, rule, entry, manifest, device, batch);
+  check_children(method, entry, rule, residual);
+  return method;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,91 @@
+#include "propose/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lamplighter/error.h"
+#include "lamplighter/method.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Manifest bundle_with_drafter() {
+  Manifest manifest;
+  manifest.directory = "b";
+  manifest.drafters["d"];
+  manifest.first_drafter = "d";
+  manifest.tokens.codebook_size = 64;
+  return manifest;
+}
+
+std::string refusal(const MethodOptions& options, const Manifest& manifest) {
+  try {
+    resolve_method(options, manifest);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Registry, NamesAreUniqueAndTheBaselineIsFirst) {
+  std::set<std::string> names;
+  for (const MethodEntry& method : methods()) {
+    names.insert(method.name);
+    EXPECT_STRNE(method.meaning, "") << method.name;
+    EXPECT_EQ(&find_method(method.name), &method);
+  }
+  EXPECT_EQ(names.size(), methods().size());
+  EXPECT_STREQ(methods().front().name, kBaseline);
+  EXPECT_FALSE(methods().front().drafts());
+}
+
+TEST(Registry, UnknownMethodsAreToldTheOthers) {
+  MethodOptions options;
+  options.method = "magic";
+  EXPECT_EQ(refusal(options, {}), "method: got 'magic', expected ar, eagle, eagle-2, lantern, lantern++");
+  EXPECT_EQ(method_names(true), "eagle, eagle-2, lantern, lantern++");
+}
+
+TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
+  const Manifest manifest = bundle_with_drafter();
+  for (const MethodEntry& method : methods()) {
+    MethodOptions options;
+    options.method = method.name;
+    const MethodOptions resolved = resolve_method(options, manifest);
+    EXPECT_EQ(resolved.rule, method.drafts() ? to_string(method.rule) : "") << method.name;
+    EXPECT_EQ(resolved.children, method.children) << method.name;
+    EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
+    EXPECT_EQ(resolved.drafter, method.needs_drafter() ? "d" : "") << method.name;
+    EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
+  }
+}
+
+TEST(Registry, SaysWhatABundleLacks) {
+  Manifest manifest;
+  manifest.directory = "b";
+  for (const MethodEntry& method : methods()) {
+    const bool lacks = method.needs_drafter();
+    const std::vector<std::string> missing = missing_for(method, manifest);
+    EXPECT_EQ(missing.size(), missing_for_generation(manifest).size() + (lacks ? 1 : 0)) << method.name;
+    EXPECT_EQ(missing.back() == "drafters", lacks) << method.name;
+    EXPECT_THAT(missing_for(method, bundle_with_drafter()), Not(Contains("drafters"))) << method.name;
+    MethodOptions options;
+    options.method = method.name;
+    EXPECT_EQ(refusal(options, manifest).find("no drafter") != std::string::npos, lacks) << method.name;
+  }
+}
+
+TEST(Registry, TheBaselineHasNoOptions) {
+  MethodOptions options;
+  options.dynamic_nodes = 3;
+  EXPECT_THAT(refusal(options, {}), HasSubstr("method ar drafts nothing"));
+}
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,90 @@
+#include "propose/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "lamplighter/error.h"
+#include "lamplighter/method.h"
+#include "propose/options.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+namespace {
+
+TEST(DefaultTree, StaysWhereADeviceReadsWeightsLongerThanItMultiplies) {
+  EXPECT_EQ(default_tree("cuda", 1), "lantern-58");
+  EXPECT_EQ(default_tree("cuda", 2), "lantern-26");
+  std::int64_t before = 64;
+  for (const std::int64_t batch : {1, 2, 3, 4, 8, 12, 16, 25, 37}) {
+    const std::int64_t nodes = preset_tree(default_tree("cuda", batch)).size();
+    EXPECT_LE(2 * batch * nodes, 150) << batch;
+    EXPECT_LE(nodes, before) << batch;
+    before = nodes;
+  }
+  EXPECT_EQ(default_tree("cuda", 1000), "chain-1");  // drafts at all
+}
+
+TEST(DefaultTree, IsAShortChainOnACpu) {
+  for (const std::int64_t batch : {1, 8}) EXPECT_EQ(default_tree("cpu", batch), "chain-4");
+}
+
+Manifest bundle_with_drafter() {
+  Manifest manifest;
+  manifest.drafters["d"];
+  manifest.first_drafter = "d";
+  manifest.tokens.codebook_size = 16;
+  return manifest;
+}
+
+TEST(DefaultTree, GivesWayToATreeThatIsNamed) {
+  const Manifest manifest = bundle_with_drafter();
+  MethodOptions method;
+  method.method = "eagle";
+  EXPECT_EQ(resolve_method(method, manifest, "cuda", 2).tree, "lantern-26");
+  EXPECT_EQ(resolve_method(method, manifest, "cpu", 2).tree, "chain-4");
+  method.tree = "chain-2";
+  EXPECT_EQ(resolve_method(method, manifest, "cuda", 2).tree, "chain-2");
+}
+
+// Complaints begin with the key of an option: the command line makes its flag of it.
+TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
+  const auto refusal = [](const std::string& name, const Json& json) -> std::string {
+    JsonReader reader(json, "here", ExitCode::input);
+    MethodOptions method = read_options(reader);
+    method.method = name;
+    try {
+      resolve_method(method, bundle_with_drafter());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("eagle", {{"delta", 0.1}}), "delta needs the rule lantern, this run has exact");
+  EXPECT_EQ(refusal("lantern", {{"lambda", 2}}), "lambda needs the rule lantern++, this run has lantern");
+  EXPECT_EQ(refusal("eagle", {{"relax_k", 3}}),
+            "relax_k needs the rule lantern or lantern++, this run has exact");
+  EXPECT_EQ(refusal("eagle", {{"residual", "optimal"}}),
+            "residual needs the rule lantern or lantern++, this run has exact");
+  EXPECT_EQ(refusal("eagle", {{"neighbours", "a.npy"}}),
+            "neighbours needs the rule lantern or lantern++, this run has exact");
+  EXPECT_EQ(refusal("lantern", {{"relax_k", 16}}), "relax_k: got 16, expected 0..15: there are 16 codes");
+  EXPECT_EQ(refusal("eagle", {{"dynamic_width", 3}}),
+            "dynamic_width needs the tree dynamic, this run has chain-4");
+  EXPECT_EQ(refusal("eagle-2", {{"dynamic_depth", 40}}),
+            "tree dynamic: got depth 40 and width 10, expected a product of at most 64");
+  EXPECT_EQ(refusal("eagle-2", {{"dynamic_depth", 1}, {"dynamic_width", 2}, {"dynamic_nodes", 7}}),
+            "dynamic_nodes: got 7, expected 1 to 6");
+  EXPECT_EQ(refusal("eagle", {{"tree", "chain-0"}}), "tree chain-0 drafts nothing; use method ar for that");
+  EXPECT_EQ(refusal("eagle", {{"tree", "lantern-26"}, {"rule", "block"}}),
+            "rule block judges chains, tree lantern-26 has siblings; use traversal or chain-N");
+  EXPECT_EQ(refusal("eagle", {{"drafter", "e"}}), "drafter: got 'e', this bundle has d");
+  EXPECT_EQ(refusal("eagle-2", {{"children", "sampled"}}),
+            "children: got sampled, expected top: the tree dynamic expands the most probable ones");
+  EXPECT_EQ(refusal("eagle", {{"children", "top"}, {"rule", "traversal"}}),
+            "children: got top, expected sampled: rule traversal needs it");
+  EXPECT_EQ(refusal("lantern", {{"residual", "official-dynamic"}}),
+            "residual official-dynamic needs children top");
+}
+
+}  // namespace
+}  // namespace lamplighter
