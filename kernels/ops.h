@@ -8,151 +8,164 @@
 #include <utility>
 #include <vector>
 
+#include "acceptance/rules.h"
+
 // The operators of this library that the engine itself calls; shapes and meanings stand beside the kernels.
 // I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V =
 // vocabulary.
-namespace lamplighter::ops {
+namespace lamplighter {
+namespace __attribute__((visibility("default"))) ops {
 
-// What a random number is for; part of the counter, so that draws for different purposes never coincide.
-enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
+  // What a random number is for; part of the counter, so that draws for different purposes never coincide.
+  enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
 
-// seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
-at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
+  // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
+  at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
 
-// Rows of distributions over V tokens: logits with what guide_and_filter says of them, or probabilities.
-struct Distributions {
-  at::Tensor values;  // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
-  at::Tensor
-      statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are probabilities
+  // Rows of distributions over V tokens: logits with what guide_and_filter says of them, or probabilities.
+  struct Distributions {
+    at::Tensor values;      // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
+    at::Tensor statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are
+                            // probabilities
 
-  Distributions() = default;
-  Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
-  Distributions(at::Tensor logits, at::Tensor of_rows)
-      : values(std::move(logits)), statistics(std::move(of_rows)) {}
-  bool defined() const { return values.defined(); }
-};
+    Distributions() = default;
+    Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
+    Distributions(at::Tensor logits, at::Tensor of_rows)
+        : values(std::move(logits)), statistics(std::move(of_rows)) {}
+    bool defined() const { return values.defined(); }
+  };
 
-// logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] ->
-// distributions [I, R, V] that refer to the logits.
-Distributions guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
-                               const at::Tensor& temperature, const at::Tensor& top_k,
-                               const at::Tensor& top_p, const std::string& order);
+  // What guide_and_filter does to logits; meanings in kernels/sampling/sampling.h.
+  struct Filtering {
+    at::Tensor guidance;     // fp32 [I] or [I, R]
+    at::Tensor temperature;  // fp32 [I]
+    at::Tensor top_k;        // int64 [I]
+    at::Tensor top_p;        // fp32 [I]
+    std::string order;       // ar, eagle
+  };
 
-// Probabilities fp32 [I, R, V] written out; what they are already is returned as it is.
-at::Tensor probabilities(const Distributions& rows);
+  // logits [S, R, V] -> distributions [I, R, V] that refer to them.
+  Distributions guide_and_filter(const at::Tensor& logits, const Filtering& filtering);
 
-// Rows one behind the other: all probabilities, or all logits of one kind.
-Distributions cat(const std::vector<Distributions>& rows);
+  // Probabilities fp32 [I, R, V] written out; what they are already is returned as it is.
+  at::Tensor probabilities(const Distributions& rows);
 
-// rows [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
-at::Tensor draw(const Distributions& rows, const at::Tensor& uniforms, const at::Tensor& temperature);
+  // Rows one behind the other: all probabilities, or all logits of one kind.
+  Distributions cat(const std::vector<Distributions>& rows);
 
-// rows [I, W, V], seeds and steps int64 [I], nodes int64 [W] -> tokens int64 [I, W, count] in
-// the order drawn, -1 when no mass is left, and their conditional probabilities fp32 [I, W, count].
-std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, const at::Tensor& seeds,
-                                                 const at::Tensor& steps, const at::Tensor& nodes,
-                                                 std::int64_t count, bool sampled);
+  // rows [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
+  at::Tensor draw(const Distributions& rows, const at::Tensor& uniforms, const at::Tensor& temperature);
 
-// guide_and_filter, then draw_children of the rows: distributions, tokens, conditional probabilities.
-std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
-    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
-    const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order, const at::Tensor& seeds,
-    const at::Tensor& steps, const at::Tensor& nodes, std::int64_t count, bool sampled);
+  // Children drawn of each row; meanings in kernels/trees/children.h.
+  struct Draws {
+    at::Tensor seeds;  // int64 [I]
+    at::Tensor steps;  // int64 [I]
+    at::Tensor nodes;  // int64 [W], numbers of the rows
+    std::int64_t count = 0;
+    bool sampled = true;  // without replacement; false: the most probable tokens
+  };
 
-// rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
-// slot * k + rank [I, W * k], the k best candidates int64 [I, k].
-std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,
-                                                              const at::Tensor& scores, std::int64_t k);
+  // rows [I, W, V] -> tokens int64 [I, W, count] in the order drawn, -1 when no mass is left, and their
+  // conditional probabilities fp32 [I, W, count].
+  std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, const Draws& draws);
 
-// tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k ->
-// tokens, parents, depths int64 [I, nodes + 1], mask int64 [I, nodes + 1, 1] and pool indices int64
-// [I, nodes] of the tree.
-std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dynamic(
-    const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers, std::int64_t nodes);
+  // guide_and_filter, then draw_children of the rows: distributions, tokens, conditional probabilities.
+  std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
+      const at::Tensor& logits, const Filtering& filtering, const Draws& draws);
 
-// cache [layers, 2, S, kv_heads, slots, head_dim], lengths int64 [S], path int64 [I, A], count int64 [I]:
-// moves cache rows lengths[s] + path[i][j] -> lengths[s] + j for j = 1..count[i], in place.
-void compact_cache(at::Tensor& cache, const at::Tensor& lengths, const at::Tensor& path,
-                   const at::Tensor& count);
+  // rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
+  // slot * k + rank [I, W * k], the k best candidates int64 [I, k].
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,
+                                                                const at::Tensor& scores, std::int64_t k);
 
-// Nodes of a tree as rows of a pass: codes int64 [I, R], < 0: padding; depths int64 [1 or I, 1 or R];
-// position int64 [S] -> ids max(codes, 0) + first_id and positions min(position + depths, last_position),
-// int64 [S, R].
-std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::Tensor& depths,
-                                             const at::Tensor& position, std::int64_t first_id,
-                                             std::int64_t last_position);
+  // tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k
+  // -> tokens, parents, depths int64 [I, nodes + 1], mask int64 [I, nodes + 1, 1] and pool indices int64 [I,
+  // nodes] of the tree.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dynamic(
+      const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers, std::int64_t nodes);
 
-// What a cycle accepted. N nodes; D = greatest depth of a tree that the run has.
-struct CommittedTree {
-  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding; of a root alone, a view of Progress::root
-  at::Tensor depths;      // int64 [1 or I, N]
-  at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
-  at::Tensor count;       // int64 [I], accepted nodes but the root
-  at::Tensor token;       // int64 [I], the bonus token; -1 where the logits were no distribution
-  at::Tensor kept_rows;   // int64 [I, W], rows of the pass that stay, the root first, then -1
-  at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
-};
+  // cache [layers, 2, S, kv_heads, slots, head_dim], lengths int64 [S], path int64 [I, A], count int64 [I]:
+  // moves cache rows lengths[s] + path[i][j] -> lengths[s] + j for j = 1..count[i], in place.
+  void compact_cache(at::Tensor & cache, const at::Tensor& lengths, const at::Tensor& path,
+                     const at::Tensor& count);
 
-// How far the images of a run are: constants, then what commit_tokens advances. Sd = sequences of the
-// drafter, S or I.
-struct Progress {
-  std::int64_t total = 0;           // codes per image
-  std::int64_t last_position = 0;   // of the last token of an image
-  std::int64_t first_image_id = 0;  // vocabulary id of code 0
-  std::int64_t row_end = -1;        // vocabulary id of the token that ends a row of codes
-  at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot; not advanced
-  at::Tensor steps;                 // int64 [I], codes committed: the counter of the next draws
-  at::Tensor codes;                 // int64 [I, total + D + 1], codebook indices; valid up to steps
-  at::Tensor root;                  // int64 [I], the last of them
-  at::Tensor bad;                   // bool [I], a row of logits was no distribution
-  at::Tensor lengths;               // int64 [S], committed rows of the cache
-  at::Tensor position;              // int64 [S], of the root
-  at::Tensor report;                // int64 [I, report::width(D)] (kernels/commit/commit.h): the last cycle
-  // What the drafter has not seen yet: A rows, `fresh` of them valid; empty tensors when nothing is drafted.
-  at::Tensor fresh;            // int64 [Sd]
-  at::Tensor fresh_ids;        // int64 [Sd, A], the vocabulary id after each row
-  at::Tensor fresh_positions;  // int64 [Sd, A], of the rows
-};
+  // Nodes of a tree as rows of a pass: codes int64 [I, R], < 0: padding; depths int64 [1 or I, 1 or R];
+  // position int64 [S] -> ids max(codes, 0) + first_id and positions min(position + depths, last_position),
+  // int64 [S, R].
+  std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::Tensor& depths,
+                                               const at::Tensor& position, std::int64_t first_id,
+                                               std::int64_t last_position);
 
-// Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h. Returns the rows
-// int64 [S, W] of the pass that stay, 0 where there are fewer.
-at::Tensor commit_tokens(const CommittedTree& tree, Progress& state);
+  // What a cycle accepted. N nodes; D = greatest depth of a tree that the run has.
+  struct CommittedTree {
+    at::Tensor tokens;      // int64 [I, N], codes; < 0: padding; of a root alone, a view of Counters::root
+    at::Tensor depths;      // int64 [1 or I, N]
+    at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
+    at::Tensor count;       // int64 [I], accepted nodes but the root
+    at::Tensor token;       // int64 [I], the bonus token; -1 where the logits were no distribution
+    at::Tensor kept_rows;   // int64 [I, W], rows of the pass that stay, the root first, then -1
+    at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
+  };
 
-// One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
-struct DraftedTree {
-  Distributions target;    // [I, N, V]: after each node; a row of zeros is bad
-  Distributions draft;     // [I, E, V]: that children were drawn from; E may be 0; undefined: none
-  at::Tensor tokens;       // int64 [I, N]; < 0: padding, never accepted
-  at::Tensor parents;      // int64 [1 or I, N]
-  at::Tensor draft_rows;   // int64 [1 or I, N]: row of `draft` that n's children were drawn from; -1 none
-  at::Tensor uniforms;     // fp32 [I, >= N] of [0, 1): entry n judges node n, entry 0 draws the last token
-  at::Tensor temperature;  // fp32 [I]; <= 0: greedy on the rows given, which are then to be unfiltered
-  std::int64_t depth = 0;  // D, that of the deepest node; the root's is 0
-};
+  // How far the images of a run are: constants, then what commit_tokens advances. Sd = sequences of the
+  // drafter, S or I.
+  struct Counters {
+    std::int64_t total = 0;           // codes per image
+    std::int64_t last_position = 0;   // of the last token of an image
+    std::int64_t first_image_id = 0;  // vocabulary id of code 0
+    std::int64_t row_end = -1;        // vocabulary id of the token that ends a row of codes
+    at::Tensor image;                 // int64 [I], its number in the run; -1: an empty slot; not advanced
+    at::Tensor steps;                 // int64 [I], codes committed: the counter of the next draws
+    at::Tensor codes;                 // int64 [I, total + D + 1], codebook indices; valid up to steps
+    at::Tensor root;                  // int64 [I], the last of them
+    at::Tensor bad;                   // bool [I], a row of logits was no distribution
+    at::Tensor lengths;               // int64 [S], committed rows of the cache
+    at::Tensor position;              // int64 [S], of the root
+    at::Tensor report;                // int64 [I, report::width(D)] (kernels/commit/commit.h): the last cycle
+    // What the drafter has not seen yet: A rows, `fresh` of them valid; empty tensors when nothing is
+    // drafted.
+    at::Tensor fresh;            // int64 [Sd]
+    at::Tensor fresh_ids;        // int64 [Sd, A], the vocabulary id after each row
+    at::Tensor fresh_positions;  // int64 [Sd, A], of the rows
+  };
 
-// How verify_tree judges: meanings in kernels/judge/judge.h.
-struct VerifyOptions {
-  std::string rule = "exact";       // exact, lantern, lantern++, traversal, block
-  std::string residual = "paper";   // paper, optimal, official-[lumina-]static, official-[lumina-]dynamic
-  bool sampled = true;              // children drawn without replacement; false: the most probable ones
-  at::Tensor neighbours;            // int32 [codes, K], nearest first; undefined or empty: none
-  at::Tensor bounds;                // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
-  std::int64_t k = 0;               // neighbours looked at, at most K of them
-  std::int64_t first_image_id = 0;  // id of code 0
-  at::Tensor syntax_ids;            // int64 [any]: ids that official-lumina-* always accept; or undefined
-};
+  // Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h. Returns the
+  // rows int64 [S, W] of the pass that stay, 0 where there are fewer.
+  at::Tensor commit_tokens(const CommittedTree& tree, Counters& state);
 
-struct VerifyResult {
-  at::Tensor path;    // int64 [I, D + 1]: accepted nodes, the root first, then -1
-  at::Tensor count;   // int64 [I]: accepted nodes but the root
-  at::Tensor token;   // int64 [I]: the last token; -1 where its row is bad
-  at::Tensor final;   // fp32 [I, V]: the distribution it comes from
-  at::Tensor status;  // int64 [I]: 1 bad target row, 2 bad draft row
-};
+  // One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
+  struct ScoredTree {
+    Distributions target;    // [I, N, V]: after each node; a row of zeros is bad
+    Distributions draft;     // [I, E, V]: that children were drawn from; E may be 0; undefined: none
+    at::Tensor tokens;       // int64 [I, N]; < 0: padding, never accepted
+    at::Tensor parents;      // int64 [1 or I, N]
+    at::Tensor draft_rows;   // int64 [1 or I, N]: row of `draft` that n's children were drawn from; -1 none
+    at::Tensor uniforms;     // fp32 [I, >= N] of [0, 1): entry n judges node n, entry 0 draws the last token
+    at::Tensor temperature;  // fp32 [I]; <= 0: greedy on the rows given, which are then to be unfiltered
+    std::int64_t depth = 0;  // D, that of the deepest node; the root's is 0
+  };
 
-VerifyResult verify_tree(const DraftedTree& tree, const VerifyOptions& options);
+  // How verify_tree judges: meanings in kernels/judge/judge.h.
+  struct JudgeOptions {
+    Rule rule = Rule::exact;
+    Residual residual = Residual::paper;
+    bool sampled = true;    // children drawn without replacement; false: the most probable ones
+    at::Tensor neighbours;  // int32 [codes, K], nearest first; undefined or empty: none
+    at::Tensor bounds;      // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
+    std::int64_t k = 0;     // neighbours looked at, at most K of them
+    std::int64_t first_image_id = 0;  // id of code 0
+    at::Tensor syntax_ids;            // int64 [any]: ids that official-lumina-* always accept; or undefined
+  };
 
-// Names of operators that TorchScript archives call and that this process lacks; empty when all are there.
-std::string missing_operators();
+  struct Judged {
+    at::Tensor path;    // int64 [I, D + 1]: accepted nodes, the root first, then -1
+    at::Tensor count;   // int64 [I]: accepted nodes but the root
+    at::Tensor token;   // int64 [I]: the last token; -1 where its row is bad
+    at::Tensor final;   // fp32 [I, V]: the distribution it comes from
+    at::Tensor status;  // int64 [I]: 1 bad target row, 2 bad draft row
+  };
 
-}  // namespace lamplighter::ops
+  Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options);
+
+}  // namespace ops
+}  // namespace lamplighter

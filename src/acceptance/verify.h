@@ -9,7 +9,7 @@
 namespace lamplighter {
 
 // One cycle of speculative decoding, judged on the host in double precision: the reference for the operator
-// verify_tree. Distributions are probabilities after temperature, filters and guidance; a row with NaN, an
+// judge_tree. Distributions are probabilities after temperature, filters and guidance; a row with NaN, an
 // infinity or without any mass is bad.
 using Distribution = std::vector<double>;
 

@@ -35,8 +35,9 @@ at::Tensor row_guidance(const DecodeState& state, const at::Tensor& depths, std:
 
 ops::Distributions distributions(const Models& models, const DecodeState& state, const Filter& filter,
                                  const at::Tensor& logits, const at::Tensor& depths) {
-  return ops::guide_and_filter(logits, row_guidance(state, depths, logits.size(1)), filter.temperature,
-                               filter.top_k, filter.top_p, models.target->manifest().sampling_order);
+  return ops::guide_and_filter(
+      logits, {row_guidance(state, depths, logits.size(1)), filter.temperature, filter.top_k, filter.top_p,
+               models.target->manifest().sampling_order});
 }
 
 Verified verify(const Models& models, DecodeState& state, const Draft& tree) {
@@ -52,7 +53,7 @@ Verified verify(const Models& models, DecodeState& state, const Draft& tree) {
 
 Accepted accept(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
                 const Verified& verified) {
-  ops::DraftedTree drafted;
+  ops::ScoredTree drafted;
   drafted.target =
       distributions(models, state, state.target_filter, models.target->logits(verified.hidden), tree.depths);
   drafted.draft = tree.distributions;
@@ -62,7 +63,7 @@ Accepted accept(const Models& models, const Method& method, const DecodeState& s
   drafted.uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, tree.tokens.size(1));
   drafted.temperature = state.temperature;
   drafted.depth = tree.tokens.size(1) > 1 ? method.depth() : 0;
-  ops::VerifyResult result = ops::verify_tree(drafted, method.judge);
+  ops::Judged result = ops::judge_tree(drafted, method.judge);
   return {std::move(result.path), std::move(result.count), std::move(result.token)};
 }
 

@@ -55,10 +55,10 @@ struct Filter {
   at::Tensor top_p;        // fp32 [I]
 };
 
-// Everything a cycle reads and writes, ops::Progress included; tensors live on the target's device and keep
+// Everything a cycle reads and writes, ops::Counters included; tensors live on the target's device and keep
 // their addresses from cycle to cycle: what changes is written in place, so that a cycle can be captured once
 // and replayed.
-struct DecodeState : ops::Progress {
+struct DecodeState : ops::Counters {
   // fixed for an image
   at::Tensor seeds;        // int64 [I]
   at::Tensor guidance;     // fp32 [I]

@@ -52,10 +52,11 @@ Draft grow_static(const Models& models, const Method& method, DecodeState& state
   for (std::size_t depth = 0; depth < plan.levels.size(); ++depth) {
     const TreePlan::Level& level = plan.levels[depth];
     const Filter& filter = state.draft_filter;
-    const auto [distributions, drawn, conditional] = ops::draft_children(
-        models.drafter->logits(hidden), row_guidance(state, level.depths, level.nodes.size(0)),
-        filter.temperature, filter.top_k, filter.top_p, models.target->manifest().sampling_order, state.seeds,
-        state.steps, level.nodes, level.draws, method.judge.sampled);
+    const auto [distributions, drawn, conditional] =
+        ops::draft_children(models.drafter->logits(hidden),
+                            {row_guidance(state, level.depths, level.nodes.size(0)), filter.temperature,
+                             filter.top_k, filter.top_p, models.target->manifest().sampling_order},
+                            {state.seeds, state.steps, level.nodes, level.draws, method.judge.sampled});
     rows.push_back(distributions);
     tokens.push_back(select(drawn.flatten(1), level.picks));
     if (level.next_count == 0) break;

@@ -213,14 +213,14 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
     method.tree = load_tree(resolved.tree);
   }
   method.conditional = resolved.draft_guidance == "conditional";
-  ops::VerifyOptions& judge = method.judge;
-  judge.rule = resolved.rule;
-  judge.residual = resolved.residual;
+  ops::JudgeOptions& judge = method.judge;
+  judge.rule = rule_from(resolved.rule);
+  judge.residual = residual_from(resolved.residual);
   judge.sampled = resolved.children == "sampled" && !greedy;
   if (greedy) {
     // Most probable tokens: all exact rules are one, and nothing is left of a target to draw from.
-    if (judge.rule == "traversal" || judge.rule == "block") judge.rule = "exact";
-    judge.residual = "paper";
+    if (judge.rule == Rule::traversal || judge.rule == Rule::block) judge.rule = Rule::exact;
+    judge.residual = Residual::paper;
   }
   const std::vector<float> bounds = resolved.delta ? std::vector<float>{*resolved.delta} : resolved.lambda;
   if (bounds.empty()) return method;

@@ -21,7 +21,7 @@ struct Method {
     std::int64_t nodes = 0;   // drafted nodes kept
   } dynamic;
   bool conditional = false;  // guided pairs draft from their conditional half alone
-  ops::VerifyOptions judge;  // the acceptance rule; tensors on the device of the run
+  ops::JudgeOptions judge;   // the acceptance rule; tensors on the device of the run
 
   bool is_dynamic() const { return dynamic.passes > 0; }
   bool drafts() const { return is_dynamic() || tree.drafted() > 0; }

@@ -56,7 +56,7 @@ void set_sampling(DecodeState& state, const Method& method, const std::vector<De
       per_image<std::int64_t>(requests, device, [](const auto& r) { return r.sampling.top_k; }),
       per_image<float>(requests, device, [](const auto& r) { return r.sampling.top_p; })};
   // Exact rules only ask for the most probable token of a greedy image; relaxed ones weigh the others, too.
-  const bool relaxed = method.judge.rule == "lantern" || method.judge.rule == "lantern++";
+  const bool relaxed = is_relaxed(method.judge.rule);
   state.target_filter = relaxed ? ranked(filter) : filter;
   state.draft_filter = ranked(filter);
 }

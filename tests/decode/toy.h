@@ -98,7 +98,7 @@ inline at::Tensor fed_ids(const at::Tensor& codes, const Grid& grid) {
 inline Method static_method(Tree tree, const std::string& rule = "exact", bool top = false) {
   Method method;
   method.tree = std::move(tree);
-  method.judge.rule = rule;
+  method.judge.rule = rule_from(rule);
   method.judge.sampled = !top;
   return method;
 }

@@ -19,7 +19,7 @@ namespace lamplighter::test {
 
 struct CommitCase {
   ops::CommittedTree tree;
-  ops::Progress state;
+  ops::Counters state;
 
   std::vector<at::Tensor*> changed() {
     return {&state.steps,    &state.codes,  &state.root,  &state.bad,       &state.lengths,
@@ -69,7 +69,7 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
       tree.kept_rows[i][static_cast<int64_t>(j)].fill_(path[j]);
     }
   }
-  ops::Progress& state = made.state;
+  ops::Counters& state = made.state;
   state.total = total;
   state.last_position = pick(rng, 15, 60);  // some rows lie past it
   state.first_image_id = pick(rng, 0, 9);

@@ -24,7 +24,7 @@ int64_t value(const at::Tensor& tensor, int64_t i) {
 // One image before and after, told by lists.
 void expect_committed(const CommitCase& before, const CommitCase& after, const at::Tensor& rows, int64_t i) {
   const ops::CommittedTree& tree = before.tree;
-  const ops::Progress &old = before.state, &now = after.state;
+  const ops::Counters &old = before.state, &now = after.state;
   const int64_t count = value(tree.count, i), kept = value(tree.kept_count, i), bonus = value(tree.token, i);
   const int64_t images = tree.tokens.size(0), each = old.lengths.size(0) / images;
   List path = list(tree.path[i]), drawn;
