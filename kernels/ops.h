@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "acceptance/rules.h"
+
 // The operators of this library that the engine itself calls; shapes and meanings stand beside the kernels.
 // I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V =
 // vocabulary.
+#pragma GCC visibility push(default)
 namespace lamplighter::ops {
 
 // What a random number is for; part of the counter, so that draws for different purposes never coincide.
@@ -21,9 +24,9 @@ at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose pu
 
 // Rows of distributions over V tokens: logits with what guide_and_filter says of them, or probabilities.
 struct Distributions {
-  at::Tensor values;  // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
-  at::Tensor
-      statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are probabilities
+  at::Tensor values;      // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
+  at::Tensor statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are
+                          // probabilities
 
   Distributions() = default;
   Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
@@ -32,11 +35,17 @@ struct Distributions {
   bool defined() const { return values.defined(); }
 };
 
-// logits [S, R, V]; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I] ->
-// distributions [I, R, V] that refer to the logits.
-Distributions guide_and_filter(const at::Tensor& logits, const at::Tensor& guidance,
-                               const at::Tensor& temperature, const at::Tensor& top_k,
-                               const at::Tensor& top_p, const std::string& order);
+// What guide_and_filter does to logits; meanings in kernels/sampling/sampling.h.
+struct Filtering {
+  at::Tensor guidance;     // fp32 [I] or [I, R]
+  at::Tensor temperature;  // fp32 [I]
+  at::Tensor top_k;        // int64 [I]
+  at::Tensor top_p;        // fp32 [I]
+  std::string order;       // ar, eagle
+};
+
+// logits [S, R, V] -> distributions [I, R, V] that refer to them.
+Distributions guide_and_filter(const at::Tensor& logits, const Filtering& filtering);
 
 // Probabilities fp32 [I, R, V] written out; what they are already is returned as it is.
 at::Tensor probabilities(const Distributions& rows);
@@ -47,26 +56,32 @@ Distributions cat(const std::vector<Distributions>& rows);
 // rows [I, R, V], uniforms fp32 [I, R], temperature fp32 [I] -> tokens int64 [I, R].
 at::Tensor draw(const Distributions& rows, const at::Tensor& uniforms, const at::Tensor& temperature);
 
-// rows [I, W, V], seeds and steps int64 [I], nodes int64 [W] -> tokens int64 [I, W, count] in
-// the order drawn, -1 when no mass is left, and their conditional probabilities fp32 [I, W, count].
-std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, const at::Tensor& seeds,
-                                                 const at::Tensor& steps, const at::Tensor& nodes,
-                                                 std::int64_t count, bool sampled);
+// Children drawn of each row; meanings in kernels/trees/children.h.
+struct Draws {
+  at::Tensor seeds;  // int64 [I]
+  at::Tensor steps;  // int64 [I]
+  at::Tensor nodes;  // int64 [W], numbers of the rows
+  std::int64_t count = 0;
+  bool sampled = true;  // without replacement; false: the most probable tokens
+};
+
+// rows [I, W, V] -> tokens int64 [I, W, count] in the order drawn, -1 when no mass is left, and their
+// conditional probabilities fp32 [I, W, count].
+std::tuple<at::Tensor, at::Tensor> draw_children(const Distributions& rows, const Draws& draws);
 
 // guide_and_filter, then draw_children of the rows: distributions, tokens, conditional probabilities.
-std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
-    const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
-    const at::Tensor& top_k, const at::Tensor& top_p, const std::string& order, const at::Tensor& seeds,
-    const at::Tensor& steps, const at::Tensor& nodes, std::int64_t count, bool sampled);
+std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(const at::Tensor& logits,
+                                                                 const Filtering& filtering,
+                                                                 const Draws& draws);
 
 // rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
 // slot * k + rank [I, W * k], the k best candidates int64 [I, k].
 std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,
                                                               const at::Tensor& scores, std::int64_t k);
 
-// tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k ->
-// tokens, parents, depths int64 [I, nodes + 1], mask int64 [I, nodes + 1, 1] and pool indices int64
-// [I, nodes] of the tree.
+// tokens int64 and scores fp32 [I, P] of the pool, frontiers int64 [I, passes, k], P = k + passes * k * k
+// -> tokens, parents, depths int64 [I, nodes + 1], mask int64 [I, nodes + 1, 1] and pool indices int64 [I,
+// nodes] of the tree.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_dynamic(
     const at::Tensor& tokens, const at::Tensor& scores, const at::Tensor& frontiers, std::int64_t nodes);
 
@@ -84,7 +99,7 @@ std::tuple<at::Tensor, at::Tensor> tree_rows(const at::Tensor& codes, const at::
 
 // What a cycle accepted. N nodes; D = greatest depth of a tree that the run has.
 struct CommittedTree {
-  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding; of a root alone, a view of Progress::root
+  at::Tensor tokens;      // int64 [I, N], codes; < 0: padding; of a root alone, a view of Counters::root
   at::Tensor depths;      // int64 [1 or I, N]
   at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
   at::Tensor count;       // int64 [I], accepted nodes but the root
@@ -93,9 +108,8 @@ struct CommittedTree {
   at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
 };
 
-// How far the images of a run are: constants, then what commit_tokens advances. Sd = sequences of the
-// drafter, S or I.
-struct Progress {
+// How far the images of a run are: constants, then what commit_tokens advances.
+struct Counters {
   std::int64_t total = 0;           // codes per image
   std::int64_t last_position = 0;   // of the last token of an image
   std::int64_t first_image_id = 0;  // vocabulary id of code 0
@@ -108,34 +122,26 @@ struct Progress {
   at::Tensor lengths;               // int64 [S], committed rows of the cache
   at::Tensor position;              // int64 [S], of the root
   at::Tensor report;                // int64 [I, report::width(D)] (kernels/commit/commit.h): the last cycle
-  // What the drafter has not seen yet: A rows, `fresh` of them valid; empty tensors when nothing is drafted.
-  at::Tensor fresh;            // int64 [Sd]
-  at::Tensor fresh_ids;        // int64 [Sd, A], the vocabulary id after each row
-  at::Tensor fresh_positions;  // int64 [Sd, A], of the rows
 };
 
-// Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h. Returns the rows
-// int64 [S, W] of the pass that stay, 0 where there are fewer.
-at::Tensor commit_tokens(const CommittedTree& tree, Progress& state);
+// Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h.
+void commit_tokens(const CommittedTree& tree, Counters& state);
 
-// What a cycle kept, for EAGLE's drafter.
-struct KeptTree {
-  at::Tensor tokens, path, count, token, kept_rows, kept_count;  // as in CommittedTree
-  at::Tensor features;                                           // [S, R, F], of the pass
-};
-// What the drafter has not seen yet: A rows, `count` of them valid. Sd = sequences of the drafter, S or I:
-// then the first of each pair.
+// What EAGLE's drafter has not seen yet: A rows, `count` of them valid. Sd = sequences of the drafter: S, or
+// I, where it reads the first of each pair.
 struct FreshRows {
   at::Tensor count;      // int64 [Sd]
   at::Tensor ids;        // int64 [Sd, A], the vocabulary id after each row
-  at::Tensor positions;  // int64 [Sd, A], of the rows
+  at::Tensor positions;  // int64 [Sd, A]
   at::Tensor features;   // [Sd, A, F]
 };
-// Sets the fresh rows in place, before commit_tokens advances the state.
-void fresh_rows(const KeptTree& kept, const Progress& state, const FreshRows& fresh);
+// Sets the fresh rows in place: those of a pass with features [S, R, F] that stay; kernels/commit/fresh.h.
+// To be called before commit_tokens advances the counters.
+void fresh_rows(const CommittedTree& tree, const at::Tensor& features, const Counters& state,
+                FreshRows& fresh);
 
 // One cycle's tree, N nodes, node 0 the root, parents[n] < n; tokens are ids of the head's V outputs.
-struct DraftedTree {
+struct ScoredTree {
   Distributions target;    // [I, N, V]: after each node; a row of zeros is bad
   Distributions draft;     // [I, E, V]: that children were drawn from; E may be 0; undefined: none
   at::Tensor tokens;       // int64 [I, N]; < 0: padding, never accepted
@@ -146,10 +152,10 @@ struct DraftedTree {
   std::int64_t depth = 0;  // D, that of the deepest node; the root's is 0
 };
 
-// How verify_tree judges: meanings in kernels/judge/judge.h.
-struct VerifyOptions {
-  std::string rule = "exact";       // exact, lantern, lantern++, traversal, block
-  std::string residual = "paper";   // paper, optimal, official-[lumina-]static, official-[lumina-]dynamic
+// How judge_tree judges: meanings in kernels/judge/judge.h.
+struct JudgeOptions {
+  Rule rule = Rule::exact;
+  Residual residual = Residual::paper;
   bool sampled = true;              // children drawn without replacement; false: the most probable ones
   at::Tensor neighbours;            // int32 [codes, K], nearest first; undefined or empty: none
   at::Tensor bounds;                // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
@@ -158,7 +164,7 @@ struct VerifyOptions {
   at::Tensor syntax_ids;            // int64 [any]: ids that official-lumina-* always accept; or undefined
 };
 
-struct VerifyResult {
+struct Judged {
   at::Tensor path;    // int64 [I, D + 1]: accepted nodes, the root first, then -1
   at::Tensor count;   // int64 [I]: accepted nodes but the root
   at::Tensor token;   // int64 [I]: the last token; -1 where its row is bad
@@ -166,9 +172,7 @@ struct VerifyResult {
   at::Tensor status;  // int64 [I]: 1 bad target row, 2 bad draft row
 };
 
-VerifyResult verify_tree(const DraftedTree& tree, const VerifyOptions& options);
-
-// Names of operators that TorchScript archives call and that this process lacks; empty when all are there.
-std::string missing_operators();
+Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options);
 
 }  // namespace lamplighter::ops
+#pragma GCC visibility pop

@@ -7,12 +7,10 @@
 
 namespace lamplighter {
 
-// Arguments of the operator `attend` (schemas.cpp) checked and turned into a parameter block, for every
-// device. `out` stays to be set. Contents (lengths, positions, mask bits) are not read.
-inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, int64_t layer,
-                              const at::Tensor& positions, const at::Tensor& lengths,
-                              const at::Tensor& tree_mask, const at::Tensor& rotary, int64_t heads,
-                              int64_t kv_heads, double scale) {
+// Dtypes, devices and shapes of `attend`, lengths and masks apart.
+inline void check_attend(const at::Tensor& qkv, const at::Tensor& cache, int64_t layer,
+                         const at::Tensor& positions, const at::Tensor& lengths, const at::Tensor& tree_mask,
+                         const at::Tensor& rotary, int64_t heads, int64_t kv_heads) {
   constexpr const char* op = "attend";
   const at::Device device = qkv.device();
   check_activations(op, "qkv", qkv);
@@ -31,33 +29,49 @@ inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, in
   TORCH_CHECK(layer >= 0 && layer < cache.size(0), op, ": layer is ", layer, ", the cache has ",
               cache.size(0));
   check_shape(op, "qkv", qkv, {kAny, kAny, (heads + 2 * kv_heads) * head_dim});
-  const int64_t sequences = qkv.size(0);
-  const int64_t rows = qkv.size(1);
-  check_shape(op, "cache", cache, {kAny, 2, sequences, kv_heads, kAny, head_dim});
-  check_shape(op, "positions", positions, {sequences, rows});
-  const bool grows = lengths.dim() == 2;
-  if (grows) {
-    check_shape(op, "lengths", lengths, {2, sequences});
+  check_shape(op, "cache", cache, {kAny, 2, qkv.size(0), kv_heads, kAny, head_dim});
+  check_shape(op, "positions", positions, {qkv.size(0), qkv.size(1)});
+  if (lengths.dim() == 2) {
+    check_shape(op, "lengths", lengths, {2, qkv.size(0)});
   } else {
-    check_shape(op, "lengths", lengths, {sequences});
+    check_shape(op, "lengths", lengths, {qkv.size(0)});
   }
   check_shape(op, "rotary", rotary, {kAny, head_dim / 2, 2});
+}
 
-  AttendArgs args{};
+// What each row sees: lengths int64 [S] or [2, S]; tree_mask int64 [masks, R, words], or empty.
+inline void set_visible(AttendArgs& args, const at::Tensor& lengths, const at::Tensor& tree_mask) {
+  constexpr const char* op = "attend";
+  const bool grows = lengths.dim() == 2;
   args.lengths = lengths.const_data_ptr<int64_t>();
-  args.starts = grows ? args.lengths + sequences : args.lengths;
+  args.starts = grows ? args.lengths + args.sequences : args.lengths;
   args.sequences_per_mask = 1;
-  if (tree_mask.numel() > 0) {
-    check_shape(op, "tree_mask", tree_mask, {kAny, rows, grows ? kAny : (rows + 63) / 64});
-    args.mask_words = tree_mask.size(2);
-    const int64_t masks = tree_mask.size(0);
-    TORCH_CHECK(sequences % masks == 0, op, ": tree_mask has ", masks, " masks, expected 1 or a divisor of ",
-                sequences, " sequences");
-    args.sequences_per_mask = sequences / masks;
-    args.tree_mask = tree_mask.const_data_ptr<int64_t>();
-  } else {
+  if (tree_mask.numel() == 0) {
     args.lengths = args.starts;
+    return;
   }
+  check_shape(op, "tree_mask", tree_mask, {kAny, args.rows, grows ? kAny : (args.rows + 63) / 64});
+  args.mask_words = tree_mask.size(2);
+  const int64_t masks = tree_mask.size(0);
+  TORCH_CHECK(args.sequences % masks == 0, op, ": tree_mask has ", masks,
+              " masks, expected 1 or a divisor of ", args.sequences, " sequences");
+  args.sequences_per_mask = args.sequences / masks;
+  args.tree_mask = tree_mask.const_data_ptr<int64_t>();
+}
+
+// Arguments of the operator `attend` checked and turned into a parameter block, for every device: qkv [S, R,
+// (heads + 2 kv_heads) head_dim], cache [layers, 2, S, kv_heads, max_length, head_dim], positions [S, R],
+// rotary fp32 [table_rows, head_dim / 2, 2]. `out` stays to be set. Contents (lengths, positions, mask bits)
+// are not read.
+inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, int64_t layer,
+                              const at::Tensor& positions, const at::Tensor& lengths,
+                              const at::Tensor& tree_mask, const at::Tensor& rotary, int64_t heads,
+                              int64_t kv_heads, double scale) {
+  check_attend(qkv, cache, layer, positions, lengths, tree_mask, rotary, heads, kv_heads);
+  AttendArgs args{};
+  args.sequences = qkv.size(0);
+  args.rows = qkv.size(1);
+  set_visible(args, lengths, tree_mask);
   const size_t plane = static_cast<size_t>(cache.stride(1)) * cache.element_size();
   char* keys = static_cast<char*>(cache.mutable_data_ptr()) + 2 * plane * static_cast<size_t>(layer);
   args.qkv = qkv.const_data_ptr();
@@ -65,11 +79,9 @@ inline AttendArgs attend_args(const at::Tensor& qkv, const at::Tensor& cache, in
   args.values = keys + plane;
   args.positions = positions.const_data_ptr<int64_t>();
   args.rotary = rotary.const_data_ptr<float>();
-  args.sequences = sequences;
-  args.rows = rows;
   args.heads = heads;
   args.kv_heads = kv_heads;
-  args.head_dim = head_dim;
+  args.head_dim = cache.size(5);
   args.max_length = cache.size(4);
   args.table_rows = rotary.size(0);
   args.scale = static_cast<float>(scale);

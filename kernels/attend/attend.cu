@@ -1,6 +1,6 @@
 #include "kernels/attend/cuda_general.h"
 #include "kernels/attend/plan.h"
-#include "kernels/common/cuda_launch.h"
+#include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {
 namespace {

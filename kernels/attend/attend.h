@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/common/element_type.h"
+#include "kernels/common/isa.h"
 
 namespace lamplighter {
 
@@ -48,9 +49,8 @@ struct AttendArgs {
 // index order, not on other rows, on where the prefix ends or on the partition of the items. `scratch`:
 // attend_scratch_bytes() bytes, 64-byte aligned, private to the calling thread.
 size_t attend_scratch_bytes(const AttendArgs& args);
-void attend_portable(const AttendArgs& args, int64_t begin, int64_t end, void* scratch);
-void attend_avx2(const AttendArgs& args, int64_t begin, int64_t end, void* scratch);
-void attend_avx512(const AttendArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void attend_cpu(const AttendArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA: queued on `stream` (a cudaStream_t) without reading device memory on the host, in launches that
 // depend on shapes alone; fp32, bf16 and fp16. Row-invariant in the same sense, but that on tensor cores

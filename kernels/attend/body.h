@@ -246,16 +246,5 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   }
 }
 
-template <typename V>
-void attend_items(const AttendArgs& args, int64_t begin, int64_t end, void* scratch) {
-  for (int64_t item = begin; item < end; ++item) {
-    if (args.type == ElementType::kFloat32) {
-      attend_item<V, float>(args, item, scratch);
-    } else {
-      attend_item<V, uint16_t>(args, item, scratch);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace lamplighter

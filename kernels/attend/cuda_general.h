@@ -2,7 +2,7 @@
 
 #include "kernels/attend/cuda_tile.h"
 
-// Attention on CUDA in fp32 and for head sizes that cuda_attend_mma.h does not take: three launches, and
+// Attention on CUDA in fp32 and for head sizes that cuda_mma.h does not take: three launches, and
 // tiles of up to 8 queries that each read the keys and values.
 namespace lamplighter {
 namespace {

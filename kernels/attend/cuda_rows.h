@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/attend/attend.h"
-#include "kernels/common/cuda_numbers.h"
+#include "kernels/common/cuda/numbers.h"
 
 // What the attention kernels of CUDA share: which keys a row sees, and rotation.
 namespace lamplighter {

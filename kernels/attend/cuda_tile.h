@@ -2,7 +2,7 @@
 
 #include "kernels/attend/cuda_rows.h"
 
-// The steps of cuda_attend_general.h's partial_kernel: one block, one split of the keys, a few queries.
+// The steps of cuda_general.h's partial_kernel: one block, one split of the keys, a few queries.
 //
 // A row's visible keys have ordinals 0, 1, 2, ... in index order: the prefix, then the columns that it sees.
 // The work is split at multiples of kKeys ordinals, so a row's bits do not depend on where the prefix ends,

@@ -5,7 +5,7 @@
 
 #include "kernels/attend/attend.h"
 
-// How CUDA's tensor-core attention (cuda_attend_span.h) divides a call: a function of shapes alone, so that a
+// How CUDA's tensor-core attention (cuda_span.h) divides a call: a function of shapes alone, so that a
 // captured graph fits every length.
 namespace lamplighter {
 

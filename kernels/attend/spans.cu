@@ -1,5 +1,5 @@
 #include "kernels/attend/cuda_mma.h"
-#include "kernels/common/cuda_launch.h"
+#include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {
 namespace {

@@ -45,46 +45,41 @@ LAMPLIGHTER_INLINE constexpr int64_t depth_of(int64_t columns) {
 }
 }  // namespace report
 
-// commit_tokens: appends what was accepted to the tokens of every image and advances its counters. An image
-// takes no more tokens than it lacks; one that is complete stands still. `kept` are the cache rows that stay:
-// the accepted nodes, and the row end behind the last of them where rows of codes end with a forced token.
-struct CommitArgs {
-  // the cycle
-  const int64_t* tokens;      // [images, nodes], codes; < 0: padding; may be `root`
-  const int64_t* depths;      // [1 or images, nodes]
+// What a cycle accepted, as commit_tokens and fresh_rows read it. `kept` are the cache rows that stay: the
+// accepted nodes, and the row end behind the last of them where rows of codes end with a forced token.
+struct CommittedArgs {
+  const int64_t* tokens;      // [images, nodes], codes; < 0: padding; may be the roots
   const int64_t* path;        // [images, width], accepted nodes, the root first, then -1
   const int64_t* count;       // [images], accepted nodes but the root, 0 .. width - 1
   const int64_t* token;       // [images], the bonus token; -1: its logits were no distribution
   const int64_t* kept_rows;   // [images, kept_width], the root first, then -1
   const int64_t* kept_count;  // [images], count or count + 1
-  const int64_t* image;       // [images], numbers for the report
-  int64_t* feature_rows;      // out: [sequences, kept_width], max(kept_rows, 0)
-  // the state
-  int64_t* steps;     // [images], tokens committed
-  int64_t* codes;     // [images, code_columns], code_columns >= total + width
-  int64_t* root;      // [images], the last committed code, 0 where it is bad
-  bool* bad;          // [images], set where token < 0
-  int64_t* lengths;   // [sequences], committed rows of the target's cache
-  int64_t* position;  // [sequences], of the root
-  int64_t* report;    // [images, report::width(report_depth)]
-  // what the drafter has not seen yet, rows past fresh_rows included; draft_sequences = 0: there is none
-  int64_t* fresh;            // [draft_sequences], number of valid rows
-  int64_t* fresh_ids;        // [draft_sequences, fresh_rows], vocabulary id after each row
-  int64_t* fresh_positions;  // [draft_sequences, fresh_rows], of each row, at most last_position - 1
   int64_t images;
+  int64_t sequences;  // images, or 2 images as interleaved pairs
   int64_t nodes;
   int64_t width;
   int64_t kept_width;
-  int64_t depth_images;  // 1 or images
-  int64_t sequences;
-  int64_t code_columns;
-  int64_t report_depth;
-  int64_t draft_sequences;
-  int64_t fresh_rows;
   int64_t total;  // codes of a picture
   int64_t last_position;
   int64_t first_image_id;
   int64_t row_end;  // id of the forced token
+};
+
+// commit_tokens: appends what was accepted to the tokens of every image and advances its counters. An image
+// takes no more tokens than it lacks; one that is complete stands still.
+struct CommitArgs : CommittedArgs {
+  const int64_t* depths;  // [1 or images, nodes]
+  const int64_t* image;   // [images], numbers for the report
+  int64_t* steps;         // [images], tokens committed
+  int64_t* codes;         // [images, code_columns], code_columns >= total + width
+  int64_t* root;          // [images], the last committed code, 0 where it is bad
+  bool* bad;              // [images], set where token < 0
+  int64_t* lengths;       // [sequences], committed rows of the target's cache
+  int64_t* position;      // [sequences], of the root
+  int64_t* report;        // [images, report::width(report_depth)]
+  int64_t depth_images;   // 1 or images
+  int64_t code_columns;
+  int64_t report_depth;
 };
 
 // Queued on `stream` (a cudaStream_t) as one launch each, without reading device memory on the host.

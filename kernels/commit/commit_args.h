@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/commit/commit.h"
+#include "kernels/commit/fresh.h"
 #include "kernels/common/checks.h"
 #include "kernels/ops.h"
 
@@ -40,71 +41,112 @@ inline TreeRowsArgs tree_rows_args(const at::Tensor& codes, const at::Tensor& de
   return args;
 }
 
-// Shapes: ops::CommittedTree and ops::Progress.
-inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Progress& state) {
-  constexpr const char* kOp = "commit_tokens";
-  const at::Device device = tree.tokens.device();
-  const auto integers = [&](const char* name, const at::Tensor& tensor,
-                            std::initializer_list<int64_t> sizes) {
-    check_tensor(kOp, name, tensor, at::kLong, device);
-    check_shape(kOp, name, tensor, sizes);
+// Tensors of an operator, each checked where its address is taken.
+class CommitTensors {
+ public:
+  CommitTensors(const char* op, at::Device device) : op_(op), device_(device) {}
+
+  const int64_t* read(const char* name, const at::Tensor& tensor,
+                      std::initializer_list<int64_t> sizes) const {
+    check(name, tensor, at::kLong, sizes);
     return tensor.const_data_ptr<int64_t>();
-  };
-  const auto counters = [&](const char* name, const at::Tensor& tensor,
-                            std::initializer_list<int64_t> sizes) {
-    integers(name, tensor, sizes);
-    return tensor.mutable_data_ptr<int64_t>();
-  };
-  CommitArgs args{};
-  args.tokens = integers("tokens", tree.tokens, {kAny, kAny});
+  }
+
+  template <class T = int64_t>
+  T* change(const char* name, const at::Tensor& tensor, std::initializer_list<int64_t> sizes) const {
+    check(name, tensor, c10::CppTypeToScalarType<T>::value, sizes);
+    return tensor.mutable_data_ptr<T>();
+  }
+
+  void check(const char* name, const at::Tensor& tensor, at::ScalarType dtype,
+             std::initializer_list<int64_t> sizes) const {
+    check_tensor(op_, name, tensor, dtype, device_);
+    check_shape(op_, name, tensor, sizes);
+  }
+
+ private:
+  const char* op_;
+  at::Device device_;
+};
+
+// Shapes: ops::CommittedTree and ops::Counters.
+inline void set_committed(CommittedArgs& args, const char* op, const ops::CommittedTree& tree,
+                          const ops::Counters& state, const CommitTensors& tensors) {
+  args.tokens = tensors.read("tokens", tree.tokens, {kAny, kAny});
   const int64_t images = args.images = tree.tokens.size(0);
   args.nodes = tree.tokens.size(1);
-  args.depths = integers("depths", tree.depths, {kAny, args.nodes});
-  args.depth_images = tree.depths.size(0);
-  TORCH_CHECK(args.depth_images == 1 || args.depth_images == images, kOp, ": depths have shape ",
-              tree.depths.sizes(), ", expected 1 or ", images, " images");
-  args.path = integers("path", tree.path, {images, kAny});
+  args.path = tensors.read("path", tree.path, {images, kAny});
   args.width = tree.path.size(1);
-  args.count = integers("count", tree.count, {images});
-  args.token = integers("token", tree.token, {images});
-  args.kept_rows = integers("kept_rows", tree.kept_rows, {images, kAny});
+  args.count = tensors.read("count", tree.count, {images});
+  args.token = tensors.read("token", tree.token, {images});
+  args.kept_rows = tensors.read("kept_rows", tree.kept_rows, {images, kAny});
   args.kept_width = tree.kept_rows.size(1);
-  args.kept_count = integers("kept_count", tree.kept_count, {images});
-  args.image = integers("image", state.image, {images});
-  args.steps = counters("steps", state.steps, {images});
-  args.codes = counters("codes", state.codes, {images, kAny});
-  args.code_columns = state.codes.size(1);
-  TORCH_CHECK(args.width >= 1 && args.code_columns >= state.total + args.width, kOp, ": codes have ",
-              args.code_columns, " columns, expected ", state.total, " and the ", args.width, " of a path");
-  args.root = counters("root", state.root, {images});
-  check_tensor(kOp, "bad", state.bad, at::kBool, device);
-  check_shape(kOp, "bad", state.bad, {images});
-  args.bad = state.bad.mutable_data_ptr<bool>();
-  args.lengths = counters("lengths", state.lengths, {kAny});
-  args.sequences = state.lengths.size(0);
-  TORCH_CHECK(args.sequences == images || args.sequences == 2 * images, kOp, ": lengths have ",
-              args.sequences, " sequences, expected ", images, " or ", 2 * images);
-  args.position = counters("position", state.position, {args.sequences});
-  args.report = counters("report", state.report, {images, kAny});
-  args.report_depth = report::depth_of(state.report.size(1));
-  TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,
-              kOp, ": report has ", state.report.size(1), " columns, expected ",
-              report::width(args.width - 1), " for a path of ", args.width);
+  args.kept_count = tensors.read("kept_count", tree.kept_count, {images});
+  tensors.check("position", state.position, at::kLong, {kAny});
+  args.sequences = state.position.size(0);
+  TORCH_CHECK(args.sequences == images || args.sequences == 2 * images, op, ": position has ", args.sequences,
+              " sequences, expected ", images, " or ", 2 * images);
   args.total = state.total;
   args.last_position = state.last_position;
   args.first_image_id = state.first_image_id;
   args.row_end = state.row_end;
-  if (state.fresh.numel() == 0) return args;
-  args.fresh = counters("fresh", state.fresh, {kAny});
-  args.draft_sequences = state.fresh.size(0);
-  TORCH_CHECK(args.draft_sequences == images || args.draft_sequences == args.sequences, kOp, ": fresh has ",
-              args.draft_sequences, " sequences, expected ", images, " or ", args.sequences);
-  args.fresh_ids = counters("fresh_ids", state.fresh_ids, {args.draft_sequences, kAny});
-  args.fresh_rows = state.fresh_ids.size(1);
-  TORCH_CHECK(args.fresh_rows >= args.kept_width, kOp, ": fresh_ids have ", args.fresh_rows,
+}
+
+inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Counters& state) {
+  CommitArgs args{};
+  const CommitTensors tensors("commit_tokens", tree.tokens.device());
+  set_committed(args, "commit_tokens", tree, state, tensors);
+  const int64_t images = args.images;
+  args.depths = tensors.read("depths", tree.depths, {kAny, args.nodes});
+  args.depth_images = tree.depths.size(0);
+  TORCH_CHECK(args.depth_images == 1 || args.depth_images == images, "commit_tokens: depths have shape ",
+              tree.depths.sizes(), ", expected 1 or ", images, " images");
+  args.image = tensors.read("image", state.image, {images});
+  args.steps = tensors.change("steps", state.steps, {images});
+  args.codes = tensors.change("codes", state.codes, {images, kAny});
+  args.code_columns = state.codes.size(1);
+  TORCH_CHECK(args.width >= 1 && args.code_columns >= state.total + args.width, "commit_tokens: codes have ",
+              args.code_columns, " columns, expected ", state.total, " and the ", args.width, " of a path");
+  args.root = tensors.change("root", state.root, {images});
+  args.bad = tensors.change<bool>("bad", state.bad, {images});
+  args.lengths = tensors.change("lengths", state.lengths, {args.sequences});
+  args.position = tensors.change("position", state.position, {args.sequences});
+  args.report = tensors.change("report", state.report, {images, kAny});
+  args.report_depth = report::depth_of(state.report.size(1));
+  TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,
+              "commit_tokens: report has ", state.report.size(1), " columns, expected ",
+              report::width(args.width - 1), " for a path of ", args.width);
+  return args;
+}
+
+// features [S, R, F] of the pass; the rest: ops::FreshRows.
+inline FreshRowsArgs fresh_rows_args(const ops::CommittedTree& tree, const at::Tensor& features,
+                                     const ops::Counters& state, const ops::FreshRows& fresh) {
+  FreshRowsArgs args{};
+  const CommitTensors tensors("fresh_rows", tree.tokens.device());
+  set_committed(args, "fresh_rows", tree, state, tensors);
+  args.steps = tensors.read("steps", state.steps, {args.images});
+  args.position = state.position.const_data_ptr<int64_t>();
+  check_activations("fresh_rows", "features", features);
+  tensors.check("features", features, features.scalar_type(), {args.sequences, kAny, kAny});
+  const int64_t width = features.size(2);
+  args.rows = features.size(1);
+  args.features = static_cast<const char*>(features.const_data_ptr());
+  args.feature_bytes = width * static_cast<int64_t>(features.element_size());
+  args.fresh_count = tensors.change("fresh_count", fresh.count, {kAny});
+  args.draft_sequences = fresh.count.size(0);
+  TORCH_CHECK(args.draft_sequences == args.images || args.draft_sequences == args.sequences,
+              "fresh_rows: fresh_count has ", args.draft_sequences, " sequences, expected ", args.images,
+              " or ", args.sequences);
+  args.fresh_ids = tensors.change("fresh_ids", fresh.ids, {args.draft_sequences, kAny});
+  args.fresh_rows = fresh.ids.size(1);
+  TORCH_CHECK(args.fresh_rows >= args.kept_width, "fresh_rows: fresh_ids have ", args.fresh_rows,
               " rows, expected at least ", args.kept_width);
   args.fresh_positions =
-      counters("fresh_positions", state.fresh_positions, {args.draft_sequences, args.fresh_rows});
+      tensors.change("fresh_positions", fresh.positions, {args.draft_sequences, args.fresh_rows});
+  tensors.check("fresh_features", fresh.features, features.scalar_type(),
+                {args.draft_sequences, args.fresh_rows, width});
+  args.fresh_features = static_cast<char*>(fresh.features.mutable_data_ptr());
   return args;
 }
 

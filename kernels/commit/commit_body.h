@@ -29,7 +29,7 @@ struct Committed {
   LAMPLIGHTER_INLINE int64_t code(int64_t j) const { return j < count ? tokens[path[j + 1]] : token; }
 };
 
-LAMPLIGHTER_INLINE Committed committed(const CommitArgs& args, int64_t image) {
+LAMPLIGHTER_INLINE Committed committed(const CommittedArgs& args, int64_t image, int64_t steps) {
   Committed c{};
   const int64_t count = args.count[image], most = args.width - 1;
   c.tokens = args.tokens + image * args.nodes;
@@ -37,7 +37,7 @@ LAMPLIGHTER_INLINE Committed committed(const CommitArgs& args, int64_t image) {
   c.count = count < 0 ? 0 : count < most ? count : most;
   c.token = args.token[image];
   c.ended = args.kept_count[image] - count;
-  c.steps = args.steps[image];
+  c.steps = steps;
   const int64_t lacking = args.total - c.steps;
   c.advance = c.count + 1 < lacking ? c.count + 1 : lacking;
   return c;
@@ -68,38 +68,18 @@ LAMPLIGHTER_INLINE int64_t reported(const CommitArgs& args, const Committed& c, 
   return drafted;
 }
 
-// Rows for a sequence of the drafter, which begin at `position`.
-LAMPLIGHTER_INLINE void refresh(const CommitArgs& args, const Committed& c, int64_t sequence,
-                                int64_t position, int64_t lane, int64_t lanes) {
-  const int64_t start = sequence * args.fresh_rows;
-  for (int64_t r = lane; r < args.fresh_rows; r += lanes) {
-    const int64_t at = position + r, last = args.last_position - 1;
-    args.fresh_positions[start + r] = at < 0 ? 0 : at < last ? at : last;
-    if (r > c.count + c.ended) continue;  // what lies there is an id, too
-    const int64_t code = c.code(r < c.count ? r : c.count);
-    args.fresh_ids[start + r] =
-        c.ended != 0 && r == c.count ? args.row_end : (code < 0 ? 0 : code) + args.first_image_id;
-  }
-}
-
 // Every one of `lanes` threads calls it with its number; sync() is a barrier of theirs.
 template <class Sync>
 LAMPLIGHTER_INLINE void commit_image(const CommitArgs& args, int64_t image, int64_t lane, int64_t lanes,
                                      Sync sync) {
-  const Committed c = committed(args, image);
+  const Committed c = committed(args, image, args.steps[image]);
   const int64_t last = c.advance > 0 ? c.code(c.advance - 1) : args.root[image];
-  const int64_t each = args.sequences / args.images, draft_each = args.draft_sequences / args.images;
+  const int64_t each = args.sequences / args.images;
   for (int64_t j = lane; j <= c.count; j += lanes)
     args.codes[image * args.code_columns + c.steps + j] = c.code(j);
   const int64_t columns = report::width(args.report_depth);
   for (int64_t i = lane; i < columns; i += lanes)
     args.report[image * columns + i] = reported(args, c, image, i);
-  for (int64_t i = lane; i < each * args.kept_width; i += lanes) {
-    const int64_t row = args.kept_rows[image * args.kept_width + i % args.kept_width];
-    args.feature_rows[image * each * args.kept_width + i] = row < 0 ? 0 : row;
-  }
-  for (int64_t i = 0; i < draft_each; ++i)
-    refresh(args, c, image * draft_each + i, args.position[image * each + i], lane, lanes);
   sync();  // all lanes have read what lane 0 changes: tokens may be the root
   if (lane != 0) return;
   const int64_t rows = c.advance + c.ended;
@@ -110,7 +90,6 @@ LAMPLIGHTER_INLINE void commit_image(const CommitArgs& args, int64_t image, int6
     args.lengths[s] += rows;
     args.position[s] += rows;
   }
-  for (int64_t i = 0; i < draft_each; ++i) args.fresh[image * draft_each + i] = rows;
 }
 
 }  // namespace lamplighter

@@ -1,5 +1,5 @@
 #include "kernels/commit/cuda_compact.h"
-#include "kernels/common/cuda_launch.h"
+#include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "kernels/commit/commit_body.h"
-#include "kernels/common/cuda_device.h"
+#include "kernels/common/cuda/device.h"
 
-// Kernels of cycle.h on CUDA.
+// Kernels of commit.h on CUDA.
 namespace lamplighter {
 namespace {
 

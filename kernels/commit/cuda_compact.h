@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/commit/compact_body.h"
-#include "kernels/common/cuda_numbers.h"
+#include "kernels/common/cuda/numbers.h"
 
 // Kernel of compact.h on CUDA.
 namespace lamplighter {

@@ -148,20 +148,5 @@ void with_elements(ElementType type, const Use& use) {
   type == ElementType::kFloat32 ? use(float{}) : use(uint16_t{});
 }
 
-template <typename V>
-void rms_norm_on(const RmsNormArgs& args, int64_t begin, int64_t end) {
-  with_elements(args.type, [&](auto element) { rms_norm_rows<V, decltype(element)>(args, begin, end); });
-}
-
-template <typename V>
-void silu_mul_on(const SiluMulArgs& args, int64_t begin, int64_t end) {
-  with_elements(args.type, [&](auto element) { silu_mul_rows<V, decltype(element)>(args, begin, end); });
-}
-
-template <typename V>
-void norm_heads_on(const NormHeadsArgs& args, int64_t begin, int64_t end) {
-  with_elements(args.type, [&](auto element) { norm_heads_rows<V, decltype(element)>(args, begin, end); });
-}
-
 }  // namespace
 }  // namespace lamplighter

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/common/cuda_executor.h"
-#include "kernels/common/cuda_numbers.h"
+#include "kernels/common/cuda/executor.h"
+#include "kernels/common/cuda/numbers.h"
 #include "kernels/elementwise/elementwise.h"
 
 // Kernels of elementwise.h on CUDA.

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/element_type.h"
+#include "kernels/common/isa.h"
 
 namespace lamplighter {
 
@@ -46,15 +47,12 @@ struct NormHeadsArgs {
 
 // CPU kernels over the rows [begin, end); fp32 and bf16. Row-invariant: a row's bits depend on that row
 // alone.
-void rms_norm_portable(const RmsNormArgs& args, int64_t begin, int64_t end);
-void rms_norm_avx2(const RmsNormArgs& args, int64_t begin, int64_t end);
-void rms_norm_avx512(const RmsNormArgs& args, int64_t begin, int64_t end);
-void silu_mul_portable(const SiluMulArgs& args, int64_t begin, int64_t end);
-void silu_mul_avx2(const SiluMulArgs& args, int64_t begin, int64_t end);
-void silu_mul_avx512(const SiluMulArgs& args, int64_t begin, int64_t end);
-void norm_heads_portable(const NormHeadsArgs& args, int64_t begin, int64_t end);
-void norm_heads_avx2(const NormHeadsArgs& args, int64_t begin, int64_t end);
-void norm_heads_avx512(const NormHeadsArgs& args, int64_t begin, int64_t end);
+template <Isa isa>
+void rms_norm_cpu(const RmsNormArgs& args, int64_t begin, int64_t end);
+template <Isa isa>
+void silu_mul_cpu(const SiluMulArgs& args, int64_t begin, int64_t end);
+template <Isa isa>
+void norm_heads_cpu(const NormHeadsArgs& args, int64_t begin, int64_t end);
 
 // CUDA kernels over all rows, queued on `stream` (a cudaStream_t); fp32, bf16 and fp16.
 void rms_norm_cuda(const RmsNormArgs& args, void* stream);

@@ -4,12 +4,12 @@
 #include "kernels/judge/paths.h"
 #include "kernels/judge/walk.h"
 
-// verify_tree for one image, written once for every executor; meaning in kernels/judge/judge.h.
-namespace lamplighter::verification {
+// judge_tree for one image, written once for every executor; meaning in kernels/judge/judge.h.
+namespace lamplighter::judging {
 
 template <class Executor>
 LAMPLIGHTER_INLINE void write_path(Executor& executor, const Cycle& cycle, int64_t image, int node) {
-  const VerifyArgs& args = cycle.args;
+  const JudgeArgs& args = cycle.args;
   int count = 0;
   for (int above = node; above > 0; above = cycle.parent(above)) ++count;
   executor.for_each(1, [&](int) {
@@ -27,7 +27,7 @@ LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, co
                                       bool greedy, float* final) {
   const int n = cycle.vocabulary;
   const float* values = outcome.final.values;
-  if ((outcome.status & kVerifyBadTarget) != 0) {
+  if ((outcome.status & kJudgeBadTarget) != 0) {
     executor.for_each(n, [=](int i) { final[i] = 0.0F; });
     return -1;
   }
@@ -40,23 +40,23 @@ LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, co
 enum class Rules { all, walks, paths };
 
 template <class Bugs, Rules kRules, class Executor>
-LAMPLIGHTER_INLINE Outcome judge_image(Executor& executor, const Cycle& cycle, bool greedy, float* final,
-                                       float* residuals) {
+LAMPLIGHTER_INLINE Outcome outcome_of(Executor& executor, const Cycle& cycle, bool greedy, float* final,
+                                      float* residuals) {
   if (greedy) return walk_greedy(executor, cycle);
   const bool paths = kRules == Rules::all ? cycle.args.paths : kRules == Rules::paths;
   if (!paths) return walk<Bugs>(executor, cycle, {final, residuals});
-  if (cycle.args.rule == Rule::block) return verify_block(executor, cycle, residuals);
+  if (cycle.args.rule == Rule::block) return judge_block(executor, cycle, residuals);
   return traverse(executor, cycle, residuals);
 }
 
-// residuals: verify_residual_floats(); reads: verify_read_floats().
+// residuals: judge_residual_floats(); reads: judge_read_floats().
 template <class Bugs, Rules kRules, class Executor>
-LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args, int64_t image,
-                                     float* residuals, float* reads) {
+LAMPLIGHTER_INLINE void judge_image(Executor& executor, const JudgeArgs& args, int64_t image,
+                                    float* residuals, float* reads) {
   const Cycle cycle(args, image, reads);
   float* final = args.final + image * args.vocabulary;
   const bool greedy = !(args.temperature[image] > 0.0F);
-  const Outcome outcome = judge_image<Bugs, kRules>(executor, cycle, greedy, final, residuals);
+  const Outcome outcome = outcome_of<Bugs, kRules>(executor, cycle, greedy, final, residuals);
   write_path(executor, cycle, image, outcome.node);
   const int64_t token = last_token(executor, cycle, outcome, greedy, final);
   executor.for_each(1, [&](int) {
@@ -65,4 +65,4 @@ LAMPLIGHTER_INLINE void verify_image(Executor& executor, const VerifyArgs& args,
   });
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

@@ -3,7 +3,7 @@
 #include "kernels/judge/neighbours.h"
 
 // Temperature 0: chains of most probable tokens.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
 template <class Executor>
 LAMPLIGHTER_INLINE int most_probable(Executor& executor, const float* values, int n) {
@@ -44,8 +44,8 @@ LAMPLIGHTER_INLINE bool comes_first(const Cycle& cycle, int a, int b) {
 
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome walk_greedy(Executor& executor, const Cycle& cycle) {
-  uint8_t depths[kVerifyNodes];  // of right nodes
-  uint64_t right = 1;            // the root
+  uint8_t depths[kJudgeNodes];  // of right nodes
+  uint64_t right = 1;           // the root
   int deepest = 0;
   depths[0] = 0;
   for (int node = 0; node < cycle.nodes; ++node) {
@@ -67,7 +67,7 @@ LAMPLIGHTER_INLINE Outcome walk_greedy(Executor& executor, const Cycle& cycle) {
     }
   }
   const Row target = cycle.target_row(executor, deepest);
-  return {deepest, target.bad() ? kVerifyBadTarget : 0, target};
+  return {deepest, target.bad() ? kJudgeBadTarget : 0, target};
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "acceptance/rules.h"
+#include "kernels/common/isa.h"
 #include "kernels/sampling/distribution.h"
 
 namespace lamplighter {
 
-// verify_tree: one cycle of speculative decoding for every image: walks its drafted tree under an acceptance
+// judge_tree: one cycle of speculative decoding for every image: walks its drafted tree under an acceptance
 // rule and draws one more token. tests/reference/judge.h holds the same definition on the host in double
 // precision.
 //
@@ -43,7 +44,7 @@ namespace lamplighter {
 // A row without mass or with a number that is not finite is bad. The walk ends there: bad target row: no
 // token; bad draft row: its children are not judged and the token comes from T. Rows that the walk does not
 // reach are not read.
-struct VerifyArgs {
+struct JudgeArgs {
   DistributionRows target;    // [images, nodes, vocabulary]: row n is the distribution after node n
   DistributionRows draft;     // [images, E, vocabulary]
   const int64_t* tokens;      // [images, nodes]; the root's is not read
@@ -58,11 +59,11 @@ struct VerifyArgs {
   int64_t* count;       // out [images]: accepted nodes but the root
   int64_t* token;       // out [images]: the last token; -1 where its row is bad
   float* final;         // out [images, vocabulary]: the distribution it comes from; zeros where bad
-  int64_t* status;      // out [images]: kVerifyBadTarget, kVerifyBadDraft
+  int64_t* status;      // out [images]: kJudgeBadTarget, kJudgeBadDraft
   // [images, nodes], null where none are known: the child that each node accepts, judged by itself, else 0
   const int* verdicts;
   int64_t images;
-  int64_t nodes;  // root included, at most kVerifyNodes
+  int64_t nodes;  // root included, at most kJudgeNodes
   int64_t vocabulary;
   int64_t parents_stride;     // per image; 0: one row for all
   int64_t draft_rows_stride;  // per image; 0: one row for all
@@ -81,34 +82,33 @@ struct VerifyArgs {
   bool sampled;
 };
 
-constexpr int64_t kVerifyNodes = 64;
-constexpr int64_t kVerifyBadTarget = 1;
-constexpr int64_t kVerifyBadDraft = 2;
+constexpr int64_t kJudgeNodes = 64;
+constexpr int64_t kJudgeBadTarget = 1;
+constexpr int64_t kJudgeBadDraft = 2;
 
 // Floats of scratch for one image: rows that rejections leave, and rows of the target and of the draft that
 // are in use where they are not given as probabilities.
-inline size_t verify_residual_floats(const VerifyArgs& args) {
+inline size_t judge_residual_floats(const JudgeArgs& args) {
   return static_cast<size_t>(args.levels * args.vocabulary);
 }
 
-inline size_t verify_read_floats(const VerifyArgs& args) {
+inline size_t judge_read_floats(const JudgeArgs& args) {
   const int64_t kinds =
       (args.target.statistics != nullptr ? 1 : 0) + (args.draft.statistics != nullptr ? 1 : 0);
   return static_cast<size_t>(kinds * args.levels * args.vocabulary);
 }
 
-inline size_t verify_scratch_floats(const VerifyArgs& args) {
-  return verify_residual_floats(args) + verify_read_floats(args);
+inline size_t judge_scratch_floats(const JudgeArgs& args) {
+  return judge_residual_floats(args) + judge_read_floats(args);
 }
 
 // CPU kernels over the images [begin, end); equal bits for all instruction sets. `scratch`: private to the
 // calling thread.
-void verify_portable(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch);
-void verify_avx2(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch);
-void verify_avx512(const VerifyArgs& args, int64_t begin, int64_t end, float* scratch);
+template <Isa isa>
+void judge_cpu(const JudgeArgs& args, int64_t begin, int64_t end, float* scratch);
 
-// All images on `stream` (a cudaStream_t). `scratch`: verify_cuda_bytes() bytes.
-size_t verify_cuda_bytes(const VerifyArgs& args);
-void verify_cuda(const VerifyArgs& args, void* scratch, void* stream);
+// All images on `stream` (a cudaStream_t). `scratch`: judge_cuda_bytes() bytes.
+size_t judge_cuda_bytes(const JudgeArgs& args);
+void judge_cuda(const JudgeArgs& args, void* scratch, void* stream);
 
 }  // namespace lamplighter

@@ -3,7 +3,7 @@
 #include "kernels/judge/state.h"
 
 // Neighbours from which a relaxed rule borrows probability, and the mass they lend.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
 LAMPLIGHTER_INLINE bool is_lumina(Residual residual) {
   return residual == Residual::official_lumina_static || residual == Residual::official_lumina_dynamic;
@@ -28,7 +28,7 @@ LAMPLIGHTER_INLINE int64_t neighbour_token(const Cycle& cycle, int32_t code) {
   return code >= 0 && code < cycle.args.codes ? code + cycle.args.first_image_id : -1;
 }
 
-LAMPLIGHTER_INLINE bool is_syntax(const VerifyArgs& args, int64_t id) {
+LAMPLIGHTER_INLINE bool is_syntax(const JudgeArgs& args, int64_t id) {
   for (int64_t i = 0; i < args.syntax_count; ++i) {
     if (args.syntax_ids[i] == id) return true;
   }
@@ -36,7 +36,7 @@ LAMPLIGHTER_INLINE bool is_syntax(const VerifyArgs& args, int64_t id) {
 }
 
 // Q of token x under the distribution g.
-LAMPLIGHTER_INLINE double numerator(const VerifyArgs& args, const Row& g, int x, const Neighbourhood& near) {
+LAMPLIGHTER_INLINE double numerator(const JudgeArgs& args, const Row& g, int x, const Neighbourhood& near) {
   const int64_t code = x - args.first_image_id;
   if (is_lumina(args.residual) && args.neighbours != nullptr && (code < 0 || code >= args.codes)) {
     return is_syntax(args, x) ? 1.0 : 0.0;
@@ -56,7 +56,7 @@ LAMPLIGHTER_INLINE double below(double positive) {
 template <class Executor>
 LAMPLIGHTER_INLINE Neighbourhood borrow(Executor& executor, const Cycle& cycle, const Row& g, int x,
                                         int depth) {
-  const VerifyArgs& args = cycle.args;
+  const JudgeArgs& args = cycle.args;
   const int64_t code = x - args.first_image_id;
   const bool relaxed = args.rule == Rule::lantern || args.rule == Rule::lantern_plus;
   if (!relaxed || args.k <= 0 || code < 0 || code >= args.codes) return {nullptr, 0, 0.0};
@@ -92,4 +92,4 @@ LAMPLIGHTER_INLINE double set_neighbours(Executor& executor, const Cycle& cycle,
       Sum());
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

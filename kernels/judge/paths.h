@@ -3,7 +3,7 @@
 #include "kernels/judge/residual.h"
 
 // The rules that judge whole paths: traversal and block verification.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
 // One node of a path.
 struct Step {
@@ -33,10 +33,10 @@ LAMPLIGHTER_INLINE Step make_step(Executor& executor, const Cycle& cycle, int no
                                   double weight) {
   Step step = {node, -1, 0, weight, cycle.target_row(executor, node, depth), no_row()};
   if (step.target.bad()) {
-    step.status = kVerifyBadTarget;
+    step.status = kJudgeBadTarget;
   } else if (inner && cycle.args.sampled) {
     step.draft = cycle.draft_row(executor, node, depth);
-    if (step.draft.bad()) step.status = kVerifyBadDraft;
+    if (step.draft.bad()) step.status = kJudgeBadDraft;
   }
   return step;
 }
@@ -53,7 +53,7 @@ class Steps {
  public:
   LAMPLIGHTER_INLINE explicit Steps(Executor& executor)
       : executor_(executor), steps_(reinterpret_cast<Step*>(executor.template cells<double>())) {
-    static_assert(sizeof(Step) * kVerifyNodes <= sizeof(double) * kExecutorCells, "a step for each node");
+    static_assert(sizeof(Step) * kJudgeNodes <= sizeof(double) * kExecutorCells, "a step for each node");
   }
 
   LAMPLIGHTER_INLINE void set(int depth, const Step& step) {
@@ -64,15 +64,15 @@ class Steps {
 
  private:
   Executor& executor_;
-  Step* steps_;
+  Step* steps_;  // [kJudgeNodes], one for each depth
 };
 
 // A path from the root down, the rows left on it, and what is still to be judged.
 struct Path {
   Step last;
   int depth;        // of the last step; the others are kept as Steps
-  uint64_t dead;    // nodes judged or skipped
-  uint64_t unused;  // scratch rows
+  uint64_t dead;    // bits of nodes judged or skipped
+  uint64_t unused;  // bits of scratch rows
 };
 
 template <class Executor>
@@ -102,7 +102,7 @@ LAMPLIGHTER_INLINE void descend(Executor& executor, const Cycle& cycle, Path& pa
   }
 }
 
-// Takes the last node off the path and what it stood for off its parent's rows.
+// Takes the last node off the path and what it stood for off its parent's rows. scratch [levels, V].
 template <class Executor>
 LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path& path,
                                     const Steps<Executor>& above, float* scratch) {
@@ -128,7 +128,7 @@ LAMPLIGHTER_INLINE void remove_last(Executor& executor, const Cycle& cycle, Path
   path.last = step;
 }
 
-// scratch: a row for each depth and one more.
+// scratch [levels, vocabulary], levels = depth + 1: a row for each step that has lost children.
 template <class Executor>
 LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, float* scratch) {
   Steps<Executor> above(executor);
@@ -144,9 +144,9 @@ LAMPLIGHTER_INLINE Outcome traverse(Executor& executor, const Cycle& cycle, floa
   }
 }
 
-// The longest prefix of the chain of first children that block verification accepts. `to`: a row.
+// The longest prefix of the chain of first children that block verification accepts. `to` [vocabulary].
 template <class Executor>
-LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, float* to) {
+LAMPLIGHTER_INLINE Outcome judge_block(Executor& executor, const Cycle& cycle, float* to) {
   Steps<Executor> above(executor);
   Step last = make_step(executor, cycle, 0, 0, cycle.first_child(executor, 0, 0) >= 0, 1.0);
   int depth = 0;
@@ -169,4 +169,4 @@ LAMPLIGHTER_INLINE Outcome verify_block(Executor& executor, const Cycle& cycle, 
   }
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

@@ -3,10 +3,10 @@
 #include "kernels/judge/neighbours.h"
 
 // What a rejection leaves of the target.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
-// to = (weight * from - draft)+ where the siblings before `child` count as drawn: nothing is subtracted
-// there. draft.total: the mass of the others. Returns the mass of `to`.
+// to [vocabulary] = (weight * from - draft)+ where the siblings before `child` count as drawn: nothing is
+// subtracted there. draft.total: the mass of the others. Returns the mass of `to`.
 template <class Executor>
 LAMPLIGHTER_INLINE double subtract(Executor& executor, const Cycle& cycle, const Row& from, double weight,
                                    const Row& draft, int child, float* to) {
@@ -32,7 +32,7 @@ LAMPLIGHTER_INLINE double subtract(Executor& executor, const Cycle& cycle, const
   return sum;
 }
 
-// to = weight * from. Returns its mass.
+// to [vocabulary] = weight * from. Returns its mass.
 template <class Executor>
 LAMPLIGHTER_INLINE double copy(Executor& executor, const Cycle& cycle, const Row& from, double weight,
                                float* to) {
@@ -61,7 +61,7 @@ LAMPLIGHTER_INLINE double subtract_proposal(Executor& executor, const Cycle& cyc
 template <class Executor>
 LAMPLIGHTER_INLINE double strike_neighbours(Executor& executor, const Cycle& cycle, const Row& g,
                                             const Neighbourhood& near, float* to, double sum) {
-  const VerifyArgs& args = cycle.args;
+  const JudgeArgs& args = cycle.args;
   if (near.taken == 0 || args.residual == Residual::optimal) return sum;
   const auto zero = [](int64_t) { return 0.0F; };
   if (args.residual == Residual::paper) {
@@ -103,4 +103,4 @@ LAMPLIGHTER_INLINE Row residual(Executor& executor, const Cycle& cycle, const Ro
   return make_row(to, static_cast<double>(cycle.vocabulary));
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

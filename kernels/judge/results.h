@@ -3,17 +3,15 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
-#include <tuple>
-
 #include "kernels/judge/judge.h"
 
 namespace lamplighter {
 
-// The tensors that verify_tree returns, as the parameter block names them.
-struct VerifyResults {
+// The tensors that judge_tree returns, as the parameter block names them.
+struct JudgeResults {
   at::Tensor path, count, token, final, status;
 
-  VerifyResults(VerifyArgs& args, const at::Tensor& tokens, const at::Tensor& floats)
+  JudgeResults(JudgeArgs& args, const at::Tensor& tokens, const at::Tensor& floats)
       : path(at::empty({args.images, args.depth + 1}, tokens.options())),
         count(at::empty({args.images}, tokens.options())),
         token(at::empty({args.images}, tokens.options())),
@@ -24,10 +22,6 @@ struct VerifyResults {
     args.token = token.mutable_data_ptr<int64_t>();
     args.final = final.mutable_data_ptr<float>();
     args.status = status.mutable_data_ptr<int64_t>();
-  }
-
-  std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> tuple() const {
-    return {path, count, token, final, status};
   }
 };
 

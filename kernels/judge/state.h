@@ -6,9 +6,9 @@
 #include "kernels/sampling/body.h"
 #include "kernels/sampling/distribution_body.h"
 
-// What the parts of verify_tree share; written once for every executor. All masses are multiples of 2^-50
+// What the parts of judge_tree share; written once for every executor. All masses are multiples of 2^-50
 // (sampling::mass), so that sums, and with them decisions, do not depend on the order of summation.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
 using sampling::mass;
 using sampling::Sum;
@@ -24,10 +24,10 @@ struct NoBugs {
 
 // The distribution values[i] / total.
 struct Row {
-  const float* values;
-  double total;
-  double scale;  // 1 / total; 0: a bad row
-  bool given;    // by the target or the draft: nothing was subtracted
+  const float* values;  // [vocabulary]; null: none
+  double total;         // their mass
+  double scale;         // 1 / total; 0: a bad row
+  bool given;           // by the target or the draft: nothing was subtracted
 
   LAMPLIGHTER_INLINE bool bad() const { return scale == 0.0; }
   LAMPLIGHTER_INLINE double at(int64_t i) const { return static_cast<double>(values[i]) * scale; }
@@ -42,7 +42,7 @@ LAMPLIGHTER_INLINE Row no_row() {
   return {nullptr, 0.0, 0.0, true};
 }
 
-// A row where it lies, or computed into `to`.
+// A row where it lies, or computed into `to` [vocabulary].
 template <class Executor>
 LAMPLIGHTER_INLINE Row read_row(Executor& executor, const DistributionRows& rows, int64_t row, float* to) {
   const int n = static_cast<int>(rows.vocabulary);
@@ -60,7 +60,7 @@ LAMPLIGHTER_INLINE Row read_row(Executor& executor, const DistributionRows& rows
   return make_row(to, total, true);
 }
 
-// values[i] = value by one thread; the change of the row's mass.
+// values[i] = value by one thread, values [vocabulary]; the change of the row's mass.
 template <class Executor>
 LAMPLIGHTER_INLINE double set_value(Executor& executor, float* values, int64_t i, float value) {
   return executor.reduce(
@@ -75,18 +75,18 @@ LAMPLIGHTER_INLINE double set_value(Executor& executor, float* values, int64_t i
 
 // One image's part of the arguments.
 struct Cycle {
-  const VerifyArgs& args;
+  const JudgeArgs& args;
   int64_t image;
-  float* targets;  // rows of the target that are in use, one for each level
-  float* drafts;
-  const int64_t* tokens;
-  const int64_t* parents;
-  const int64_t* draft_rows;
-  const float* uniforms;
+  float* targets;             // [levels, vocabulary], rows of the target that are in use
+  float* drafts;              // [levels, vocabulary]
+  const int64_t* tokens;      // [nodes]
+  const int64_t* parents;     // [nodes]
+  const int64_t* draft_rows;  // [nodes]
+  const float* uniforms;      // [uniform_count]
   int nodes;
   int vocabulary;
 
-  LAMPLIGHTER_INLINE Cycle(const VerifyArgs& all, int64_t which, float* reads)
+  LAMPLIGHTER_INLINE Cycle(const JudgeArgs& all, int64_t which, float* reads)
       : args(all),
         image(which),
         targets(reads),
@@ -168,4 +168,4 @@ struct Outcome {
   Row final;
 };
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

@@ -3,7 +3,7 @@
 #include "kernels/judge/residual.h"
 
 // The rules that judge one node after another from the root on: exact, lantern, lantern++.
-namespace lamplighter::verification {
+namespace lamplighter::judging {
 
 // What the children of a node came to: the accepted one or -1, and then what the last token is drawn from.
 struct Judgement {
@@ -14,8 +14,8 @@ struct Judgement {
 
 // The two rows that residuals are written to in turn.
 struct Buffers {
-  float* next;
-  float* other;
+  float* next;   // [vocabulary]
+  float* other;  // [vocabulary]
 
   LAMPLIGHTER_INLINE void turn() {
     float* used = next;
@@ -25,7 +25,7 @@ struct Buffers {
 };
 
 template <class Bugs>
-LAMPLIGHTER_INLINE bool reads_draft(const VerifyArgs& args) {
+LAMPLIGHTER_INLINE bool reads_draft(const JudgeArgs& args) {
   if (is_published(args.residual)) return !is_dynamic(args.residual);
   return args.sampled || Bugs::kSampledRuleForDeterministic;
 }
@@ -40,7 +40,7 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
   Row draft = no_row();
   if (reads_draft<Bugs>(cycle.args)) {
     draft = cycle.draft_row(executor, node);
-    if (draft.bad()) return {-1, kVerifyBadDraft, target};
+    if (draft.bad()) return {-1, kJudgeBadDraft, target};
   }
   Row g = target;
   Row left = target;
@@ -83,7 +83,7 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
       continue;
     }
     const Row target = cycle.target_row(executor, node);
-    if (target.bad()) return {node, kVerifyBadTarget, target};
+    if (target.bad()) return {node, kJudgeBadTarget, target};
     const Judgement judged = judge_children<Bugs>(executor, cycle, target, node, depth, buffers, tests);
     if (judged.accepted < 0) return {node, judged.status, judged.left};
     node = judged.accepted;
@@ -92,7 +92,7 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
 
 // Whether a node can be judged before it is known that the walk gets there: the rules look at nothing above
 // it. The published programs use up uniforms on the way.
-LAMPLIGHTER_INLINE bool judges_alone(const VerifyArgs& args, int64_t image) {
+LAMPLIGHTER_INLINE bool judges_alone(const JudgeArgs& args, int64_t image) {
   return !args.paths && !is_published(args.residual) && args.temperature[image] > 0.0F;
 }
 
@@ -110,4 +110,4 @@ LAMPLIGHTER_INLINE int judge_alone(Executor& executor, const Cycle& cycle, int n
   return accepted > 0 ? accepted : 0;
 }
 
-}  // namespace lamplighter::verification
+}  // namespace lamplighter::judging

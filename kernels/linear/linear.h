@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/common/element_type.h"
+#include "kernels/common/isa.h"
 
 namespace lamplighter {
 
@@ -18,9 +19,9 @@ enum class LinearFormat { kFloat32, kBFloat16, kInt8 };
 // out = x W^T for few rows, over packed weights (pack_linear, pack_linear_int8). All pointers address
 // contiguous elements. kFloat32, kBFloat16: x and out of that type, sums in fp32, rounded once. kInt8:
 // weights are integers up to 127 times the scale of their output feature, x integers up to
-// linear_int8_most(in) times the scale of their row (linear_quantise_*), so that no sum leaves the 32 bits it
-// is kept in; the exact sums are multiplied by the scale of the feature, then by that of the row, and rounded
-// to bf16.
+// linear_int8_most(in) times the scale of their row (linear_quantise_cpu), so that no sum leaves the 32 bits
+// it is kept in; the exact sums are multiplied by the scale of the feature, then by that of the row, and
+// rounded to bf16.
 struct LinearArgs {
   const void* x;            // [rows, in]; int16 for kInt8
   const float* row_scales;  // [rows], kInt8 only
@@ -56,12 +57,9 @@ void pack_linear_int8_blocks(const void* weight, void* packed, int64_t out_featu
 
 // bf16 x [rows, in] -> `to` [rows, padded] and the scales of the rows; NaN for a row that is not finite.
 // Equal bits for all instruction sets.
-void linear_quantise_portable(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
-                              float* scales);
-void linear_quantise_avx2(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
-                          float* scales);
-void linear_quantise_avx512(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
-                            float* scales);
+template <Isa isa>
+void linear_quantise_cpu(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
+                         float* scales);
 
 int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 
@@ -70,8 +68,7 @@ int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 // the partition of the blocks. They do depend on the kernel, but for kInt8. `scratch`: linear_scratch_bytes()
 // bytes, 64-byte aligned, private to the calling thread.
 size_t linear_scratch_bytes(const LinearArgs& args);
-void linear_portable(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
-void linear_avx2(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
-void linear_avx512(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void linear_cpu(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
 
 }  // namespace lamplighter

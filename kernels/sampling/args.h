@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <c10/util/string_view.h>
 
+#include "kernels/ops.h"
 #include "kernels/sampling/distribution_args.h"
 #include "kernels/sampling/sampling.h"
 
@@ -29,11 +29,10 @@ inline UniformsArgs uniforms_args(const at::Tensor& seeds, const at::Tensor& ste
   return args;
 }
 
-// logits [S, R, V], S = I or 2 I; guidance fp32 [I] or [I, R]; temperature, top_p fp32 [I]; top_k int64 [I].
-inline GuideAndFilterArgs guide_and_filter_args(const at::Tensor& logits, const at::Tensor& guidance,
-                                                const at::Tensor& temperature, const at::Tensor& top_k,
-                                                const at::Tensor& top_p, c10::string_view order) {
+// logits [S, R, V], S = I or 2 I; shapes of the others: ops::Filtering.
+inline GuideAndFilterArgs guide_and_filter_args(const at::Tensor& logits, const ops::Filtering& filtering) {
   constexpr const char* kOp = "guide_and_filter";
+  const auto& [guidance, temperature, top_k, top_p, order] = filtering;
   check_logits(kOp, "logits", logits);
   check_shape(kOp, "temperature", temperature, {kAny});
   GuideAndFilterArgs args{};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/common/cuda_rows.h"
+#include "kernels/common/cuda/rows.h"
 #include "kernels/sampling/body.h"
 
 // The kernels over rows of logits, one block each.

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "kernels/common/checks.h"
+#include "kernels/common/meta.h"
 #include "kernels/sampling/distribution.h"
 
 // Rows of distributions, checked and turned into parameters, for every device.
@@ -13,6 +13,10 @@ namespace lamplighter {
 // A statistics argument of an operator; undefined when there is none.
 inline at::Tensor or_undefined(const std::optional<at::Tensor>& statistics) {
   return statistics.value_or(at::Tensor());
+}
+
+inline std::optional<at::Tensor> optional(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
 inline void check_logits(const char* op, const char* name, const at::Tensor& logits) {
@@ -64,6 +68,14 @@ inline CheckedRows distribution_rows(const char* op, const char* name, const at:
   CheckedRows checked{logit_rows(op, name, values, statistics.size(0)), statistics.size(0)};
   checked.rows.statistics = reinterpret_cast<const RowStatistics*>(statistics.const_data_ptr<float>());
   return checked;
+}
+
+// The same on the device `meta`. Returns I.
+inline c10::SymInt check_distributions(const char* op, const char* name, const at::Tensor& values,
+                                       const std::optional<at::Tensor>& statistics) {
+  check_rank(op, name, values, 3);
+  check_dtype(op, statistics ? "statistics" : name, statistics ? *statistics : values, at::kFloat);
+  return (statistics ? *statistics : values).sym_size(0);
 }
 
 }  // namespace lamplighter

@@ -1,5 +1,5 @@
 #include "base/philox.h"
-#include "kernels/common/cuda_launch.h"
+#include "kernels/common/cuda/launch.h"
 #include "kernels/sampling/cuda.h"
 
 namespace lamplighter {

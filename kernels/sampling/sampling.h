@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/isa.h"
 #include "kernels/sampling/distribution.h"
 
 namespace lamplighter {
@@ -69,15 +70,12 @@ struct DrawArgs {
 // equal for all instruction sets. `scratch`: sampling_scratch_bytes() bytes, 64-byte aligned, private to the
 // calling thread.
 size_t sampling_scratch_bytes(int64_t vocabulary);
-void guide_and_filter_portable(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch);
-void guide_and_filter_avx2(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch);
-void guide_and_filter_avx512(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch);
-void probabilities_portable(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch);
-void probabilities_avx2(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch);
-void probabilities_avx512(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch);
-void draw_portable(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
-void draw_avx2(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
-void draw_avx512(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void guide_and_filter_cpu(const GuideAndFilterArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void probabilities_cpu(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void draw_cpu(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA kernels over all rows, queued on `stream` (a cudaStream_t). `scratch`: images * rows *
 // *_cuda_bytes() bytes; null where those are 0, because shared memory holds a row on the current device.

@@ -1,4 +1,4 @@
-#include "kernels/common/cuda_launch.h"
+#include "kernels/common/cuda/launch.h"
 #include "kernels/trees/cuda_children.h"
 
 namespace lamplighter {

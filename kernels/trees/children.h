@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/isa.h"
 #include "kernels/sampling/distribution.h"
 #include "kernels/sampling/sampling.h"
 
@@ -33,9 +34,8 @@ struct DrawChildrenArgs {
 // CPU kernels over the rows [begin, end) of images * width. `scratch`: draw_children_scratch_bytes() bytes,
 // 64-byte aligned, private to the calling thread.
 size_t draw_children_scratch_bytes(int64_t vocabulary);
-void draw_children_portable(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
-void draw_children_avx2(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
-void draw_children_avx512(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void draw_children_cpu(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA kernel over all rows, one block each, queued on `stream` (a cudaStream_t). `scratch`: images * width *
 // draw_children_scratch_bytes() bytes.

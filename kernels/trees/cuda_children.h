@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/common/cuda_rows.h"
+#include "kernels/common/cuda/rows.h"
 #include "kernels/trees/children_body.h"
 
 // The kernels of draw_children and draft_children, one block for each row.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/common/cuda_rows.h"
+#include "kernels/common/cuda/rows.h"
 #include "kernels/trees/dynamic_body.h"
 
 // The kernels of dynamic trees, one block for each row or image.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/common/isa.h"
 #include "kernels/sampling/distribution.h"
 
 // Dynamic draft trees of EAGLE-2 (Li et al. 2024), with fixed shapes. Each pass expands k paths by their k
@@ -47,15 +48,12 @@ struct RerankArgs {
   int64_t nodes;  // 0..63
 };
 
-// CPU kernels: expand_rows over the rows [begin, end) of images * width, then choose_frontiers and rerank
-// over the images [begin, end). `scratch`: 64-byte aligned, private to the calling thread.
+// CPU kernel of expand_dynamic over the rows [begin, end) of images * width, before the frontiers are chosen.
+// `scratch`: expand_scratch_bytes() bytes, 64-byte aligned, private to the calling thread.
 size_t expand_scratch_bytes(int64_t vocabulary, int64_t candidates);
 size_t rerank_scratch_bytes(int64_t pool);
-void expand_rows_portable(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch);
-void expand_rows_avx2(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch);
-void expand_rows_avx512(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch);
-void choose_frontiers(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch);
-void rerank(const RerankArgs& args, int64_t begin, int64_t end, void* scratch);
+template <Isa isa>
+void expand_cpu(const ExpandArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA kernels over all images, queued on `stream` (a cudaStream_t). `scratch`: images * width *
 // expand_scratch_bytes() or images * rerank_scratch_bytes() bytes.

@@ -16,7 +16,7 @@
 
 #include "base/files.h"
 #include "bundle/machine.h"
-#include "kernels/ops.h"
+#include "kernels/anchor.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -85,8 +85,7 @@ struct Module::Archive {
 Module::Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
                const std::vector<std::string>& methods, const Placement& placement)
     : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
-  const std::string missing = ops::missing_operators();
-  if (!missing.empty()) throw Error(ExitCode::device, "operator library lacks " + missing + "; rebuild it");
+  lamplighter_ops_anchor();  // archives call its operators by name
   const std::string path = join_path(directory, entry.file);
   check_archive(path, role);
   require_room(path, entry, role, placement);

@@ -40,8 +40,9 @@ Scores score(const Models& models, DecodeState& state, const Draft& tree) {
 
 Judged judge(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
              const Scores& scores) {
-  ops::DraftedTree scored;
-  scored.target = distributions(state, state.target_filter, models.target->logits(scores.hidden), tree.depths);
+  ops::ScoredTree scored;
+  scored.target =
+      distributions(state, state.target_filter, models.target->logits(scores.hidden), tree.depths);
   scored.draft = tree.distributions;
   scored.tokens = tree.tokens;
   scored.parents = tree.parents;
@@ -49,15 +50,15 @@ Judged judge(const Models& models, const Method& method, const DecodeState& stat
   scored.uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, tree.tokens.size(1));
   scored.temperature = state.temperature;
   scored.depth = tree.tokens.size(1) > 1 ? state.tree.depth : 0;
-  return ops::verify_tree(scored, method.judge);
+  return ops::judge_tree(scored, method.judge);
 }
 
 void commit(DecodeState& state, const Draft& tree, const Scores& scores, const Judged& judged) {
   const KeptRows kept = kept_rows(judged, scores.deciding);
   state.proposer->learn(tree, scores, judged, kept, state);
   if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
-  ops::commit_tokens({tree.tokens, tree.depths, judged.path, judged.count, judged.token, kept.rows, kept.count},
-                     state);
+  ops::commit_tokens(
+      {tree.tokens, tree.depths, judged.path, judged.count, judged.token, kept.rows, kept.count}, state);
 }
 
 }  // namespace lamplighter

@@ -16,9 +16,9 @@ void stop_at_row_ends(const RunState& run, Draft& tree);
 // The rows of a target pass over a tree.
 struct PassRows {
   std::int64_t first_id = 0;
-  at::Tensor codes;   // int64 [I, R]: vocabulary ids less first_id; < 0: padding
-  at::Tensor depths;  // int64 [1 or I, R]
-  at::Tensor mask;    // int64 [1 or I, R, W] as for `attend`
+  at::Tensor codes;     // int64 [I, R]: vocabulary ids less first_id; < 0: padding
+  at::Tensor depths;    // int64 [1 or I, R]
+  at::Tensor mask;      // int64 [1 or I, R, W] as for `attend`
   at::Tensor deciding;  // as in Scores
 };
 PassRows pass_rows(const DecodeState& state, const Draft& tree);

@@ -76,7 +76,8 @@ void Slots::shrink(DecodeState& state) {
   if (busy.size() == images_.size()) return;
   const std::int64_t images = state.images();
   const at::Tensor wanted = at::tensor(busy, at::kLong);
-  for (const PerImage& kind : per_image(state)) *kind.tensor = select(*kind.tensor, kind.images, images, wanted);
+  for (const PerImage& kind : per_image(state))
+    *kind.tensor = select(*kind.tensor, kind.images, images, wanted);
   images_.erase(std::remove(images_.begin(), images_.end(), kFree), images_.end());
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "acceptance/rules.h"
 #include "decode/row_ends.h"
 #include "kernels/commit/commit.h"
 
@@ -39,8 +40,8 @@ Filter ranked(const Filter& filter) {
 void set_sampling(RunState& run, bool relaxed, const std::vector<DecodeRequest>& requests,
                   const c10::Device& device) {
   run.seeds = each<std::int64_t>(requests, device, [](const auto& r) { return r.seed; });
-  run.guidance = each<float>(requests, device,
-                             [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
+  run.guidance =
+      each<float>(requests, device, [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
   // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
   run.interval = each<std::int64_t>(requests, device, [&](const auto& r) {
     const std::int64_t last = r.sampling.cfg_interval;
@@ -67,7 +68,6 @@ void set_counters(RunState& run, const RunShape& shape, std::int64_t depth, cons
   run.report = at::zeros({shape.images, report::width(depth)}, integers);
   run.lengths = zeros(shape.sequences());
   run.position = zeros(shape.sequences());
-  run.fresh = run.fresh_ids = run.fresh_positions = at::zeros({0}, integers);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
     state.row_end_bits = own_bits(tree.nodes, tree.widest, device);
     pass_rows += tree.widest;
   }
-  set_sampling(state, method.is_relaxed(), requests, device);
+  set_sampling(state, is_relaxed(method.judge.rule), requests, device);
   set_counters(state, shape, tree.depth, device);
   state.cache = target.make_cache(shape.sequences(), rows + pass_rows);
   state.root_alone = topology(preset_tree("chain-0"), device);

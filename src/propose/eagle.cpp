@@ -32,7 +32,7 @@ void Eagle::allocate(const RunShape& shape, std::int64_t rows) {
 
 at::Tensor Eagle::drafted_half(const at::Tensor& per_sequence, const RunState& run) const {
   return method_.conditional && run.guided ? per_sequence.slice(0, 0, per_sequence.size(0), 2).contiguous()
-                                          : per_sequence;
+                                           : per_sequence;
 }
 
 void Eagle::begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) {
@@ -48,18 +48,19 @@ void Eagle::begin(const Prompts& prompts, const Prefilled& prefilled, const RunS
   const at::Tensor ids =
       stand_in ? at::full({rows.size(0), rows.size(1)}, *stand_in, valid.options())
                : drafted_half(prompts.ids.roll(-1, 1).narrow(1, 0, rows.size(1)), run).contiguous();
-  drafter_.forward(drafter_.embed(ids), rows, drafted_half(places, run), at::empty({0}, ids.options()), lengths,
-                  cache);
+  drafter_.forward(drafter_.embed(ids), rows, drafted_half(places, run), at::empty({0}, ids.options()),
+                   lengths, cache);
   lengths.copy_(drafted_half(valid, run) - 1);
 }
 
 at::Tensor Eagle::extend(const RunState& run) {
-  const std::int64_t rows = run.fixed_shapes ? fresh.ids.size(1)
-                                             : std::max<std::int64_t>(1, fresh.count.max().item<std::int64_t>());
+  const std::int64_t rows = run.fixed_shapes
+                                ? fresh.ids.size(1)
+                                : std::max<std::int64_t>(1, fresh.count.max().item<std::int64_t>());
   const auto valid = [rows](const at::Tensor& all) { return all.narrow(1, 0, rows).contiguous(); };
   const at::Tensor hidden =
       drafter_.forward(drafter_.embed(valid(fresh.ids)), valid(fresh.features), valid(fresh.positions),
-                      at::empty({0}, fresh.count.options()), lengths, cache);
+                       at::empty({0}, fresh.count.options()), lengths, cache);
   lengths.add_(fresh.count);
   if (rows == 1) return hidden;
   return rows_at(hidden, (fresh.count - 1).clamp_min_(0).unsqueeze(1));
@@ -79,13 +80,13 @@ Draft Eagle::propose(const RunState& run) {
 void Eagle::learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
                   const RunState& run) {
   ops::fresh_rows(
-      {draft.tokens, judged.path, judged.count, judged.token, kept.rows, kept.count, scores.features}, run,
-      {fresh.count, fresh.ids, fresh.positions, fresh.features});
+      {draft.tokens, draft.depths, judged.path, judged.count, judged.token, kept.rows, kept.count},
+      scores.features, run, fresh);
 }
 
 std::vector<PerImage> Eagle::per_image() {
-  return {{&fresh.count, 0}, {&fresh.ids, 0}, {&fresh.positions, 0}, {&fresh.features, 0}, {&lengths, 0},
-          {&cache, 2, 4}};
+  return {{&fresh.count, 0},    {&fresh.ids, 0}, {&fresh.positions, 0},
+          {&fresh.features, 0}, {&lengths, 0},   {&cache, 2, 4}};
 }
 
 void Eagle::skip(std::int64_t rows) {

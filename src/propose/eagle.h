@@ -15,7 +15,8 @@ class Eagle : public Proposer {
   Eagle(const Method& method, const Models& models);
 
   void allocate(const RunShape& shape, std::int64_t rows) override;
-  // Runs the drafter over all prompt rows but the last of each sequence, after their padding if it reads that.
+  // Runs the drafter over all prompt rows but the last of each sequence, after their padding if it reads
+  // that.
   void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override;
   // Brings the drafter up to the root and grows a tree below it.
   Draft propose(const RunState& run) override;
@@ -24,16 +25,9 @@ class Eagle : public Proposer {
   std::vector<PerImage> per_image() override;
   void skip(std::int64_t rows) override;
 
-  // Rows that were committed since the drafter's last pass, the first `count` of A.
-  struct Fresh {
-    at::Tensor count;      // int64 [Sd]
-    at::Tensor ids;        // int64 [Sd, A], the vocabulary id after each row
-    at::Tensor positions;  // int64 [Sd, A]
-    at::Tensor features;   // [Sd, A, F], the target's
-  };
-  Fresh fresh;
-  at::Tensor cache;    // [layers, 2, Sd, kv_heads, slots, head_dim]
-  at::Tensor lengths;  // int64 [Sd], committed rows of it
+  ops::FreshRows fresh;  // committed since the drafter's last pass
+  at::Tensor cache;      // [layers, 2, Sd, kv_heads, slots, head_dim]
+  at::Tensor lengths;    // int64 [Sd], committed rows of it
 
  protected:
   // A tree below the root, whose own row of the drafter is `hidden` [Sd, 1, F].

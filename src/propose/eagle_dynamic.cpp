@@ -50,8 +50,9 @@ class EagleDynamic : public Eagle {
       pool_scores.push_back(candidate_scores);
       if (pass == passes_) break;
       frontiers.push_back(frontier);
-      const at::Tensor parents = frontier.floor_divide(width_);  // slot of the last frontier; the root at first
-      const at::Tensor bits = own_bits_.narrow(0, pass, 1);      // [1, width]
+      const at::Tensor parents =
+          frontier.floor_divide(width_);                     // slot of the last frontier; the root at first
+      const at::Tensor bits = own_bits_.narrow(0, pass, 1);  // [1, width]
       mask = pass == 0 ? bits.expand({run.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
       const Level next{tokens.gather(1, frontier),
                        rows_at(hidden, per_sequence(parents, run.guided && !method_.conditional)), depths,

@@ -101,13 +101,11 @@ class EagleStatic : public Eagle {
       position = drafted_half(run.position, run);
       level_lengths = lengths + rows_before_;  // [P, 2, Sd]
     }
-    const Filter& filter = run.draft_filter;
     for (std::size_t depth = 0; depth < families_.size(); ++depth) {
       const Family& family = families_[depth];
       const auto [distributions, drawn, conditional] = ops::draft_children(
-          drafter_.logits(hidden), row_guidance(run, family.depths, family.nodes.size(0)), filter.temperature,
-          filter.top_k, filter.top_p, run.sampling_order, run.seeds, run.steps, family.nodes, family.draws,
-          method_.judge.sampled);
+          drafter_.logits(hidden), filtering(run, run.draft_filter, family.depths, family.nodes.size(0)),
+          {run.seeds, run.steps, family.nodes, family.draws, method_.judge.sampled});
       rows.push_back(distributions);
       tokens.push_back(select(drawn.flatten(1), family.picks));
       if (family.next_count == 0) break;
@@ -122,7 +120,7 @@ class EagleStatic : public Eagle {
   const Tree& tree_;
   Topology topology_;
   std::vector<Family> families_;  // by depth
-  at::Tensor rows_before_;        // int64 [P, 2, 1]: 0, and the rows run before, of the P passes below the root
+  at::Tensor rows_before_;  // int64 [P, 2, 1]: 0, and the rows run before, of the P passes below the root
 };
 
 }  // namespace

@@ -47,9 +47,9 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   method.conditional = resolved.draft_guidance == "conditional";
   // At temperature 0 all exact rules are one, and nothing is left of a target to draw from.
   const Rule rule = rule_from(resolved.rule);
-  ops::VerifyOptions& judge = method.judge;
-  judge.rule = to_string(greedy && !is_relaxed(rule) ? Rule::exact : rule);
-  judge.residual = greedy ? to_string(Residual::paper) : resolved.residual;
+  ops::JudgeOptions& judge = method.judge;
+  judge.rule = greedy && !is_relaxed(rule) ? Rule::exact : rule;
+  judge.residual = greedy ? Residual::paper : residual_from(resolved.residual);
   judge.sampled = resolved.children == "sampled" && !greedy;
   const std::vector<float> bounds = resolved.delta ? std::vector<float>{*resolved.delta} : resolved.lambda;
   if (bounds.empty()) return method;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "acceptance/rules.h"
 #include "kernels/ops.h"
 #include "lamplighter/bundle.h"
 #include "propose/proposer.h"
@@ -24,9 +23,7 @@ struct Method {
   } dynamic;                  // of trees that EAGLE-2 grows
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // prompts come with the padding's rows, which its drafter reads
-  ops::VerifyOptions judge;   // the acceptance rule; tensors on the device of the run
-
-  bool is_relaxed() const { return lamplighter::is_relaxed(rule_from(judge.rule)); }
+  ops::JudgeOptions judge;    // the acceptance rule; tensors on the device of the run
 };
 
 // A method as resolve_method (lamplighter/method.h) gives it, ready to run: trees parsed, tables on the

@@ -12,12 +12,12 @@ const std::vector<MethodEntry>& methods() {
       {kBaseline, "one token a pass", TreeKind::none, "", &make_none},
       {"eagle", "a static tree of drawn tokens, the law of ar", TreeKind::fixed, "eagle", &make_eagle,
        Rule::exact, "sampled"},
-      {"eagle-2", "a tree of the drafter's most probable tokens, the law of ar", TreeKind::dynamic,
-       "eagle", &make_eagle, Rule::exact, "top"},
+      {"eagle-2", "a tree of the drafter's most probable tokens, the law of ar", TreeKind::dynamic, "eagle",
+       &make_eagle, Rule::exact, "top"},
       {"lantern", "as eagle; tokens borrow the probability of their neighbours, delta at most",
        TreeKind::fixed, "eagle", &make_eagle, Rule::lantern, "sampled"},
-      {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed,
-       "eagle", &make_eagle, Rule::lantern_plus, "sampled"}};
+      {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed, "eagle",
+       &make_eagle, Rule::lantern_plus, "sampled"}};
   return rows;
 }
 

@@ -37,10 +37,9 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
     if (first.empty() || name == manifest.first_drafter) first = name;
   }
   if (known.empty()) {
-    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
-                                      " has no drafter of kind " + kind +
-                                      "; add one with python -m models.export drafter, or use method " +
-                                      kBaseline);
+    throw Error(ExitCode::bundle,
+                "method " + method.method + ": bundle " + manifest.directory + " has no drafter of kind " +
+                    kind + "; add one with python -m models.export drafter, or use method " + kBaseline);
   }
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
@@ -102,7 +101,8 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                                                 : default_tree(device, batch);
   }
   if (method.tree == kDynamicTree) {
-    if (entry.tree == TreeKind::chain) refuse("tree: got dynamic, method " + method.method + " drafts chains");
+    if (entry.tree == TreeKind::chain)
+      refuse("tree: got dynamic, method " + method.method + " drafts chains");
     return resolve_dynamic(method);
   }
   for (const MethodOption& option : method_options()) {

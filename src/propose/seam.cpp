@@ -37,6 +37,9 @@ at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
   return rows.gather(1, index.unsqueeze(2).expand({-1, -1, rows.size(2)}));
 }
 
+namespace {
+
+// The guidance scale fp32 [I], or [I, R] where it ends before the last token.
 at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int64_t rows) {
   if (!run.partly_guided) return run.guidance;
   const at::Tensor index = run.steps.unsqueeze(1) + depths;  // of the token that a row decides
@@ -44,10 +47,17 @@ at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int6
   return full.masked_fill(index >= run.interval.unsqueeze(1), 1.0);
 }
 
+}  // namespace
+
+ops::Filtering filtering(const RunState& run, const Filter& filter, const at::Tensor& depths,
+                         std::int64_t rows) {
+  return {row_guidance(run, depths, rows), filter.temperature, filter.top_k, filter.top_p,
+          run.sampling_order};
+}
+
 ops::Distributions distributions(const RunState& run, const Filter& filter, const at::Tensor& logits,
                                  const at::Tensor& depths) {
-  return ops::guide_and_filter(logits, row_guidance(run, depths, logits.size(1)), filter.temperature,
-                               filter.top_k, filter.top_p, run.sampling_order);
+  return ops::guide_and_filter(logits, filtering(run, filter, depths, logits.size(1)));
 }
 
 }  // namespace lamplighter

@@ -62,7 +62,7 @@ struct RunShape {
 
 // How far a run is, and how its images are drawn. Tensors lie on the target's device and keep their addresses
 // from cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
-struct RunState : ops::Progress {
+struct RunState : ops::Counters {
   at::Tensor seeds;            // int64 [I]
   at::Tensor guidance;         // fp32 [I]
   at::Tensor interval;         // int64 [I], number of guided tokens, or more than there are
@@ -100,7 +100,7 @@ TreeShape shape_of(const Tree& tree);
 
 // A drafted tree.
 struct Draft : Topology {
-  at::Tensor tokens;                       // int64 [I, N], codes; -1: nothing was left to draw
+  at::Tensor tokens;                      // int64 [I, N], codes; -1: nothing was left to draw
   ops::Distributions distributions = {};  // [I, E, V], that children were drawn from; undefined: from none
 };
 
@@ -113,9 +113,9 @@ struct Scores {
   at::Tensor deciding;
 };
 
-// What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], and one
-// token more [I].
-using Judged = ops::VerifyResult;
+// What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], and
+// one token more [I].
+using ops::Judged;
 
 // The rows of a target pass that stay: the accepted path, and the row end behind its last node.
 struct KeptRows {
@@ -127,9 +127,9 @@ struct KeptRows {
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
 // Rows `index` int64 [S, W] of rows [S, R, F].
 at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
-// The guidance scale fp32 [I], or [I, R] where it ends before the last token, of rows at `depths` int64
-// [1 or I, 1 or R] below the root.
-at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int64_t rows);
+// How R rows at `depths` int64 [1 or I, 1 or R] below the root are guided and filtered.
+ops::Filtering filtering(const RunState& run, const Filter& filter, const at::Tensor& depths,
+                         std::int64_t rows);
 // Distributions [I, R, V] of logits [S, R, V]; depths as above.
 ops::Distributions distributions(const RunState& run, const Filter& filter, const at::Tensor& logits,
                                  const at::Tensor& depths);

@@ -89,8 +89,7 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
   }
 
   // Operators of every cycle, and the codes.
-  at::Tensor run(bool fixed_shapes,
-                 const std::function<void(DecodeState&, const Operators&)>& inspect) {
+  at::Tensor run(bool fixed_shapes, const std::function<void(DecodeState&, const Operators&)>& inspect) {
     const c10::InferenceMode inference;
     const Method& method = GetParam().method;
     const Prompts prompts = toy_.prompts(numbers_, GetParam().guided);

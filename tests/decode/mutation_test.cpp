@@ -149,8 +149,8 @@ Bug unfiltered_bonus() {
     const DecodeState& state = cycle.state;
     if (cycle.number == 0) return;
     const Filter all{state.temperature, at::zeros_like(state.target_filter.top_k), state.target_filter.top_p};
-    const at::Tensor rows = ops::probabilities(distributions(
-        state, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.depths));
+    const at::Tensor rows = ops::probabilities(
+        distributions(state, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.depths));
     const at::Tensor last = cycle.judged.path.gather(1, cycle.judged.count.unsqueeze(1));
     const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
     const at::Tensor uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, 1);

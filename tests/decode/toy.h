@@ -101,7 +101,7 @@ inline Method static_method(Tree tree, const std::string& rule = "exact", bool t
   Method method;
   method.proposer = &make_eagle;
   method.tree = std::move(tree);
-  method.judge.rule = rule;
+  method.judge.rule = rule_from(rule);
   method.judge.sampled = !top;
   return method;
 }

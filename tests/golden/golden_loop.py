@@ -20,6 +20,16 @@ from torch import Tensor
 
 from models.llamagen.gpt import GPT
 
+# In the order of the enumerations of src/acceptance/rules.h.
+RULES = ["exact", "lantern", "lantern++", "traversal", "block"]
+RESIDUALS = [
+    "paper",
+    "optimal",
+    "official-static",
+    "official-dynamic",
+    "official-lumina-static",
+    "official-lumina-dynamic",
+]
 BEYOND = 64  # rotary rows past the picture, all zero: tree nodes may reach there
 
 
@@ -153,7 +163,7 @@ class Replay:
 def judge(
     tree: Tree, target: Tensor, temperature: float, uniforms: Tensor | None = None, **options: Any
 ) -> tuple[list[int], int, Tensor]:
-    """verify_tree for one image -> accepted path, last token, the distribution it comes from.
+    """judge_tree for one image -> accepted path, last token, the distribution it comes from.
 
     target [N,V]; options: rule, residual, neighbours, k, bound, sampled.
     """
@@ -165,7 +175,7 @@ def judge(
     rows = tree.rows if tree.rows is not None else torch.zeros(0, target.shape[-1])
     draft_rows = tree.draft_rows if tree.draft_rows is not None else torch.full((nodes,), -1)
     depth = int(tree.depths.max())
-    path, count, token, final, status = engine.operators().verify_tree(
+    path, count, token, final, status = engine.operators().judge_tree(
         target[None].contiguous(),
         rows[None].contiguous(),
         tree.tokens[None].contiguous(),
@@ -174,13 +184,13 @@ def judge(
         given,
         torch.tensor([temperature]),
         neighbours if neighbours is not None else torch.empty(0, dtype=torch.int32),
-        options.get("rule", "exact"),
-        options.get("residual", "paper"),
+        RULES.index(options.get("rule", "exact")),
+        RESIDUALS.index(options.get("residual", "paper")),
         options.get("sampled", False),
         options.get("k", 0),
         torch.tensor([options["bound"]]) if "bound" in options else torch.empty(0),
         0,
         depth,
     )
-    assert int(status[0]) == 0, f"verify_tree: status {int(status[0])}"
+    assert int(status[0]) == 0, f"judge_tree: status {int(status[0])}"
     return path[0, : int(count[0]) + 1].tolist(), int(token[0]), final[0]

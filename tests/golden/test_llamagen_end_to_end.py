@@ -109,7 +109,7 @@ def draft(case: Case, name: str, replay: Replay, last: Tensor, root: int) -> Tre
 
 
 def rule(run: dict[str, Any], neighbours: Tensor) -> dict[str, Any]:
-    """Options of verify_tree: a parameter above 1 is lambda, else delta."""
+    """Options of judge_tree: a parameter above 1 is lambda, else delta."""
     if not run.get("lantern"):
         return {"rule": "exact"}
     kind = "lantern++" if run["ld"] > 1 else "lantern"

@@ -38,9 +38,9 @@ Drawn drawn(const at::Tensor& probabilities, int64_t count, bool sampled = true,
     return integers({size}, [=](int64_t i) { return first + i; });
   };
   const int64_t images = probabilities.size(0);
-  const auto [tokens, conditional] =
-      ops::draw_children(probabilities, rising(images, 40), rising(images, 3),
-                         rising(probabilities.size(1), first_node), count, sampled);
+  const auto [tokens, conditional] = ops::draw_children(
+      probabilities,
+      {rising(images, 40), rising(images, 3), rising(probabilities.size(1), first_node), count, sampled});
   return {tokens, conditional};
 }
 
@@ -283,7 +283,7 @@ TEST(Children, MistakesAreErrors) {
   const at::Tensor p = at::full({2, 3, 5}, 0.2), seeds = at::zeros({2}, at::kLong),
                    nodes = at::zeros({3}, at::kLong);
   const auto message = [&](const at::Tensor& probabilities, const at::Tensor& steps, int64_t count) {
-    return message_of([&] { ops::draw_children(probabilities, seeds, steps, nodes, count, true); });
+    return message_of([&] { ops::draw_children(probabilities, {seeds, steps, nodes, count, true}); });
   };
   EXPECT_THAT(message(p.to(at::kDouble), seeds, 1), HasSubstr("values has dtype Double"));
   EXPECT_THAT(message(p, nodes, 1), HasSubstr("steps has shape [3], expected [2]"));
@@ -304,9 +304,9 @@ TEST(Children, CudaDrawsTheSameBits) {
     const at::Tensor seeds = integers({2}, [&](int64_t) { return pick(rng, 0, int64_t{1} << 62); });
     const at::Tensor nodes = integers({3}, [&](int64_t) { return pick(rng, 0, 63); });
     const bool sampled = trial % 4 != 0;
-    const auto [tokens, conditional] = ops::draw_children(p, seeds, seeds, nodes, count, sampled);
+    const auto [tokens, conditional] = ops::draw_children(p, {seeds, seeds, nodes, count, sampled});
     const auto [device_tokens, device_conditional] = ops::draw_children(
-        p.to(at::kCUDA), seeds.to(at::kCUDA), seeds.to(at::kCUDA), nodes.to(at::kCUDA), count, sampled);
+        p.to(at::kCUDA), {seeds.to(at::kCUDA), seeds.to(at::kCUDA), nodes.to(at::kCUDA), count, sampled});
     EXPECT_TRUE(device_tokens.cpu().equal(tokens)) << "trial " << trial;
     EXPECT_TRUE(same_bits(device_conditional.cpu(), conditional)) << "trial " << trial;
   }

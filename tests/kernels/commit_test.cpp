@@ -22,9 +22,9 @@ int64_t value(const at::Tensor& tensor, int64_t i) {
 }
 
 // One image before and after, told by lists.
-void expect_committed(const CommitCase& before, const CommitCase& after, const at::Tensor& rows, int64_t i) {
+void expect_committed(const CommitCase& before, const CommitCase& after, int64_t i) {
   const ops::CommittedTree& tree = before.tree;
-  const ops::Progress &old = before.state, &now = after.state;
+  const ops::Counters &old = before.state, &now = after.state;
   const int64_t count = value(tree.count, i), kept = value(tree.kept_count, i), bonus = value(tree.token, i);
   const int64_t images = tree.tokens.size(0), each = old.lengths.size(0) / images;
   List path = list(tree.path[i]), drawn;
@@ -45,7 +45,6 @@ void expect_committed(const CommitCase& before, const CommitCase& after, const a
   for (int64_t s = i * each; s < (i + 1) * each; ++s) {
     EXPECT_EQ(value(now.lengths, s), value(old.lengths, s) + moved);
     EXPECT_EQ(value(now.position, s), value(old.position, s) + moved);
-    EXPECT_EQ(list(rows[s]), list(at::clamp(tree.kept_rows[i], 0)));
   }
 
   const int64_t depth = (old.report.size(1) - report::width(0)) / 3;
@@ -64,16 +63,20 @@ void expect_committed(const CommitCase& before, const CommitCase& after, const a
   List ids;  // of vocabulary, with the row end behind the last accepted code
   for (const int64_t code : drawn) ids.push_back(std::max<int64_t>(code, 0) + old.first_image_id);
   if (kept > count) ids.insert(ids.end() - 1, old.row_end);
-  const int64_t of_drafter = old.fresh.size(0) / images;
+  const int64_t of_drafter = before.fresh.count.size(0) / images;
   for (int64_t d = i * of_drafter; d < (i + 1) * of_drafter; ++d) {
-    EXPECT_EQ(value(now.fresh, d), moved);
-    List fresh = list(old.fresh_ids[d]), positions;
+    EXPECT_EQ(value(after.fresh.count, d), moved);
+    List fresh = list(before.fresh.ids[d]), positions;
     std::copy(ids.begin(), ids.end(), fresh.begin());
-    EXPECT_EQ(list(now.fresh_ids[d]), fresh);
-    const int64_t position = value(old.position, i * each + d - i * of_drafter);
+    EXPECT_EQ(list(after.fresh.ids[d]), fresh);
+    const int64_t sequence = i * each + d - i * of_drafter, position = value(old.position, sequence);
     for (size_t r = 0; r < fresh.size(); ++r)
       positions.push_back(std::min<int64_t>(position + static_cast<int64_t>(r), old.last_position - 1));
-    EXPECT_EQ(list(now.fresh_positions[d]), positions);
+    EXPECT_EQ(list(after.fresh.positions[d]), positions);
+    at::Tensor features = before.fresh.features[d].clone();
+    features.narrow(0, 0, tree.kept_rows.size(1))
+        .copy_(before.features[sequence].index_select(0, at::clamp(tree.kept_rows[i], 0)));
+    EXPECT_TRUE(at::equal(after.fresh.features[d], features));
   }
 }
 
@@ -83,8 +86,8 @@ TEST(CommitTokens, AppendsAdvancesAndReports) {
     for_commit_cases(rng, [&](const CommitCase& before, const std::string& name) {
       SCOPED_TRACE(name);
       CommitCase after = before.copy();
-      const at::Tensor rows = ops::commit_tokens(after.tree, after.state);
-      for (int64_t i = 0; i < before.tree.tokens.size(0); ++i) expect_committed(before, after, rows, i);
+      after.commit();
+      for (int64_t i = 0; i < before.tree.tokens.size(0); ++i) expect_committed(before, after, i);
     });
   }
 }
@@ -112,12 +115,32 @@ TEST(CommitTokens, RefusesWhatLeadsOutsideItsTensors) {
                 state.report = at::zeros({2, 17}, at::kLong);
               }),
               HasSubstr("commit_tokens: report has 17 columns"));
-  EXPECT_THAT(message([](auto&, auto& state) {
-                state.fresh_ids = at::zeros({4, 2}, at::kLong);
-              }),
-              HasSubstr("commit_tokens: fresh_ids have 2 rows, expected at least 5"));
   EXPECT_THAT(message([](auto&, auto& state) { state.steps = state.steps.to(at::kInt); }),
               HasSubstr("commit_tokens: steps has dtype Int, expected Long"));
+}
+
+TEST(FreshRows, RefusesWhatLeadsOutsideItsTensors) {
+  std::mt19937 rng(1);
+  const CommitCase good = commit_case(rng, 2, 2, 3, true, 2);
+  const auto message = [&](const auto& spoil) {
+    CommitCase bad = good.copy();
+    spoil(bad);
+    return message_of([&] { ops::fresh_rows(bad.tree, bad.features, bad.state, bad.fresh); });
+  };
+  EXPECT_EQ(message([](auto&) {}), "no error");
+  EXPECT_THAT(message([](auto& bad) {
+                bad.fresh.ids = at::zeros({4, 2}, at::kLong);
+              }),
+              HasSubstr("fresh_rows: fresh_ids have 2 rows, expected at least 5"));
+  EXPECT_THAT(message([](auto& bad) { bad.tree.count = bad.tree.count + 4; }),
+              HasSubstr("fresh_rows: count of image 0 is "));
+  EXPECT_THAT(message([](auto& bad) { bad.tree.kept_rows = bad.tree.kept_rows + 90; }),
+              HasSubstr("fresh_rows: kept_rows of image 0 have row 90"));
+  EXPECT_THAT(
+      message([](auto& bad) { bad.fresh.features = bad.fresh.features.narrow(1, 0, 2).contiguous(); }),
+      HasSubstr("fresh_rows: fresh_features"));
+  EXPECT_THAT(message([](auto& bad) { bad.fresh.count = at::zeros({3}, at::kLong); }),
+              HasSubstr("fresh_rows: fresh_count has 3 sequences, expected 2 or 4"));
 }
 
 TEST(TreeRows, GivesIdsAndPositions) {
@@ -151,8 +174,8 @@ TEST_F(CudaCommitTest, CommitsAndPlacesRowsLikeTheCpu) {
   for_commit_cases(rng, [&](const CommitCase& before, const std::string& name) {
     SCOPED_TRACE(name);
     CommitCase expected = before.copy(), got = before.copy(at::kCUDA);
-    const at::Tensor rows = ops::commit_tokens(expected.tree, expected.state);
-    EXPECT_TRUE(at::equal(ops::commit_tokens(got.tree, got.state).cpu(), rows));
+    expected.commit();
+    got.commit();
     const std::vector<at::Tensor*> a = got.changed(), b = expected.changed();
     for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i]->cpu(), *b[i])) << "tensor " << i;
     const auto placed = [](const CommitCase& c) {

@@ -221,10 +221,10 @@ TEST_P(CudaTwinTest, GuideFilterAndDraw) {
     const at::Tensor top_p = each(trial % 3 == 0 ? 0.85 : 1);
     const std::string order = pick(rng_, 0, 1) == 0 ? "ar" : "eagle";
     const at::Tensor expected =
-        ops::probabilities(ops::guide_and_filter(logits, guidance, temperature, top_k, top_p, order));
+        ops::probabilities(ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order}));
     const at::Tensor got = ops::probabilities(
-        ops::guide_and_filter(logits.to(at::kCUDA), guidance.to(at::kCUDA), temperature.to(at::kCUDA),
-                              top_k.to(at::kCUDA), top_p.to(at::kCUDA), order));
+        ops::guide_and_filter(logits.to(at::kCUDA), {guidance.to(at::kCUDA), temperature.to(at::kCUDA),
+                                                     top_k.to(at::kCUDA), top_p.to(at::kCUDA), order}));
     // Rounding may move one token across a top-p limit.
     EXPECT_LE(((got.cpu() > 0) != (expected > 0)).sum().item<int64_t>(), 1) << "trial " << trial;
     EXPECT_LE((got.cpu() - expected).abs().max().item<float>(), 1e-4) << "trial " << trial;

@@ -10,7 +10,7 @@
 #include "decode/replay.h"
 #include "decode/report.h"
 #include "tests/kernels/attend_problem.h"
-#include "tests/kernels/verify_problem.h"
+#include "tests/kernels/judge_problem.h"
 
 // Time of kernels of a cycle on the first CUDA device (without one, on the CPU): one image with guidance in
 // bf16. On a device calls are replayed in a row, so that no launch by the host is in the numbers.
@@ -48,8 +48,8 @@ at::Tensor random_logits(std::int64_t rows, std::int64_t vocabulary) {
 }
 
 ops::Distributions filtered(const at::Tensor& logits, std::int64_t top_k) {
-  return ops::guide_and_filter(logits, one(4), one(1), one(static_cast<double>(top_k), at::kLong), one(1),
-                               "ar");
+  return ops::guide_and_filter(logits,
+                               {one(4), one(1), one(static_cast<double>(top_k), at::kLong), one(1), "ar"});
 }
 
 // Logits whose distributions are the given ones.
@@ -61,7 +61,7 @@ ops::Distributions as_logits(const at::Tensor& probabilities) {
 void filter(benchmark::State& state) {
   const at::Tensor logits = random_logits(state.range(1), state.range(0));
   const at::Tensor guidance = one(4), temperature = one(1), k = one(2000, at::kLong), p = one(1);
-  measure(state, [&](int) { ops::guide_and_filter(logits, guidance, temperature, k, p, "ar"); });
+  measure(state, [&](int) { ops::guide_and_filter(logits, {guidance, temperature, k, p, "ar"}); });
 }
 
 void children(benchmark::State& state) {
@@ -71,7 +71,7 @@ void children(benchmark::State& state) {
   const at::Tensor nodes = integers({rows}, [](std::int64_t i) { return i; }).to(device());
   const at::Tensor seed = one(3, at::kLong), step = one(5, at::kLong);
   measure(state, [&](int) {
-    ops::draft_children(logits, guidance, temperature, k, p, "ar", seed, step, nodes, 4, true);
+    ops::draft_children(logits, {guidance, temperature, k, p, "ar"}, {seed, step, nodes, 4, true});
   });
 }
 
@@ -89,23 +89,23 @@ at::Tensor neighbour_table(std::int64_t codes, std::int64_t count) {
       .to(device());
 }
 
-void verify(benchmark::State& state, const char* rule, bool chain) {
+void judge(benchmark::State& state, const char* rule, bool chain) {
   std::mt19937 rng(7);
-  VerifyShape shape;
+  JudgeShape shape;
   shape.vocabulary = shape.codes = state.range(0);
   shape.nodes = state.range(1) + 1;
   shape.chain = chain;
-  ops::DraftedTree tree = on_device(VerifyProblem(rng, shape).tree, device());
+  ops::ScoredTree tree = on_device(JudgeProblem(rng, shape).tree, device());
   tree.target = as_logits(tree.target.values);
   tree.draft = as_logits(tree.draft.values);
-  ops::VerifyOptions options;
-  options.rule = rule;
-  if (options.rule == "lantern++") {
+  ops::JudgeOptions options;
+  options.rule = rule_from(rule);
+  if (options.rule == Rule::lantern_plus) {
     options.neighbours = neighbour_table(shape.codes, 1000);
     options.k = 1000;
     options.bounds = at::full({1}, 5.0F, at::dtype(at::kFloat).device(device()));
   }
-  measure(state, [&](int) { ops::verify_tree(tree, options); });
+  measure(state, [&](int) { ops::judge_tree(tree, options); });
 }
 
 // Layers in turn, so that their keys and values come from memory.
@@ -154,9 +154,9 @@ int main(int argc, char** argv) {
   add_rows("draft_children/4", {1, 10}, children);
   add_rows("expand_dynamic", {10}, expand);
   for (const char* rule : {"exact", "lantern++", "block"})
-    add_rows(std::string("verify_tree/chain/") + rule, {3}, verify, rule, true);
+    add_rows(std::string("judge_tree/chain/") + rule, {3}, judge, rule, true);
   for (const char* rule : {"exact", "lantern++", "traversal"})
-    add_rows(std::string("verify_tree/tree/") + rule, {58}, verify, rule, false);
+    add_rows(std::string("judge_tree/tree/") + rule, {58}, judge, rule, false);
   for (const auto& [name, heads, head_dim] :
        {std::tuple{"LlamaGen-XL", 20, 64}, std::tuple{"Chameleon-7B", 32, 128}}) {
     add(std::string("attend/") + name, attend, heads, head_dim)

@@ -10,8 +10,8 @@
 
 #include <tuple>
 
+#include "tests/kernels/judge_problem.h"
 #include "tests/kernels/kernel_test.h"
-#include "tests/kernels/verify_problem.h"
 
 // Logits with statistics are the probabilities that they stand for: whatever reads one kind reads the other,
 // with the same bits.
@@ -42,8 +42,8 @@ class DistributionTest : public KernelTest {
     const at::Tensor top_k =
         integers({images}, [&](int64_t) { return pick(rng_, 0, 2) * pick(rng_, 1, vocabulary); });
     const at::Tensor top_p = at::full({images}, calls_ % 3 == 0 ? 0.8 : 1.0, at::kFloat);
-    return ops::guide_and_filter(sequences, guidance, temperature, top_k, top_p,
-                                 calls_ % 5 < 3 ? "ar" : "eagle");
+    return ops::guide_and_filter(sequences,
+                                 {guidance, temperature, top_k, top_p, calls_ % 5 < 3 ? "ar" : "eagle"});
   }
 
   at::Tensor random_logits(int64_t images, int64_t rows, int64_t vocabulary) {
@@ -67,9 +67,9 @@ TEST_P(DistributionTest, DrawsAreThoseOfTheProbabilities) {
     const at::Tensor seeds = integers({images}, [](int64_t i) { return 40 + i; });
     const at::Tensor nodes = integers({rows}, [](int64_t i) { return i; });
     for (const bool sampled : {true, false}) {
-      const auto [tokens, conditional] = ops::draw_children(lazy, seeds, seeds, nodes, 3, sampled);
+      const auto [tokens, conditional] = ops::draw_children(lazy, {seeds, seeds, nodes, 3, sampled});
       const auto [plain_tokens, plain_conditional] =
-          ops::draw_children(plain, seeds, seeds, nodes, 3, sampled);
+          ops::draw_children(plain, {seeds, seeds, nodes, 3, sampled});
       EXPECT_TRUE(tokens.equal(plain_tokens));
       EXPECT_TRUE(same_bits(conditional, plain_conditional));
     }
@@ -85,29 +85,28 @@ TEST_P(DistributionTest, DrawsAreThoseOfTheProbabilities) {
 TEST_P(DistributionTest, VerdictsAreThoseOfTheProbabilities) {
   int64_t accepted = 0;
   for (int trial = 0; trial < 150; ++trial) {
-    VerifyShape shape;
+    JudgeShape shape;
     shape.images = pick(rng_, 1, 3);
     shape.nodes = pick(rng_, 2, 12);
     shape.vocabulary = shape.codes = pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
-    ops::VerifyOptions options;
-    const char* const rules[] = {"exact", "lantern", "lantern++", "traversal", "block"};
-    options.rule = rules[trial % 5];
-    shape.chain = options.rule == "block";
-    VerifyProblem problem(rng_, shape);
+    ops::JudgeOptions options;
+    options.rule = static_cast<Rule>(trial % 5);
+    shape.chain = options.rule == Rule::block;
+    JudgeProblem problem(rng_, shape);
     options.neighbours = problem.neighbours;
-    options.bounds = at::full({1}, options.rule == "lantern" ? 0.1 : 2.0, at::kFloat);
+    options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
     options.k = 4;
     if (trial % 7 == 0) problem.tree.temperature.zero_();
-    ops::DraftedTree& tree = problem.tree;
+    ops::ScoredTree& tree = problem.tree;
     tree.target = filtered(tree.target.values.log());
     if (trial % 3 != 0) tree.draft = filtered(tree.draft.values.log());
-    const ops::VerifyResult lazy = ops::verify_tree(tree, options);
+    const ops::Judged lazy = ops::judge_tree(tree, options);
     tree.target = ops::probabilities(tree.target);
     tree.draft = ops::probabilities(tree.draft);
-    const ops::VerifyResult plain = ops::verify_tree(tree, options);
-    SCOPED_TRACE("trial " + std::to_string(trial) + " " + options.rule);
+    const ops::Judged plain = ops::judge_tree(tree, options);
+    SCOPED_TRACE("trial " + std::to_string(trial) + " " + to_string(options.rule));
     EXPECT_TRUE(lazy.path.equal(plain.path));
     EXPECT_TRUE(lazy.count.equal(plain.count));
     EXPECT_TRUE(lazy.token.equal(plain.token));
@@ -122,7 +121,7 @@ TEST_P(DistributionTest, RowsOfBothKindsAreJoined) {
   const at::Tensor logits = random_tensor(rng_, {2, 5, 30}, dtype(), 2);
   const at::Tensor one = at::full({2}, 1.0, at::kFloat), k = at::full({2}, 9, at::kLong);
   const auto part = [&](int64_t first, int64_t count) {
-    return ops::guide_and_filter(logits.narrow(1, first, count).contiguous(), one, one, k, one, "ar");
+    return ops::guide_and_filter(logits.narrow(1, first, count).contiguous(), {one, one, k, one, "ar"});
   };
   const at::Tensor whole = ops::probabilities(part(0, 5));
   EXPECT_TRUE(same_bits(ops::probabilities(ops::cat({part(0, 2), part(2, 3)})), whole));

@@ -26,12 +26,13 @@ struct Drafts {
         nodes(integers({3}, [&](int64_t) { return pick(rng, 0, 63); })) {}
 
   ops::Distributions filtered(at::Device on) const {
-    return ops::guide_and_filter(logits.to(on), guidance.to(on), temperature.to(on), top_k.to(on),
-                                 top_p.to(on), "ar");
+    return ops::guide_and_filter(logits.to(on),
+                                 {guidance.to(on), temperature.to(on), top_k.to(on), top_p.to(on), "ar"});
   }
   auto drafted(at::Device on, int64_t count, bool sampled) const {
-    return ops::draft_children(logits.to(on), guidance.to(on), temperature.to(on), top_k.to(on), top_p.to(on),
-                               "ar", seeds.to(on), seeds.to(on), nodes.to(on), count, sampled);
+    return ops::draft_children(logits.to(on),
+                               {guidance.to(on), temperature.to(on), top_k.to(on), top_p.to(on), "ar"},
+                               {seeds.to(on), seeds.to(on), nodes.to(on), count, sampled});
   }
 };
 
@@ -43,8 +44,8 @@ void expect_filtered_and_drawn(at::Device on) {
     const int64_t count = pick(rng, 1, 12);
     const bool sampled = trial % 4 != 0;
     const ops::Distributions rows = drafts.filtered(on);
-    const auto [tokens, conditional] = ops::draw_children(rows, drafts.seeds.to(on), drafts.seeds.to(on),
-                                                          drafts.nodes.to(on), count, sampled);
+    const auto [tokens, conditional] = ops::draw_children(
+        rows, {drafts.seeds.to(on), drafts.seeds.to(on), drafts.nodes.to(on), count, sampled});
     const auto [own_rows, own_tokens, own_conditional] = drafts.drafted(on, count, sampled);
     EXPECT_TRUE(same_bits(own_rows.statistics, rows.statistics)) << "trial " << trial;
     EXPECT_TRUE(own_tokens.equal(tokens)) << "trial " << trial;

@@ -43,9 +43,9 @@ TEST(DynamicGolden, PublishedTreesComeOut) {
       return at::full({1}, one.at(key).get<double>(), dtype);
     };
     const at::Tensor on = at::full({1}, 1.0F);
-    const at::Tensor rows =
-        ops::probabilities(ops::guide_and_filter(logits.unsqueeze(0), on, filter("temperature", at::kFloat),
-                                                 filter("draft_top_k", at::kLong), on, "eagle"))[0];
+    const at::Tensor rows = ops::probabilities(ops::guide_and_filter(
+        logits.unsqueeze(0),
+        {on, filter("temperature", at::kFloat), filter("draft_top_k", at::kLong), on, "eagle"}))[0];
     std::map<Path, int64_t> row_of;
     for (int64_t row = 0; row < paths.size(0); ++row) {
       Path path = values(paths[row]);

@@ -62,7 +62,7 @@ at::Tensor distribution(std::mt19937& rng, int64_t vocabulary, int64_t kept) {
   const at::Tensor logits = random_tensor(rng, {1, 1, vocabulary}, at::kFloat, 2);
   const at::Tensor one = at::full({1}, 1.0F);
   return ops::probabilities(
-      ops::guide_and_filter(logits, one, one, at::full({1}, kept, at::kLong), one, "ar"))[0][0];
+      ops::guide_and_filter(logits, {one, one, at::full({1}, kept, at::kLong), one, "ar"}))[0][0];
 }
 
 class DynamicTest : public KernelTest {};

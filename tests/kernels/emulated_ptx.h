@@ -5,7 +5,7 @@
 
 #include "kernels/common/numbers.h"
 
-// The functions of kernels/common/cuda_device.h for emulated_device.h.
+// The functions of kernels/common/cuda/device.h for emulated_device.h.
 namespace lamplighter {
 namespace emulated {
 

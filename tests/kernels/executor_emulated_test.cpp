@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/common/cpu_executor.h"
-#include "kernels/common/cuda_executor.h"
+#include "kernels/common/cuda/executor.h"
 
 // The executor of CUDA blocks on an emulated device against the one of the CPU.
 namespace lamplighter::test {

@@ -35,9 +35,9 @@ at::Tensor attend_once(at::Device d, at::ScalarType t) {
 }
 
 ops::Distributions filter_once(at::Device d, at::ScalarType t) {
-  return ops::guide_and_filter(filled({4, 3, 50}, t, d), filled({2}, at::kFloat, d, 3),
-                               filled({2}, at::kFloat, d, 1), filled({2}, at::kLong, d, 5),
-                               filled({2}, at::kFloat, d, 0.9), "ar");
+  return ops::guide_and_filter(filled({4, 3, 50}, t, d),
+                               {filled({2}, at::kFloat, d, 3), filled({2}, at::kFloat, d, 1),
+                                filled({2}, at::kLong, d, 5), filled({2}, at::kFloat, d, 0.9), "ar"});
 }
 
 at::Tensor draw_once(const ops::Distributions& rows, at::Device d) {
@@ -45,8 +45,8 @@ at::Tensor draw_once(const ops::Distributions& rows, at::Device d) {
 }
 
 std::tuple<at::Tensor, at::Tensor> children_once(const ops::Distributions& rows, at::Device d) {
-  return ops::draw_children(rows, filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
-                            filled({3}, at::kLong, d, 1), 4, true);
+  return ops::draw_children(rows, {filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
+                                   filled({3}, at::kLong, d, 1), 4, true});
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(const ops::Distributions& rows, at::Device d) {
@@ -60,8 +60,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_on
 
 std::tuple<ops::Distributions, at::Tensor, at::Tensor> drafted_once(at::Device d, at::ScalarType t) {
   const at::Tensor each = filled({2}, at::kFloat, d, 1), integers_of = filled({2}, at::kLong, d, 1);
-  return ops::draft_children(filled({4, 3, 50}, t, d), each, each, integers_of, each, "ar", integers_of,
-                             integers_of, filled({3}, at::kLong, d, 1), 4, true);
+  return ops::draft_children(filled({4, 3, 50}, t, d), {each, each, integers_of, each, "ar"},
+                             {integers_of, integers_of, filled({3}, at::kLong, d, 1), 4, true});
 }
 
 std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
@@ -69,8 +69,8 @@ std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
                         0, 9);
 }
 
-ops::VerifyResult verify_once(at::Device d) {
-  ops::DraftedTree tree;
+ops::Judged judge_once(at::Device d) {
+  ops::ScoredTree tree;
   tree.target = filled({2, 3, 4}, at::kFloat, d, 0.25);
   tree.draft = filled({2, 1, 4}, at::kFloat, d, 0.25);
   tree.tokens = filled({2, 3}, at::kLong, d, 1);
@@ -79,7 +79,7 @@ ops::VerifyResult verify_once(at::Device d) {
   tree.uniforms = filled({2, 3}, at::kFloat, d);
   tree.temperature = filled({2}, at::kFloat, d, 1);
   tree.depth = 1;
-  return ops::verify_tree(tree, {});
+  return ops::judge_tree(tree, {});
 }
 
 const std::map<std::string, std::vector<Variant>>& runs() {
@@ -129,7 +129,14 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"commit_tokens", {[](auto d, auto) {
          std::mt19937 rng(5);
          CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
-         return ops::commit_tokens(cycle.tree, cycle.state);
+         cycle.commit();
+         return cycle.state.codes;
+       }}},
+      {"fresh_rows", {[](auto d, auto) {
+         std::mt19937 rng(6);
+         CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
+         cycle.commit();
+         return cycle.fresh.ids;
        }}},
       {"uniforms", {[](auto d, auto) {
          return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,
@@ -154,10 +161,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
         [](auto d, auto) { return std::get<2>(rerank_once(d)); },
         [](auto d, auto) { return std::get<3>(rerank_once(d)); },
         [](auto d, auto) { return std::get<4>(rerank_once(d)); }}},
-      {"verify_tree",
-       {[](auto d, auto) { return verify_once(d).path; }, [](auto d, auto) { return verify_once(d).count; },
-        [](auto d, auto) { return verify_once(d).token; }, [](auto d, auto) { return verify_once(d).final; },
-        [](auto d, auto) { return verify_once(d).status; }}},
+      {"judge_tree",
+       {[](auto d, auto) { return judge_once(d).path; }, [](auto d, auto) { return judge_once(d).count; },
+        [](auto d, auto) { return judge_once(d).token; }, [](auto d, auto) { return judge_once(d).final; },
+        [](auto d, auto) { return judge_once(d).status; }}},
       {"draft_children",
        {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
         [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },

@@ -9,7 +9,7 @@
 #include "tests/kernels/operators.h"
 
 // Time of the operators between two passes of a model on one thread, one image, by vocabulary and rows
-// (nodes of a tree). verify_tree has its own benchmark.
+// (nodes of a tree). judge_tree has its own benchmark.
 namespace lamplighter::test {
 namespace {
 
@@ -28,8 +28,8 @@ at::Tensor random_logits(int64_t sequences, int64_t rows, int64_t vocabulary, at
 }
 
 ops::Distributions distributions(int64_t rows, int64_t vocabulary, int64_t top_k) {
-  return ops::guide_and_filter(random_logits(1, rows, vocabulary, at::kFloat), one(1), one(1),
-                               one(static_cast<double>(top_k), at::kLong), one(1), "ar");
+  return ops::guide_and_filter(random_logits(1, rows, vocabulary, at::kFloat),
+                               {one(1), one(1), one(static_cast<double>(top_k), at::kLong), one(1), "ar"});
 }
 
 void filter(benchmark::State& state, at::ScalarType dtype, bool with_top_k, double top_p) {
@@ -39,7 +39,7 @@ void filter(benchmark::State& state, at::ScalarType dtype, bool with_top_k, doub
   const at::Tensor guidance = one(4), temperature = one(1), p = one(top_p);
   const at::Tensor k = one(with_top_k ? static_cast<double>(kept(vocabulary)) : 0, at::kLong);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ops::guide_and_filter(logits, guidance, temperature, k, p, "ar"));
+    benchmark::DoNotOptimize(ops::guide_and_filter(logits, {guidance, temperature, k, p, "ar"}));
   }
 }
 
@@ -59,7 +59,7 @@ void children(benchmark::State& state, bool with_top_k, int64_t count) {
   int64_t step = 0;
   for (auto _ : state) {
     const at::Tensor steps = one(static_cast<double>(++step), at::kLong);
-    benchmark::DoNotOptimize(ops::draw_children(p, seed, steps, nodes, count, true));
+    benchmark::DoNotOptimize(ops::draw_children(p, {seed, steps, nodes, count, true}));
   }
 }
 

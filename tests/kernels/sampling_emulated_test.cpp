@@ -14,8 +14,8 @@
 #include "kernels/sampling/args.h"
 #include "kernels/trees/children_args.h"
 #include "kernels/trees/dynamic_args.h"
-#include "kernels/trees/dynamic_results.h"
-#include "tests/kernels/verify_problem.h"
+#include "kernels/trees/results.h"
+#include "tests/kernels/judge_problem.h"
 
 #include "tests/kernels/emulated_device.h"
 
@@ -44,7 +44,7 @@ class BlockKernelsTest : public ::testing::Test {
     std::string order;
 
     ops::Distributions filtered() const {
-      return ops::guide_and_filter(logits, guidance, temperature, top_k, top_p, order);
+      return ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order});
     }
   };
 
@@ -83,8 +83,8 @@ TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
     if (trial == 5) rows.logits[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
     if (trial == 9) rows.logits[0][0].fill_(-std::numeric_limits<float>::infinity());
     const at::Tensor expected = rows.filtered().statistics;
-    GuideAndFilterArgs args = guide_and_filter_args(rows.logits, rows.guidance, rows.temperature, rows.top_k,
-                                                    rows.top_p, rows.order);
+    GuideAndFilterArgs args = guide_and_filter_args(
+        rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
     const at::Tensor got = statistics_of(args, rows.logits);
     const int64_t blocks = args.images * args.logits.rows, floats = 2 * args.logits.vocabulary;
     at::Tensor scratch = at::empty({blocks * floats}, at::kFloat);
@@ -133,7 +133,7 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     const int64_t count = 1 + trial % 4, vocabulary = lazy.values.size(2);
     const bool sampled = trial % 6 != 5;
     DrawChildrenArgs args =
-        draw_children_args(read.values, seeds, seeds, seeds, count, sampled, read.statistics);
+        draw_children_args(read.values, read.statistics, {seeds, seeds, seeds, count, sampled});
     at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
     at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
     args.tokens = tokens.mutable_data_ptr<int64_t>();
@@ -144,7 +144,7 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     on_device(4, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0, [&] {
       draw_children_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes, in_shared);
     });
-    const auto [expected, chances] = ops::draw_children(plain, seeds, seeds, seeds, count, sampled);
+    const auto [expected, chances] = ops::draw_children(plain, {seeds, seeds, seeds, count, sampled});
     EXPECT_TRUE(tokens.equal(expected)) << tokens << expected;
     EXPECT_TRUE(same_bits(conditional, chances));
   }
@@ -166,11 +166,11 @@ TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndDrawn) {
     char* lists = static_cast<char*>(scratch.mutable_data_ptr());
     std::vector<std::array<at::Tensor, 3>> results;
     for (const bool joined : {false, true}) {
-      GuideAndFilterArgs filter = guide_and_filter_args(rows.logits, rows.guidance, rows.temperature,
-                                                        rows.top_k, rows.top_p, rows.order);
+      GuideAndFilterArgs filter = guide_and_filter_args(
+          rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
       const at::Tensor statistics = statistics_of(filter, rows.logits);
       DrawChildrenArgs draw =
-          draw_children_args(rows.logits, seeds, seeds, seeds, count, trial % 6 != 5, statistics);
+          draw_children_args(rows.logits, statistics, {seeds, seeds, seeds, count, trial % 6 != 5});
       at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
       at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
       draw.tokens = tokens.mutable_data_ptr<int64_t>();
@@ -236,17 +236,12 @@ TEST_F(BlockKernelsTest, RerankedTreesAreThoseOfTheCpu) {
   }
 }
 
-// As verify_cuda queues the kernels.
-ops::VerifyResult verify_on_device(const ops::DraftedTree& tree, const ops::VerifyOptions& options,
-                                   bool in_shared) {
-  VerifyArgs args =
-      verify_args({tree.target.values, tree.target.statistics, tree.draft.values, tree.draft.statistics,
-                   tree.tokens, tree.parents, tree.draft_rows, tree.uniforms, tree.temperature},
-                  options.neighbours, options.rule, options.residual, options.sampled, options.k,
-                  options.bounds, options.first_image_id, tree.depth, at::Tensor());
-  const VerifyResults results(args, tree.tokens, tree.uniforms);
+// As judge_cuda queues the kernels.
+ops::Judged judge_on_device(const ops::ScoredTree& tree, const ops::JudgeOptions& options, bool in_shared) {
+  JudgeArgs args = judge_args(tree, options);
+  const JudgeResults results(args, tree.tokens, tree.uniforms);
   const int64_t judges = args.images * kJudges;
-  const auto floats = static_cast<int64_t>(verify_read_floats(args));
+  const auto floats = static_cast<int64_t>(judge_read_floats(args));
   at::Tensor residuals = at::empty({(2 * judges + args.images * args.levels) * args.vocabulary}, at::kFloat);
   at::Tensor rows = at::empty({judges * floats}, at::kFloat);
   at::Tensor verdicts = at::empty({args.images, args.nodes}, at::kInt);
@@ -255,43 +250,44 @@ ops::VerifyResult verify_on_device(const ops::DraftedTree& tree, const ops::Veri
   const size_t shared = in_shared ? static_cast<size_t>(floats) * sizeof(float) : 0;
   if (!args.paths) {
     int* known = verdicts.mutable_data_ptr<int>();
-    on_device(judges, kRowThreads, shared, [&] { judge_kernel(args, left, reads, floats, known); });
+    on_device(judges, kRowThreads, shared, [&] { judge_nodes_kernel(args, left, reads, floats, known); });
     args.verdicts = known;
   }
-  using verification::Rules;
-  const auto kernel = args.paths ? verify_kernel<Rules::paths> : verify_kernel<Rules::walks>;
+  using judging::Rules;
+  const auto kernel = args.paths ? judge_tree_kernel<Rules::paths> : judge_tree_kernel<Rules::walks>;
   on_device(args.images, kRowThreads, shared, [&] { kernel(args, left, reads, floats); });
   return {results.path, results.count, results.token, results.final, results.status};
 }
 
 TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
   int64_t accepted = 0, bad = 0;
-  const char* const rules[] = {"exact", "lantern", "lantern++", "traversal", "block"};
-  const char* const residuals[] = {"paper", "optimal", "official-static", "official-dynamic"};
+  const Residual residuals[] = {Residual::paper, Residual::optimal, Residual::official_static,
+                                Residual::official_dynamic};
   for (int trial = 0; trial < 60; ++trial) {
-    VerifyShape shape;
+    JudgeShape shape;
     shape.images = pick(rng_, 1, 2);
     shape.nodes = trial == 0 ? 1 : pick(rng_, 2, 40);
     shape.vocabulary = shape.codes = trial % 10 == 9 ? 1500 : pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
     shape.padding = trial % 3 == 0 ? 0.1 : 0;
-    ops::VerifyOptions options;
-    options.rule = rules[trial % 5];
-    options.residual = trial % 5 < 3 ? residuals[trial % 4] : "paper";
+    ops::JudgeOptions options;
+    options.rule = static_cast<Rule>(trial % 5);
+    options.residual = trial % 5 < 3 ? residuals[trial % 4] : Residual::paper;
     options.sampled = shape.sampled = trial % 7 < 5;
-    shape.chain = options.rule == "block";
-    VerifyProblem problem(rng_, shape);
+    shape.chain = options.rule == Rule::block;
+    JudgeProblem problem(rng_, shape);
     options.neighbours = problem.neighbours;
-    options.bounds = at::full({1}, options.rule == "lantern" ? 0.1 : 2.0, at::kFloat);
+    options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
     options.k = 4;
-    ops::DraftedTree& tree = problem.tree;
+    ops::ScoredTree& tree = problem.tree;
     if (trial % 9 == 8) tree.temperature.zero_();
     if (trial % 2 == 0) tree.target = rows_of(tree.target.values.log(), trial).filtered();
     if (trial % 4 < 2) tree.draft = rows_of(tree.draft.values.log(), trial).filtered();
-    const ops::VerifyResult expected = ops::verify_tree(tree, options);
-    const ops::VerifyResult got = verify_on_device(tree, options, trial % 3 != 1);
-    SCOPED_TRACE("trial " + std::to_string(trial) + " " + options.rule + " " + options.residual);
+    const ops::Judged expected = ops::judge_tree(tree, options);
+    const ops::Judged got = judge_on_device(tree, options, trial % 3 != 1);
+    SCOPED_TRACE("trial " + std::to_string(trial) + " " + to_string(options.rule) + " " +
+                 to_string(options.residual));
     EXPECT_TRUE(got.path.equal(expected.path)) << got.path << expected.path;
     EXPECT_TRUE(got.count.equal(expected.count));
     EXPECT_TRUE(got.token.equal(expected.token));

@@ -36,8 +36,9 @@ at::Tensor filtered(const at::Tensor& logits, const Filter& filter) {
   const int64_t images = filter.guidance == 1.0F ? logits.size(0) : logits.size(0) / 2;
   const auto each = [&](auto value, at::ScalarType dtype) { return at::full({images}, value, dtype); };
   return ops::probabilities(ops::guide_and_filter(
-      logits, each(filter.guidance, at::kFloat), each(filter.temperature, at::kFloat),
-      each(filter.top_k, at::kLong), each(filter.top_p, at::kFloat), filter.eagle ? "eagle" : "ar"));
+      logits,
+      {each(filter.guidance, at::kFloat), each(filter.temperature, at::kFloat), each(filter.top_k, at::kLong),
+       each(filter.top_p, at::kFloat), filter.eagle ? "eagle" : "ar"}));
 }
 
 at::Tensor drawn(const at::Tensor& probabilities, const at::Tensor& uniforms, float temperature = 1) {
@@ -180,7 +181,7 @@ TEST_P(SamplingTest, GuidanceCombinesPairsOfSequences) {
   at::Tensor masked = logits.clone();
   masked[1].fill_(-kInfinity);
   const at::Tensor plain =
-      ops::probabilities(ops::guide_and_filter(masked, one, one, at::zeros({2}, at::kLong), one, "ar"));
+      ops::probabilities(ops::guide_and_filter(masked, {one, one, at::zeros({2}, at::kLong), one, "ar"}));
   EXPECT_TRUE(same_bits(plain[0], filtered(logits[0].unsqueeze(0), Filter{})[0]));
 }
 
@@ -210,7 +211,7 @@ TEST_P(SamplingTest, ImagesHaveTheirOwnParameters) {
   const at::Tensor top_k = at::tensor({0, 7, 1}, at::kLong);
   const at::Tensor top_p = at::tensor({0.5F, 1.0F, 1.0F});
   const at::Tensor got =
-      ops::probabilities(ops::guide_and_filter(logits, one, temperature, top_k, top_p, "ar"));
+      ops::probabilities(ops::guide_and_filter(logits, {one, temperature, top_k, top_p, "ar"}));
   const std::vector<Filter> filters = {{1, 0, 0.5F}, {0.5F, 7, 1}, {2, 1, 1}};
   for (int64_t image = 0; image < 3; ++image) {
     const at::Tensor alone = filtered(logits[image].unsqueeze(0), filters[static_cast<size_t>(image)]);
@@ -289,18 +290,24 @@ TEST(SamplingErrorsTest, NameTheArgument) {
   const at::Tensor logits = at::zeros({1, 2, 5});
   const at::Tensor one = at::full({1}, 1.0, at::kFloat);
   const at::Tensor k = at::zeros({1}, at::kLong);
-  EXPECT_THAT(message_of([&] { ops::guide_and_filter(logits, one, one, k, one, "best"); }),
+  EXPECT_THAT(message_of([&] {
+                ops::guide_and_filter(logits, {one, one, k, one, "best"});
+              }),
               HasSubstr("order is 'best', expected ar or eagle"));
   EXPECT_THAT(message_of([&] {
-                ops::probabilities(ops::guide_and_filter(at::zeros({3, 2, 5}), one, one, k, one, "ar"));
+                ops::probabilities(ops::guide_and_filter(at::zeros({3, 2, 5}), {one, one, k, one, "ar"}));
               }),
               HasSubstr("expected 1 or 2 sequences for 1 images"));
-  EXPECT_THAT(message_of([&] { ops::guide_and_filter(logits, one, one, one, one, "ar"); }),
+  EXPECT_THAT(message_of([&] {
+                ops::guide_and_filter(logits, {one, one, one, one, "ar"});
+              }),
               HasSubstr("top_k has dtype Float, expected Long"));
-  EXPECT_THAT(message_of([&] { ops::guide_and_filter(logits.to(at::kInt), one, one, k, one, "ar"); }),
+  EXPECT_THAT(message_of([&] {
+                ops::guide_and_filter(logits.to(at::kInt), {one, one, k, one, "ar"});
+              }),
               HasSubstr("logits have dtype Int"));
   EXPECT_THAT(message_of([&] {
-                ops::probabilities(ops::guide_and_filter(at::zeros({1, 2, 0}), one, one, k, one, "ar"));
+                ops::probabilities(ops::guide_and_filter(at::zeros({1, 2, 0}), {one, one, k, one, "ar"}));
               }),
               HasSubstr("0 entries a row"));
   EXPECT_THAT(message_of([&] {

@@ -1,6 +1,6 @@
 // Replays a recorded case of trees, acceptance rules or neighbours: golden_acceptance CASE_DIR [--operators]
 //   CASE_DIR holds case.json and io.safetensors. Replays on the host reference, with --operators through
-//   verify_tree, expand_dynamic and rerank_dynamic.
+//   judge_tree, expand_dynamic and rerank_dynamic.
 // Prints the first deviation of every scenario that deviates. Exit code 0: none; 1: some; 3: unreadable.
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>

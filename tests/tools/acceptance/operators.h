@@ -42,7 +42,7 @@ inline Verdict judge_by_operator(const ScoredTree& tree, const AcceptanceOptions
   for (std::size_t n = 1; n < depths.size(); ++n) {
     depths[n] = depths[static_cast<std::size_t>(tree.parents[n])] + 1;
   }
-  ops::DraftedTree in;
+  ops::ScoredTree in;
   in.target = rows_to_tensor(tree.target, vocabulary);
   in.draft = rows_to_tensor(tree.draft, vocabulary);
   in.tokens = to_tensor<std::int64_t>(tree.tokens, {1, nodes});
@@ -55,9 +55,9 @@ inline Verdict judge_by_operator(const ScoredTree& tree, const AcceptanceOptions
   in.temperature = to_tensor<float>(std::vector<double>{options.greedy ? 0.0 : 1.0}, {1});
   in.depth = *std::max_element(depths.begin(), depths.end());
 
-  ops::VerifyOptions how;
-  how.rule = to_string(options.rule);
-  how.residual = to_string(options.residual);
+  ops::JudgeOptions how;
+  how.rule = options.rule;
+  how.residual = options.residual;
   how.sampled = options.proposal == Proposal::sampled;
   how.k = options.k;
   how.first_image_id = options.first_image_id;
@@ -68,7 +68,7 @@ inline Verdict judge_by_operator(const ScoredTree& tree, const AcceptanceOptions
   }
   how.syntax_ids =
       to_tensor<std::int64_t>(options.syntax_ids, {static_cast<std::int64_t>(options.syntax_ids.size())});
-  const ops::VerifyResult result = ops::verify_tree(in, how);
+  const ops::Judged result = ops::judge_tree(in, how);
 
   Verdict verdict;
   verdict.path = to_vector<std::int64_t, std::int64_t>(result.path);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "kernels/common/simd_avx2.h"
+#include "kernels/linear/int8.h"
+#include "kernels/linear/lanes.h"
+
+namespace lamplighter {
+namespace {
+
+// What a step holds fits 16 registers.
+template <class Element>
+using FloatKernel = LanesKernel<Avx2, Element, 6, 2, sizeof(Element) == 2>;
+
+struct Panel {
+  static constexpr int blocks(int rows) { return rows <= 2 ? 2 : 1; }
+};
+
+using IntegerKernel = Int8Kernel<Avx2, 6, Panel>;
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "kernels/common/simd_portable.h"
+#include "kernels/linear/int8.h"
+#include "kernels/linear/lanes.h"
+
+namespace lamplighter {
+namespace {
+
+// Sums and weights fit 16 registers of 4 lanes.
+template <class Element>
+using FloatKernel = LanesKernel<Portable, Element, 2, 0, false>;
+
+struct Panel {
+  static constexpr int blocks(int) { return 1; }
+};
+
+using IntegerKernel = Int8Kernel<Portable, 2, Panel>;
+
+}  // namespace
+}  // namespace lamplighter

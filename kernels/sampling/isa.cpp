@@ -1,0 +1,39 @@
+#include "kernels/common/cpu_executor.h"
+#include "kernels/common/this_isa.h"
+#include "kernels/sampling/body.h"
+
+namespace lamplighter {
+namespace {
+
+float* after_cells(void* scratch) {
+  return reinterpret_cast<float*>(static_cast<double*>(scratch) + kExecutorCells);
+}
+
+}  // namespace
+
+template <>
+void guide_and_filter_cpu<kThisIsa>(const GuideAndFilterArgs& args, int64_t begin, int64_t end,
+                                    void* scratch) {
+  CpuExecutor<ThisTag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) {
+    sampling::guide_and_filter_row(executor, args, row, after_cells(scratch));
+  }
+}
+
+template <>
+void probabilities_cpu<kThisIsa>(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<ThisTag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) {
+    sampling::write_probabilities_row(executor, args.rows, row, args.out);
+  }
+}
+
+template <>
+void draw_cpu<kThisIsa>(const DrawArgs& args, int64_t begin, int64_t end, void* scratch) {
+  CpuExecutor<ThisTag> executor(scratch);
+  for (int64_t row = begin; row < end; ++row) {
+    sampling::draw_row(executor, args, row, after_cells(scratch));
+  }
+}
+
+}  // namespace lamplighter
