@@ -44,28 +44,29 @@ PassRows pass_rows(const DecodeState& state, const Draft& tree) {
   PassRows pass{state.first_image_id, tree.tokens, tree.depths, tree.mask, {}};
   if (state.columns == 0) return pass;
   const std::int64_t images = state.images(), nodes = tree.tokens.size(1);
-  const at::Tensor end = end_depth(state);
+  const at::Tensor end = end_depth(state);                                    // [I, 1]
   const at::Tensor last = tree.depths.eq(end).logical_and(tree.tokens >= 0);  // [I, N]
-  const at::Tensor number = last.cumsum(1);                                   // 1, 2, ... of those
+  const at::Tensor number = last.cumsum(1);                                   // [I, N], 1, 2, ... of those
   const std::int64_t added = state.fixed_shapes ? state.row_end_bits.size(1)
                                                 : number.select(1, nodes - 1).max().item<std::int64_t>();
   if (added == 0) return pass;
 
-  const at::Tensor own = at::arange(nodes, number.options()).expand({images, nodes});
+  const at::Tensor own = at::arange(nodes, number.options()).expand({images, nodes});  // [I, N]
   pass.deciding = at::where(last, number + (nodes - 1), own);
-  // Slot `added` takes what has no row end.
+  // The node in front of each row end, [I, added]. Slot `added` takes what has no row end.
   const at::Tensor parents = at::zeros({images, added + 1}, number.options())
                                  .scatter_(1, (number - 1).masked_fill(last.logical_not(), added), own)
                                  .narrow(1, 0, added);
-  const at::Tensor ids = tree.tokens.clamp_min(0) + state.first_image_id;
+  const at::Tensor ids = tree.tokens.clamp_min(0) + state.first_image_id;  // [I, N]
   pass.codes = at::cat({ids, at::full_like(parents, state.row_end)}, 1);
   pass.first_id = 0;
   pass.depths = at::cat({tree.depths.expand({images, nodes}), (end + 1).expand({images, added})}, 1);
 
-  const std::int64_t words = (nodes + added + 63) / 64;
-  const at::Tensor own_bits = state.row_end_bits.narrow(1, 0, added).narrow(2, 0, words);
+  const std::int64_t words = (nodes + added + 63) / 64;                                    // W
+  const at::Tensor own_bits = state.row_end_bits.narrow(1, 0, added).narrow(2, 0, words);  // [1, added, W]
   const at::Tensor seen =
       tree.mask.numel() > 0 ? tree.mask : at::ones({1, 1, 1}, number.options());  // a root alone sees itself
+  // [I, N, W] and [I, added, W]
   const at::Tensor by_node = at::constant_pad_nd(seen, {0, words - 1}).expand({images, nodes, words});
   const at::Tensor by_end = by_node.gather(1, parents.unsqueeze(2).expand({images, added, words}));
   pass.mask = at::cat({by_node, by_end.bitwise_or(own_bits)}, 1);
@@ -74,7 +75,7 @@ PassRows pass_rows(const DecodeState& state, const Draft& tree) {
 
 KeptRows kept_rows(const Judged& judged, const at::Tensor& deciding) {
   if (!deciding.defined()) return {judged.path, judged.count};
-  const at::Tensor place = judged.count.unsqueeze(1);
+  const at::Tensor place = judged.count.unsqueeze(1);  // [I, 1], as what follows: of the last node
   const at::Tensor last = judged.path.gather(1, place);
   const at::Tensor row = deciding.gather(1, last);
   const at::Tensor ended = row.ne(last);

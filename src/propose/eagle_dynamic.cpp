@@ -36,13 +36,15 @@ class EagleDynamic : public Eagle {
   std::int64_t grown_rows() const override { return passes_ * width_; }
 
   Draft grow(const RunState& run, at::Tensor hidden) override {
-    const at::Tensor position = drafted_half(run.position, run);
-    const at::Tensor level_lengths = lengths + rows_before_;  // [P, 2, Sd]
-    std::vector<at::Tensor> pool_tokens, pool_scores, frontiers;
+    const at::Tensor position = drafted_half(run.position, run);  // int64 [Sd]
+    const at::Tensor level_lengths = lengths + rows_before_;      // int64 [P, 2, Sd]
+    // Candidates of every pass, k of the root and then k * k, and which of the pass before were expanded.
+    std::vector<at::Tensor> pool_tokens, pool_scores;  // int64, fp32 [I, k] or [I, k * k]
+    std::vector<at::Tensor> frontiers;                 // int64 [I, k]
 
-    at::Tensor depths = at::zeros({1, 1}, run.steps.options());
-    at::Tensor scores = at::zeros({run.images(), 1}, run.guidance.options());
-    at::Tensor mask;  // int64 [I, width], ancestors of the frontier among all rows that were run
+    at::Tensor depths = at::zeros({1, 1}, run.steps.options());                // of the frontier
+    at::Tensor scores = at::zeros({run.images(), 1}, run.guidance.options());  // fp32 [I, 1 or k], of it
+    at::Tensor mask;  // int64 [I, k], its ancestors among all rows that were run
     for (std::int64_t pass = 0;; ++pass) {
       const ops::Distributions rows = distributions(run, run.draft_filter, drafter_.logits(hidden), depths);
       auto [tokens, candidate_scores, frontier] = ops::expand_dynamic(rows, scores, width_);
@@ -50,9 +52,8 @@ class EagleDynamic : public Eagle {
       pool_scores.push_back(candidate_scores);
       if (pass == passes_) break;
       frontiers.push_back(frontier);
-      const at::Tensor parents =
-          frontier.floor_divide(width_);                     // slot of the last frontier; the root at first
-      const at::Tensor bits = own_bits_.narrow(0, pass, 1);  // [1, width]
+      const at::Tensor parents = frontier.floor_divide(width_);  // int64 [I, k], slots of the last frontier
+      const at::Tensor bits = own_bits_.narrow(0, pass, 1);      // int64 [1, k]
       mask = pass == 0 ? bits.expand({run.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
       const Level next{tokens.gather(1, frontier),
                        rows_at(hidden, per_sequence(parents, run.guided && !method_.conditional)), depths,
@@ -72,10 +73,10 @@ class EagleDynamic : public Eagle {
 
  private:
   std::int64_t passes_;     // P, expansions after the first
-  std::int64_t width_;      // nodes expanded per level
+  std::int64_t width_;      // k, nodes expanded per level
   std::int64_t nodes_;      // drafted nodes kept
   at::Tensor rows_before_;  // int64 [P, 2, 1]: 0, and the rows that the drafter has run before a pass
-  at::Tensor own_bits_;     // int64 [P, width], the bits by which the rows of a pass see themselves
+  at::Tensor own_bits_;     // int64 [P, k], the bits by which the rows of a pass see themselves
 };
 
 }  // namespace
