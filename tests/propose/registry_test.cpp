@@ -48,8 +48,9 @@ TEST(Registry, NamesAreUniqueAndTheBaselineIsFirst) {
 TEST(Registry, UnknownMethodsAreToldTheOthers) {
   MethodOptions options;
   options.method = "magic";
-  EXPECT_EQ(refusal(options, {}), "method: got 'magic', expected ar, eagle, eagle-2, lantern, lantern++");
-  EXPECT_EQ(method_names(true), "eagle, eagle-2, lantern, lantern++");
+  EXPECT_EQ(refusal(options, {}), "method: got 'magic', expected " + method_names());
+  EXPECT_THAT(method_names(), HasSubstr("ar, eagle, eagle-2, lantern, lantern++"));
+  EXPECT_EQ("ar, " + method_names(true), method_names());
 }
 
 TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
