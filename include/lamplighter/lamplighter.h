@@ -4,5 +4,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/options.h"
+#include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
+#include "lamplighter/sinks.h"
 #include "lamplighter/version.h"

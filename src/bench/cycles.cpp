@@ -179,7 +179,7 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
     Runner runner;
     runner.models = {models.target, method.drafts() ? models.drafter : nullptr};
     runner.method = &method;
-    runner.replay = std::make_unique<Replay>(device, options.graph && !options.stages);
+    runner.replay = std::make_unique<Replay>(device, options.graph && !options.stages, options.note);
     runner.middle = go_to_middle(runner.models, method, prompts, request, grid);
     runner.state = copy_of(runner.middle);
     for (int cycle = 0; cycle < options.block; ++cycle) {

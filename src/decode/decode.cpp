@@ -16,7 +16,7 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
             const OnCycle& on_cycle) {
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
-  Replay replay(device, shape.graph);
+  Replay replay(device, shape.graph, shape.note);
   DecodeState state = empty_state(models, method, shape);
   Slots slots(shape.images);
   ReportReader reports(state);

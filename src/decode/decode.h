@@ -119,6 +119,7 @@ struct RunShape {
   bool guided = false;           // sequences are pairs
   bool partly_guided = false;    // guidance may end before the last token
   bool graph = true;             // on CUDA, cycles are captured and replayed
+  NoteCallback note = {};        // told when they cannot be
 };
 
 // The parts of a cycle, in order of use.

@@ -1,4 +1,4 @@
-#include "metadata.h"
+#include "pipeline/metadata.h"
 
 #include <array>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
 
 constexpr int kSchema = 1;
@@ -210,10 +210,10 @@ Recorded read_recorded(const std::string& png_path) {
   }
   if (text.empty()) {
     throw Error(ExitCode::input,
-                png_path + ": holds no parameters of lamplighter; was it drawn with --no-metadata?");
+                png_path + ": holds no parameters of lamplighter; was it drawn without metadata?");
   }
   const std::string where = png_path + ": parameters";
   return parse_picture(parse_json(text, where, ExitCode::input), where);
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -3,14 +3,12 @@
 
 #include <iostream>
 #include <memory>
-#include <utility>
 
 #include "base/json.h"
 #include "bundle/machine.h"
 #include "commands.h"
-#include "devices.h"
 #include "kernels/isa.h"
-#include "terminal.h"
+#include "tools/terminal.h"
 
 #if defined(LAMPLIGHTER_WITH_CUDA)
 #include <cuda_runtime_api.h>
@@ -80,23 +78,6 @@ void devices(bool json) {
 }
 
 }  // namespace
-
-std::string device_name(const c10::Device& device) {
-#if defined(LAMPLIGHTER_WITH_CUDA)
-  cudaDeviceProp properties{};
-  if (device.is_cuda() && cudaGetDeviceProperties(&properties, device.index()) == cudaSuccess)
-    return properties.name;
-#endif
-  return device.str();
-}
-
-std::optional<double> published_bandwidth(const std::string& name) {
-  for (const auto& [words, rate] :
-       {std::pair{"H200", 4.8e9}, {"A100-SXM4-80GB", kA100Bandwidth}, {"A100 80GB", kA100Bandwidth}}) {
-    if (name.find(words) != std::string::npos) return rate;
-  }
-  return std::nullopt;
-}
 
 void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);

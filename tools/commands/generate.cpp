@@ -1,23 +1,17 @@
-#include <cmath>
 #include <memory>
 
-#include "base/files.h"
 #include "base/stopwatch.h"
-#include "base/utf8.h"
-#include "codes_file.h"
 #include "commands.h"
-#include "image/acceptance_map.h"
 #include "lamplighter/error.h"
-#include "lamplighter/image.h"
+#include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
-#include "metadata.h"
-#include "outputs.h"
-#include "preview.h"
-#include "report.h"
-#include "requests.h"
-#include "signals.h"
-#include "terminal.h"
-#include "trace.h"
+#include "lamplighter/sinks.h"
+#include "pipeline/metadata.h"
+#include "tools/output_flags.h"
+#include "tools/report.h"
+#include "tools/requests.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -27,7 +21,8 @@ struct GenerateFlags {
   JobFlags jobs;
   MethodFlags method;
   TalkFlags talk;
-  std::string grid, save_codes, trace, acceptance_map, preview, params_from, config;
+  OutputFlags files;
+  std::string params_from, config;
   bool overwrite = false, json = false, no_metadata = false;
 };
 
@@ -41,9 +36,8 @@ struct Plan {
   std::vector<Job> jobs;
   MethodOptions method;
   RuntimeOptions runtime;
-  Recorded recorded;                           // of --params-from
-  std::vector<std::string> paths;              // of the pictures
-  std::vector<std::int64_t> tokens_before{0};  // of the jobs before each, and of all
+  Recorded recorded;               // of --params-from
+  std::vector<std::string> paths;  // of the pictures
 };
 
 // What flags say, over the picture of `--params-from`.
@@ -77,103 +71,63 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
   std::vector<OutputRequest> outputs;
   for (const Job& job : plan.jobs) {
     check_request(manifest, job);
-    const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
-    plan.tokens_before.push_back(plan.tokens_before.back() + grid.tokens());
     outputs.push_back({job.output, outputs.size(), job.request.seed});
   }
   resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
   std::vector<std::string> all = plan.paths;
-  check_picture_name("--grid", flags.grid);
-  check_picture_name("--acceptance-map", flags.acceptance_map);
-  check_picture_name("--preview", flags.preview);
-  for (const std::string& path :
-       {flags.grid, flags.save_codes, flags.trace, flags.acceptance_map, flags.preview}) {
-    if (!path.empty()) all.push_back(path);
-  }
+  for (const std::string& path : flags.files.paths()) all.push_back(path);
   check_distinct(all);
   prepare_outputs(outputs, all, flags.overwrite);
 }
 
-// Draws and writes the pictures of a plan.
-class Run {
+// Tells of pictures on the terminal, and prints their paths.
+class TerminalSink : public Sink {
  public:
-  Run(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal)
-      : flags_(flags),
-        plan_(plan),
-        engine_(engine),
-        terminal_(terminal),
-        origin_(describe_origin(engine)),
-        preview_(flags.preview, engine, plan.jobs) {}
+  TerminalSink(const Plan& plan, const Origin& origin, bool json, Terminal& terminal)
+      : plan_(plan), origin_(origin), json_(json), terminal_(terminal) {}
 
-  void draw() {
-    note_changes();
-    std::vector<Request> requests;
-    for (const Job& job : plan_.jobs) requests.push_back(job.request);
-    {
-      const OrderlyStop orderly;
-      engine_.generate(
-          requests, [&](std::size_t i, Result&& result) { finish(i, std::move(result)); },
-          [&](const Progress& progress) {
-            terminal_.progress(plan_.tokens_before[progress.first_request] + progress.tokens_done,
-                               plan_.tokens_before.back());
-            if (!flags_.preview.empty()) preview_.update(progress);
-            return stop_signal() == 0;
-          },
-          plan_.method);
-    }
-    if (!flags_.trace.empty()) write_file(flags_.trace, trace_);
-    if (!flags_.acceptance_map.empty()) write_png(flags_.acceptance_map, acceptance_map(maps_));
-    if (!flags_.save_codes.empty()) write_codes(flags_.save_codes, codes_);
-    if (!flags_.grid.empty()) {
-      const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures_.size()))));
-      write_png(flags_.grid, contact_sheet(pictures_, columns));
-    }
+  void progress(const Progress& progress) override {
+    terminal_.progress(progress.run_done, progress.run_total);
+  }
+
+  void picture(std::size_t index, const Request& request, const Result& result) override {
+    const std::string& path = plan_.paths[index];
+    terminal_.say(std::to_string(index + 1) + "/" + std::to_string(plan_.paths.size()) + " " + path +
+                  ": seed " + std::to_string(result.seed) + ", " + summary(result.statistics));
+    for (const std::string& line : details(result.statistics)) terminal_.detail(line);
+    if (!json_) return terminal_.result(path);
+    const Json line = report(path, describe_picture(origin_, request, result), result.statistics);
+    terminal_.result(line.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
  private:
-  void note_changes() {
-    const Recorded& recorded = plan_.recorded;
-    if (recorded.model != origin_.model || recorded.manifest_sha256 == origin_.manifest_sha256) return;
-    terminal_.say("note: " + flags_.params_from + " was drawn with other files of bundle " + origin_.model +
-                  " (weights, drafter or tree); pixels may differ");
-  }
-
-  void finish(std::size_t i, Result&& result) {
-    const Request& request = plan_.jobs[i].request;
-    const std::string& path = plan_.paths[i];
-    const Json picture = describe_picture(origin_, request, result);
-    write_png(path, result.image, flags_.no_metadata ? PngText() : png_text(picture));
-    terminal_.say(std::to_string(i + 1) + "/" + std::to_string(plan_.jobs.size()) + " " + path + ": seed " +
-                  std::to_string(result.seed) + ", " + summary(result.statistics));
-    for (const std::string& line : details(result.statistics)) terminal_.detail(line);
-    terminal_.result(
-        flags_.json
-            ? report(path, picture, result.statistics).dump(-1, ' ', false, Json::error_handler_t::replace)
-            : path);
-    if (!flags_.preview.empty()) preview_.finish(i, result.image);
-    if (!flags_.trace.empty()) trace_ += trace_lines(i, result.statistics);
-    if (!flags_.acceptance_map.empty()) {
-      const Codes& codes = result.codes;
-      maps_.push_back(
-          {result.image, codes.rows, codes.columns, committed_with(result.statistics, codes.ids.size())});
-    }
-    if (!flags_.save_codes.empty()) codes_.push_back({result.codes, picture});
-    if (!flags_.grid.empty()) pictures_.push_back(std::move(result.image));
-    if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
-  }
-
-  const GenerateFlags& flags_;
   const Plan& plan_;
-  TextToImage& engine_;
+  const Origin& origin_;
+  bool json_;
   Terminal& terminal_;
-  Origin origin_;
-  Preview preview_;
-  std::string trace_;
-  std::vector<AcceptanceGrid> maps_;
-  std::vector<SavedCodes> codes_;
-  std::vector<Image> pictures_;
 };
+
+void note_changes(const std::string& source, const Recorded& recorded, const Origin& origin,
+                  Terminal& terminal) {
+  if (recorded.model != origin.model || recorded.manifest_sha256 == origin.manifest_sha256) return;
+  terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
+               " (weights, drafter or tree); pixels may differ");
+}
+
+// Draws and writes the pictures of a plan.
+void draw(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal) {
+  const Origin origin = describe_origin(engine);
+  note_changes(flags.params_from, plan.recorded, origin, terminal);
+  Sinks sinks;
+  sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata));
+  sinks.push_back(std::make_unique<TerminalSink>(plan, origin, flags.json, terminal));
+  flags.files.add_sinks(origin, engine, sinks);
+  std::vector<Request> requests;
+  for (const Job& job : plan.jobs) requests.push_back(job.request);
+  const OrderlyStop orderly;
+  generate_into(sinks, engine, requests, plan.method, [] { return stop_signal() == 0; });
+}
 
 void generate(const GenerateFlags& flags, const Given& given) {
   Terminal terminal(flags.talk);
@@ -185,7 +139,7 @@ void generate(const GenerateFlags& flags, const Given& given) {
   TextToImage engine(flags.model.folder(), plan.runtime);
   terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
                   ", checked in " + format_fixed(watch.lap(), 0) + " ms");
-  Run(flags, plan, engine, terminal).draw();
+  draw(flags, plan, engine, terminal);
 }
 
 }  // namespace
@@ -202,19 +156,7 @@ void add_generate(CLI::App& app) {
                    "Pictures drawn side by side; the next takes the place of one that is complete")
       ->type_name("N");
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
-  command->add_option("--grid", flags->grid, "Also write all pictures on one sheet")->type_name("FILE");
-  command
-      ->add_option("--save-codes", flags->save_codes, "Also write the image tokens, for `lamplighter decode`")
-      ->type_name("FILE");
-  command->add_option("--trace", flags->trace, "Also write every cycle of every picture, as JSON lines")
-      ->type_name("FILE");
-  command
-      ->add_option("--acceptance-map", flags->acceptance_map,
-                   "Also write the pictures beside their tokens, coloured by how many came at once")
-      ->type_name("FILE");
-  command
-      ->add_option("--preview", flags->preview, "Rewrite this picture whenever a row of tokens is complete")
-      ->type_name("FILE");
+  flags->files.add(*command);
   command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");
   command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
   command->add_option("--params-from", flags->params_from, "Take what is not given here from a picture")

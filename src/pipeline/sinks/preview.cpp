@@ -1,40 +1,67 @@
-#include "preview.h"
-
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "image/canvas.h"
+#include "lamplighter/sinks.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
 
 constexpr Colour kGrey{128, 128, 128};
 
-}  // namespace
+class PreviewSink : public Sink {
+ public:
+  PreviewSink(std::string path, std::function<Image(const Codes&)> decode)
+      : path_(std::move(path)), decode_(std::move(decode)) {}
 
-Preview::Place& Preview::place_of(std::size_t request) {
+  void progress(const Progress& progress) override {
+    const Grid& grid = *progress.grid;
+    bool changed = false;
+    for (std::size_t i = 0; i < progress.batch; ++i) {
+      Place& place = place_of(progress.first_request + i, grid.rows, grid.columns);
+      if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kGrey);
+      changed = update(place, progress.codes(i)) || changed;
+    }
+    if (changed) show();
+  }
+
+  void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
+    Place& place = place_of(index, result.codes.rows, result.codes.columns);
+    place.picture = result.image;
+    place.finished = true;
+    show();
+  }
+
+ private:
+  struct Place {
+    std::size_t request = 0;
+    bool finished = false;
+    int rows = 0, columns = 0, complete = 0;  // rows of tokens
+    Image picture;                            // empty for one that is new
+  };
+
+  Place& place_of(std::size_t request, int rows, int columns);
+  bool update(Place& place, const std::vector<std::int32_t>& ids);  // true when a row was completed
+  void show() const;
+
+  std::string path_;
+  std::function<Image(const Codes&)> decode_;
+  std::vector<Place> places_;
+};
+
+PreviewSink::Place& PreviewSink::place_of(std::size_t request, int rows, int columns) {
   for (Place& place : places_) {
     if (place.request == request) return place;
   }
-  const Grid& grid =
-      find_grid(engine_.manifest(), jobs_[request].request.width, jobs_[request].request.height);
   // Pictures of another size are all finished.
-  if (!places_.empty() && (places_[0].rows != grid.rows || places_[0].columns != grid.columns))
-    places_.clear();
+  if (!places_.empty() && (places_[0].rows != rows || places_[0].columns != columns)) places_.clear();
   auto place = std::find_if(places_.begin(), places_.end(), [](const Place& old) { return old.finished; });
   if (place == places_.end()) place = places_.emplace(place);
-  *place = {request, false, grid.rows, grid.columns, 0, make_canvas(grid.width, grid.height, kGrey)};
+  *place = {request, false, rows, columns, 0, {}};
   return *place;
 }
 
-void Preview::update(const Progress& progress) {
-  bool changed = false;
-  for (std::size_t i = 0; i < progress.batch; ++i)
-    changed = update(place_of(progress.first_request + i), progress.codes(i)) || changed;
-  if (changed) show();
-}
-
-bool Preview::update(Place& place, const std::vector<std::int32_t>& ids) {
+bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
   const int complete = static_cast<int>(ids.size()) / place.columns, rows = place.rows;
   if (complete <= place.complete || complete == rows) return false;  // a complete one is soon finished
   place.complete = complete;
@@ -45,25 +72,23 @@ bool Preview::update(Place& place, const std::vector<std::int32_t>& ids) {
     codes.ids.insert(codes.ids.end(), ids.begin() + (complete - 1) * columns,
                      ids.begin() + complete * columns);
   }
-  Image picture = engine_.decode(codes);
+  Image picture = decode_(codes);
   const int top = picture.height / rows * complete;
   fill(picture, {0, top, picture.width, picture.height - top}, kGrey);
   place.picture = std::move(picture);
   return true;
 }
 
-void Preview::finish(std::size_t request, const Image& picture) {
-  Place& place = place_of(request);
-  place.picture = picture;
-  place.finished = true;
-  show();
-}
-
-void Preview::show() const {
+void PreviewSink::show() const {
   std::vector<Image> pictures;
   for (const Place& place : places_) pictures.push_back(place.picture);
-  const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pictures.size()))));
-  write_png(path_, contact_sheet(pictures, columns));
+  write_png(path_, square_sheet(pictures));
 }
 
-}  // namespace lamplighter::cli
+}  // namespace
+
+std::unique_ptr<Sink> preview_sink(std::string path, std::function<Image(const Codes& codes)> decode) {
+  return std::make_unique<PreviewSink>(std::move(path), std::move(decode));
+}
+
+}  // namespace lamplighter
