@@ -11,6 +11,7 @@
 #include "lamplighter/error.h"
 #include "propose/options.h"
 #include "propose/registry.h"
+#include "terminal.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -55,6 +56,7 @@ void ModelFlags::add_model(CLI::App& command, bool positional) {
 }
 
 void ModelFlags::add_runtime(CLI::App& command) {
+  runtime.note = print_note;
   command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
   command.add_option("--dtype", runtime.dtype, "auto, fp32, bf16, or fp16 on CUDA")->type_name("NAME");
   command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");

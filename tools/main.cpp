@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 #include "bundle/machine.h"
-#include "commands.h"
+#include "commands/commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "signals.h"

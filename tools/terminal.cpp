@@ -30,6 +30,10 @@ std::string format_fixed(double value, int digits) {
   return text.data();
 }
 
+void print_note(const std::string& text) {
+  std::cerr << "lamplighter: note: " << text << std::endl;
+}
+
 Terminal::Terminal(const TalkFlags& flags)
     : flags_(flags), bar_wanted_(!flags.quiet && terminal_draws_bars()) {}
 

@@ -35,6 +35,9 @@ class Terminal {
   Clock::time_point start_, drawn_;
 };
 
+// What the library tells by the way, on standard error.
+void print_note(const std::string& text);
+
 std::string format_fixed(double value, int digits);
 
 }  // namespace lamplighter::cli

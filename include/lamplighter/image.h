@@ -32,4 +32,7 @@ LAMPLIGHTER_API PngText read_png_text(const std::string& path);
 // are centred in equal cells.
 LAMPLIGHTER_API Image contact_sheet(const std::vector<Image>& images, int columns, int gap = 2);
 
+// The same with as many columns as rows, or one more.
+LAMPLIGHTER_API Image square_sheet(const std::vector<Image>& images, int gap = 2);
+
 }  // namespace lamplighter

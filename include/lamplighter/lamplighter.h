@@ -5,5 +5,7 @@
 #include "lamplighter/image.h"
 #include "lamplighter/method.h"
 #include "lamplighter/options.h"
+#include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
+#include "lamplighter/sinks.h"
 #include "lamplighter/version.h"

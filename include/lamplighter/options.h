@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lamplighter {
+
+// Told in one line what is worth knowing and no error: that the CPU takes the place of a device, that cycles
+// are not captured. The library itself prints nothing.
+using NoteCallback = std::function<void(const std::string& text)>;
 
 // Where and how a bundle runs.
 struct RuntimeOptions {
@@ -15,6 +20,7 @@ struct RuntimeOptions {
   int batch_size = 4;            // images drawn side by side
   bool graph = true;             // on CUDA: replay cycles as a captured graph; same tokens either way
   bool verify_checksums = true;  // compare every file with the manifest's SHA-256 before loading
+  NoteCallback note;             // empty: notes are dropped
 };
 
 // How tokens are drawn. Order: guidance, temperature, top-k, top-p, draw.

@@ -71,6 +71,8 @@ struct Result {
 struct Progress {
   std::size_t first_request = 0, batch = 0;
   std::int64_t tokens_done = 0, tokens_total = 0;  // of these pictures
+  std::int64_t run_done = 0, run_total = 0;        // tokens of all pictures that were asked for
+  const Grid* grid = nullptr;                      // of these pictures
   // Tokens of picture `index` of them so far, raster order; fewer than the grid holds.
   std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };

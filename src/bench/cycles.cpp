@@ -174,8 +174,9 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
     runner.method = &method;
     runner.state = go_to_middle(models, method, prompts, request, grid);
     runner.middle = snapshot(runner.state);
-    runner.replay = std::make_unique<Replay>(
-        device, options.graph && !options.stages && runner.state.proposer->replayable());
+    const bool replayable = runner.state.proposer->replayable();
+    runner.replay =
+        std::make_unique<Replay>(device, options.graph && !options.stages && replayable, options.note);
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
       runner.script.push_back(scripted(*method.tree, count, device));

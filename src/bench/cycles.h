@@ -7,6 +7,7 @@
 
 #include "decode/report.h"
 #include "decode/state.h"
+#include "lamplighter/options.h"
 
 namespace lamplighter {
 
@@ -28,6 +29,7 @@ struct CycleOptions {
   // after the other, as when pictures are drawn, and with `graph` they are replayed as a captured graph.
   bool stages = true;
   bool graph = true;
+  NoteCallback note;  // told when cycles cannot be captured
 };
 
 // Numbers whose mean comes as close to `mean` as whole numbers can: 1.5 gives 1, 2, 1, 2, ...

@@ -8,8 +8,8 @@
 #include "bundle/drafter.h"
 #include "bundle/machine.h"
 #include "bundle/target.h"
-#include "propose/method.h"
 #include "decode/prompts.h"
+#include "propose/method.h"
 
 namespace lamplighter {
 namespace {

@@ -1,8 +1,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
-#include <iostream>
-
 #include "bundle/machine.h"
 #include "bundle/module.h"
 #include "lamplighter/error.h"
@@ -11,21 +9,21 @@ namespace lamplighter {
 namespace {
 
 // The first CUDA device if it can work.
-c10::Device best_device() {
+c10::Device best_device(const NoteCallback& note) {
   if (!at::hasCUDA()) return c10::kCPU;
   const c10::Device first(c10::kCUDA, 0);
   try {
     require_kernels(first);
     return first;
   } catch (const Error& error) {
-    std::cerr << "lamplighter: note: the CPU is used: " << error.what() << "\n";
+    if (note) note(std::string("the CPU is used: ") + error.what());
     return c10::kCPU;
   }
 }
 
-c10::Device resolve_device(const std::string& name) {
+c10::Device resolve_device(const std::string& name, const NoteCallback& note) {
   if (name == "cpu") return c10::kCPU;
-  if (name == "auto") return best_device();
+  if (name == "auto") return best_device(note);
   c10::Device device = c10::kCPU;
   try {
     device = c10::Device(name);
@@ -60,7 +58,7 @@ Placement resolve_placement(const RuntimeOptions& options) {
                 "batch_size: got " + std::to_string(options.batch_size) + ", expected 1 or more");
   }
   Placement placement;
-  placement.device = resolve_device(options.device);
+  placement.device = resolve_device(options.device, options.note);
   const bool cuda = placement.device.is_cuda();
   // fp32 is fp32, whatever the environment says: pictures and checks are those of the CPU.
   at::globalContext().setAllowTF32CuDNN(false);

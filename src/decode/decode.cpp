@@ -18,7 +18,7 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
   DecodeState state = empty_state(models, method, shape);
-  Replay replay(device, shape.graph && state.proposer->replayable());
+  Replay replay(device, shape.graph && state.proposer->replayable(), shape.note);
   Slots slots(shape.images);
   ReportReader reports(state);
   while (true) {

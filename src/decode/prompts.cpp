@@ -2,7 +2,6 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/tensor.h>
@@ -53,8 +52,8 @@ void add_null_padding(const Target& target, std::int64_t valid, at::Tensor& rows
 
 }  // namespace
 
-PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
-    : prompt_(*manifest.prompt), vocabulary_(manifest.tokens.vocabulary), placement_(placement) {
+PromptTokenizer::PromptTokenizer(const Manifest& manifest)
+    : prompt_(*manifest.prompt), vocabulary_(manifest.tokens.vocabulary) {
   if (prompt_.kind == "class") return;
   const std::string tokenizer = join_path(manifest.directory, manifest.tokenizer->file);
   max_length_ = manifest.tokenizer->max_length;
@@ -62,36 +61,16 @@ PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placemen
     bpe_ = std::make_unique<BpeTokenizer>(tokenizer);
   } else {
     t5_ = std::make_unique<T5Tokenizer>(tokenizer, *manifest.tokenizer);
-    Placement wide = placement;  // the activations of T5 exceed the range of fp16
-    if (wide.dtype == at::kHalf) wide.dtype = at::kBFloat16;
-    encoder_ = std::make_unique<TextEncoder>(manifest, wide);
   }
 }
 
-void PromptEncoder::check(const Request& request, const Grid& grid) const {
-  if (bpe_) encode_tokens(request, grid);
-}
-
-Condition PromptEncoder::encode(const Request& request, const Grid& grid) const {
+PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) const {
   if (bpe_) return encode_tokens(request, grid);
-  const auto integers = at::dtype(at::kLong).device(placement_.device);
-  if (!t5_) return {at::full({1, 1}, *request.class_id, integers), at::ones({1, 1}, integers)};
-  const at::Tensor ids = at::tensor(t5_->encode(request.prompt)).unsqueeze(0).to(placement_.device);
-  // The encoder sees the valid ids only; padding afterwards gives the same rows for less work.
-  const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
-  const std::int64_t padding = prompt_.length - ids.size(1);
-  return {at::constant_pad_nd(features, {0, 0, 0, padding}),
-          at::constant_pad_nd(at::ones_like(ids), {0, padding})};
+  if (t5_) return {t5_->encode(request.prompt)};
+  return {{*request.class_id}};
 }
 
-std::int64_t PromptEncoder::rows(const Request& request, const Grid& grid) const {
-  if (t5_) return static_cast<std::int64_t>(t5_->encode(request.prompt).size());
-  if (!bpe_) return 1;
-  const Condition condition = encode_tokens(request, grid);
-  return static_cast<std::int64_t>(std::max(condition.ids.size(), condition.unconditional.size()));
-}
-
-Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid) const {
+PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
   std::string text = prompt_.text;
   replace_all(text, "{width}", std::to_string(grid.width));
   replace_all(text, "{height}", std::to_string(grid.height));
@@ -103,21 +82,38 @@ Condition PromptEncoder::encode_tokens(const Request& request, const Grid& grid)
                                         std::to_string(vocabulary_ - 1) +
                                         "; it belongs to another model, export the bundle again");
   }
-  Condition condition;
-  condition.ids = prompt_.prefix;
-  append(condition.ids, encoded);
-  append(condition.ids, prompt_.suffix);
-  append(condition.ids, grid.before);
-  condition.unconditional = prompt_.unconditional;
-  append(condition.unconditional, grid.before);
-  const auto length = static_cast<std::int64_t>(condition.ids.size());
+  PromptIds prompt{prompt_.prefix, prompt_.unconditional};
+  append(prompt.ids, encoded);
+  append(prompt.ids, prompt_.suffix);
+  append(prompt.ids, grid.before);
+  append(prompt.unconditional, grid.before);
+  const auto length = static_cast<std::int64_t>(prompt.ids.size());
   const auto ids = static_cast<std::int64_t>(encoded.size());
   const std::int64_t most = std::min(max_length_, prompt_.length - (length - ids));
   if (ids > most) {
     throw Error(ExitCode::input, "prompt: got " + std::to_string(ids) + " tokens, expected at most " +
                                      std::to_string(most) + "; shorten the caption");
   }
-  return condition;
+  return prompt;
+}
+
+PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
+    : kind_(manifest.prompt->kind), length_(manifest.prompt->length), placement_(placement) {
+  if (kind_ != "text_features") return;
+  Placement wide = placement;  // the activations of T5 exceed the range of fp16
+  if (wide.dtype == at::kHalf) wide.dtype = at::kBFloat16;
+  encoder_ = std::make_unique<TextEncoder>(manifest, wide);
+}
+
+Condition PromptEncoder::encode(const PromptIds& prompt) const {
+  if (kind_ == "tokens") return {{}, {}, prompt.ids, prompt.unconditional};
+  const at::Tensor ids = at::tensor(prompt.ids).unsqueeze(0).to(placement_.device);
+  if (!encoder_) return {ids, at::ones_like(ids)};
+  // The encoder sees the valid ids only; padding afterwards gives the same rows for less work.
+  const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
+  const std::int64_t padding = length_ - ids.size(1);
+  return {at::constant_pad_nd(features, {0, 0, 0, padding}),
+          at::constant_pad_nd(at::ones_like(ids), {0, padding})};
 }
 
 Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided,

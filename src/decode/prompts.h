@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bundle/target.h"
@@ -17,29 +19,46 @@ struct Condition {
   std::vector<std::int64_t> ids = {}, unconditional = {};  // prompts of tokens, with and without the caption
 };
 
-// Turns requests into conditions with what the bundle offers: caption -> ids -> text encoder, class ids, or
-// caption -> ids of the target itself.
-class PromptEncoder {
+// One prompt as ids: of the text encoder, the class, or of the target itself.
+struct PromptIds {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption
+
+  // Rows that the prompt, or that of the unconditional half, has in the target's cache.
+  std::int64_t rows() const { return static_cast<std::int64_t>(std::max(ids.size(), unconditional.size())); }
+};
+
+// Turns requests into ids with the tokenizer of the bundle; needs no weights.
+class PromptTokenizer {
  public:
-  // Loads the tokenizer and, for text features, the text encoder. Throws Error(ExitCode::bundle).
-  PromptEncoder(const Manifest& manifest, const Placement& placement);
+  // Throws Error(ExitCode::bundle).
+  explicit PromptTokenizer(const Manifest& manifest);
   // Throws Error(ExitCode::input) when the prompt has more tokens than the bundle takes, and
-  // Error(ExitCode::bundle) for a tokenizer of another model; cheap.
-  void check(const Request& request, const Grid& grid) const;
-  Condition encode(const Request& request, const Grid& grid) const;
-  // Rows that its prompt, or that of the unconditional half, has in the target's cache.
-  std::int64_t rows(const Request& request, const Grid& grid) const;
+  // Error(ExitCode::bundle) for a tokenizer of another model.
+  PromptIds encode(const Request& request, const Grid& grid) const;
 
  private:
-  Condition encode_tokens(const Request& request, const Grid& grid) const;
+  PromptIds encode_tokens(const Request& request, const Grid& grid) const;
 
   PromptEntry prompt_;
   std::int64_t vocabulary_ = 0;  // ids that the target embeds
   std::int64_t max_length_ = 0;  // ids of a text
-  Placement placement_;
   std::unique_ptr<T5Tokenizer> t5_;
-  std::unique_ptr<TextEncoder> encoder_;
   std::unique_ptr<BpeTokenizer> bpe_;
+};
+
+// Turns ids into conditions, with the bundle's text encoder where it has one.
+class PromptEncoder {
+ public:
+  // Loads the text encoder. Throws Error(ExitCode::bundle).
+  PromptEncoder(const Manifest& manifest, const Placement& placement);
+  Condition encode(const PromptIds& prompt) const;
+
+ private:
+  std::string kind_;
+  std::int64_t length_ = 0;  // rows reserved for the prompt
+  Placement placement_;
+  std::unique_ptr<TextEncoder> encoder_;
 };
 
 // Prompt rows of the target: interleaved pairs when `guided`, else the conditional rows alone. Prompts are

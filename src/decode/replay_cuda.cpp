@@ -7,9 +7,9 @@
 #include <cuda_runtime_api.h>
 
 #include <exception>
-#include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decode/replay.h"
@@ -57,7 +57,8 @@ bool succeeds(F f) {
 }  // namespace
 
 struct Replay::Capture {
-  Capture(const c10::Device& device, bool wanted) : on_stream(enter(device)), graph_wanted(wanted) {}
+  Capture(const c10::Device& device, bool wanted, NoteCallback told)
+      : on_stream(enter(device)), graph_wanted(wanted), note(std::move(told)) {}
   // Nothing that is queued outlives its graph, and the graph's memory goes back to the device: no other graph
   // can use it, and while one is captured nothing is given back.
   ~Capture() {
@@ -95,7 +96,7 @@ struct Replay::Capture {
       graph->instantiate();
       return true;
     } catch (const std::exception& error) {
-      std::cerr << "lamplighter: note: cycles are not captured as a CUDA graph: " << reason(error) << "\n";
+      if (note) note("cycles are not captured as a CUDA graph: " + reason(error));
     }
     abandon(stream.device_index());
     return false;
@@ -134,13 +135,14 @@ struct Replay::Capture {
 
   c10::cuda::CUDAStreamGuard on_stream;
   bool graph_wanted;
+  NoteCallback note;
   int calls = 0;
   const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
   std::optional<at::cuda::CUDAGraph> graph;
 };
 
-Replay::Replay(const c10::Device& device, bool graph) {
-  if (device.is_cuda()) capture_ = std::make_unique<Capture>(device, graph);
+Replay::Replay(const c10::Device& device, bool graph, NoteCallback note) {
+  if (device.is_cuda()) capture_ = std::make_unique<Capture>(device, graph, std::move(note));
 }
 Replay::~Replay() = default;
 

@@ -127,8 +127,7 @@ Image acceptance_map(const std::vector<AcceptanceGrid>& grids) {
   pairs.reserve(grids.size());
   for (const AcceptanceGrid& grid : grids)
     pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most)}, 2, kGap));
-  const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(pairs.size()))));
-  const Image sheet = contact_sheet(pairs, columns, kMargin);
+  const Image sheet = square_sheet(pairs, kMargin);
   const int bar = kBarHeight + 2 * kDot + kFigureHeight;
   Image map = make_canvas(sheet.width, sheet.height + 2 * kMargin + bar, kGround);
   paste(sheet, map, 0, 0);

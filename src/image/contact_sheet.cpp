@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "image/canvas.h"
 #include "lamplighter/error.h"
@@ -29,6 +30,11 @@ Image contact_sheet(const std::vector<Image>& images, int columns, int gap) {
           i / columns * (height + gap) + (height - image.height) / 2);
   }
   return sheet;
+}
+
+Image square_sheet(const std::vector<Image>& images, int gap) {
+  return contact_sheet(images, static_cast<int>(std::ceil(std::sqrt(static_cast<double>(images.size())))),
+                       gap);
 }
 
 }  // namespace lamplighter

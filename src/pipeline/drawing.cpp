@@ -10,30 +10,21 @@
 
 namespace lamplighter {
 
-SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
-  SamplingOptions sampling = manifest.sampling;
-  sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
-  sampling.temperature = request.temperature.value_or(sampling.temperature);
-  sampling.top_k = request.top_k.value_or(sampling.top_k);
-  sampling.top_p = request.top_p.value_or(sampling.top_p);
-  sampling.cfg_interval = request.cfg_interval.value_or(sampling.cfg_interval);
-  return sampling;
-}
-
-Drawing::Drawing(const Tools& tools, const Group& group, Paint paint, const ResultCallback& on_result,
-                 const ProgressCallback& on_progress)
+Drawing::Drawing(const Tools& tools, const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+                 Paint paint, const ResultCallback& on_result, const ProgressCallback& on_progress)
     : tools_(tools),
+      requests_(requests),
       group_(group),
       paint_(std::move(paint)),
       on_result_(on_result),
       on_progress_(on_progress),
-      grid_(find_grid(manifest(), group.requests[group.begin].width, group.requests[group.begin].height)),
+      grid_(*requests[group.begin].grid),
       recorder_(tools.method),
       begun_(group.begin),
       handed_(group.begin),
       worker_(!tools.models.target->placement().device.is_cpu() || at::get_num_threads() > 1) {
   for (std::size_t i = group_.begin; i < group_.end; ++i)
-    draws_.push_back({resolve_sampling(manifest(), group_.requests[i]), group_.requests[i].seed});
+    draws_.push_back({requests_[i].sampling, requests_[i].seed});
   guided_ = is_guided(draws_);
   padded_ = tools_.method.padded;
 }
@@ -45,13 +36,12 @@ RunShape Drawing::shape() const {
   shape.grid = &grid_;
   shape.images = static_cast<std::int64_t>(slots);
   if (padded_) shape.prompt_rows = manifest().prompt->length;
-  for (std::size_t i = group_.begin; i < group_.end; ++i) {
-    if (is_repeated(i)) continue;
-    shape.prompt_rows = std::max(shape.prompt_rows, tools_.prompts.rows(group_.requests[i], grid_));
-  }
+  for (std::size_t i = group_.begin; i < group_.end; ++i)
+    shape.prompt_rows = std::max(shape.prompt_rows, requests_[i].prompt->rows());
   shape.guided = guided_;
   shape.partly_guided = guided_ && is_partly_guided(draws_);
   shape.graph = tools_.options.graph;
+  shape.note = tools_.options.note;
   return shape;
 }
 
@@ -63,9 +53,7 @@ void Drawing::run() {
 }
 
 bool Drawing::is_repeated(std::size_t request) const {
-  if (request == group_.begin) return false;
-  const Request &own = group_.requests[request], &last = group_.requests[request - 1];
-  return own.prompt == last.prompt && own.class_id == last.class_id;
+  return request != group_.begin && requests_[request].prompt == requests_[request - 1].prompt;
 }
 
 PendingImages Drawing::next(std::int64_t most) {
@@ -78,7 +66,7 @@ PendingImages Drawing::next(std::int64_t most) {
   if (first == end) return images;
   std::vector<Condition> conditions;
   for (; begun_ < end; ++begun_) {
-    if (!is_repeated(begun_)) condition_ = tools_.prompts.encode(group_.requests[begun_], grid_);
+    if (!is_repeated(begun_)) condition_ = tools_.prompts.encode(*requests_[begun_].prompt);
     conditions.push_back(condition_);
     images.requests.push_back(draws_[begun_ - group_.begin]);
   }
@@ -114,6 +102,11 @@ bool Drawing::tell_progress() {
   for (std::size_t i = handed_; i < begun_; ++i)
     progress.tokens_done += static_cast<std::int64_t>(drawn(i).codes.size());
   progress.tokens_total = static_cast<std::int64_t>(progress.batch) * grid_.tokens();
+  progress.run_done = group_.tokens_before +
+                      static_cast<std::int64_t>(handed_ - group_.begin) * grid_.tokens() +
+                      progress.tokens_done;
+  progress.run_total = group_.tokens_all;
+  progress.grid = &grid_;
   progress.codes = [this](std::size_t index) { return drawn(handed_ + index).codes; };
   return on_progress_(progress);
 }

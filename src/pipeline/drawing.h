@@ -11,12 +11,10 @@
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/pipeline.h"
+#include "pipeline/request.h"
 #include "pipeline/worker.h"
 
 namespace lamplighter {
-
-// How a request is drawn: its own values over the bundle's.
-SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request);
 
 // Draws requests of one grid side by side and hands their results over in request order. Pictures are painted
 // and handed over beside the decoding of the next ones, where the machine has more than one thread for it.
@@ -30,15 +28,11 @@ class Drawing {
     const MethodOptions& resolved;
     const Method& method;
   };
-  // Requests begin .. end - 1.
-  struct Group {
-    const std::vector<Request>& requests;
-    std::size_t begin, end;
-  };
   using Paint = std::function<Image(const Codes& codes)>;
 
-  Drawing(const Tools& tools, const Group& group, Paint paint, const ResultCallback& on_result,
-          const ProgressCallback& on_progress);
+  // Of all requests of a run, those of one group.
+  Drawing(const Tools& tools, const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+          Paint paint, const ResultCallback& on_result, const ProgressCallback& on_progress);
 
   // Throws what the callbacks throw, and Error(ExitCode::interrupted) when progress is told to stop.
   void run();
@@ -57,7 +51,8 @@ class Drawing {
   }
 
   Tools tools_;
-  Group group_;
+  const std::vector<ResolvedRequest>& requests_;
+  RequestGroup group_;
   Paint paint_;
   const ResultCallback& on_result_;
   const ProgressCallback& on_progress_;

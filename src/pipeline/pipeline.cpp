@@ -5,7 +5,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,10 +12,11 @@
 
 #include "bundle/machine.h"
 #include "decode/decode.h"
-#include "propose/method.h"
 #include "decode/prompts.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
+#include "pipeline/request.h"
+#include "propose/method.h"
 #include "propose/registry.h"
 
 namespace lamplighter {
@@ -34,44 +34,24 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
   return image;
 }
 
-bool is_greedy(const Manifest& manifest, const Request& request) {
-  return resolve_sampling(manifest, request).temperature <= 0;
-}
-
-// The end of the requests that run side by side: with the same grid, and all greedy or none.
-std::size_t group_end(const Manifest& manifest, const std::vector<Request>& requests, std::size_t begin) {
-  const Grid* grid = &find_grid(manifest, requests[begin].width, requests[begin].height);
-  const bool greedy = is_greedy(manifest, requests[begin]);
-  std::size_t end = begin + 1;
-  while (end < requests.size() && &find_grid(manifest, requests[end].width, requests[end].height) == grid &&
-         is_greedy(manifest, requests[end]) == greedy) {
-    ++end;
-  }
-  return end;
-}
-
-// Refuses the group of requests [begin, end) when the rows of their codes alone are more than the caches of
-// `slots` pictures can hold, before weights are read.
+// Refuses a group of requests when the rows of their codes alone are more than the caches of `slots` pictures
+// can hold, before weights are read.
 void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                    const std::vector<Request>& requests, std::size_t begin, std::size_t end,
+                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
                     std::size_t slots) {
   std::int64_t numbers = 2 * manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
   numbers += cache_numbers(method, manifest);
-  numbers *= find_grid(manifest, requests[begin].width, requests[begin].height).length();
-  for (std::size_t i = begin; i < end; ++i) {
-    if (resolve_sampling(manifest, requests[i]).cfg_scale > 1) {
+  numbers *= requests[group.begin].grid->length();
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    if (requests[i].sampling.cfg_scale > 1) {
       numbers *= 2;  // pairs
       break;
     }
   }
-  slots = std::min(slots, end - begin);
+  slots = std::min(slots, group.end - group.begin);
   require_memory(placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
                  static_cast<std::int64_t>(slots),
                  "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
-}
-
-void check_range(bool ok, const char* key, const std::string& got, const char* expected) {
-  if (!ok) throw Error(ExitCode::usage, std::string(key) + ": got " + got + ", expected " + expected);
 }
 
 }  // namespace
@@ -80,6 +60,7 @@ struct TextToImage::Implementation {
   Manifest manifest;
   RuntimeOptions options;
   Placement placement;
+  std::optional<PromptTokenizer> tokenizer;
   std::optional<PromptEncoder> prompts;
   std::optional<Target> target;
   std::map<std::string, Drafter> drafters;
@@ -89,16 +70,15 @@ struct TextToImage::Implementation {
   void load_decoder() {
     if (!decoder) decoder.emplace(manifest, placement.device);
   }
-  // With a look at the prompts before the large weights are read.
-  void load_all(const std::vector<Request>& requests) {
-    if (!prompts) load_prompts();
-    for (const Request& request : requests)
-      prompts->check(request, find_grid(manifest, request.width, request.height));
+  void load_all() {
     if (target) return;
+    prompts.emplace(manifest, placement);
     load_decoder();
     target.emplace(manifest, placement);
   }
-  void load_prompts() {
+  // Prompts are looked at before weights are read.
+  void load_tokenizer() {
+    if (tokenizer) return;
     const std::vector<std::string> missing = missing_for_generation(manifest);
     if (!missing.empty()) {
       std::string names;
@@ -106,7 +86,7 @@ struct TextToImage::Implementation {
       throw Error(ExitCode::bundle,
                   "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
     }
-    prompts.emplace(manifest, placement);
+    tokenizer.emplace(manifest);
   }
   // The target, and the drafter that a resolved method names.
   Models models_of(const MethodOptions& method) {
@@ -159,54 +139,33 @@ std::string TextToImage::dtype() const {
 }
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
-  find_grid(manifest, request.width, request.height);
-  const SamplingOptions sampling = resolve_sampling(manifest, request);
-  check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "cfg_scale",
-              std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
-  check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "temperature",
-              std::to_string(sampling.temperature), "a finite number, 0 or more");
-  check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
-  check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
-              "-1 (all) or more");
-  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", std::to_string(sampling.top_p),
-              "a number in (0, 1]");
-  const bool by_class = manifest.prompt && manifest.prompt->kind == "class";
-  if (by_class != request.class_id.has_value()) {
-    throw Error(ExitCode::usage, by_class ? "class: got none, expected 0.." +
-                                                std::to_string(manifest.prompt->classes - 1) +
-                                                ": this bundle draws classes"
-                                          : "class: got " + std::to_string(*request.class_id) +
-                                                ", expected a prompt: this bundle draws captions");
-  }
-  if (by_class && (*request.class_id < 0 || *request.class_id >= manifest.prompt->classes)) {
-    throw Error(ExitCode::usage, "class: got " + std::to_string(*request.class_id) + ", expected 0.." +
-                                     std::to_string(manifest.prompt->classes - 1));
-  }
+  resolve_request(manifest, request);
 }
 
 void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,
                            const ProgressCallback& on_progress, const MethodOptions& method) {
   Implementation& self = *implementation_;
-  for (const Request& request : requests) check(self.manifest, request);
+  const std::vector<ResolvedRequest> wanted =
+      resolve_requests(self.manifest, requests, [&](const Request& request, const Grid& grid) {
+        self.load_tokenizer();
+        return self.tokenizer->encode(request, grid);
+      });
+  const std::vector<RequestGroup> groups = group_requests(wanted);
   const MethodOptions resolved = resolve_method(
       method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda", self.options.batch_size);
   const std::size_t slots = static_cast<std::size_t>(self.options.batch_size);
-  for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
-    end = group_end(self.manifest, requests, begin);
-    require_caches(self.manifest, resolved, self.placement, requests, begin, end, slots);
-  }
-  self.load_all(requests);
+  for (const RequestGroup& group : groups)
+    require_caches(self.manifest, resolved, self.placement, wanted, group, slots);
+  self.load_all();
   std::optional<Method> greedy, drawn;  // trees and tables are read once
-  for (std::size_t begin = 0; begin < requests.size();) {
-    const bool is_ranked = is_greedy(self.manifest, requests[begin]);
+  for (const RequestGroup& group : groups) {
+    const bool is_ranked = wanted[group.begin].is_greedy();
     std::optional<Method>& ready = is_ranked ? greedy : drawn;
     if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
-    const std::size_t end = group_end(self.manifest, requests, begin);
     Drawing drawing(
-        {self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, {requests, begin, end},
+        {self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, wanted, group,
         [&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress);
     with_machine_errors([&] { drawing.run(); });
-    begin = end;
   }
 }
 

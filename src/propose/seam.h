@@ -8,6 +8,7 @@
 #include "bundle/drafter.h"
 #include "bundle/target.h"
 #include "kernels/ops.h"
+#include "lamplighter/options.h"
 #include "tree/tree.h"
 
 // The types that cross the seam between the decode loop and what drafts for it. I = images, S = sequences: I,
@@ -56,6 +57,7 @@ struct RunShape {
   bool guided = false;           // sequences are pairs
   bool partly_guided = false;    // guidance may end before the last token
   bool graph = true;             // on CUDA, cycles are captured and replayed
+  NoteCallback note = {};        // told when they cannot be
 
   std::int64_t sequences() const { return guided ? 2 * images : images; }
 };

@@ -73,7 +73,8 @@ TEST_F(CudaGraph, RepeatsItsWork) {
 
 // Work that waits for the device cannot be captured; it runs all the same, and other work can be captured.
 TEST_F(CudaGraph, GivesWayWhereCaptureFails) {
-  Replay replay({c10::kCUDA, 0}, true);
+  std::vector<std::string> notes;
+  Replay replay({c10::kCUDA, 0}, true, [&](const std::string& text) { notes.push_back(text); });
   at::Tensor counter = at::zeros({1}, at::dtype(at::kLong).device(c10::kCUDA));
   std::int64_t seen = 0;
   for (int call = 0; call < 10; ++call) {
@@ -85,6 +86,7 @@ TEST_F(CudaGraph, GivesWayWhereCaptureFails) {
   EXPECT_EQ(seen, 10);
   EXPECT_FALSE(replay.captures());
   EXPECT_EQ(replay.kernels(), 0);
+  EXPECT_THAT(notes, ::testing::ElementsAre(::testing::HasSubstr("not captured as a CUDA graph")));
   Replay other({c10::kCUDA, 0}, true);
   for (int call = 0; call < 10; ++call) other.run([&] { counter.add_(1); });
   EXPECT_EQ(counter.item<std::int64_t>(), 20);

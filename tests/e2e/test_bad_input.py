@@ -54,7 +54,7 @@ DRAW = ("generate", "-p", "a")
         ((*DRAW, "--class", 3), "--class"),
         (("generate",), "nothing to draw"),
         (("generate", "-p"), "--prompt"),
-        ((*DRAW, "-o", ""), "--output"),
+        ((*DRAW, "-o", ""), "output: got ''"),
         ((*DRAW, "-o", "a.jpg"), ".png"),
         ((*DRAW, "-o", "{name}.png"), "{index} or {seed}"),
         ((*DRAW, "-o", "{seed"), "{index} or {seed}"),

@@ -15,11 +15,16 @@ run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/package" -B "${work}/build" -G Ninja 
     "-DCMAKE_PREFIX_PATH=${work}/prefix" "-DCMAKE_CXX_FLAGS=${FLAGS}")
 run("${CMAKE_COMMAND}" --build "${work}/build")
 run("${work}/prefix/bin/lamplighter" --version)
-run("${work}/build/consumer" "${SOURCE}/models/demo/bundle" "${work}/picture.png")
-if(NOT EXISTS "${work}/picture.png")
-  message(FATAL_ERROR "the consumer wrote no picture")
-endif()
-execute_process(COMMAND "${work}/build/consumer" "${work}/no-bundle" "${work}/none.png" RESULT_VARIABLE code)
+run("${work}/build/consumer" "${SOURCE}/models/demo/bundle" "${work}/picture.png"
+    "${work}/sink.png" "${work}/trace.jsonl")
+foreach(file picture.png sink.png trace.jsonl)
+  if(NOT EXISTS "${work}/${file}")
+    message(FATAL_ERROR "the consumer wrote no ${file}")
+  endif()
+endforeach()
+execute_process(COMMAND "${work}/build/consumer" "${work}/no-bundle" "${work}/none.png" "${work}/none.png"
+                "${work}/none.jsonl"
+                RESULT_VARIABLE code)
 if(NOT code EQUAL 4)
   message(FATAL_ERROR "a missing bundle: exit ${code}, expected 4")
 endif()

@@ -14,7 +14,7 @@ int main(int count, char** arguments) {
   }
   try {
     const Manifest manifest = read_manifest(arguments[1]);
-    const PromptEncoder encoder(manifest, {c10::kCPU, c10::kFloat});
+    const PromptTokenizer tokenizer(manifest);
     for (std::string line; std::getline(std::cin, line);) {
       const Json request = parse_json(line, "request", ExitCode::input);
       JsonReader reader(request, "request", ExitCode::input);
@@ -22,8 +22,8 @@ int main(int count, char** arguments) {
       wanted.prompt = reader.text("prompt");
       wanted.width = static_cast<int>(reader.integer("width"));
       wanted.height = static_cast<int>(reader.integer("height"));
-      const Condition condition = encoder.encode(wanted, find_grid(manifest, wanted.width, wanted.height));
-      std::cout << Json{{"ids", condition.ids}, {"unconditional", condition.unconditional}}.dump() << '\n';
+      const PromptIds prompt = tokenizer.encode(wanted, find_grid(manifest, wanted.width, wanted.height));
+      std::cout << Json{{"ids", prompt.ids}, {"unconditional", prompt.unconditional}}.dump() << '\n';
     }
   } catch (const std::exception& error) {
     std::cerr << "golden_prompts: " << error.what() << '\n';

@@ -1,9 +1,9 @@
-#include "codes_file.h"
+#include "pipeline/codes_file.h"
 
 #include "base/files.h"
 #include "lamplighter/error.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
 
 constexpr const char* kFormat = "lamplighter codes";
@@ -59,4 +59,4 @@ std::vector<SavedCodes> read_codes(const std::string& path) {
   return pictures;
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -6,10 +6,10 @@
 #include "bundle/attach.h"
 #include "bundle/codebook.h"
 #include "commands.h"
-#include "flags.h"
 #include "lamplighter/error.h"
-#include "signals.h"
-#include "terminal.h"
+#include "tools/flags.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {

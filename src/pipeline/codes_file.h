@@ -6,13 +6,13 @@
 #include "base/json.h"
 #include "lamplighter/pipeline.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 
 // A file of saved codes, JSON:
 //   {"format": "lamplighter codes", "schema": 1,
 //    "pictures": [{"rows": 16, "columns": 16, "codes": [codebook indices in raster order], "parameters":
 //    {...}}, ...]}
-// "parameters" is what the picture's PNG carries (metadata.h) and may be missing.
+// "parameters" is what the picture's PNG carries (pipeline/metadata.h) and may be missing.
 struct SavedCodes {
   Codes codes;
   Json parameters;  // null when missing
@@ -22,4 +22,4 @@ void write_codes(const std::string& path,
                  const std::vector<SavedCodes>& pictures);    // throws Error(ExitCode::output)
 std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -8,15 +8,15 @@
 #include "bench/bench.h"
 #include "bench/methods.h"
 #include "bench/synthetic_bench.h"
-#include "bench_report.h"
 #include "commands.h"
-#include "devices.h"
 #include "lamplighter/error.h"
+#include "lamplighter/outputs.h"
 #include "lamplighter/version.h"
-#include "outputs.h"
-#include "requests.h"
-#include "signals.h"
-#include "terminal.h"
+#include "tools/bench_report.h"
+#include "tools/devices.h"
+#include "tools/requests.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -192,6 +192,7 @@ void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
       flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
   const Placement placement = resolve_placement(flags.model.runtime);
   options.graph = flags.model.options().graph;
+  options.note = flags.model.runtime.note;
   // As pictures are drawn on a device: the next cycle waits there when one ends.
   options.stages = placement.device.is_cpu() || !options.graph;
   if (!options.stages) options.block = 16;

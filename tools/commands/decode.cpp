@@ -1,15 +1,15 @@
 #include <memory>
 
-#include "codes_file.h"
 #include "commands.h"
-#include "flags.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
+#include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
-#include "metadata.h"
-#include "outputs.h"
-#include "signals.h"
-#include "terminal.h"
+#include "pipeline/codes_file.h"
+#include "pipeline/metadata.h"
+#include "tools/flags.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace lamplighter::cli {
+#include "lamplighter/api.h"
+
+namespace lamplighter {
 
 // Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} (the same) and
 // {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for FOLDER/%04d.png.
@@ -14,20 +17,20 @@ struct OutputRequest {
   std::uint64_t seed = 0;
 };
 
-// Throws Error(ExitCode::usage) naming `flag` for endings of other kinds of pictures.
-void check_picture_name(const std::string& flag, const std::string& path);
+// Throws Error(ExitCode::usage) naming `what` for endings of other kinds of pictures.
+LAMPLIGHTER_API void check_picture_name(const std::string& what, const std::string& path);
 
 // Paths of the pictures, in order. A pattern that would give several pictures one name gets "-%04d" before
 // its ending. Throws Error(ExitCode::usage) for malformed patterns, endings other than .png and names that
 // still collide.
-std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);
+LAMPLIGHTER_API std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);
 
 // Throws Error(ExitCode::usage) when two of the paths name one file.
-void check_distinct(const std::vector<std::string>& paths);
+LAMPLIGHTER_API void check_distinct(const std::vector<std::string>& paths);
 
 // Creates the folders of patterns that end in "/", then checks that every path can be written.
 // Throws Error(ExitCode::output).
-void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vector<std::string>& paths,
-                     bool overwrite);
+LAMPLIGHTER_API void prepare_outputs(const std::vector<OutputRequest>& requests,
+                                     const std::vector<std::string>& paths, bool overwrite);
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -1,4 +1,4 @@
-#include "metadata.h"
+#include "pipeline/metadata.h"
 
 #include "base/files.h"
 #include "lamplighter/error.h"
@@ -6,7 +6,7 @@
 #include "propose/options.h"
 #include "propose/registry.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
 
 constexpr int kSchema = 1;
@@ -136,10 +136,10 @@ Recorded read_recorded(const std::string& png_path) {
   }
   if (text.empty()) {
     throw Error(ExitCode::input,
-                png_path + ": holds no parameters of lamplighter; was it drawn with --no-metadata?");
+                png_path + ": holds no parameters of lamplighter; was it drawn without metadata?");
   }
   const std::string where = png_path + ": parameters";
   return parse_picture(parse_json(text, where, ExitCode::input), where);
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -1,22 +1,13 @@
 #pragma once
 
-#include <set>
 #include <string>
 
 #include "base/json.h"
 #include "lamplighter/image.h"
 #include "lamplighter/pipeline.h"
+#include "lamplighter/sinks.h"
 
-namespace lamplighter::cli {
-
-// What drew a run's pictures.
-struct Origin {
-  std::string model;            // name of the bundle
-  std::string manifest_sha256;  // of manifest.json, which names every other file by its checksum
-  std::string device, dtype;    // cpu or cuda; fp32, bf16 or fp16
-  std::set<std::string> trees;  // tree files of the bundle
-};
-Origin describe_origin(const TextToImage& engine);
+namespace lamplighter {
 
 // Everything that decides a picture, as JSON. Neither times nor batch sizes: equal runs give equal bytes.
 Json describe_picture(const Origin& origin, const Request& request, const Result& result);
@@ -38,4 +29,4 @@ Recorded parse_picture(const Json& picture, const std::string& where);
 // What a picture was drawn with. Throws Error(ExitCode::input).
 Recorded read_recorded(const std::string& png_path);
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -6,11 +6,11 @@
 #include "base/json.h"
 #include "bundle/codebook.h"
 #include "bundle/module.h"
-#include "bundle_facts.h"
 #include "commands.h"
-#include "flags.h"
 #include "lamplighter/bundle.h"
-#include "terminal.h"
+#include "tools/bundle_facts.h"
+#include "tools/flags.h"
+#include "tools/terminal.h"
 #include "tree/tree.h"
 
 namespace lamplighter::cli {

@@ -5,9 +5,9 @@
 
 #include "bundle/check.h"
 #include "commands.h"
-#include "flags.h"
 #include "lamplighter/error.h"
-#include "terminal.h"
+#include "tools/flags.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {

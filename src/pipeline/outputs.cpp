@@ -1,4 +1,4 @@
-#include "outputs.h"
+#include "lamplighter/outputs.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "lamplighter/error.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
 
 namespace fs = std::filesystem;
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxDigits = 20;
 
 [[noreturn]] void reject(const std::string& pattern, const std::string& expected) {
-  throw Error(ExitCode::usage, "--output: got '" + pattern + "', expected " + expected);
+  throw Error(ExitCode::usage, "output: got '" + pattern + "', expected " + expected);
 }
 
 bool is_figure(char c) {
@@ -86,7 +86,7 @@ std::string numbered(const std::string& pattern) {
 
 }  // namespace
 
-void check_picture_name(const std::string& flag, const std::string& path) {
+void check_picture_name(const std::string& what, const std::string& path) {
   std::string ending = fs::path(path).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -94,7 +94,7 @@ void check_picture_name(const std::string& flag, const std::string& path) {
                                             ".tif", ".tiff", ".avif", ".ppm"};
   if (others.count(ending) != 0) {
     throw Error(ExitCode::usage,
-                flag + ": got '" + path + "', expected a name that ends in .png: pictures are PNG files");
+                what + ": got '" + path + "', expected a name that ends in .png: pictures are PNG files");
   }
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
       request.pattern = numbered(pattern);
     }
     paths.push_back(expand(request));
-    check_picture_name("--output", paths.back());
+    check_picture_name("output", paths.back());
     if (!taken.insert(fs::path(paths.back()).lexically_normal().string()).second) {
       reject(request.pattern, "another name for every picture: two would be " + paths.back());
     }
@@ -146,4 +146,4 @@ void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vect
   for (const std::string& path : paths) check_output(path, overwrite);
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -1,10 +1,11 @@
-#include "trace.h"
+#include <utility>
 
-#include <algorithm>
-
+#include "base/files.h"
 #include "base/json.h"
+#include "lamplighter/sinks.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
+namespace {
 
 std::string trace_lines(std::size_t picture, const Statistics& statistics) {
   std::string lines;
@@ -26,15 +27,24 @@ std::string trace_lines(std::size_t picture, const Statistics& statistics) {
   return lines;
 }
 
-std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens) {
-  std::vector<std::int64_t> counts(tokens, 1);
-  for (const Cycle& cycle : statistics.cycles) {
-    const auto begin = std::min(static_cast<std::size_t>(cycle.first), tokens);
-    const auto end = std::min(begin + static_cast<std::size_t>(cycle.committed), tokens);
-    std::fill(counts.begin() + static_cast<std::ptrdiff_t>(begin),
-              counts.begin() + static_cast<std::ptrdiff_t>(end), cycle.committed);
+class TraceSink : public Sink {
+ public:
+  explicit TraceSink(std::string path) : path_(std::move(path)) {}
+
+  void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
+    lines_ += trace_lines(index, result.statistics);
   }
-  return counts;
+
+  void done() override { write_file(path_, lines_); }
+
+ private:
+  std::string path_, lines_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> trace_sink(std::string path) {
+  return std::make_unique<TraceSink>(std::move(path));
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter

@@ -9,16 +9,16 @@
 #include "bundle/drafter.h"
 #include "bundle/target.h"
 #include "commands.h"
-#include "propose/method.h"
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "pipeline/drawing.h"
+#include "pipeline/request.h"
+#include "propose/method.h"
 #include "propose/registry.h"
-#include "requests.h"
-#include "signals.h"
-#include "terminal.h"
+#include "tools/requests.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -45,12 +45,17 @@ struct Tuning {
   double speedup() const { return best.tokens * costs.target_pass.front() / best.time; }
 };
 
+DecodeRequest draw(const ResolvedRequest& request) {
+  return {request.sampling, request.seed};
+}
+
 // The models of a run and what is drawn with them.
 struct Bench {
   Manifest manifest;
   Placement placement;
   Target target;
   Drafter drafter;
+  PromptTokenizer tokenizer;
   PromptEncoder prompts;
   MethodOptions method;  // resolved; its tree is replaced
 
@@ -59,15 +64,19 @@ struct Bench {
         placement(where),
         target(bundle, where),
         drafter(bundle, options.drafter, where),
+        tokenizer(bundle),
         prompts(bundle, where),
         method(options) {}
 
   Models models() const { return {&target, &drafter}; }
-  DecodeRequest draw(const Request& request) const {
-    return {resolve_sampling(manifest, request), request.seed};
+  std::vector<ResolvedRequest> resolve(const std::vector<Request>& requests) const {
+    return resolve_requests(manifest, requests, [&](const Request& request, const Grid& grid) {
+      return tokenizer.encode(request, grid);
+    });
   }
-  Prompts embed(const Request& request, const Grid& grid, const DecodeRequest& draw) const {
-    return embed_prompts(target, {prompts.encode(request, grid)}, is_guided({draw}), drafter.entry().padding);
+  Prompts embed(const ResolvedRequest& request) const {
+    return embed_prompts(target, {prompts.encode(*request.prompt)}, is_guided({draw(request)}),
+                         drafter.entry().padding);
   }
   Method with_tree(Tree tree, bool greedy) const {
     Method made = make_method(method, manifest, placement.device, greedy);
@@ -95,18 +104,17 @@ void check_flags(const TuneFlags& flags, bool model_given) {
 }
 
 // Draws all pictures with the survey tree.
-void measure_acceptance(const Bench& bench, const std::vector<Request>& requests, Terminal& terminal,
+void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& requests, Terminal& terminal,
                         Tuning& tuning) {
   const Tree survey = survey_tree();
   std::vector<Statistics> pictures;
-  for (const Request& request : requests) {
-    const DecodeRequest draw = bench.draw(request);
-    const Method method = bench.with_tree(survey, draw.sampling.temperature <= 0);
-    const Grid& grid = find_grid(bench.manifest, request.width, request.height);
-    const Prompts rows = bench.embed(request, grid, draw);
-    const std::int64_t each = grid.tokens(), done = each * static_cast<std::int64_t>(pictures.size());
+  for (const ResolvedRequest& request : requests) {
+    const Method method = bench.with_tree(survey, request.is_greedy());
+    const Prompts rows = bench.embed(request);
+    const std::int64_t each = request.grid->tokens(),
+                       done = each * static_cast<std::int64_t>(pictures.size());
     Recorder recorder(method);
-    decode(bench.models(), method, rows, {draw}, grid, [&](const Report& report) {
+    decode(bench.models(), method, rows, {draw(request)}, *request.grid, [&](const Report& report) {
       recorder.add(report);
       terminal.progress(done + recorder.of(0).statistics.tokens,
                         each * static_cast<std::int64_t>(requests.size()));
@@ -125,23 +133,22 @@ void measure_acceptance(const Bench& bench, const std::vector<Request>& requests
 
 // Chains of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt. As many tokens are
 // accepted as the longest chain is to expect: the drafter's next pass is over so many rows.
-void measure_costs(const Bench& bench, const Request& request, const TuneFlags& flags, Tuning& tuning) {
-  const DecodeRequest draw = bench.draw(request);
+void measure_costs(const Bench& bench, const ResolvedRequest& request, const TuneFlags& flags,
+                   Tuning& tuning) {
   std::vector<Method> chains;
   for (int length = 0; length <= flags.max_nodes; ++length) {
-    chains.push_back(
-        bench.with_tree(preset_tree("chain-" + std::to_string(length)), draw.sampling.temperature <= 0));
+    chains.push_back(bench.with_tree(preset_tree("chain-" + std::to_string(length)), request.is_greedy()));
   }
-  const Grid& grid = find_grid(bench.manifest, request.width, request.height);
-  const Prompts prompts = bench.embed(request, grid, draw);
+  const Prompts prompts = bench.embed(request);
   CycleOptions options;
   options.rounds = flags.rounds;
   options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
   options.accepted = accepted_around(expected_tokens(*chains.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
-  tuning.costs = measured_costs(measure_cycles(bench.models(), chains, prompts, draw, grid, options, [](int) {
-                                  return stop_signal() == 0;
-                                }).rounds);
+  tuning.costs = measured_costs(
+      measure_cycles(bench.models(), chains, prompts, draw(request), *request.grid, options, [](int) {
+        return stop_signal() == 0;
+      }).rounds);
 }
 
 // The best tree that drafts at all, also where autoregression is quicker.
@@ -201,8 +208,12 @@ void tune(TuneFlags& flags, bool model_given) {
   check_drawable(manifest);
   const std::vector<Request> requests = read_requests(flags, manifest);
   MethodOptions method = parse_method(flags.method);
-  if (!find_method(method.method).drafts())
+  const MethodEntry& entry = find_method(method.method);
+  if (!entry.drafts())
     throw Error(ExitCode::usage, "--method: got " + method.method + ", which drafts nothing");
+  if (entry.tree == TreeKind::chain)
+    throw Error(ExitCode::usage,
+                "--method: got " + method.method + ", which drafts chains: there is no tree to look for");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
   method.tree = "chain-1";
   method = resolve_method(method, manifest);
@@ -211,12 +222,13 @@ void tune(TuneFlags& flags, bool model_given) {
   verify_files(manifest, flags.model.options().verify_checksums);
   const Placement placement = resolve_placement(flags.model.options());
   const Bench bench(manifest, placement, method);
+  const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
   Tuning tuning;
   tuning.device = placement.device.str();
   tuning.dtype = dtype_name(placement.dtype);
   const OrderlyStop orderly;
-  measure_acceptance(bench, requests, terminal, tuning);
-  measure_costs(bench, requests.front(), flags, tuning);
+  measure_acceptance(bench, wanted, terminal, tuning);
+  measure_costs(bench, wanted.front(), flags, tuning);
   tuning.best = best_drafting_tree(tuning, flags.max_depth);
   const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
   const Json file = tree_to_json(tuning.best.tree, about(tuning, flags, manifest));

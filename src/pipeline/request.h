@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "decode/prompts.h"
+#include "lamplighter/bundle.h"
+#include "lamplighter/options.h"
+
+namespace lamplighter {
+
+// A request as one bundle draws it, worked out once.
+struct ResolvedRequest {
+  const Grid* grid = nullptr;  // of the manifest
+  SamplingOptions sampling;    // its own values over the bundle's
+  std::uint64_t seed = 0;
+  // Null until prompts are tokenised. A request with the prompt of the one before it shares that one's.
+  std::shared_ptr<const PromptIds> prompt = nullptr;
+
+  bool is_greedy() const { return sampling.temperature <= 0; }
+  // Whether both can be drawn side by side: with the same grid, and both greedy or neither.
+  bool runs_beside(const ResolvedRequest& other) const {
+    return grid == other.grid && is_greedy() == other.is_greedy();
+  }
+};
+
+// All but the prompt's ids. Throws Error(ExitCode::usage) when the request cannot be drawn with this bundle.
+// The manifest outlives what is resolved.
+ResolvedRequest resolve_request(const Manifest& manifest, const Request& request);
+
+using Tokenise = std::function<PromptIds(const Request& request, const Grid& grid)>;
+
+// Resolves all of them, in order, and then calls `tokenise` once for every prompt that differs from the one
+// before it. Throws what resolve_request and `tokenise` throw.
+std::vector<ResolvedRequest> resolve_requests(const Manifest& manifest, const std::vector<Request>& requests,
+                                              const Tokenise& tokenise);
+
+// Requests begin .. end - 1, which run side by side.
+struct RequestGroup {
+  std::size_t begin = 0, end = 0;
+  std::int64_t tokens_before = 0, tokens_all = 0;  // image tokens of the requests before them, of all
+};
+// As many neighbours together as can be.
+std::vector<RequestGroup> group_requests(const std::vector<ResolvedRequest>& requests);
+
+}  // namespace lamplighter

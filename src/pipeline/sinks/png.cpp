@@ -1,0 +1,31 @@
+#include <utility>
+
+#include "lamplighter/sinks.h"
+#include "pipeline/metadata.h"
+
+namespace lamplighter {
+namespace {
+
+class PngSink : public Sink {
+ public:
+  PngSink(Origin origin, std::vector<std::string> paths, bool text)
+      : origin_(std::move(origin)), paths_(std::move(paths)), text_(text) {}
+
+  void picture(std::size_t index, const Request& request, const Result& result) override {
+    write_png(paths_.at(index), result.image,
+              text_ ? png_text(describe_picture(origin_, request, result)) : PngText());
+  }
+
+ private:
+  Origin origin_;
+  std::vector<std::string> paths_;
+  bool text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> png_sink(Origin origin, std::vector<std::string> paths, bool text) {
+  return std::make_unique<PngSink>(std::move(origin), std::move(paths), text);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <utility>
+
+#include "image/canvas.h"
+#include "lamplighter/sinks.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr Colour kGrey{128, 128, 128};
+
+class PreviewSink : public Sink {
+ public:
+  PreviewSink(std::string path, std::function<Image(const Codes&)> decode)
+      : path_(std::move(path)), decode_(std::move(decode)) {}
+
+  void progress(const Progress& progress) override {
+    const Grid& grid = *progress.grid;
+    bool changed = false;
+    for (std::size_t i = 0; i < progress.batch; ++i) {
+      Place& place = place_of(progress.first_request + i, grid.rows, grid.columns);
+      if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kGrey);
+      changed = update(place, progress.codes(i)) || changed;
+    }
+    if (changed) show();
+  }
+
+  void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
+    Place& place = place_of(index, result.codes.rows, result.codes.columns);
+    place.picture = result.image;
+    place.finished = true;
+    show();
+  }
+
+ private:
+  struct Place {
+    std::size_t request = 0;
+    bool finished = false;
+    int rows = 0, columns = 0, complete = 0;  // rows of tokens
+    Image picture;                            // empty for one that is new
+  };
+
+  Place& place_of(std::size_t request, int rows, int columns);
+  bool update(Place& place, const std::vector<std::int32_t>& ids);  // true when a row was completed
+  void show() const;
+
+  std::string path_;
+  std::function<Image(const Codes&)> decode_;
+  std::vector<Place> places_;
+};
+
+PreviewSink::Place& PreviewSink::place_of(std::size_t request, int rows, int columns) {
+  for (Place& place : places_) {
+    if (place.request == request) return place;
+  }
+  // Pictures of another size are all finished.
+  if (!places_.empty() && (places_[0].rows != rows || places_[0].columns != columns)) places_.clear();
+  auto place = std::find_if(places_.begin(), places_.end(), [](const Place& old) { return old.finished; });
+  if (place == places_.end()) place = places_.emplace(place);
+  *place = {request, false, rows, columns, 0, {}};
+  return *place;
+}
+
+bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
+  const int complete = static_cast<int>(ids.size()) / place.columns, rows = place.rows;
+  if (complete <= place.complete || complete == rows) return false;  // a complete one is soon finished
+  place.complete = complete;
+  const int columns = place.columns;
+  // The decoder looks beyond the last row: it sees that row again instead of a foreign one.
+  Codes codes{rows, columns, {ids.begin(), ids.begin() + complete * columns}};
+  for (int row = complete; row < rows; ++row) {
+    codes.ids.insert(codes.ids.end(), ids.begin() + (complete - 1) * columns,
+                     ids.begin() + complete * columns);
+  }
+  Image picture = decode_(codes);
+  const int top = picture.height / rows * complete;
+  fill(picture, {0, top, picture.width, picture.height - top}, kGrey);
+  place.picture = std::move(picture);
+  return true;
+}
+
+void PreviewSink::show() const {
+  std::vector<Image> pictures;
+  for (const Place& place : places_) pictures.push_back(place.picture);
+  write_png(path_, square_sheet(pictures));
+}
+
+}  // namespace
+
+std::unique_ptr<Sink> preview_sink(std::string path, std::function<Image(const Codes& codes)> decode) {
+  return std::make_unique<PreviewSink>(std::move(path), std::move(decode));
+}
+
+}  // namespace lamplighter

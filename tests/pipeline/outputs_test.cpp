@@ -1,0 +1,76 @@
+#include "lamplighter/outputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Paths of two pictures with seeds 7 and 8.
+std::vector<std::string> two(const std::string& pattern) {
+  return expand_outputs({{pattern, 0, 7}, {pattern, 1, 8}});
+}
+
+template <class F>
+std::string refusal(F f, ExitCode code = ExitCode::usage) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    return error.what();
+  }
+  ADD_FAILURE() << "not refused";
+  return "";
+}
+
+TEST(Outputs, FillPatterns) {
+  EXPECT_THAT(two("x-%04d.png"), ElementsAre("x-0000.png", "x-0001.png"));
+  EXPECT_THAT(two("%3d.png"), ElementsAre("  0.png", "  1.png"));
+  EXPECT_THAT(two("%d%%.png"), ElementsAre("0%.png", "1%.png"));
+  EXPECT_THAT(two("{index}-{seed}.png"), ElementsAre("0-7.png", "1-8.png"));
+  EXPECT_THAT(two("new/"), ElementsAre("new/0000.png", "new/0001.png"));
+}
+
+TEST(Outputs, NumberAPatternThatNamesOneFile) {
+  EXPECT_THAT(two("plain.png"), ElementsAre("plain-0000.png", "plain-0001.png"));
+  EXPECT_THAT(two("100%.png"), ElementsAre("100%-0000.png", "100%-0001.png"));
+  EXPECT_THAT(expand_outputs({{"plain.png", 0, 7}}), ElementsAre("plain.png"));
+}
+
+TEST(Outputs, RefuseWhatNamesNoFile) {
+  EXPECT_THAT(refusal([] { two(""); }), HasSubstr("output: got ''"));
+  EXPECT_THAT(refusal([] { two("{name}.png"); }), HasSubstr("{index} or {seed}"));
+  EXPECT_THAT(refusal([] { two("%99d.png"); }), HasSubstr("N up to 20"));
+  EXPECT_THAT(refusal([] { two("%d.JPG"); }), HasSubstr("ends in .png"));
+  EXPECT_THAT(refusal([] {
+                expand_outputs({{"a.png", 0, 7}, {"./a.png", 1, 8}});
+              }),
+              HasSubstr("two would be ./a.png"));
+  EXPECT_THAT(refusal([] { check_picture_name("sheet", "a.webp"); }), HasSubstr("sheet: got 'a.webp'"));
+  EXPECT_THAT(refusal([] { check_distinct({"a.png", "b.png", "./b.png"}); }), HasSubstr("./b.png twice"));
+}
+
+TEST(Outputs, MakeFoldersAndKeepFiles) {
+  const std::string folder =
+      (std::filesystem::path(testing::TempDir()) / ("outputs" + std::to_string(::getpid()))).string();
+  const std::vector<OutputRequest> requests{{folder + "/new/", 0, 7}};
+  const std::vector<std::string> paths = expand_outputs(requests);
+  prepare_outputs(requests, paths, false);
+  std::ofstream(paths[0]) << "kept";
+  EXPECT_THAT(refusal([&] { prepare_outputs(requests, paths, false); }, ExitCode::output),
+              HasSubstr("it exists"));
+  prepare_outputs(requests, paths, true);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,181 @@
+#include "lamplighter/sinks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "image/acceptance_map.h"
+#include "lamplighter/error.h"
+#include "pipeline/codes_file.h"
+#include "pipeline/metadata.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int kRows = 3, kColumns = 2, kSide = 8;  // tokens, and pixels of one
+
+Image flat(std::uint8_t value) {
+  Image image{kColumns * kSide, kRows * kSide, {}};
+  image.pixels.assign(static_cast<std::size_t>(image.width) * image.height * 3, value);
+  return image;
+}
+
+// Two cycles: one token, then the rest.
+Result drawn(std::uint8_t value, std::uint64_t seed) {
+  Result result;
+  result.image = flat(value);
+  result.codes = {kRows, kColumns, {1, 2, 3, 4, 5, value}};
+  result.method.method = "eagle";
+  result.method.tree = "chain-4";
+  result.seed = seed;
+  result.statistics.tokens = 6;
+  result.statistics.target_passes = 3;
+  Cycle cycle;
+  cycle.first = 1;
+  cycle.committed = 1;
+  cycle.cycle_ms = 0.5;
+  result.statistics.cycles.push_back(cycle);
+  cycle.first = 2;
+  cycle.committed = 4;
+  cycle.accepted = 3;
+  cycle.cycle_ms = 2;
+  result.statistics.cycles.push_back(cycle);
+  return result;
+}
+
+class SinksTest : public testing::Test {
+ protected:
+  SinksTest() : folder_(std::filesystem::path(testing::TempDir()) / ("sinks" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+    request_.prompt = "a cat";
+  }
+  ~SinksTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  // Gives two pictures to the sink.
+  void run(Sink& sink) const {
+    sink.picture(0, request_, first_);
+    sink.picture(1, request_, second_);
+    sink.done();
+  }
+  Json described(const Result& result) const { return describe_picture(origin_, request_, result); }
+
+  std::filesystem::path folder_;
+  Origin origin_{"bundle", "0123", "cpu", "bf16", {}};
+  Request request_;
+  Result first_ = drawn(10, 42), second_ = drawn(20, 43);
+};
+
+TEST_F(SinksTest, PngCarriesWhatDrewThePicture) {
+  run(*png_sink(origin_, {path("a.png"), path("b.png")}));
+  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image, png_text(described(first_))));
+  EXPECT_EQ(read_file(path("b.png")), encode_png(second_.image, png_text(described(second_))));
+  const Recorded recorded = read_recorded(path("b.png"));
+  EXPECT_EQ(recorded.request.prompt, "a cat");
+  EXPECT_EQ(recorded.request.seed, 43U);
+  EXPECT_EQ(recorded.method.tree, "chain-4");
+  EXPECT_EQ(recorded.model, "bundle");
+}
+
+TEST_F(SinksTest, PngWithoutText) {
+  run(*png_sink(origin_, {path("a.png"), path("b.png")}, false));
+  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image));
+  EXPECT_THROW(read_recorded(path("a.png")), Error);
+}
+
+TEST_F(SinksTest, SheetHoldsAllPictures) {
+  run(*sheet_sink(path("sheet.png")));
+  EXPECT_EQ(read_file(path("sheet.png")), encode_png(contact_sheet({first_.image, second_.image}, 2)));
+}
+
+TEST_F(SinksTest, CodesAreReadBack) {
+  run(*codes_sink(origin_, path("codes.json")));
+  const std::vector<SavedCodes> saved = read_codes(path("codes.json"));
+  ASSERT_EQ(saved.size(), 2U);
+  EXPECT_EQ(saved[0].codes.rows, kRows);
+  EXPECT_EQ(saved[0].codes.columns, kColumns);
+  EXPECT_THAT(saved[1].codes.ids, ElementsAre(1, 2, 3, 4, 5, 20));
+  EXPECT_EQ(saved[1].parameters, described(second_));
+}
+
+TEST_F(SinksTest, TraceHasALinePerCycle) {
+  run(*trace_sink(path("trace.jsonl")));
+  std::istringstream lines(read_file(path("trace.jsonl")));
+  std::vector<std::vector<int>> found;
+  for (std::string line; std::getline(lines, line);) {
+    const Json cycle = Json::parse(line);
+    found.push_back({cycle.at("picture"), cycle.at("cycle"), cycle.at("first"), cycle.at("committed"),
+                     cycle.at("accepted")});
+    EXPECT_EQ(cycle.at("ms").at("cycle"), cycle.at("cycle") == 0 ? 0.5 : 2);
+  }
+  EXPECT_THAT(found, ElementsAre(ElementsAre(0, 0, 1, 1, 0), ElementsAre(0, 1, 2, 4, 3),
+                                 ElementsAre(1, 0, 1, 1, 0), ElementsAre(1, 1, 2, 4, 3)));
+}
+
+TEST_F(SinksTest, AcceptanceMapCountsTheTokensOfEveryCycle) {
+  run(*acceptance_map_sink(path("map.png")));
+  const std::vector<std::int64_t> counts{1, 1, 4, 4, 4, 4};
+  const Image expected =
+      acceptance_map({{first_.image, kRows, kColumns, counts}, {second_.image, kRows, kColumns, counts}});
+  EXPECT_EQ(read_file(path("map.png")), encode_png(expected));
+}
+
+TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
+  Grid grid;
+  grid.width = kColumns * kSide;
+  grid.height = kRows * kSide;
+  grid.rows = kRows;
+  grid.columns = kColumns;
+  std::vector<std::vector<std::int32_t>> asked;
+  const auto sink = preview_sink(path("preview.png"), [&](const Codes& codes) {
+    asked.push_back(codes.ids);
+    return flat(50);
+  });
+  const auto advance = [&](std::size_t first, std::vector<std::vector<std::int32_t>> codes) {
+    Progress progress;
+    progress.first_request = first;
+    progress.batch = codes.size();
+    progress.grid = &grid;
+    progress.codes = [&](std::size_t index) { return codes[index]; };
+    sink->progress(progress);
+  };
+  const auto shown = [&] { return read_file(path("preview.png")); };
+
+  advance(0, {{7}, {8}});
+  EXPECT_FALSE(std::filesystem::exists(path("preview.png")));  // no row is complete
+  advance(0, {{7, 9, 7}, {8}});
+  EXPECT_THAT(asked, ElementsAre(ElementsAre(7, 9, 7, 9, 7, 9)));
+  Image half = flat(128);
+  std::fill_n(half.pixels.begin(), static_cast<std::ptrdiff_t>(kColumns * kSide * kSide * 3),
+              std::uint8_t{50});
+  EXPECT_EQ(shown(), encode_png(contact_sheet({half, flat(128)}, 2)));
+  sink->picture(0, request_, first_);
+  EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, flat(128)}, 2)));
+  advance(1, {{8, 8}, {6, 6}});  // picture 2 takes the place of picture 0
+  EXPECT_EQ(shown(), encode_png(contact_sheet({half, half}, 2)));
+  sink->picture(1, request_, second_);
+  sink->picture(2, request_, first_);
+  sink->done();
+  EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, second_.image}, 2)));
+}
+
+TEST_F(SinksTest, SayWhatCannotBeWritten) {
+  const auto sink = trace_sink(path("missing/trace.jsonl"));
+  try {
+    run(*sink);
+    ADD_FAILURE() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::output);
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter

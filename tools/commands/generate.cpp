@@ -1,0 +1,176 @@
+#include <memory>
+
+#include "base/stopwatch.h"
+#include "commands.h"
+#include "lamplighter/error.h"
+#include "lamplighter/outputs.h"
+#include "lamplighter/pipeline.h"
+#include "lamplighter/sinks.h"
+#include "pipeline/metadata.h"
+#include "tools/output_flags.h"
+#include "tools/report.h"
+#include "tools/requests.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
+
+namespace lamplighter::cli {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  JobFlags jobs;
+  MethodFlags method;
+  TalkFlags talk;
+  OutputFlags files;
+  std::string params_from, config;
+  bool overwrite = false, json = false, no_metadata = false;
+};
+
+// Flags of the command line, where a picture's metadata would give another value.
+struct Given {
+  bool seed, dtype;
+};
+
+// Everything that is known before weights are loaded.
+struct Plan {
+  std::vector<Job> jobs;
+  MethodOptions method;
+  RuntimeOptions runtime;
+  Recorded recorded;               // of --params-from
+  std::vector<std::string> paths;  // of the pictures
+};
+
+// What flags say, over the picture of `--params-from`.
+Plan read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal) {
+  Plan plan;
+  const bool recorded = !flags.params_from.empty();
+  if (recorded) plan.recorded = read_recorded(flags.params_from);
+  const bool own_seed = given.seed || !recorded;
+  const std::uint64_t seed = own_seed ? parse_seed(flags.jobs.seed) : plan.recorded.request.seed;
+  if (own_seed && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
+  plan.jobs = make_jobs(flags.jobs, plan.recorded.request, seed);
+  plan.method = flags.method.over(plan.recorded.method);
+  plan.runtime = flags.model.options();
+  if (recorded && !given.dtype) plan.runtime.dtype = plan.recorded.dtype;
+  return plan;
+}
+
+void check_request(const Manifest& manifest, const Job& job) {
+  try {
+    TextToImage::check(manifest, job.request);
+  } catch (const Error& error) {
+    const bool from_file =
+        job.origin.rfind("prompt", 0) != 0 || job.origin.find(" line ") != std::string::npos;
+    if (!from_file) throw;
+    throw Error(ExitCode::input, job.origin + ": " + error.what());
+  }
+}
+
+// Checks requests, method and outputs against the manifest; reads no weights.
+void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan) {
+  std::vector<OutputRequest> outputs;
+  for (const Job& job : plan.jobs) {
+    check_request(manifest, job);
+    outputs.push_back({job.output, outputs.size(), job.request.seed});
+  }
+  resolve_method(plan.method, manifest);
+  plan.paths = expand_outputs(outputs);
+  std::vector<std::string> all = plan.paths;
+  for (const std::string& path : flags.files.paths()) all.push_back(path);
+  check_distinct(all);
+  prepare_outputs(outputs, all, flags.overwrite);
+}
+
+// Tells of pictures on the terminal, and prints their paths.
+class TerminalSink : public Sink {
+ public:
+  TerminalSink(const Plan& plan, const Origin& origin, bool json, Terminal& terminal)
+      : plan_(plan), origin_(origin), json_(json), terminal_(terminal) {}
+
+  void progress(const Progress& progress) override {
+    terminal_.progress(progress.run_done, progress.run_total);
+  }
+
+  void picture(std::size_t index, const Request& request, const Result& result) override {
+    const std::string& path = plan_.paths[index];
+    terminal_.say(std::to_string(index + 1) + "/" + std::to_string(plan_.paths.size()) + " " + path +
+                  ": seed " + std::to_string(result.seed) + ", " + summary(result.statistics));
+    for (const std::string& line : details(result.statistics)) terminal_.detail(line);
+    if (!json_) return terminal_.result(path);
+    const Json line = report(path, describe_picture(origin_, request, result), result.statistics);
+    terminal_.result(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+ private:
+  const Plan& plan_;
+  const Origin& origin_;
+  bool json_;
+  Terminal& terminal_;
+};
+
+void note_changes(const std::string& source, const Recorded& recorded, const Origin& origin,
+                  Terminal& terminal) {
+  if (recorded.model != origin.model || recorded.manifest_sha256 == origin.manifest_sha256) return;
+  terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
+               " (weights, drafter or tree); pixels may differ");
+}
+
+// Draws and writes the pictures of a plan.
+void draw(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal) {
+  const Origin origin = describe_origin(engine);
+  note_changes(flags.params_from, plan.recorded, origin, terminal);
+  Sinks sinks;
+  sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata));
+  sinks.push_back(std::make_unique<TerminalSink>(plan, origin, flags.json, terminal));
+  flags.files.add_sinks(origin, engine, sinks);
+  std::vector<Request> requests;
+  for (const Job& job : plan.jobs) requests.push_back(job.request);
+  const OrderlyStop orderly;
+  generate_into(sinks, engine, requests, plan.method, [] { return stop_signal() == 0; });
+}
+
+void generate(const GenerateFlags& flags, const Given& given) {
+  Terminal terminal(flags.talk);
+  Plan plan = read_flags(flags, given, terminal);
+  const Manifest manifest = read_manifest(flags.model.folder());
+  check_drawable(manifest);
+  check_plan(flags, manifest, plan);
+  Stopwatch watch;
+  TextToImage engine(flags.model.folder(), plan.runtime);
+  terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
+                  ", checked in " + format_fixed(watch.lap(), 0) + " ms");
+  draw(flags, plan, engine, terminal);
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* command = app.add_subcommand("generate", "Draw pictures from captions");
+  flags->model.add_model(*command, false);
+  flags->jobs.add(*command);
+  flags->method.add(*command);
+  flags->model.add_runtime(*command);
+  command
+      ->add_option("--batch-size", flags->model.runtime.batch_size,
+                   "Pictures drawn side by side; the next takes the place of one that is complete")
+      ->type_name("N");
+  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  flags->files.add(*command);
+  command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
+  command->add_option("--params-from", flags->params_from, "Take what is not given here from a picture")
+      ->type_name("IMAGE");
+  command->add_option("--config", flags->config, "JSON file with flags: {\"cfg_scale\": 5}")
+      ->type_name("FILE");
+  flags->talk.add(*command);
+  command->footer(
+      "Example: lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png");
+  command->callback([flags, command] {
+    if (!flags->config.empty()) apply_config(*command, flags->config);
+    const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };
+    generate(*flags, {given("--seed"), given("--dtype")});
+  });
+}
+
+}  // namespace lamplighter::cli
