@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kDrafter = "synthetic";
 constexpr int kDownsample = 16;
-constexpr double kTargetEps = 1e-5, kDrafterEps = 1e-6, kQkNormEps = 1e-5;  // of norms
+constexpr double kTargetEps = 1e-5, kDrafterEps = 1e-6;  // of norms
 
 // Normal numbers in the storage dtype: one block, taken piece by piece and over again. 2^20 + 7 numbers: rows
 // of the usual widths never start at the same place of it.
@@ -131,7 +131,6 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
                {"kv_heads", shape.kv_heads},
                {"qkv_width", qkv_width},
                {"ffn_width", 2 * shape.ffn},
-               {"qk_norm_eps", kQkNormEps},
                {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
                {"qk_norm", shape.chameleon},
                {"swin_norm", false}});
@@ -153,7 +152,7 @@ std::vector<torch::jit::Module> make_layers(const SyntheticShape& shape, Weights
   for (std::int64_t number = 0; number < count; ++number) {
     layers.push_back(number == 0 ? torch::jit::Module("SyntheticLayer") : layers.front().copy());
     fill_layer(layers.back(), shape, weights, number);
-    set(layers.back(), {{"eps", eps}, {"int8", int8}});
+    set(layers.back(), {{"eps", eps}, {"qk_norm_eps", eps}, {"int8", int8}});
     if (number == 0) define_layer(layers.back());
   }
   return layers;

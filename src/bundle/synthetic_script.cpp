@@ -21,8 +21,8 @@ struct Torch : BuiltinModule {
   Torch() : BuiltinModule("aten") {}
   std::shared_ptr<torch::jit::SugaredValue> attr(const torch::jit::SourceRange& place,
                                                  torch::jit::GraphFunction& function,
-                                                 const std::string& attribute) override {
-    if (attribute != "bfloat16") return BuiltinModule::attr(place, function, attribute);
+                                                 const std::string& field) override {
+    if (field != "bfloat16") return BuiltinModule::attr(place, function, field);
     return std::make_shared<torch::jit::SimpleValue>(function.graph()->insertConstant(at::kBFloat16, place));
   }
 };

@@ -309,6 +309,6 @@ def test_swin_norms_are_kept(files: Files, state: dict[str, Tensor]) -> None:
     save_model(files.model, replace(SHAPE, swin_norm=True), state, "meta")
     assert files.export_model() == 0
     stored = dict(torch.jit.load(files.out / "target.pt").named_buffers())
-    assert torch.equal(stored["layers.2.next_norm"], state["layers.2.attention_norm"])
+    assert torch.equal(stored["layers.2.attention_norm"], state["layers.2.attention_norm"])
     assert torch.equal(stored["last_norm"], state["norm"])
     assert CONFIG["sizes"] == ["64x64"] and files.manifest()["grids"][0]["rows"] == 4
