@@ -18,9 +18,9 @@ std::string with_interval(const Interval& interval) {
 }
 
 std::string stages(const StageTimes& times) {
-  if (times.verify <= 0) return "-";  // not timed one by one
+  if (times.score <= 0) return "-";  // not timed one by one
   std::string text;
-  for (const double ms : {times.draft, times.verify, times.accept, times.commit})
+  for (const double ms : {times.draft, times.score, times.judge, times.commit})
     text += (text.empty() ? "" : " + ") + format_fixed(ms, 2);
   return text;
 }
@@ -49,8 +49,7 @@ Json to_json(const Interval& interval) {
 }
 
 Json to_json(const StageTimes& times) {
-  return {
-      {"draft", times.draft}, {"verify", times.verify}, {"accept", times.accept}, {"commit", times.commit}};
+  return {{"draft", times.draft}, {"score", times.score}, {"judge", times.judge}, {"commit", times.commit}};
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left) {
@@ -95,7 +94,7 @@ std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::ve
                "decode ms", "image ms"},
               {}};
   Table cycles{
-      {"method", "ms/cycle", "draft + verify + accept + commit", "tokens/cycle", "reached depth 1, 2, ..."},
+      {"method", "ms/cycle", "draft + score + judge + commit", "tokens/cycle", "reached depth 1, 2, ..."},
       {}};
   for (const BenchReport& r : reports) {
     const auto method =
@@ -106,7 +105,7 @@ std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::ve
                           format_fixed(r.prefill_ms.p50, 1), format_fixed(r.decode_ms.p50, 1),
                           format_fixed(r.image_ms.p50, 1)});
     cycles.rows.push_back({r.method, format_fixed(r.cycle_ms, 3),
-                           stages({r.draft_ms, r.verify_ms, r.accept_ms, r.commit_ms}),
+                           stages({r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms}),
                            format_fixed(r.acceptance_length, 2), shares(r.reached)});
   }
   return {gains, cycles};
@@ -114,7 +113,7 @@ std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::ve
 
 std::vector<Table> tables(const SyntheticReport& report) {
   Table table{{"tree (synthetic)", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
-               "cycle / ar step [95 %]", "draft + verify + accept + commit", "weights + cache MB", "GB/s"},
+               "cycle / ar step [95 %]", "draft + score + judge + commit", "weights + cache MB", "GB/s"},
               {}};
   const bool floor = report.bandwidth > 0;
   const bool projected = floor && report.bandwidth_is_published && report.bandwidth > kA100Bandwidth;
@@ -153,7 +152,7 @@ Json to_json(const BenchReport& r) {
           {"acceptance_length", r.acceptance_length},
           {"reached_depth", r.reached},
           {"cycle_ms", r.cycle_ms},
-          {"stage_ms", to_json(StageTimes{r.draft_ms, r.verify_ms, r.accept_ms, r.commit_ms})},
+          {"stage_ms", to_json(StageTimes{r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms})},
           {"speedup", to_json(r.speedup)}};
 }
 
@@ -170,7 +169,7 @@ Json to_json(const BenchSample& s) {
           {"prefill_ms", t.prefill_ms},
           {"decode_ms", t.decode_ms},
           {"image_ms", t.image_ms},
-          {"stage_ms", to_json(StageTimes{t.draft_ms, t.verify_ms, t.accept_ms, t.commit_ms})},
+          {"stage_ms", to_json(StageTimes{t.draft_ms, t.score_ms, t.judge_ms, t.commit_ms})},
           {"drafted", t.drafted},
           {"accepted", t.accepted},
           {"reached", t.reached}};

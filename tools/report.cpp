@@ -54,10 +54,10 @@ std::vector<std::string> details(const Statistics& s) {
   std::vector<std::string> lines{"  " + ms("text", s.text_ms) + ", " + ms("prefill", s.prefill_ms) + ", " +
                                  ms("decode", s.decode_ms) + ", " + ms("image", s.image_ms)};
   if (s.drafted.empty()) return lines;
-  const bool parts = s.draft_ms + s.verify_ms > 0;  // a captured cycle has none
+  const bool parts = s.draft_ms + s.score_ms > 0;  // a captured cycle has none
   if (parts) {
-    lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("verify", s.verify_ms) + ", " +
-                    ms("accept", s.accept_ms) + ", " + ms("commit", s.commit_ms));
+    lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("score", s.score_ms) + ", " +
+                    ms("judge", s.judge_ms) + ", " + ms("commit", s.commit_ms));
   }
   lines.push_back("  " + std::to_string(s.cycles.size()) + " cycles, acceptance length " +
                   format_fixed(s.acceptance_length(), 2));
@@ -74,9 +74,9 @@ Json report(const std::string& path, const Json& picture, const Statistics& s) {
   line["acceptance_length"] = s.acceptance_length();
   line["drafted_by_depth"] = s.drafted;
   line["accepted_by_depth"] = s.accepted;
-  line["ms"] = {{"text", s.text_ms},     {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
-                {"image", s.image_ms},   {"draft", s.draft_ms},     {"verify", s.verify_ms},
-                {"accept", s.accept_ms}, {"commit", s.commit_ms}};
+  line["ms"] = {{"text", s.text_ms},   {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
+                {"image", s.image_ms}, {"draft", s.draft_ms},     {"score", s.score_ms},
+                {"judge", s.judge_ms}, {"commit", s.commit_ms}};
   return line;
 }
 

@@ -14,13 +14,13 @@
 
 namespace lamplighter {
 
-// One round of draft, verify, accept, commit for one picture. Times are those of all pictures drawn together;
+// One round of draft, score, judge, commit for one picture. Times are those of all pictures drawn together;
 // where a device replays whole cycles, their parts are not known and 0.
 struct Cycle {
   std::int64_t first = 0;      // index of the first token committed
   std::int64_t committed = 0;  // tokens, the bonus token included
   std::int64_t accepted = 0;   // drafted tokens accepted, also those past the last token of the picture
-  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;
+  double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;
   double cycle_ms = 0;  // the whole
 };
 
@@ -32,7 +32,7 @@ struct Statistics {
   int batch = 1;                   // most pictures that were drawn side by side with it
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
   double cycle_ms = 0;                                               // sum over the cycles
-  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // its parts, where they are known
+  double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
   std::vector<Cycle> cycles;  // without the prefill, which commits the first token
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;

@@ -48,7 +48,7 @@ struct BenchReport {
   double acceptance_length = 0;  // tokens per cycle, bonus token included, mean over pictures
   std::vector<double> reached;   // [d]: share of cycles whose path reached depth d + 1
   double cycle_ms = 0;           // mean per cycle
-  double draft_ms = 0, verify_ms = 0, accept_ms = 0, commit_ms = 0;  // its parts, where they are known
+  double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
   // Time of ar over time of this method, prefill and decode, paired batch by batch. Repeats of a batch are
   // averaged first: they tell of the machine's noise, not of pictures. With one batch the repeats are all
   // there is.

@@ -118,9 +118,9 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
       runner.replay->run([&] { run_scripted(runner, {}); });
     }
   }
-  times.cycle = options.stages ? times.draft + times.verify + times.accept + times.commit : watch.lap();
+  times.cycle = options.stages ? times.draft + times.score + times.judge + times.commit : watch.lap();
   const double cycles = static_cast<double>(runner.script.size());
-  for (double StageTimes::*part : {&StageTimes::draft, &StageTimes::verify, &StageTimes::accept,
+  for (double StageTimes::*part : {&StageTimes::draft, &StageTimes::score, &StageTimes::judge,
                                    &StageTimes::commit, &StageTimes::cycle})
     times.*part /= cycles;
   return times;
@@ -144,7 +144,7 @@ StageTimes median_stages(const CycleRounds& rounds) {
     for (const StageTimes& times : rounds) values.push_back(times.*stage);
     return summarise(std::move(values)).p50;
   };
-  return {median(&StageTimes::draft), median(&StageTimes::verify), median(&StageTimes::accept),
+  return {median(&StageTimes::draft), median(&StageTimes::score), median(&StageTimes::judge),
           median(&StageTimes::commit), median(&StageTimes::cycle)};
 }
 

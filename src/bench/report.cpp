@@ -77,8 +77,8 @@ void add_acceptance(const std::vector<BenchSample>& samples, const std::string& 
       result.reached[d] += static_cast<double>(s.accepted[d]);
     result.cycle_ms += s.cycle_ms;
     result.draft_ms += s.draft_ms;
-    result.verify_ms += s.verify_ms;
-    result.accept_ms += s.accept_ms;
+    result.score_ms += s.score_ms;
+    result.judge_ms += s.judge_ms;
     result.commit_ms += s.commit_ms;
   }
   result.tokens_per_pass = mean_of(compression);
@@ -86,7 +86,7 @@ void add_acceptance(const std::vector<BenchSample>& samples, const std::string& 
   cycles = std::max(cycles, 1.0);
   for (double& share : result.reached) share /= cycles;
   for (double* ms :
-       {&result.cycle_ms, &result.draft_ms, &result.verify_ms, &result.accept_ms, &result.commit_ms})
+       {&result.cycle_ms, &result.draft_ms, &result.score_ms, &result.judge_ms, &result.commit_ms})
     *ms /= cycles;
 }
 

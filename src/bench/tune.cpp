@@ -76,7 +76,7 @@ TreeCosts measured_costs(const std::vector<CycleRounds>& chains) {
   for (std::size_t depth = 0; depth < chains.size(); ++depth) {
     const StageTimes times = median_stages(chains[depth]);
     const double before = costs.target_pass.empty() ? 0 : costs.target_pass.back();
-    costs.target_pass.push_back(std::max(before, times.verify + times.accept + times.commit));
+    costs.target_pass.push_back(std::max(before, times.score + times.judge + times.commit));
     if (depth == 0) continue;  // drafts nothing
     const double d = static_cast<double>(depth);
     depths += d;

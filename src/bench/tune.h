@@ -20,8 +20,8 @@ Tree survey_tree();
 SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& pictures,
                                       std::int64_t least = 50);
 
-// Costs in milliseconds from rounds of the trees chain-0, chain-1, ...: verification, acceptance and commit
-// by rows; a drafter level and the rest of drafting as slope and offset of its time over the depth. More rows
+// Costs in milliseconds from rounds of the trees chain-0, chain-1, ...: scoring, judging and commit by
+// rows; a drafter level and the rest of drafting as slope and offset of its time over the depth. More rows
 // never cost less: what says so is noise.
 TreeCosts measured_costs(const std::vector<CycleRounds>& chains);
 

@@ -14,8 +14,8 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
     return result;
   };
   Draft tree = timed(&StageTimes::draft, [&] { return draft(state); });
-  const Scores scores = timed(&StageTimes::verify, [&] { return score(models, state, tree); });
-  Judged judged = timed(&StageTimes::accept, [&] { return judge(models, method, state, tree, scores); });
+  const Scores scores = timed(&StageTimes::score, [&] { return score(models, state, tree); });
+  Judged judged = timed(&StageTimes::judge, [&] { return judge(models, method, state, tree, scores); });
   if (script) script(tree, judged);
   commit(state, tree, scores, judged);
   if (done) done(&StageTimes::commit);

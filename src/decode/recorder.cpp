@@ -41,13 +41,13 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
   if (image.codes.empty()) return;  // complete before this cycle
   const auto committed = static_cast<std::int64_t>(image.codes.size());
   for (const std::int64_t code : image.codes) drawn.codes.push_back(static_cast<std::int32_t>(code));
-  statistics.cycles.push_back({statistics.tokens, committed, image.accepted, times.draft, times.verify,
-                               times.accept, times.commit, times.cycle});
+  statistics.cycles.push_back({statistics.tokens, committed, image.accepted, times.draft, times.score,
+                               times.judge, times.commit, times.cycle});
   statistics.tokens += committed;
   ++statistics.target_passes;
   statistics.draft_ms += times.draft;
-  statistics.verify_ms += times.verify;
-  statistics.accept_ms += times.accept;
+  statistics.score_ms += times.score;
+  statistics.judge_ms += times.judge;
   statistics.commit_ms += times.commit;
   statistics.cycle_ms += times.cycle;
   for (std::size_t d = 0; d < statistics.drafted.size(); ++d) {

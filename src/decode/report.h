@@ -18,7 +18,7 @@ struct RunState;
 
 // The stages of a cycle in milliseconds. A captured cycle has no stages: then `cycle` alone is known.
 struct StageTimes {
-  double draft = 0, verify = 0, accept = 0, commit = 0;
+  double draft = 0, score = 0, judge = 0, commit = 0;
   double cycle = 0;    // all of them
   double prefill = 0;  // of the images that took slots just before
 };

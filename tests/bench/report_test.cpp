@@ -111,7 +111,7 @@ TEST(BenchReport, SharesAndStagesArePerCycle) {
   statistics.cycles.resize(4);
   statistics.accepted = {3, 1};
   statistics.draft_ms = 2;
-  statistics.verify_ms = 4;
+  statistics.score_ms = 4;
   statistics.cycle_ms = 8;
   const BenchReport result = report({{"eagle", 0, 0, 1, statistics}}).front();
   EXPECT_EQ(result.reached, (std::vector<double>{0.75, 0.25}));

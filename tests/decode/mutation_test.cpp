@@ -12,10 +12,10 @@
 // here is that of decode(), with hooks between its stages.
 //
 //   bug                                          planted and found in
-//   residual from T instead of (T - D)+          kernels/verify_law_test.cpp
-//   no update of the residual between siblings   kernels/verify_law_test.cpp
-//   sampled rule for deterministic children      kernels/verify_law_test.cpp
-//   unfiltered bonus token                       here, and for the operator in kernels/verify_law_test.cpp
+//   residual from T instead of (T - D)+          kernels/judge_law_test.cpp
+//   no update of the residual between siblings   kernels/judge_law_test.cpp
+//   sampled rule for deterministic children      kernels/judge_law_test.cpp
+//   unfiltered bonus token                       here, and for the operator in kernels/judge_law_test.cpp
 //   stale features                               here
 //   position off by one                          here, for the target and for the drafter
 //   wrong cache row kept                         here

@@ -35,7 +35,7 @@ def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
     drafted, accepted = line["drafted_by_depth"], line["accepted_by_depth"]
     assert len(drafted) == len(accepted) and drafted[0] > 0
     assert accepted == sorted(accepted, reverse=True) and accepted[0] <= line["cycles"]
-    assert all(line["ms"][stage] > 0 for stage in ("draft", "verify", "accept", "commit"))
+    assert all(line["ms"][stage] > 0 for stage in ("draft", "score", "judge", "commit"))
     draw(*flags, "-o", "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 

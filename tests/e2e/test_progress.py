@@ -38,7 +38,7 @@ def test_trace(draw: Any, tmp_path: Path) -> None:
             assert cycle["first"] == place
             place += cycle["committed"]
             assert 1 <= cycle["committed"] <= cycle["accepted"] + 1
-            parts = {name: cycle["ms"][name] for name in ("draft", "verify", "accept", "commit")}
+            parts = {name: cycle["ms"][name] for name in ("draft", "score", "judge", "commit")}
             assert cycle["ms"] == {**parts, "cycle": pytest.approx(sum(parts.values()))}
         # Whoever got to a depth accepted at least as many tokens.
         for depth, reached in enumerate(line["accepted_by_depth"]):

@@ -19,8 +19,8 @@ std::string trace_lines(std::size_t picture, const Statistics& statistics) {
                     {"ms",
                      {{"cycle", cycle.cycle_ms},
                       {"draft", cycle.draft_ms},
-                      {"verify", cycle.verify_ms},
-                      {"accept", cycle.accept_ms},
+                      {"score", cycle.score_ms},
+                      {"judge", cycle.judge_ms},
                       {"commit", cycle.commit_ms}}}};
     lines += line.dump() + "\n";
   }
