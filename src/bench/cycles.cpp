@@ -120,8 +120,8 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
   }
   times.cycle = options.stages ? times.draft + times.score + times.judge + times.commit : watch.lap();
   const double cycles = static_cast<double>(runner.script.size());
-  for (double StageTimes::*part : {&StageTimes::draft, &StageTimes::score, &StageTimes::judge,
-                                   &StageTimes::commit, &StageTimes::cycle})
+  for (double StageTimes::*part :
+       {&StageTimes::draft, &StageTimes::score, &StageTimes::judge, &StageTimes::commit, &StageTimes::cycle})
     times.*part /= cycles;
   return times;
 }

@@ -6,10 +6,10 @@
 // runs the kernel in every thread of every block, one block after the other. Threads are fibres that switch
 // at barriers and at operations of a warp only, in an order that emulated::shuffle() changes: run a kernel
 // under several orders to find missing barriers. Before a block starts its dynamic shared memory
-// (shared_memory() of common/cuda/device.h) holds NaN; `__shared__` variables are static and hold what the block
-// before left. Copies of common/cuda/device.h land when they are waited for and their target holds NaN until then.
-// launch() throws std::runtime_error when threads of a block wait at different places, when one ends before
-// a barrier of the others, and when such a copy or matrix load leaves the dynamic shared memory.
+// (shared_memory() of common/cuda/device.h) holds NaN; `__shared__` variables are static and hold what the
+// block before left. Copies of common/cuda/device.h land when they are waited for and their target holds NaN
+// until then. launch() throws std::runtime_error when threads of a block wait at different places, when one
+// ends before a barrier of the others, and when such a copy or matrix load leaves the dynamic shared memory.
 // emulated::counters() tells what the launches since reset() moved.
 
 #if defined(__CUDACC__)

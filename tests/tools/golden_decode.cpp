@@ -23,10 +23,10 @@
 #include "bundle/tensor_file.h"
 #include "decode/cycle.h"
 #include "decode/decode.h"
-#include "propose/method.h"
 #include "decode/prompts.h"
 #include "kernels/ops.h"
 #include "lamplighter/pipeline.h"
+#include "propose/method.h"
 #include "propose/options.h"
 
 using namespace lamplighter;
