@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
+#include "propose/ngram.h"
 #include "propose/proposer.h"
 
 namespace lamplighter {
@@ -17,7 +18,9 @@ const std::vector<MethodEntry>& methods() {
       {"lantern", "as eagle; tokens borrow the probability of their neighbours, delta at most",
        TreeKind::fixed, "eagle", &make_eagle, Rule::lantern, "sampled"},
       {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed, "eagle",
-       &make_eagle, Rule::lantern_plus, "sampled"}};
+       &make_eagle, Rule::lantern_plus, "sampled"},
+      {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
+       TreeKind::chain, "", &make_ngram, Rule::exact, "top"}};
   return rows;
 }
 
