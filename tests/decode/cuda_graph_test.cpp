@@ -1,4 +1,5 @@
 #include <ATen/Context.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "decode/recorder.h"
