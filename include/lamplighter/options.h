@@ -39,6 +39,7 @@ struct SamplingOptions {
 //   eagle-2    exact      dynamic      top       EAGLE-2 (Li et al. 2024)
 //   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
+//   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws), lantern, lantern++ (relaxed)
