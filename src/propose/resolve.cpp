@@ -159,8 +159,10 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;
   if (entry.needs_drafter()) {
     if (method.draft_guidance.empty()) method.draft_guidance = "combined";
-  } else if (!method.drafter.empty() || !method.draft_guidance.empty()) {
-    refuse("drafter and draft_guidance: method " + method.method + " has no drafter");
+  } else {
+    const std::string none = ", method " + method.method + " has no drafter";
+    if (!method.drafter.empty()) refuse("drafter: got " + method.drafter + none);
+    if (!method.draft_guidance.empty()) refuse("draft_guidance: got " + method.draft_guidance + none);
   }
   check_options(method);
   if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);

@@ -165,7 +165,8 @@ void add_generate(CLI::App& app) {
       ->type_name("FILE");
   flags->talk.add(*command);
   command->footer(
-      "Example: lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png");
+      command->get_footer() +
+      "\n\nExample: lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png");
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };
