@@ -295,12 +295,13 @@ def test_files_that_are_missing(refused: Refused, drafter_bundle: Path) -> None:
 def test_bundle_without_drafter(cli: Cli, refused: Refused) -> None:
     words = refused(4, "generate", "-p", "a", "-o", "x.png", "--method", "eagle")
     assert "drafter" in words and "or use method ar" in words
-    assert json.loads(cli("inspect", "--json").stdout)["methods"] == ["ar"]
+    methods = json.loads(cli("inspect", "--json").stdout)["methods"]
+    assert methods[0] == "ar" and not set(METHODS) & set(methods)
 
 
 def test_inspect_and_check_know_drafters(cli: Cli, drafter_bundle: Path) -> None:
     report = json.loads(cli("inspect", "--json", model=drafter_bundle).stdout)
-    assert report["methods"] == ["ar", *METHODS]
+    assert report["methods"][: 1 + len(METHODS)] == ["ar", *METHODS]
     text = cli("inspect", model=drafter_bundle).stdout
     assert "drafter main" in text and "2 heads of 16" in text
     assert "main: ok, " in cli("check", model=drafter_bundle).stdout

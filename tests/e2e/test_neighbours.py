@@ -104,7 +104,7 @@ def test_tables_are_taken_from_files(cli: Cli, copy: Path, tmp_path: Path) -> No
 
 def test_a_table_is_not_replaced_unasked(cli: Cli, refused: Refused, copy: Path) -> None:
     assert cli("neighbours", "--k", 3, model=copy).returncode == 0
-    assert "overwrite is off" in refused(7, "neighbours", model=copy)
+    assert "--overwrite" in refused(7, "neighbours", model=copy)
     assert table(copy / FILE).shape == (CODES, 3)
     assert cli("neighbours", "--k", 5, "--overwrite", model=copy).returncode == 0
     assert table(copy / FILE).shape == (CODES, 5)
