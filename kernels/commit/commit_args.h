@@ -46,6 +46,8 @@ class CommitTensors {
  public:
   CommitTensors(const char* op, at::Device device) : op_(op), device_(device) {}
 
+  const char* op() const { return op_; }
+
   const int64_t* read(const char* name, const at::Tensor& tensor,
                       std::initializer_list<int64_t> sizes) const {
     check(name, tensor, at::kLong, sizes);
@@ -70,8 +72,8 @@ class CommitTensors {
 };
 
 // Shapes: ops::CommittedTree and ops::Counters.
-inline void set_committed(CommittedArgs& args, const char* op, const ops::CommittedTree& tree,
-                          const ops::Counters& state, const CommitTensors& tensors) {
+inline void set_committed(CommittedArgs& args, const ops::CommittedTree& tree, const ops::Counters& state,
+                          const CommitTensors& tensors) {
   args.tokens = tensors.read("tokens", tree.tokens, {kAny, kAny});
   const int64_t images = args.images = tree.tokens.size(0);
   args.nodes = tree.tokens.size(1);
@@ -84,8 +86,8 @@ inline void set_committed(CommittedArgs& args, const char* op, const ops::Commit
   args.kept_count = tensors.read("kept_count", tree.kept_count, {images});
   tensors.check("position", state.position, at::kLong, {kAny});
   args.sequences = state.position.size(0);
-  TORCH_CHECK(args.sequences == images || args.sequences == 2 * images, op, ": position has ", args.sequences,
-              " sequences, expected ", images, " or ", 2 * images);
+  TORCH_CHECK(args.sequences == images || args.sequences == 2 * images, tensors.op(), ": position has ",
+              args.sequences, " sequences, expected ", images, " or ", 2 * images);
   args.total = state.total;
   args.last_position = state.last_position;
   args.first_image_id = state.first_image_id;
@@ -95,7 +97,7 @@ inline void set_committed(CommittedArgs& args, const char* op, const ops::Commit
 inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Counters& state) {
   CommitArgs args{};
   const CommitTensors tensors("commit_tokens", tree.tokens.device());
-  set_committed(args, "commit_tokens", tree, state, tensors);
+  set_committed(args, tree, state, tensors);
   const int64_t images = args.images;
   args.depths = tensors.read("depths", tree.depths, {kAny, args.nodes});
   args.depth_images = tree.depths.size(0);
@@ -124,7 +126,7 @@ inline FreshRowsArgs fresh_rows_args(const ops::CommittedTree& tree, const at::T
                                      const ops::Counters& state, const ops::FreshRows& fresh) {
   FreshRowsArgs args{};
   const CommitTensors tensors("fresh_rows", tree.tokens.device());
-  set_committed(args, "fresh_rows", tree, state, tensors);
+  set_committed(args, tree, state, tensors);
   args.steps = tensors.read("steps", state.steps, {args.images});
   args.position = state.position.const_data_ptr<int64_t>();
   check_activations("fresh_rows", "features", features);
