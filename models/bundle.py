@@ -5,6 +5,7 @@ Bundle.write makes one; edited changes one that exists.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -128,6 +129,8 @@ def edited(bundle: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         for name in manifest["files"]:
             if Path(name).name != name:
                 raise ValueError(f"{bundle}/manifest.json: files: {name} is no plain file name")
+            if (bundle / name).resolve().parent != bundle.resolve():
+                raise ValueError(f"{bundle / name} is a link out of the bundle's folder")
             link_or_copy(bundle / name, folder / name)
         yield folder, manifest
         kept = {
@@ -199,11 +202,32 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def replace_folder(new: Path, out: Path) -> None:
-    """Moves the folder `new` to `out`; an old `out` goes away only after that worked."""
+    """Moves the folder `new` to `out`, on the disk and in one step; an old `out` becomes `new`."""
+    for path in (*new.rglob("*"), new):
+        sync(path)
     if not out.exists():
         os.rename(new, out)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-    os.rename(out, old / out.name)
-    os.rename(new, out)
-    shutil.rmtree(old)
+    elif not exchange(new, out):
+        old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+        os.rename(out, old / out.name)
+        os.rename(new, out)
+        os.rename(old / out.name, new)
+        old.rmdir()
+    sync(out.parent)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Gives two folders each other's names; False where the system cannot do that."""
+    at_folder, flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    names = [os.fsencode(path.absolute()) for path in (one, other)]
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(at_folder, names[0], at_folder, names[1], flag) == 0
+
+
+def sync(path: Path) -> None:
+    """Forces a file or a folder's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

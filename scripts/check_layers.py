@@ -20,6 +20,7 @@ LAYERS = [
     ["src/propose"],
     ["src/decode"],
     ["src/pipeline", "src/bench"],
+    ["src/batch"],
     ["tools"],
     ["tests/reference"],
 ]
@@ -37,7 +38,15 @@ TORCH_FREE = [
 ]
 TORCH = re.compile(r"(torch|ATen|c10)/")
 # Headers that the build generates.
-GENERATED = {"lamplighter/version.h", "bundle/model_sources.h"}
+GENERATED = {
+    "lamplighter/version.h",
+    "batch/gallery/gallery_html.h",
+    "bench/build.h",
+    "bench/page/charts_js.h",
+    "bench/page/page_html.h",
+    "bench/page/vega_js.h",
+    "bundle/model_sources.h",
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -12,77 +12,25 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from comparison import ROOT, engine_ms, ms_per_token, plain_gpt
+
 OPERATORS_PER_LAYER = 8  # qkv, attend, wo, norm, w1|w3, silu_mul, w2, norm
-
-
-def engine_ms(bundle: Path, dtype: str, threads: int, repeats: int) -> list[float]:
-    """Milliseconds per token of the binary, one value per measured picture."""
-    command = [
-        str(ROOT / "build" / "lamplighter"), "bench", "--model", str(bundle), "--methods", "ar",
-        "--dtype", dtype, "--threads", str(threads), "--repeats", str(repeats),
-        "--device", "cpu", "--json",
-    ]  # fmt: skip
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    samples = json.loads(result.stdout)["samples"]
-    return [s["decode_ms"] / (s["tokens"] - 1) for s in samples]
 
 
 def load_plain(bundle: Path):  # noqa: ANN201
     """The plain GPT with the weights of a bundle's target, and the bundle's manifest."""
     import torch
 
-    from models import ops
-    from models.llamagen.config import GPTConfig
     from models.llamagen.gpt import GPT
 
-    ops.load()
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    weights = dict(torch.jit.load(str(bundle / "target.pt")).named_buffers())
-    weights = {name: tensor.float() for name, tensor in weights.items()}
-    layers = manifest["cache"]["layers"]
-    config = GPTConfig(
-        dim=manifest["target"]["hidden"],
-        n_layer=layers,
-        n_head=manifest["target"]["hidden"] // manifest["cache"]["head_dim"],
-        n_kv_head=manifest["cache"]["kv_heads"],
-        ffn_dim=weights["layers.0.w2"].shape[1],
-        vocab_size=manifest["tokens"]["vocabulary"],
-        grid=manifest["grids"][0]["rows"],
-        cls_token_num=manifest["prompt"]["length"],
-        caption_dim=manifest["prompt"]["features"],
-    )
+    config, state, rotary, manifest = plain_gpt(bundle)
     model = GPT(config).eval()
-    state = {
-        "tok_embeddings.weight": weights["embedding"],
-        "output.weight": weights["head"],
-        "norm.weight": weights[f"layers.{layers - 1}.next_norm"],
-        "cls_embedding.cap_proj.fc1.weight": weights["fc1"],
-        "cls_embedding.cap_proj.fc2.weight": weights["fc2"],
-        "cls_embedding.uncond_embedding": weights["null_features"],
-    }
-    for index in range(layers):
-        ours, theirs = f"layers.{index}.", f"layers.{index}."
-        w1, w3 = weights[ours + "w13"].chunk(2)
-        norm = weights["first_norm"] if index == 0 else weights[f"layers.{index - 1}.next_norm"]
-        state |= {
-            theirs + "attention.wqkv.weight": weights[ours + "wqkv"],
-            theirs + "attention.wo.weight": weights[ours + "wo"],
-            theirs + "feed_forward.w1.weight": w1,
-            theirs + "feed_forward.w3.weight": w3,
-            theirs + "feed_forward.w2.weight": weights[ours + "w2"],
-            theirs + "attention_norm.weight": norm,
-            theirs + "ffn_norm.weight": weights[ours + "ffn_norm"],
-        }
     model.load_state_dict(state)
-    model.rotation = torch.view_as_complex(weights["rotary"].contiguous())[:, None]
+    model.rotation = torch.view_as_complex(rotary.contiguous())[:, None]
     return model, manifest
 
 
@@ -105,12 +53,11 @@ def eager_runner(bundle: Path) -> Callable[[str], float]:
         model = models[dtype]
         cond = (features * mask[..., None]).to(model.output.weight.dtype)
         settings = {k: sampling[k] for k in ("cfg_scale", "temperature", "top_k", "top_p")}
-        times = []
-        for tokens in (1, model.config.tokens):  # the difference leaves the prefill out
-            start = time.perf_counter()
+
+        def draw(tokens: int) -> None:
             generate(model, cond, mask, tokens=tokens, **settings)
-            times.append(time.perf_counter() - start)
-        return 1000 * (times[1] - times[0]) / (model.config.tokens - 1)
+
+        return ms_per_token(draw, model.config.tokens)
 
     return run
 
@@ -193,9 +140,9 @@ def main() -> None:
         for dtype in ("fp32", "bf16"):
             times.setdefault(f"eager {dtype}", []).append(eager(dtype))
             engine = engine_ms(options.model, dtype, options.threads, 3)
-            times.setdefault(f"engine {dtype}", []).append(statistics.median(engine))
+            times.setdefault(f"engine {dtype}", []).append(engine["ar"])
         engine = engine_ms(options.model, "auto", options.threads, 3)
-        times.setdefault("engine default", []).append(statistics.median(engine))
+        times.setdefault("engine default", []).append(engine["ar"])
 
     # The smallest of interleaved rounds is what the program needs; the rest is other load.
     best = {name: min(values) for name, values in times.items()}

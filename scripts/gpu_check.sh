@@ -36,6 +36,10 @@ collect() {
     done | sort -u |
     tar --create --dereference --hard-dereference --files-from=- --absolute-names \
       --transform='s,^/\(usr/\)\?,usr/,' | tar --extract --directory "$packages"
+  # What makes the enlarged demo, for the Python of that machine.
+  mapfile -t names < <(.venv/bin/python -m pip freeze | grep -E '^(safetensors|sentencepiece|jsonschema)==')
+  .venv/bin/python -m pip install --quiet --target "$packages/python" --python-version 3.12 --only-binary=:all: \
+    "${names[@]}"
   echo "gpu_check: $(du -sh "$packages" | cut -f 1) in $packages"
 }
 
@@ -87,7 +91,17 @@ measure() {
   shift
   [ $# = 0 ] || name+=$(printf '%s' "$@")
   part "$name" 60 "$build/lamplighter" bench --synthetic "$shape" --device cuda --dtype bf16 \
-    --tree chain-3,lantern-58 "$@" --export-json "$out/$name.json" --markdown "$out/$name.md" || true
+    --tree chain-3,lantern-58 "$@" --export-json "$out/$name.json" --export-markdown "$out/$name.md" || true
+}
+
+# Real acceptance and real time in one run: the demo at a published model's size.
+measure_enlarged() {
+  local bundle=$build/demo-$1
+  part "enlarge-$1" 90 env PYTHONPATH="$packages/python" LAMPLIGHTER_OPS="$PWD/$build/liblamplighter_ops.so" \
+    python3 -m models.demo.enlarge --size "$1" --out "$bundle" || return 0
+  part "demo-$1" 90 "$build/lamplighter" bench -m "$bundle" --device cuda --dtype bf16 -b 4 \
+    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5 \
+    --export-json "$out/demo-$1.json" --export-markdown "$out/demo-$1.md" --overwrite || true
 }
 
 check() {
@@ -101,6 +115,7 @@ check() {
   done
   for shape in "${shapes[@]}"; do measure "$shape"; done
   measure llamagen-xl-256 --no-graph
+  measure_enlarged XL
   if command -v compute-sanitizer >/dev/null; then sanitize; fi
   for name in $(benches); do
     part "$name" 60 "$build/$name" --benchmark_out_format=json --benchmark_out="$out/$name.json" || true
@@ -126,7 +141,7 @@ summary() {
       "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
     printf '| part | result | seconds |\n|---|---|---|\n'
     cat "$out/parts.md"
-    for table in "$out"/synthetic-*.md; do
+    for table in "$out"/synthetic-*.md "$out"/demo-*.md; do
       [ ! -f "$table" ] || { echo; cat "$table"; }
     done
   } >"$out/summary.md"

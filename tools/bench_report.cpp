@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
+#include "base/memory.h"
+#include "bench/report/json.h"
 #include "devices.h"
 #include "terminal.h"
 
@@ -25,31 +26,52 @@ std::string stages(const StageTimes& times) {
   return text;
 }
 
-// A file's name stands for it; the rest of the path tells nothing.
-std::string tree_of(const MethodOptions& options) {
-  return options.tree.empty() ? "-" : std::filesystem::path(options.tree).filename().string();
+std::string share(const std::optional<double>& value) {
+  return value ? format_fixed(100 * *value, 0) + " %" : "-";
 }
 
-std::string shares(const std::vector<double>& values) {
+// "0.60 (0.50 0.10)": how often a depth was reached, and where nodes have siblings, by which child.
+std::string reached(const BenchReport& report) {
   std::string text;
-  for (const double value : values) text += (text.empty() ? "" : " ") + format_fixed(value, 2);
+  for (std::size_t d = 0; d < report.reached.size(); ++d) {
+    text += (d == 0 ? "" : ", ") + format_fixed(report.reached[d], 2);
+    if (d >= report.ranks.size() || report.ranks[d].size() < 2) continue;
+    std::string children;
+    for (const double rank : report.ranks[d])
+      children += (children.empty() ? "" : " ") + format_fixed(rank, 2);
+    text += " (" + children + ")";
+  }
   return text.empty() ? "-" : text;
 }
 
-Json to_json(const Summary& s) {
-  return {{"mean", s.mean}, {"min", s.min}, {"p10", s.p10}, {"p50", s.p50}, {"p90", s.p90}, {"max", s.max}};
+std::string tree_of(const BenchRun& run, const std::string& name) {
+  for (const BenchMethod& method : run.methods) {
+    if (method.name == name && !method.options.tree.empty()) return tree_name(method.options);
+  }
+  return "-";
 }
 
-Json to_json(const Interval& interval) {
-  const bool ends = interval.count > 1;
-  return {{"mean", interval.mean},
-          {"low", ends ? Json(interval.low) : Json()},
-          {"high", ends ? Json(interval.high) : Json()},
-          {"count", interval.count}};
-}
-
-Json to_json(const StageTimes& times) {
-  return {{"draft", times.draft}, {"score", times.score}, {"judge", times.judge}, {"commit", times.commit}};
+// What the intervals of speed-ups are taken over: the same at every method of a batch size.
+std::string about_interval(const BenchRun& run) {
+  std::string counts;
+  std::size_t least = kLeastResampled;
+  for (const std::size_t size : run.batch_sizes) {
+    for (const BenchReport& report : run.reports) {
+      if (report.method == kBaseline || report.batch_size != size) continue;
+      const std::size_t count = report.speedup.count;
+      const bool repeats = count_batches(run.pictures, size) == 1;
+      counts += (counts.empty() ? "" : "; ") + std::to_string(count) +
+                (repeats ? " repeats of one batch (noise of the machine, not of pictures)" : " batches") +
+                " of " + std::to_string(size);
+      least = std::min(least, count);
+      break;
+    }
+  }
+  if (counts.empty()) return "";  // ar alone
+  const char* const remark = least < 2 ? "; one sample has no interval: give more pictures or --repeats"
+                             : least < kLeastResampled ? "; fewer than five by Student's t"
+                                                       : "";
+  return "speed-ups over ar: prefill and decode, paired, 95 % interval by bootstrap over " + counts + remark;
 }
 
 std::string padded(const std::string& text, std::size_t width, bool left) {
@@ -89,26 +111,35 @@ std::string Table::markdown() const {
   return text;
 }
 
-std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::vector<BenchMethod>& used) {
-  Table gains{{"method", "tree", "tokens/pass", "speed-up [95 %]", "ms/token", "tokens/s", "prefill ms",
-               "decode ms", "image ms"},
+std::vector<Table> tables(const BenchRun& run) {
+  Table gains{{"method", "tree", "batch", "tau", "S", "speed-up [95 %]", "S kept", "latency ms", "p90", "p99",
+               "ms/token", "tokens/s", "pictures/s"},
               {}};
   Table cycles{
-      {"method", "ms/cycle", "draft + score + judge + commit", "tokens/cycle", "reached depth 1, 2, ..."},
+      {"method", "batch", "ms/cycle", "draft + score + judge + commit", "reached depth 1, 2, ... (by child)"},
       {}};
-  for (const BenchReport& r : reports) {
-    const auto method =
-        std::find_if(used.begin(), used.end(), [&](const BenchMethod& one) { return one.name == r.method; });
-    gains.rows.push_back({r.method, method == used.end() ? "-" : tree_of(method->options),
-                          format_fixed(r.tokens_per_pass, 2), with_interval(r.speedup),
+  Table costs{{"method", "batch", "rows", "pass / ar's", "text ms", "prefill ms", "image ms", "memory"}, {}};
+  const bool energy = std::any_of(run.reports.begin(), run.reports.end(),
+                                  [](const BenchReport& r) { return r.joules_per_picture.has_value(); });
+  if (energy) costs.head.emplace_back("J/picture");
+  for (const BenchReport& r : run.reports) {
+    const std::string batch = std::to_string(r.batch_size);
+    gains.rows.push_back({r.method, tree_of(run, r.method), batch, format_fixed(r.acceptance_length.mean, 2),
+                          format_fixed(r.tokens_per_pass.mean, 2), with_interval(r.speedup),
+                          share(r.share_kept), format_fixed(r.latency_ms.p50, 1),
+                          format_fixed(r.latency_ms.p90, 1), format_fixed(r.latency_ms.p99, 1),
                           format_fixed(r.token_ms.p50, 3), format_fixed(r.tokens_per_second.p50, 0),
-                          format_fixed(r.prefill_ms.p50, 1), format_fixed(r.decode_ms.p50, 1),
-                          format_fixed(r.image_ms.p50, 1)});
-    cycles.rows.push_back({r.method, format_fixed(r.cycle_ms, 3),
-                           stages({r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms}),
-                           format_fixed(r.acceptance_length, 2), shares(r.reached)});
+                          format_fixed(r.pictures_per_second.p50, 2)});
+    cycles.rows.push_back({r.method, batch, format_fixed(r.cycle_ms, 3),
+                           stages({r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms}), reached(r)});
+    costs.rows.push_back({r.method, batch, std::to_string(r.pass.rows),
+                          r.pass.over_step > 0 ? format_fixed(r.pass.over_step, 2) : "-",
+                          format_fixed(r.text_ms.p50, 1), format_fixed(r.prefill_ms.p50, 1),
+                          format_fixed(r.image_ms.p50, 1), r.peak_bytes ? format_bytes(*r.peak_bytes) : "-"});
+    if (energy)
+      costs.rows.back().push_back(r.joules_per_picture ? format_fixed(*r.joules_per_picture, 2) : "-");
   }
-  return {gains, cycles};
+  return {gains, cycles, costs};
 }
 
 std::vector<Table> tables(const SyntheticReport& report) {
@@ -139,79 +170,30 @@ std::vector<Table> tables(const SyntheticReport& report) {
   return {table};
 }
 
-Json to_json(const BenchReport& r) {
-  return {{"method", r.method},
-          {"samples", r.samples},
-          {"tokens_per_second", to_json(r.tokens_per_second)},
-          {"token_ms", to_json(r.token_ms)},
-          {"text_ms", to_json(r.text_ms)},
-          {"prefill_ms", to_json(r.prefill_ms)},
-          {"decode_ms", to_json(r.decode_ms)},
-          {"image_ms", to_json(r.image_ms)},
-          {"tokens_per_pass", r.tokens_per_pass},
-          {"acceptance_length", r.acceptance_length},
-          {"reached_depth", r.reached},
-          {"cycle_ms", r.cycle_ms},
-          {"stage_ms", to_json(StageTimes{r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms})},
-          {"speedup", to_json(r.speedup)}};
+std::vector<std::string> heading(const BenchRun& run) {
+  std::string sizes;
+  for (const std::size_t size : run.batch_sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  std::vector<std::string> lines;
+  lines.push_back("bundle " + run.model + " on " + run.device + " in " + run.dtype +
+                  ", pictures: " + std::to_string(run.pictures) + ", together: " + sizes +
+                  ", repeats: " + std::to_string(run.repeats) + ", warm-up: " + std::to_string(run.warmup) +
+                  "; S: tokens per target pass, the prompt's pass " +
+                  (run.count_prompt ? "counted" : "left out (--count-prompt no)") +
+                  "; latency: prefill and decode of a batch");
+  const std::string intervals = about_interval(run);
+  if (!intervals.empty()) lines.push_back(intervals);
+  lines.push_back(run.environment.words());
+  const std::string warning = run.environment.warning();
+  if (!warning.empty()) lines.push_back("warning: " + warning);
+  return lines;
 }
 
-Json to_json(const BenchSample& s) {
-  const Statistics& t = s.statistics;
-  return {{"method", s.method},
-          {"repeat", s.repeat},
-          {"batch", s.batch},
-          {"seed", s.seed},
-          {"tokens", t.tokens},
-          {"pictures", t.batch},
-          {"target_passes", t.target_passes},
-          {"text_ms", t.text_ms},
-          {"prefill_ms", t.prefill_ms},
-          {"decode_ms", t.decode_ms},
-          {"image_ms", t.image_ms},
-          {"stage_ms", to_json(StageTimes{t.draft_ms, t.score_ms, t.judge_ms, t.commit_ms})},
-          {"drafted", t.drafted},
-          {"accepted", t.accepted},
-          {"reached", t.reached}};
-}
-
-Json to_json(const SyntheticReport& report) {
-  Json rows = Json::array();
-  for (const SyntheticRow& row : report.rows) {
-    Json rounds = Json::array();
-    for (const StageTimes& times : row.rounds) rounds.push_back(to_json(times));
-    rows.push_back({{"method", row.name},
-                    {"rows", row.rows},
-                    {"drafter_passes", row.drafter_passes},
-                    {"accepted_scripted", row.accepted},
-                    {"cycle_ms", row.cycle_ms},
-                    {"ratio", to_json(row.ratio)},
-                    {"stage_ms", to_json(row.stages)},
-                    {"kernels", row.kernels > 0 ? Json(row.kernels) : Json()},
-                    {"weight_bytes", row.weight_bytes},
-                    {"cache_bytes", row.cache_bytes},
-                    {"bytes_per_second", 1000 * row.bytes() / row.cycle_ms},
-                    {"floor_ms", report.bandwidth > 0 ? Json(report.floor_ms(row)) : Json()},
-                    {"rounds", std::move(rounds)}});
+std::vector<std::string> verdicts(const BenchRun& run) {
+  std::vector<std::string> lines;
+  for (const BenchReport& report : run.reports) {
+    if (!report.verdict.empty()) lines.push_back(report.verdict);
   }
-  return {{"synthetic", true},
-          {"acceptance", "scripted"},
-          {"target_bytes", report.target_bytes},
-          {"drafter_bytes", report.drafter_bytes},
-          {"context", report.context},
-          {"peak_bytes", report.peak_bytes},
-          {"bandwidth_bytes_per_second", report.bandwidth > 0 ? Json(1000 * report.bandwidth) : Json()},
-          {"bandwidth_is_published", report.bandwidth_is_published},
-          {"methods", std::move(rows)}};
-}
-
-std::string about_interval(const std::vector<BenchReport>& reports, std::size_t batches) {
-  if (reports.size() < 2) return "";
-  const std::size_t count = reports.back().speedup.count;
-  if (count < 2) return "speed-ups over ar from one sample have no interval; give more pictures or --repeats";
-  return "speed-ups over ar: prefill and decode, paired, 95 % interval over " + std::to_string(count) +
-         (batches > 1 ? " batches of pictures"
-                      : " repeats of one batch: noise of the machine, not of pictures");
+  return lines;
 }
 
 }  // namespace lamplighter::cli

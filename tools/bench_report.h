@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "bench/bench.h"
+#include "bench/report/report.h"
 #include "bench/synthetic_bench.h"
 
 namespace lamplighter::cli {
@@ -18,15 +17,14 @@ struct Table {
   std::string markdown() const;
 };
 
-// What was measured, method by method; `used` are the methods as resolved, in the order of the run.
-std::vector<Table> tables(const std::vector<BenchReport>& reports, const std::vector<BenchMethod>& used);
+// What was measured, method by method.
+std::vector<Table> tables(const BenchRun& run);
 std::vector<Table> tables(const SyntheticReport& report);
 
-Json to_json(const BenchReport& report);
-Json to_json(const BenchSample& sample);
-Json to_json(const SyntheticReport& report);
-
-// What the interval of a speed-up is taken over.
-std::string about_interval(const std::vector<BenchReport>& reports, std::size_t batches);
+// What stands above the tables, a line each: what was drawn and how S and intervals are meant, the machine,
+// and a warning where it was busy.
+std::vector<std::string> heading(const BenchRun& run);
+// Why methods do not pay, a line each.
+std::vector<std::string> verdicts(const BenchRun& run);
 
 }  // namespace lamplighter::cli

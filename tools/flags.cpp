@@ -55,6 +55,13 @@ void ModelFlags::add_model(CLI::App& command, bool positional) {
       ->type_name("DIR");
 }
 
+void ModelFlags::add_batch_size(CLI::App& command) {
+  command
+      .add_option("--batch-size", runtime.batch_size,
+                  "Pictures drawn side by side; the next takes the place of one that is complete")
+      ->type_name("N");
+}
+
 void ModelFlags::add_runtime(CLI::App& command) {
   runtime.note = print_note;
   command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
@@ -120,7 +127,11 @@ void SamplingFlags::apply(Request& request) const {
 }
 
 void MethodFlags::add(CLI::App& command) {
-  method_ = command.add_option("--method", options.method, method_names() + "; the rest follows")
+  method_ = command
+                .add_option("--method", options.method,
+                            method_names() +
+                                ", or auto: the fastest exact one that bench --save-table or "
+                                "tune-tree --save-table found here; the rest follows")
                 ->group("Method")
                 ->type_name("NAME");
   std::string meanings = "Methods:";
@@ -148,7 +159,7 @@ std::uint64_t parse_seed(const std::string& text) {
 }
 
 void apply_config(CLI::App& command, const std::string& path) {
-  const Json config = parse_json(read_file(path, ExitCode::input), path, ExitCode::input);
+  const Json config = parse_json(read_input(path, limits::kConfig), path, ExitCode::input);
   const JsonReader reader(config, path, ExitCode::input);
   for (const auto& [key, value] : config.items()) {
     std::string name = key;

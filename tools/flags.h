@@ -18,6 +18,7 @@ struct ModelFlags {
 
   void add_model(CLI::App& command, bool positional);
   void add_runtime(CLI::App& command);
+  void add_batch_size(CLI::App& command);
 
   // The bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
   // Throws Error(ExitCode::bundle) when there is none.

@@ -119,6 +119,7 @@ int run(int count, char** arguments) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   add_generate(app);
+  add_batch(app);
   add_decode(app);
   add_inspect(app);
   add_check(app);

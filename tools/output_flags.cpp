@@ -1,7 +1,11 @@
 #include "output_flags.h"
 
+#include <algorithm>
 #include <memory>
 
+#include "base/limits.h"
+#include "image/acceptance_map.h"
+#include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
 
 namespace lamplighter::cli {
@@ -12,27 +16,32 @@ struct Place {
   const std::string& path;
   const Origin& origin;
   TextToImage& engine;
+  bool overwrite;
 };
 
 struct Output {
   const char *flag, *help;
   bool is_picture;
   std::unique_ptr<Sink> (*make)(const Place& place);
+  Extent (*extent)(std::int64_t count, const Extent& picture) = nullptr;  // where it grows with the pictures
 };
 
 constexpr Output kOutputs[] = {
     {"--grid", "Also write all pictures on one sheet", true,
-     [](const Place& place) { return sheet_sink(place.path); }},
+     [](const Place& place) { return sheet_sink(place.path, place.overwrite); },
+     [](std::int64_t count, const Extent& picture) { return square_sheet_extent(count, picture); }},
     {"--save-codes", "Also write the image tokens, for `lamplighter decode`", false,
-     [](const Place& place) { return codes_sink(place.origin, place.path); }},
+     [](const Place& place) { return codes_sink(place.origin, place.path, place.overwrite); }},
     {"--trace", "Also write every cycle of every picture, as JSON lines", false,
-     [](const Place& place) { return trace_sink(place.path); }},
+     [](const Place& place) { return trace_sink(place.path, place.overwrite); }},
     {"--acceptance-map", "Also write the pictures beside their tokens, coloured by how many came at once",
-     true, [](const Place& place) { return acceptance_map_sink(place.path); }},
+     true, [](const Place& place) { return acceptance_map_sink(place.path, place.overwrite); },
+     acceptance_map_extent},
     {"--preview", "Rewrite this picture whenever a row of tokens is complete", true,
      [](const Place& place) {
        TextToImage& engine = place.engine;
-       return preview_sink(place.path, [&engine](const Codes& codes) { return engine.decode(codes); });
+       return preview_sink(
+           place.path, [&engine](const Codes& codes) { return engine.decode(codes); }, place.overwrite);
      }},
 };
 
@@ -55,9 +64,21 @@ std::vector<std::string> OutputFlags::paths() const {
   return wanted;
 }
 
-void OutputFlags::add_sinks(const Origin& origin, TextToImage& engine, Sinks& sinks) const {
+void OutputFlags::check_room(std::int64_t count, const Extent& picture) const {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
-    if (!paths_[i].empty()) sinks.push_back(kOutputs[i].make({paths_[i], origin, engine}));
+    if (paths_[i].empty() || kOutputs[i].extent == nullptr) continue;
+    const Extent extent = kOutputs[i].extent(count, picture);
+    if (std::max(extent.width, extent.height) <= limits::kPngSide) continue;
+    throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + std::to_string(count) +
+                                     " pictures, which take " + std::to_string(extent.width) + "x" +
+                                     std::to_string(extent.height) + " pixels, expected at most " +
+                                     std::to_string(limits::kPngSide) + " a side; draw fewer");
+  }
+}
+
+void OutputFlags::add_sinks(const Origin& origin, TextToImage& engine, bool overwrite, Sinks& sinks) const {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    if (!paths_[i].empty()) sinks.push_back(kOutputs[i].make({paths_[i], origin, engine, overwrite}));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "image/canvas.h"
 #include "lamplighter/sinks.h"
 
 namespace lamplighter::cli {
@@ -17,8 +18,10 @@ class OutputFlags {
 
   // The files that are wanted. Throws Error(ExitCode::usage) for names of other kinds of pictures.
   std::vector<std::string> paths() const;
+  // Throws Error(ExitCode::usage) when one of them cannot hold `count` pictures of this size.
+  void check_room(std::int64_t count, const Extent& picture) const;
   // Adds what writes them.
-  void add_sinks(const Origin& origin, TextToImage& engine, Sinks& sinks) const;
+  void add_sinks(const Origin& origin, TextToImage& engine, bool overwrite, Sinks& sinks) const;
 
  private:
   std::vector<std::string> paths_;  // of all that there are, in order; empty: not wanted

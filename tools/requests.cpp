@@ -1,12 +1,13 @@
 #include "requests.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/lines.h"
 #include "lamplighter/error.h"
-#include "text/cleaning.h"
+#include "pipeline/request_fields.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -20,62 +21,28 @@ struct Line {
   std::string output, origin;
 };
 
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
-}
-
-void check_prompt(const std::string& prompt, const std::string& origin) {
-  check_caption(prompt, origin);
-  if (prompt.find('\0') != std::string::npos) throw Error(ExitCode::input, origin + ": got a zero byte");
-  if (is_blank(prompt)) throw Error(ExitCode::input, origin + ": the prompt is empty");
-}
-
-// A line of JSON with the fields of a request.
-void read_fields(const std::string& text, Line& line) {
-  const Json json = parse_json(text, line.origin, ExitCode::input);
-  JsonReader reader(json, line.origin, ExitCode::input);
-  const auto side = [&](const char* key) { return static_cast<int>(reader.integer(key, 1, 1 << 20)); };
-  Request& request = line.request;
-  if (reader.has("prompt")) request.prompt = reader.text("prompt");
-  if (reader.has("class")) request.class_id = reader.integer("class", 0);
-  if (reader.has("seed")) line.seed = reader.unsigned_integer("seed");
-  if (reader.has("output")) line.output = reader.text("output");
-  if (reader.has("cfg_scale")) request.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
-  if (reader.has("temperature")) request.temperature = static_cast<float>(reader.number("temperature"));
-  if (reader.has("top_p")) request.top_p = static_cast<float>(reader.number("top_p"));
-  if (reader.has("top_k")) request.top_k = reader.integer("top_k");
-  if (reader.has("cfg_interval")) request.cfg_interval = reader.integer("cfg_interval");
-  if (reader.has("width")) request.width = side("width");
-  if (reader.has("height")) request.height = side("height");
-  reader.finish();
-}
-
 // Lines of a prompt file: plain prompts, or JSON objects where "{" comes first. Blank lines are
 // skipped.
 void read_prompt_file(const std::string& path, const Line& pattern, std::vector<Line>& lines) {
-  const bool piped = path == "-";
-  std::string text = piped ? read_standard_input() : read_file(path, ExitCode::input);
-  const std::string name = piped ? "standard input" : path;
-  if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // byte-order mark
-  std::size_t number = 0, found = lines.size();
-  for (std::size_t begin = 0; begin < text.size(); ++number) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string content = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (!content.empty() && content.back() == '\r') content.pop_back();
-    if (is_blank(content)) continue;
-    const bool is_json = content[content.find_first_not_of(" \t")] == '{';
+  const std::string text = read_input(path);
+  const std::string name = path == "-" ? "standard input" : path;
+  const std::size_t found = lines.size();
+  for_each_line(without_mark(text), [&](std::string_view content, std::size_t number) {
     Line line = pattern;
-    line.origin = name + " line " + std::to_string(number + 1);
-    if (is_json) {
-      read_fields(content, line);
+    line.origin = name + " line " + std::to_string(number);
+    if (content[content.find_first_not_of(" \t")] == '{') {
+      const Json json = parse_json(content, line.origin, ExitCode::input);
+      JsonReader record(json, line.origin, ExitCode::input);
+      if (record.has("output")) line.output = record.text("output");
+      if (const auto seed = read_request_fields(record, line.request)) line.seed = seed;
+      record.finish();
     } else {
       line.request.prompt = content;
       line.request.class_id.reset();
     }
     if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);
     lines.push_back(std::move(line));
-  }
+  });
   if (lines.size() == found) throw Error(ExitCode::input, name + ": no prompts found");
 }
 
@@ -145,16 +112,6 @@ std::vector<Job> make_jobs(const JobFlags& flags, const Request& defaults, std::
     }
   }
   return jobs;
-}
-
-void check_drawable(const Manifest& manifest) {
-  std::string missing;
-  for (const std::string& name : missing_for_generation(manifest))
-    missing += (missing.empty() ? "" : ", ") + name;
-  if (!missing.empty()) {
-    throw Error(ExitCode::bundle,
-                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
-  }
 }
 
 }  // namespace lamplighter::cli

@@ -32,7 +32,4 @@ struct JobFlags {
 // from there. `defaults` holds what neither flags nor lines set. Throws Error (usage, input).
 std::vector<Job> make_jobs(const JobFlags& flags, const Request& defaults, std::uint64_t seed);
 
-// Throws Error(ExitCode::bundle), naming what is missing, when the bundle cannot draw pictures.
-void check_drawable(const Manifest& manifest);
-
 }  // namespace lamplighter::cli

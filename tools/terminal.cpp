@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -62,7 +63,7 @@ void Terminal::result(const std::string& line) {
   if (!std::cout) throw Error(ExitCode::output, "cannot write to standard output");
 }
 
-void Terminal::progress(std::int64_t done, std::int64_t total, const char* unit) {
+void Terminal::progress(double done, double total, const char* unit, const std::string& more) {
   if (!bar_wanted_) return;
   const Clock::time_point now = Clock::now();
   if (!started_) {
@@ -73,17 +74,18 @@ void Terminal::progress(std::int64_t done, std::int64_t total, const char* unit)
     return;
   }
   drawn_ = now;
-  const int filled = static_cast<int>(done * kCells / std::max<std::int64_t>(1, total));
+  const int filled = static_cast<int>(done * kCells / std::max(1.0, total));
   std::string bar(static_cast<std::size_t>(filled), '#');
   bar.resize(kCells, '.');
-  std::string line =
-      "\r\x1b[K[" + bar + "] " + std::to_string(done) + "/" + std::to_string(total) + " " + unit;
+  std::string line = "\r\x1b[K[" + bar + "] " + format_fixed(std::floor(done), 0) + "/" +
+                     format_fixed(total, 0) + " " + unit;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   if (done > first_done_ && seconds > 0) {
-    const double rate = static_cast<double>(done - first_done_) / seconds;
+    const double rate = (done - first_done_) / seconds;
     line += ", " + format_fixed(rate, rate < 10 ? 2 : 0) + " " + unit + "/s, " +
-            format_fixed(static_cast<double>(total - done) / rate, 1) + " s left";
+            format_fixed((total - done) / rate, 1) + " s left";
   }
+  if (!more.empty()) line += ", " + more;
   std::cerr << line << std::flush;
   bar_shown_ = true;
 }

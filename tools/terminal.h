@@ -20,8 +20,12 @@ class Terminal {
   void detail(const std::string& line);  // with --verbose
   void result(const std::string& line);  // standard output
 
-  // Shows how far `total` units are; the clock starts with the first call.
-  void progress(std::int64_t done, std::int64_t total, const char* unit = "tokens");
+  // Shows how far `total` units are, and `more`; the clock starts with the first call.
+  void progress(double done, double total, const char* unit = "tokens", const std::string& more = "");
+  void progress(std::int64_t done, std::int64_t total, const char* unit = "tokens") {
+    progress(static_cast<double>(done), static_cast<double>(total), unit);
+  }
+  bool has_bar() const { return bar_wanted_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -31,7 +35,7 @@ class Terminal {
   bool bar_wanted_;
   bool bar_shown_ = false;
   bool started_ = false;
-  std::int64_t first_done_ = 0;
+  double first_done_ = 0;
   Clock::time_point start_, drawn_;
 };
 

@@ -120,6 +120,8 @@ LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
 
 // What `generate` would still need, as names of manifest entries; empty when pictures can be drawn.
 LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);
+// Throws Error(ExitCode::bundle), naming them, when there are any.
+LAMPLIGHTER_API void require_drawable(const Manifest& manifest);
 
 // The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids
 // there are.

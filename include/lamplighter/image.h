@@ -21,11 +21,16 @@ using PngText = std::vector<std::pair<std::string, std::string>>;
 // The bytes of a PNG file; equal input gives equal bytes.
 LAMPLIGHTER_API std::string encode_png(const Image& image, const PngText& text = {});
 
-// Writes a PNG file atomically: a temporary file in the same folder, then a rename. Throws
-// Error(ExitCode::output).
-LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const PngText& text = {});
+// Writes a PNG file atomically: a temporary file in the same folder, then a rename. Without `overwrite` a
+// file that exists stays. Throws Error(ExitCode::output).
+LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const PngText& text = {},
+                               bool overwrite = true);
 
-// The text chunks of a PNG file (tEXt, zTXt and iTXt). Throws Error(ExitCode::input).
+// The pixels of a PNG file with sides up to 16,384. Throws Error(ExitCode::input).
+LAMPLIGHTER_API Image read_png(const std::string& path);
+
+// The text chunks of a PNG file (tEXt, zTXt and iTXt). Throws Error(ExitCode::input), also for more than
+// 1,000 of them or 16 MiB in all.
 LAMPLIGHTER_API PngText read_png_text(const std::string& path);
 
 // All pictures on one sheet, row by row, `gap` pixels apart, on a white ground. Pictures of different sizes

@@ -9,8 +9,9 @@
 
 namespace lamplighter {
 
-// Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} (the same) and
-// {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for FOLDER/%04d.png.
+// Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} or {index:04d}
+// (the same) and {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for
+// FOLDER/%04d.png, whatever its own name holds.
 struct OutputRequest {
   std::string pattern;
   std::size_t index = 0;
@@ -28,7 +29,8 @@ LAMPLIGHTER_API std::vector<std::string> expand_outputs(const std::vector<Output
 // Throws Error(ExitCode::usage) when two of the paths name one file.
 LAMPLIGHTER_API void check_distinct(const std::vector<std::string>& paths);
 
-// Creates the folders of patterns that end in "/", then checks that every path can be written.
+// Creates the folders of patterns that end in "/", then checks that every path can be written, and removes
+// what runs that were killed left half-written beside them.
 // Throws Error(ExitCode::output).
 LAMPLIGHTER_API void prepare_outputs(const std::vector<OutputRequest>& requests,
                                      const std::vector<std::string>& paths, bool overwrite);

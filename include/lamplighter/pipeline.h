@@ -65,23 +65,31 @@ struct Result {
   Statistics statistics;
 };
 
-// What is being drawn: requests first_request .. first_request + batch - 1 have begun and are not yet handed
-// over; some may be complete and wait for one before them. Return false to stop (then
-// Error(ExitCode::interrupted) is thrown).
+// What is being drawn. Return false to stop (then Error(ExitCode::interrupted) is thrown).
 struct Progress {
-  std::size_t first_request = 0, batch = 0;
+  // Requests that have begun and are not yet handed over, in order; some may be complete and wait for one
+  // before them.
+  std::vector<std::size_t> requests;
   std::int64_t tokens_done = 0, tokens_total = 0;  // of these pictures
   std::int64_t run_done = 0, run_total = 0;        // tokens of all pictures that were asked for
   const Grid* grid = nullptr;                      // of these pictures
-  // Tokens of picture `index` of them so far, raster order; fewer than the grid holds.
+  // Tokens of picture requests[index] so far, raster order; fewer than the grid holds.
   std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;
 // May be called from another thread than the one that draws, but never beside a ProgressCallback.
 using ResultCallback = std::function<void(std::size_t request, Result&& result)>;
 
+// What becomes of a request whose turn has come: it is drawn, or passed over, or it and all behind it are
+// left while the pictures in work are completed.
+enum class Turn { draw, skip, stop };
+// Asked when a picture could begin, by the thread that draws, for every request in order until one answer is
+// stop.
+using TurnCallback = std::function<Turn(std::size_t request)>;
+
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
-// on the other requests, the batch size or the number of threads (on the CPU, bit for bit).
+// on the other requests, the batch size or the number of threads (on the CPU, bit for bit; in bf16 for each
+// set of instructions(), in fp32 for all).
 class LAMPLIGHTER_API TextToImage {
  public:
   // Checks and loads the bundle. Throws Error (bundle, device, memory).
@@ -93,6 +101,9 @@ class LAMPLIGHTER_API TextToImage {
   const Manifest& manifest() const;
   std::string device() const;  // cpu, cuda:0, ...
   std::string dtype() const;   // fp32, bf16, fp16
+  // In bf16 on the CPU the set of instructions that draws, on which bits depend: portable, avx2, avx512 or
+  // amx. Else empty.
+  std::string instructions() const;
 
   // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no
   // weights.
@@ -103,7 +114,8 @@ class LAMPLIGHTER_API TextToImage {
   // result as soon as it and all before it are ready, in request order. Throws Error(ExitCode::usage or
   // bundle) when the method does not fit the bundle.
   void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
-                const ProgressCallback& on_progress = {}, const MethodOptions& method = {});
+                const ProgressCallback& on_progress = {}, const MethodOptions& method = {},
+                const TurnCallback& on_turn = {});
   Result generate(const Request& request, const MethodOptions& method = {});
 
   // Pictures from codebook indices. Throws Error(ExitCode::input) when they do not fit the decoder.

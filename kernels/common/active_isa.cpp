@@ -3,12 +3,32 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace lamplighter {
 namespace {
+
+constexpr std::array<std::string_view, 4> kNames{"portable", "avx2", "avx512", "amx"};
+
+#if defined(__x86_64__)
+// Linux keeps the tiles' state for processes that have asked for it.
+bool grants_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBFloat16 = 1u << 22, kTiles = 1u << 24;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBFloat16) == 0 || (d & kTiles) == 0) return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of asm/prctl.h; not in older headers
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
 
 Isa cpu_isa() {
 #if defined(__x86_64__)
@@ -17,7 +37,9 @@ Isa cpu_isa() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-  return avx2 && avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPortable;
+  if (!avx2) return Isa::kPortable;
+  if (!avx512) return Isa::kAvx2;
+  return grants_tiles() ? Isa::kAmx : Isa::kAvx512;
 #else
   return Isa::kPortable;
 #endif
@@ -26,11 +48,11 @@ Isa cpu_isa() {
 Isa allowed_isa() {
   const char* value = std::getenv("LAMPLIGHTER_ISA");
   const std::string name = value == nullptr ? "" : value;
-  if (name == "portable") return Isa::kPortable;
-  if (name == "avx2") return Isa::kAvx2;
-  TORCH_CHECK(name.empty() || name == "avx512", "LAMPLIGHTER_ISA: got '", name,
-              "', expected portable, avx2 or avx512");
-  return Isa::kAvx512;
+  if (name.empty()) return kBestIsa;
+  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  TORCH_CHECK(found != kNames.end(), "LAMPLIGHTER_ISA: got '", name,
+              "', expected portable, avx2, avx512 or amx");
+  return static_cast<Isa>(found - kNames.begin());
 }
 
 std::atomic<Isa>& current() {
@@ -39,6 +61,10 @@ std::atomic<Isa>& current() {
 }
 
 }  // namespace
+
+const char* isa_name(Isa isa) {
+  return kNames[static_cast<std::size_t>(isa)].data();
+}
 
 Isa active_isa() {
   return current().load(std::memory_order_relaxed);

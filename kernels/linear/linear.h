@@ -70,5 +70,7 @@ int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 size_t linear_scratch_bytes(const LinearArgs& args);
 template <Isa isa>
 void linear_cpu(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
+// The same of kBFloat16 for Isa::kAmx.
+void linear_bfloat16_amx(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
 
 }  // namespace lamplighter

@@ -79,7 +79,8 @@ void check_floats(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
 // Runs the kernel of this CPU over all blocks; args has its sizes, format and pointers.
 void run_blocks(LinearArgs& args) {
   args.rows_per_pass = linear_rows_per_pass(args.rows, args.in);
-  const auto kernel = for_isa([](auto isa) { return &linear_cpu<isa.value>; });
+  const bool tiles = active_isa() == Isa::kAmx && args.format == LinearFormat::kBFloat16;
+  const auto kernel = tiles ? &linear_bfloat16_amx : for_isa([](auto isa) { return &linear_cpu<isa.value>; });
   const int64_t blocks = (args.out_features + kLinearBlock - 1) / kLinearBlock;
   const int64_t chunks = (blocks + kBlocksPerChunk - 1) / kBlocksPerChunk;
   const int64_t chunk_work = args.rows * args.in * kLinearBlock * kBlocksPerChunk;

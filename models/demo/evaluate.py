@@ -26,8 +26,10 @@ from models.demo.render.captions import (
     ground_phrases,
 )
 from models.demo.render.scene import Scene
-from models.demo.render.world import SIZE, render
-from models.demo.training.classifier import COLUMNS, JUDGED, held_out_scenes, judge, load_classifier
+from models.demo.render.world import SIZE
+from models.demo.training.classifier import COLUMNS, held_out_scenes, load_classifier
+from models.evaluate import arithmetic
+from models.evaluate.demo import judged, renderings
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
 
@@ -61,13 +63,7 @@ def draw(
 
 def frechet(a: np.ndarray, b: np.ndarray) -> float:
     """Frechet distance of the normal distributions fitted to features a [N, F] and b [M, F]."""
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    cov_a, cov_b = np.cov(a, rowvar=False), np.cov(b, rowvar=False)
-    values, vectors = np.linalg.eigh(cov_a)
-    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    cross = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ cov_b @ root), 0)).sum()
-    offset = ((a.mean(0) - b.mean(0)) ** 2).sum()
-    return float(offset + np.trace(cov_a) + np.trace(cov_b) - 2 * cross)
+    return arithmetic.frechet(arithmetic.statistics(a), arithmetic.statistics(b))
 
 
 def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
@@ -88,24 +84,21 @@ def evaluate(
         images = draw(binary, bundle, captions, Path(folder), options)
     if sheet:
         contact_sheet(images[:48], 8, sheet)
-    model, own = load_classifier()
-    answers, features = judge(model, images)
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
     said = np.array([named(scene, text) for (_, scene), text in zip(scenes, captions)])
-    right = (answers == truth) & said
-    real = [
-        np.stack([render(s, seed) for seed, s in held_out_scenes(k * count, count)]) for k in (0, 1)
-    ]
-    first, second = (judge(model, pictures)[1] for pictures in real)
+    accuracy, drawn = judged([images], truth, said)
+    second = renderings(count, count)
     return {
         "bundle": str(bundle),
         "captions": count,
         "options": options,
-        "accuracy": dict(zip(JUDGED, (right.sum(0) / said.sum(0)).round(4).tolist())),
-        "classifier accuracy on held-out renderings": own,
+        "accuracy": {name: round(share, 4) for name, share in accuracy.items()},
+        "classifier accuracy on held-out renderings": load_classifier()[1],
         "frechet": {
-            "pictures to renderings": round(frechet(features, second), 3),
-            "floor: renderings to renderings": round(frechet(first, second), 3),
+            "pictures to renderings": round(arithmetic.frechet(drawn, second), 3),
+            "floor: renderings to renderings": round(
+                arithmetic.frechet(renderings(0, count), second), 3
+            ),
             "n": count,
         },
     }

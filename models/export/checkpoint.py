@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,13 @@ def read_file(path: Path) -> Any:
             f"{path}: got {'an HTML page' if head.startswith(b'<') else 'a Git LFS pointer'}, "
             "expected a checkpoint; download the file itself"
         )
+    if not head:
+        raise ExportError(f"{path}: damaged or no checkpoint: the file is empty")
+    if is_script(path):
+        raise ExportError(
+            f"{path}: got a TorchScript archive, which is a program; expected the weights alone, a "
+            "state dict"
+        )
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -52,9 +60,28 @@ def read_file(path: Path) -> Any:
                 return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             except RuntimeError:  # written before the zip format, which alone can be mapped
                 return torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ExportError(f"{path}: damaged or no checkpoint: {reason}") from error
+    except pickle.UnpicklingError as error:
+        if "WeightsUnpickler error" not in str(error):
+            raise damaged(path, error) from error
+        raise ExportError(
+            f"{path}: got a checkpoint with objects besides tensors, which are code; expected the "
+            "weights alone, a state dict"
+        ) from error
+    except (RuntimeError, EOFError, ValueError, OSError, SafetensorError) as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: Exception) -> ExportError:
+    reason = str(error).strip().partition("\n")[0].partition(". ")[0] or "it ends early"
+    return ExportError(f"{path}: damaged or no checkpoint: {reason}")
+
+
+def is_script(path: Path) -> bool:
+    """Whether a file is an archive of torch.jit.save."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.partition("/")[2] == "constants.pkl" for name in archive.namelist())
 
 
 def is_state(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,13 @@ def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
 
 
 def drafter_part(
-    drafter: Drafter, head: Tensor, length: int, wanted: torch.dtype | None
-) -> BundleModule:
+    drafter: Drafter, head: Tensor, length: int, wanted: torch.dtype | None,
+    make: Callable[[Drafter, Tensor], DrafterModule] = DrafterModule,
+) -> BundleModule:  # fmt: skip
     """The module for positions below `length`; head and angles keep their precision."""
     config = replace(drafter.config, max_length=length)
     dtype = wanted or drafter.embed_tokens.weight.dtype
-    module = DrafterModule(drafter, head).to(dtype)
+    module = make(drafter, head).to(dtype)
     module.rotary, module.head = rotary_table(config), head.clone()
     entries = {
         "kind": KIND,

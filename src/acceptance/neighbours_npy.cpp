@@ -53,7 +53,7 @@ Header read_header(const std::string& bytes, const std::string& path, ExitCode c
 }  // namespace
 
 NeighbourTable read_npy_neighbours(const std::string& path, std::int64_t k, ExitCode code) {
-  const std::string bytes = read_file(path, code);
+  const std::string bytes = read_file(path, code, limits::kTable);
   const Header header = read_header(bytes, path, code);
   const std::size_t expected = static_cast<std::size_t>(header.rows) *
                                static_cast<std::size_t>(header.columns) * sizeof(std::uint16_t);

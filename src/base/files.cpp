@@ -1,45 +1,26 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <utility>
 
+#include "base/descriptor.h"
 #include "base/sha256.h"
 
 namespace lamplighter {
 namespace {
 
+constexpr const char* kExists = "it exists, and overwrite is off";
+// Starts the names of temporary files, which do not grow with those of what they become.
+constexpr const char* kTemporary = ".lamplighter-part-";
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes per read
-
-std::string reason() {
-  return std::strerror(errno);
-}
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-
-  bool valid() const { return number_ >= 0; }
-  int get() const { return number_; }
-  bool close() {
-    const int number = std::exchange(number_, -1);
-    return number < 0 || ::close(number) == 0;
-  }
-
- private:
-  int number_;
-};
 
 // Up to `size` bytes; 0 at the end, -1 on failure.
 ssize_t read_some(int descriptor, char* data, std::size_t size) {
@@ -50,23 +31,13 @@ ssize_t read_some(int descriptor, char* data, std::size_t size) {
   return got;
 }
 
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
 [[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
   throw Error(ExitCode::output, "cannot write " + path + ": " + why);
 }
 
 Descriptor open_for_reading(const std::string& path, ExitCode code) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) throw Error(code, "cannot read " + path + ": " + reason());
+  if (!file.valid()) throw Error(code, "cannot read " + path + ": " + system_reason());
   return file;
 }
 
@@ -75,10 +46,29 @@ void read_pieces(int descriptor, const std::string& path, ExitCode code, const C
   const std::unique_ptr<char[]> buffer(new char[kPiece]);
   for (;;) {
     const ssize_t got = read_some(descriptor, buffer.get(), kPiece);
-    if (got < 0) throw Error(code, "cannot read " + path + ": " + reason());
+    if (got < 0) throw Error(code, "cannot read " + path + ": " + system_reason());
     if (got == 0) return;
     consume(std::string_view(buffer.get(), static_cast<std::size_t>(got)));
   }
+}
+
+std::string read_bounded(const Descriptor& file, const std::string& name, ExitCode code, std::size_t most) {
+  const auto refuse = [&](const std::string& got) {
+    throw Error(
+        code, "cannot read " + name + ": it has " + got + " bytes, expected at most " + std::to_string(most));
+  };
+  std::string bytes;
+  struct stat status {};
+  if (::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size > most) refuse(std::to_string(size));
+    bytes.reserve(size);
+  }
+  read_pieces(file.get(), name, code, [&](std::string_view piece) {
+    if (piece.size() > most - bytes.size()) refuse("more");
+    bytes.append(piece);
+  });
+  return bytes;
 }
 
 std::string folder_of(const std::string& path) {
@@ -95,47 +85,100 @@ std::string resolve_links(const std::string& path) {
 // A rename would replace a device or a pipe by a plain file.
 void write_in_place(const std::string& path, std::string_view bytes) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid() || !write_all(file.get(), bytes) || !file.close()) cannot_write(path, reason());
+  if (!file.valid() || !write_all(file.get(), bytes) || !file.close()) cannot_write(path, system_reason());
 }
+
+// A new file that has no name of its own yet. It is locked while its process writes it, which tells it from
+// one that a killed process left.
+class Temporary {
+ public:
+  // `path` is what an error names.
+  Temporary(const std::string& folder, const std::string& path) {
+    static std::atomic<unsigned> count{0};
+    do {
+      name_ = join_path(folder, kTemporary + std::to_string(::getpid()) + "-" + std::to_string(count++));
+      file_ = Descriptor(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (!file_.valid() && errno != EEXIST) cannot_write(path, system_reason());
+    } while (!file_.valid() || !lock());
+  }
+  ~Temporary() {
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  int file() const { return file_.get(); }
+  bool close() { return file_.close(); }
+  // Gives it its name. False with errno when that fails.
+  bool publish(const std::string& target, bool overwrite) {
+    if (overwrite) return rename(target);
+    if (::link(name_.c_str(), target.c_str()) == 0) return true;
+    if (errno == EEXIST) return false;
+    // Not every file system has links.
+    const Descriptor claim(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return claim.valid() && rename(target);
+  }
+
+ private:
+  bool rename(const std::string& target) {
+    const bool done = ::rename(name_.c_str(), target.c_str()) == 0;
+    if (done) name_.clear();
+    return done;
+  }
+
+  // False when another process took it for left and removed it. A file system without locks has no such
+  // process.
+  bool lock() {
+    lock_ = Descriptor(::dup(file_.get()));
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+    struct stat status {};
+    return ::fstat(lock_.get(), &status) != 0 || status.st_nlink > 0;
+  }
+
+  std::string name_;
+  Descriptor file_{-1}, lock_{-1};
+};
 
 }  // namespace
 
-std::string read_file(const std::string& path, ExitCode code) {
-  const Descriptor file = open_for_reading(path, code);
-  std::string bytes;
+std::string read_file(const std::string& path, ExitCode code, std::size_t most) {
   struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && status.st_size > 0)
-    bytes.reserve(static_cast<std::size_t>(status.st_size));
-  read_pieces(file.get(), path, code, [&](std::string_view piece) { bytes.append(piece); });
-  return bytes;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    throw Error(code, "cannot read " + path + ": it is a device or a pipe, expected a file");
+  return read_bounded(open_for_reading(path, code), path, code, most);
 }
 
-std::string read_standard_input() {
-  std::string bytes;
-  read_pieces(STDIN_FILENO, "standard input", ExitCode::input,
-              [&](std::string_view piece) { bytes.append(piece); });
-  return bytes;
+std::string read_input(const std::string& path, std::size_t most) {
+  const bool piped = path == "-";
+  struct stat status {};
+  if (!piped && ::stat(path.c_str(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))) {
+    throw Error(ExitCode::input, "cannot read " + path + ": it is a device, expected a file or a pipe");
+  }
+  return read_bounded(piped ? Descriptor(::dup(STDIN_FILENO)) : open_for_reading(path, ExitCode::input),
+                      piped ? "standard input" : path, ExitCode::input, most);
 }
 
-void write_file(const std::string& path, std::string_view bytes) {
+void write_file(const std::string& path, std::string_view bytes, bool overwrite) {
   const std::string target = resolve_links(path);
   struct stat status {};
   const bool exists = ::stat(target.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory");
   if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, bytes);
+  if (exists && !overwrite) cannot_write(path, kExists);
+  Temporary temporary(folder_of(target), path);
+  if ((exists && ::fchmod(temporary.file(), status.st_mode & 07777U) != 0) ||
+      !write_all(temporary.file(), bytes) || ::fsync(temporary.file()) != 0 || !temporary.close() ||
+      !temporary.publish(target, overwrite))
+    cannot_write(path, !overwrite && errno == EEXIST ? kExists : system_reason());
+}
 
-  std::string temporary = target + ".XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file.valid()) cannot_write(path, reason());
-  // mkostemp gives the owner alone access; a result gets what any new file would get.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  const mode_t mode = exists ? status.st_mode & 07777U : 0666U & ~mask;
-  if (::fchmod(file.get(), mode) != 0 || !write_all(file.get(), bytes) || ::fsync(file.get()) != 0 ||
-      !file.close() || ::rename(temporary.c_str(), target.c_str()) != 0) {
-    const std::string why = reason();
-    ::unlink(temporary.c_str());
-    cannot_write(path, why);
+void remove_leftovers(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().rfind(kTemporary, 0) != 0 || !entry.is_regular_file(ignored))
+      continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
 }
 
@@ -145,14 +188,15 @@ void check_output(const std::string& path, bool overwrite) {
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory");
     if (!S_ISREG(status.st_mode)) return;
-    if (!overwrite) cannot_write(path, "it exists, and overwrite is off");
+    if (!overwrite) cannot_write(path, kExists);
   } else if (errno != ENOENT) {
-    cannot_write(path, reason());
+    cannot_write(path, system_reason());
   } else if (::lstat(path.c_str(), &status) == 0 && !overwrite) {
     cannot_write(path, "it is a link to a file that is missing, and overwrite is off");
   }
   const std::string folder = folder_of(resolve_links(path));
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, "folder " + folder + ": " + reason());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    cannot_write(path, "folder " + folder + ": " + system_reason());
 }
 
 std::string sha256_file(const std::string& path, ExitCode code) {

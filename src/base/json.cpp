@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/utf8.h"
@@ -22,25 +24,106 @@ std::string list(const std::vector<std::string>& words) {
   return text;
 }
 
-// "line 2, column 5: syntax error ..." out of the parser's own message.
-std::string describe(const nlohmann::json::parse_error& error) {
-  std::string text = error.what();
-  const std::size_t place = text.find("parse error");
-  if (place != std::string::npos) text.erase(0, place);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
+constexpr std::size_t kMaxDepth = 200;
+
+// Builds the value that the parser reads. Containers that are not closed yet lie on a stack; none of them can
+// move, because only the innermost one grows.
+class Builder {
+ public:
+  Builder(std::string where, ExitCode code) : where_(std::move(where)), code_(code) {}
+  Json take() { return std::move(root_); }
+
+  bool null() { return put(nullptr); }
+  bool boolean(bool value) { return put(value); }
+  bool number_integer(std::int64_t value) { return put(value); }
+  bool number_unsigned(std::uint64_t value) { return put(value); }
+  bool number_float(double value, const std::string& /*text*/) { return put(value); }
+  bool string(std::string& value) { return put(std::move(value)); }
+  bool binary(Json::binary_t& /*value*/) { return false; }
+  bool start_object(std::size_t /*size*/) { return open(Json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(const std::string& name) {
+    auto& members = open_.back()->get_ref<Json::object_t&>();
+    if (is_known(members, name)) fail(path() + "the key " + excerpt(name) + " comes twice");
+    member_ = &members.emplace_back(name, nullptr).second;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& error) {
+    // Syntax errors say line and column: "[json.exception.parse_error.101] parse error at line 2, column 5:
+    // ..."
+    std::string text = error.what();
+    text.erase(0, text.find("] ") + 2);
+    if (text.rfind("parse error", 0) != 0) text.insert(0, "byte " + std::to_string(position) + ": ");
+    fail(shorten(text, 200));
+  }
+
+ private:
+  [[noreturn]] void fail(std::string what) const {
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+    std::replace_if(what.begin(), what.end(), is_control, ' ');  // of keys
+    throw Error(code_, where_ + ": no valid JSON: " + what);
+  }
+
+  // "annotations[3]: " of the innermost container.
+  std::string path() const {
+    std::string text;
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+      const Json& outer = *open_[i];
+      text += outer.is_array()
+                  ? "[" + std::to_string(outer.size() - 1) + "]"
+                  : (text.empty() ? "" : ".") + outer.get_ref<const Json::object_t&>().back().first;
+    }
+    return text.empty() ? "" : shorten(text, 60) + ": ";
+  }
+
+  Json* place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &(*member_ = std::move(value));
+    open_.back()->push_back(std::move(value));
+    return &open_.back()->back();
+  }
+  // Looking through the members one by one takes the square of their number.
+  bool is_known(const Json::object_t& members, const std::string& name) {
+    constexpr std::size_t few = 32;
+    const auto is_named = [&](const auto& member) { return member.first == name; };
+    if (members.size() < few) return std::any_of(members.begin(), members.end(), is_named);
+    std::unordered_set<std::string>& known = keys_[open_.size()];
+    if (members.size() == few) {
+      known.clear();
+      for (const auto& member : members) known.insert(member.first);
+    }
+    return !known.insert(name).second;
+  }
+
+  bool put(Json value) { return place(std::move(value)) != nullptr; }
+  bool open(Json container) {
+    open_.push_back(place(std::move(container)));
+    if (open_.size() > kMaxDepth) fail(path() + "nested more than " + std::to_string(kMaxDepth) + " deep");
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string where_;
+  ExitCode code_;
+  Json root_;
+  std::vector<Json*> open_;
+  std::map<std::size_t, std::unordered_set<std::string>> keys_;  // of open objects with many, by depth
+  Json* member_ = nullptr;                                       // what the last key names
+};
 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where, ExitCode code) {
-  try {
-    return Json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(code, where + ": no valid JSON: " + shorten(describe(error), 200));
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(code, where + ": no valid JSON: " + shorten(error.what(), 200));
-  }
+  Builder builder(where, code);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
 }
 
 double shortest(float value) {

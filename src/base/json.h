@@ -17,7 +17,7 @@ namespace lamplighter {
 using Json = nlohmann::ordered_json;
 
 // Parses a JSON text. `where` names it in messages ("bundle/manifest.json", "prompts.jsonl line 3"). Throws
-// Error(code).
+// Error(code), also where an object has a key twice and where values are nested more than 200 deep.
 Json parse_json(std::string_view text, const std::string& where, ExitCode code);
 
 // A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.

@@ -78,9 +78,12 @@ Safetensors Safetensors::parse(std::string bytes, const std::string& where, Exit
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
       JsonReader metadata = reader.object(name);
-      for (const auto& [key, text] : value.items()) file.metadata_[key] = metadata.text(key);
+      for (const auto& [key, text] : value.items()) {
+        if (!text.is_string()) metadata.reject(key, "a string");
+        file.metadata_[key] = text.get<std::string>();
+      }
     } else {
-      file.tensors_[name] = read_entry(reader.object(name), data);
+      file.tensors_[name] = read_entry(JsonReader(value, where, code, name), data);
     }
   }
   std::vector<std::string_view> ranges;

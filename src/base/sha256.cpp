@@ -143,4 +143,10 @@ std::string Sha256::hex_digest() {
   return text;
 }
 
+std::string Sha256::of(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes);
+  return hash.hex_digest();
+}
+
 }  // namespace lamplighter

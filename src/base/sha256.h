@@ -18,6 +18,8 @@ class Sha256 {
   void update(std::string_view bytes);
   std::string hex_digest();  // ends the stream; 64 lower-case hexadecimal digits
 
+  static std::string of(std::string_view bytes);  // the digest of one text
+
  private:
   void compress(const unsigned char* blocks, std::size_t count);  // of 64 bytes
 

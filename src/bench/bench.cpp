@@ -1,42 +1,97 @@
 #include "bench/bench.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "bundle/machine.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
+namespace {
 
-std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
-                                   const std::function<bool(const BenchSample&)>& on_sample,
-                                   const ProgressCallback& on_progress) {
-  const std::vector<Request>& requests = options.requests;
-  const std::size_t size = std::max<std::size_t>(1, options.batch_size);
-  const std::size_t batches = (requests.size() + size - 1) / size;
-  std::vector<BenchSample> samples;
-  const auto draw = [&](const BenchMethod& method, std::size_t batch, int repeat) {
-    const auto begin = requests.begin() + static_cast<std::ptrdiff_t>(batch * size);
-    const auto end =
-        requests.begin() + static_cast<std::ptrdiff_t>(std::min(requests.size(), (batch + 1) * size));
-    const std::vector<Request> together(begin, end);
-    engine.generate(
-        together,
-        [&](std::size_t index, Result&& result) {
-          if (repeat < 0) return;
-          samples.push_back({method.name, repeat, batch, together[index].seed, std::move(result.statistics)});
-          if (on_sample && !on_sample(samples.back())) throw Error(ExitCode::interrupted, "stopped");
-        },
-        on_progress, method.options);
-  };
-  for (const BenchMethod& method : options.methods) draw(method, 0, -1);
-  const std::size_t methods = options.methods.size();
-  for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (std::size_t batch = 0; batch < batches; ++batch) {
-      const std::size_t first = batch + static_cast<std::size_t>(repeat);
-      for (std::size_t turn = 0; turn < methods; ++turn)
-        draw(options.methods[(first + turn) % methods], batch, repeat);
+// One batch drawn once: what its pictures share is known when the last is there.
+struct Draw {
+  const BenchMethod& method;
+  std::size_t size = 1, batch = 0;
+  int repeat = 0;
+};
+
+class Runner {
+ public:
+  Runner(TextToImage& engine, const BenchOptions& options, const SampleCallback& on_sample,
+         const ProgressCallback& on_progress)
+      : engine_(engine), options_(options), on_sample_(on_sample), on_progress_(on_progress) {}
+
+  void warm_up(const Draw& draw) {
+    engine_.generate(
+        requests(draw), [](std::size_t, Result&&) {}, on_progress_, draw.method.options);
+  }
+
+  void measure(const Draw& draw) {
+    const std::vector<Request> together = requests(draw);
+    const c10::Device device(engine_.device());
+    std::vector<Result> results;
+    const bool fresh = reset_peak_memory(device);
+    if (options_.energy != nullptr) options_.energy->lap();
+    engine_.generate(
+        together, [&](std::size_t, Result&& result) { results.push_back(std::move(result)); }, on_progress_,
+        draw.method.options);
+    const std::optional<double> joules = options_.energy != nullptr ? options_.energy->lap() : std::nullopt;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      BenchSample sample{draw.method.name, draw.repeat, draw.batch, together[i].seed,
+                         std::move(results[i].statistics)};
+      sample.batch_size = draw.size;
+      sample.picture = draw.batch * draw.size + i;
+      if (fresh) sample.peak_bytes = peak_memory(device);
+      sample.joules = joules;
+      samples_.push_back(std::move(sample));
+      if (on_sample_ && !on_sample_(samples_.back(), results[i]))
+        throw Error(ExitCode::interrupted, "stopped");
     }
   }
-  return samples;
+
+  std::vector<BenchSample> take() { return std::move(samples_); }
+
+ private:
+  std::vector<Request> requests(const Draw& draw) const {
+    const std::vector<Request>& all = options_.requests;
+    const std::size_t begin = draw.batch * draw.size, end = std::min(all.size(), begin + draw.size);
+    return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
+  }
+
+  TextToImage& engine_;
+  const BenchOptions& options_;
+  const SampleCallback& on_sample_;
+  const ProgressCallback& on_progress_;
+  std::vector<BenchSample> samples_;
+};
+
+}  // namespace
+
+std::size_t count_batches(std::size_t pictures, std::size_t size) {
+  return std::max<std::size_t>(1, pictures / size);
+}
+
+std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
+                                   const SampleCallback& on_sample, const ProgressCallback& on_progress) {
+  Runner runner(engine, options, on_sample, on_progress);
+  const std::vector<BenchMethod>& methods = options.methods;
+  for (const std::size_t size : options.batch_sizes) {
+    const std::size_t batches = count_batches(options.requests.size(), size);
+    for (std::size_t turn = 0; turn < static_cast<std::size_t>(options.warmup); ++turn) {
+      for (const BenchMethod& method : methods) runner.warm_up({method, size, turn % batches, 0});
+    }
+  }
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    for (const std::size_t size : options.batch_sizes) {
+      for (std::size_t batch = 0; batch < count_batches(options.requests.size(), size); ++batch) {
+        const std::size_t first = batch + static_cast<std::size_t>(repeat);
+        for (std::size_t turn = 0; turn < methods.size(); ++turn)
+          runner.measure({methods[(first + turn) % methods.size()], size, batch, repeat});
+      }
+    }
+  }
+  return runner.take();
 }
 
 }  // namespace lamplighter

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/machine/energy.h"
 #include "lamplighter/pipeline.h"
 #include "propose/registry.h"
 
@@ -21,55 +23,34 @@ struct BenchSample {
   std::size_t batch = 0;  // pictures of one batch share their times
   std::uint64_t seed = 0;
   Statistics statistics;
-};
-
-// Distribution of a quantity over samples.
-struct Summary {
-  double mean = 0, min = 0, p10 = 0, p50 = 0, p90 = 0, max = 0;
-};
-Summary summarise(std::vector<double> values);
-
-// A mean and its 95 % confidence interval (Student's t); without an interval (NaN) when there is one value.
-struct Interval {
-  double mean = 0, low = 0, high = 0;
-  std::size_t count = 0;
-};
-Interval mean_interval(const std::vector<double>& values);
-// The same of ratios: the geometric mean, from the logarithms.
-Interval ratio_interval(const std::vector<double>& ratios);
-
-struct BenchReport {
-  std::string method;
-  std::size_t samples = 0;    // batches drawn, repeats counted
-  Summary token_ms;           // decode milliseconds per token of a picture (prefill not counted)
-  Summary tokens_per_second;  // image tokens per second of decode time, all pictures of the batch
-  Summary text_ms, prefill_ms, decode_ms, image_ms;
-  double tokens_per_pass = 0;    // step compression: tokens per target pass, mean over pictures
-  double acceptance_length = 0;  // tokens per cycle, bonus token included, mean over pictures
-  std::vector<double> reached;   // [d]: share of cycles whose path reached depth d + 1
-  double cycle_ms = 0;           // mean per cycle
-  double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
-  // Time of ar over time of this method, prefill and decode, paired batch by batch. Repeats of a batch are
-  // averaged first: they tell of the machine's noise, not of pictures. With one batch the repeats are all
-  // there is.
-  Interval speedup;
+  std::size_t batch_size = 1;
+  std::size_t picture = 0;  // number of its request
+  // Of the whole batch; nothing where the machine does not tell.
+  std::optional<std::int64_t> peak_bytes = {};  // of memory, see peak_memory
+  std::optional<double> joules = {};
 };
 
 struct BenchOptions {
   std::vector<BenchMethod> methods{{kBaseline, {}}};
   std::vector<Request> requests;
-  std::size_t batch_size = 1;  // requests drawn together
-  int repeats = 5;             // measured passes over all requests
+  std::vector<std::size_t> batch_sizes{1};  // requests drawn together
+  int repeats = 5;                          // measured passes over all requests
+  int warmup = 1;                           // batches of each method and size drawn before, not measured
+  EnergyMeter* energy = nullptr;
 };
 
-// Draws batch after batch with every method; the method that comes first changes with every batch, so that
-// all see the same noise of the machine. The first batch is drawn once more before that, not measured: it
-// warms caches. Throws what TextToImage::generate throws.
-std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
-                                   const std::function<bool(const BenchSample&)>& on_sample = {},
-                                   const ProgressCallback& on_progress = {});
+// Called for every picture that was measured; the result's own statistics are the sample's. False ends the
+// run (Error(ExitCode::interrupted)).
+using SampleCallback = std::function<bool(const BenchSample& sample, const Result& result)>;
 
-// One report per method, in the order of first appearance.
-std::vector<BenchReport> report(const std::vector<BenchSample>& samples);
+// Batches of `size` that `pictures` fill; fewer pictures than `size` are one batch.
+std::size_t count_batches(std::size_t pictures, std::size_t size);
+
+// Draws batch after batch of every size with every method; the method that comes first changes with every
+// batch, so that all see the same noise of the machine. Only full batches are drawn: one that is not costs
+// as much for fewer pictures. `engine` holds the largest batch. Throws what TextToImage::generate throws.
+std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
+                                   const SampleCallback& on_sample = {},
+                                   const ProgressCallback& on_progress = {});
 
 }  // namespace lamplighter

@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "bench/bench.h"
+#include "bench/report/statistics.h"
 #include "decode/cycle.h"
 #include "decode/prefill.h"
 #include "decode/replay.h"

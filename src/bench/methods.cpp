@@ -25,17 +25,11 @@ void set(MethodOptions& options, const std::string& part, const std::string& met
   };
   const std::size_t equals = part.find('=');
   if (equals == std::string::npos) refuse("KEY=VALUE");
-  const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+  const std::string value = part.substr(equals + 1);
   if (value.empty()) refuse("a value");
-  std::string known;
-  for (const MethodOption& option : method_options()) {
-    if (key == option.word) {
-      if (!parse_option(options, option, value)) refuse("a number");
-      return;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(option.word);
-  }
-  refuse(known);
+  const MethodOption& option =
+      find_option(part.substr(0, equals), "method: '" + part + "' in '" + method + "'");
+  if (!parse_option(options, option, value)) refuse("a number");
 }
 
 }  // namespace
@@ -48,33 +42,17 @@ MethodOptions parse_method(const std::string& text) {
   return options;
 }
 
-std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
-                                       const std::vector<std::string>& trees) {
+std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts, const Sweep& sweep) {
   std::vector<BenchMethod> methods{{kBaseline, {}}};
-  const auto add = [&](BenchMethod method) {
-    const bool known = std::any_of(methods.begin(), methods.end(),
-                                   [&](const BenchMethod& other) { return other.name == method.name; });
-    if (known) throw Error(ExitCode::usage, "methods: got " + method.name + " twice");
-    methods.push_back(std::move(method));
-  };
-  bool baseline = false, trees_used = trees.empty();
   for (const std::string& text : texts) {
-    const MethodOptions options = parse_method(text);
-    if (text == kBaseline && !baseline) {
-      baseline = true;
-    } else if (trees.empty() || !find_method(options.method).drafts() || !options.tree.empty()) {
-      add({text, options});
-    } else {
-      trees_used = true;
-      for (const std::string& tree : trees) {
-        add({text + ":tree=" + tree, options});
-        methods.back().options.tree = tree;
-      }
-    }
+    const bool twice = text == kBaseline && std::count(texts.begin(), texts.end(), text) > 1;
+    if (text != kBaseline || twice) methods.push_back({text, parse_method(text)});
   }
-  if (!trees_used) {
-    throw Error(ExitCode::usage, "tree: got " + trees.front() +
-                                     ", expected a method that drafts and names no tree, such as eagle");
+  methods = expand(std::move(methods), sweep);
+  for (auto method = methods.begin(); method != methods.end(); ++method) {
+    const auto same = [&](const BenchMethod& other) { return other.name == method->name; };
+    if (std::any_of(methods.begin(), method, same))
+      throw Error(ExitCode::usage, "methods: got " + method->name + " twice");
   }
   return methods;
 }

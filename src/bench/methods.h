@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/bench.h"
+#include "bench/sweep.h"
 
 namespace lamplighter {
 
@@ -12,9 +13,8 @@ namespace lamplighter {
 // the values make sense is for resolve_method.
 MethodOptions parse_method(const std::string& text);
 
-// The methods of a run, the baseline first. A drafting method that names no tree runs once with each of
-// `trees`. Throws Error(ExitCode::usage), also when one is listed twice or none has a use for `trees`.
-std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts,
-                                       const std::vector<std::string>& trees);
+// The methods of a run, the baseline first, each with what is swept (sweep.h). Throws Error(ExitCode::usage),
+// also when one is listed twice.
+std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts, const Sweep& sweep = {});
 
 }  // namespace lamplighter

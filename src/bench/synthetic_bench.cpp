@@ -9,7 +9,9 @@
 #include "bundle/machine.h"
 #include "bundle/target.h"
 #include "decode/prompts.h"
+#include "lamplighter/method.h"
 #include "propose/method.h"
+#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench.h"
 #include "bench/cycles.h"
+#include "bench/report/statistics.h"
 #include "bundle/synthetic.h"
 
 namespace lamplighter {

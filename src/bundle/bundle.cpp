@@ -9,11 +9,18 @@ namespace lamplighter {
 
 void verify_files(const Manifest& manifest, bool checksums) {
   namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder = fs::canonical(manifest.directory, ignored);
   for (const auto& [name, entry] : manifest.files) {
     const std::string path = join_path(manifest.directory, name);
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path, error);
     if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
+    if (fs::canonical(path, error).parent_path() != folder) {
+      throw Error(ExitCode::bundle, "bundle file " + path +
+                                        ": it is a link out of the bundle's folder; copy the "
+                                        "file itself");
+    }
     if (size != entry.bytes) {
       throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) +
                                         " bytes, expected " + std::to_string(entry.bytes) +
@@ -52,6 +59,16 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
                           : width == 0 ? "height " + std::to_string(height)
                                        : std::to_string(width) + "x" + std::to_string(height);
   throw Error(ExitCode::usage, "size: got " + got + ", this bundle draws " + known);
+}
+
+void require_drawable(const Manifest& manifest) {
+  std::string missing;
+  for (const std::string& name : missing_for_generation(manifest))
+    missing += (missing.empty() ? "" : ", ") + name;
+  if (!missing.empty()) {
+    throw Error(ExitCode::bundle,
+                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
+  }
 }
 
 }  // namespace lamplighter

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 
@@ -15,13 +16,15 @@ namespace {
 constexpr const char* kTensor = "neighbours";
 
 bool is_npy(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // to open a pipe may wait for ever
   std::string head(6, '\0');
   std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
   return head == "\x93NUMPY";
 }
 
 NeighbourTable read_safetensors(const std::string& path, std::int64_t k, ExitCode code) {
-  const Safetensors file = Safetensors::read(path, code);
+  const Safetensors file = Safetensors::parse(read_file(path, code, limits::kTable), path, code);
   const TensorView& view = file.at(kTensor);
   const bool fits = view.dtype == "U16" && view.shape.size() == 2;
   if (!fits || view.shape[0] < 2 || view.shape[0] > 65536 || view.shape[1] < std::max<std::int64_t>(k, 1)) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <regex>
 
 #include "base/memory.h"
@@ -134,6 +135,16 @@ std::int64_t peak_memory(const c10::Device& device) {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
+bool reset_peak_memory(const c10::Device& device) {
+  if (device.is_cuda()) {
+    cuda_allocator().resetPeakStats(device.index());
+    return true;
+  }
+  std::ofstream own("/proc/self/clear_refs");
+  own << 5 << std::flush;  // the most that was resident (proc(5))
+  return own.good();
+}
+
 void require_memory(const c10::Device& device, std::int64_t bytes, std::int64_t count,
                     const std::string& what, const std::string& less) {
   const std::optional<std::int64_t> free = free_memory(device);
@@ -153,6 +164,10 @@ void require_kernels(const c10::Device& device) {
     const at::Tensor one = at::zeros({1}, at::dtype(at::kLong).device(device));
     return ops::uniforms(one, one, ops::Purpose::accept, 1).cpu();
   });
+}
+
+int count_cuda_devices() {
+  return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
 }
 
 std::string why_no_cuda() {

@@ -35,11 +35,16 @@ auto with_machine_errors(F f) {
 std::optional<std::int64_t> free_memory(const c10::Device& device);
 // Most bytes that tensors and the CUDA library's allocator held at once; on the CPU: that the process held.
 std::int64_t peak_memory(const c10::Device& device);
+// Begins peak_memory anew at what is held; false where the system does not let it.
+bool reset_peak_memory(const c10::Device& device);
 
 // Throws Error(memory) when `count` pieces of `bytes` each, named `what`, cannot be held on the device;
 // `less`: what would need less, a hint of the usual flags when it is empty.
 void require_memory(const c10::Device& device, std::int64_t bytes, std::int64_t count,
                     const std::string& what, const std::string& less = "");
+
+// CUDA devices that there are.
+int count_cuda_devices();
 
 // Throws Error(device) when kernels of this build do not run on it; the first use of a CUDA device.
 void require_kernels(const c10::Device& device);

@@ -183,6 +183,8 @@ void read_origin(JsonReader& reader, Manifest& manifest) {
   manifest.exporter_torch = exporter.text("torch");
   exporter.finish();
   for (auto& [name, file] : reader.members("files")) {
+    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos)
+      file.fail("no plain name of a file in the bundle's folder");
     FileEntry& entry = manifest.files[name];
     entry.bytes = file.unsigned_integer("bytes");
     entry.sha256 = file.text("sha256");

@@ -33,7 +33,7 @@ c10::Device resolve_device(const std::string& name, const NoteCallback& note) {
   if (!device.is_cuda()) {
     throw Error(ExitCode::usage, "device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
   }
-  const int count = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+  const int count = count_cuda_devices();
   const int index = device.has_index() ? device.index() : 0;
   if (count == 0) throw Error(ExitCode::device, "device " + name + ": " + why_no_cuda());
   if (index >= count) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <string>
 
-#include "image/canvas.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -30,21 +29,6 @@ constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
                                          {180, 222, 44},
                                          {253, 231, 37}}};
 
-Colour colour_of(std::int64_t value, std::int64_t most) {
-  if (most <= 1) return kScale.front();
-  const double place =
-      static_cast<double>(value - 1) / static_cast<double>(most - 1) * static_cast<double>(kScale.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, kScale.size() - 1);
-  const double share = place - static_cast<double>(low);
-  Colour colour{};
-  for (std::size_t i = 0; i < colour.size(); ++i) {
-    colour[i] =
-        static_cast<std::uint8_t>(std::lround(kScale[low][i] + share * (kScale[high][i] - kScale[low][i])));
-  }
-  return colour;
-}
-
 // Figures of 3 x 5 dots, rows from the top, the left dot in the highest bit.
 constexpr std::array<std::array<unsigned, 5>, 10> kFigures{{{7, 5, 5, 5, 7},
                                                             {2, 6, 2, 2, 7},
@@ -57,6 +41,7 @@ constexpr std::array<std::array<unsigned, 5>, 10> kFigures{{{7, 5, 5, 5, 7},
                                                             {7, 5, 7, 5, 7},
                                                             {7, 5, 7, 1, 7}}};
 constexpr int kDot = 2, kFigureWidth = 4 * kDot, kFigureHeight = 5 * kDot;
+constexpr int kBelow = 2 * kMargin + kBarHeight + 2 * kDot + kFigureHeight;  // what the bar takes
 
 int width_of(std::int64_t number) {
   return static_cast<int>(std::to_string(number).size()) * kFigureWidth - kDot;
@@ -83,7 +68,8 @@ Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
       const int left = column * image.width / grid.columns, right = (column + 1) * image.width / grid.columns;
       const int top = row * image.height / grid.rows, bottom = (row + 1) * image.height / grid.rows;
       const std::ptrdiff_t cell = std::ptrdiff_t{row} * grid.columns + column;
-      fill(image, {left, top, right - left, bottom - top}, colour_of(grid.committed.begin()[cell], most));
+      fill(image, {left, top, right - left, bottom - top},
+           acceptance_colour(grid.committed.begin()[cell], most));
     }
   }
   return image;
@@ -96,7 +82,7 @@ void paint_bar(Image& image, int left, int top, int room, std::int64_t most) {
   const int label = width_of(most) + 4 * kDot;
   const int stride = (label + width - 1) / width;
   for (int i = 1; i <= fields; ++i, left += width) {
-    fill(image, {left, top, width, kBarHeight}, colour_of(i, most));
+    fill(image, {left, top, width, kBarHeight}, acceptance_colour(i, most));
     if (i % stride != 0) continue;
     write_number(image, i, left + (width - width_of(i)) / 2, top + kBarHeight + 2 * kDot);
   }
@@ -117,6 +103,32 @@ void check(const std::vector<AcceptanceGrid>& grids) {
 
 }  // namespace
 
+Colour acceptance_colour(std::int64_t committed, std::int64_t most) {
+  if (most <= 1) return kScale.front();
+  const double place = static_cast<double>(committed - 1) / static_cast<double>(most - 1) *
+                       static_cast<double>(kScale.size() - 1);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, kScale.size() - 1);
+  const double share = place - static_cast<double>(low);
+  Colour colour{};
+  for (std::size_t i = 0; i < colour.size(); ++i) {
+    colour[i] =
+        static_cast<std::uint8_t>(std::lround(kScale[low][i] + share * (kScale[high][i] - kScale[low][i])));
+  }
+  return colour;
+}
+
+std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens) {
+  std::vector<std::int64_t> counts(tokens, 1);
+  for (const Cycle& cycle : statistics.cycles) {
+    const auto begin = std::min(static_cast<std::size_t>(cycle.first), tokens);
+    const auto end = std::min(begin + static_cast<std::size_t>(cycle.committed), tokens);
+    std::fill(counts.begin() + static_cast<std::ptrdiff_t>(begin),
+              counts.begin() + static_cast<std::ptrdiff_t>(end), cycle.committed);
+  }
+  return counts;
+}
+
 Image acceptance_map(const std::vector<AcceptanceGrid>& grids) {
   check(grids);
   std::int64_t most = 1;
@@ -128,11 +140,15 @@ Image acceptance_map(const std::vector<AcceptanceGrid>& grids) {
   for (const AcceptanceGrid& grid : grids)
     pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most)}, 2, kGap));
   const Image sheet = square_sheet(pairs, kMargin);
-  const int bar = kBarHeight + 2 * kDot + kFigureHeight;
-  Image map = make_canvas(sheet.width, sheet.height + 2 * kMargin + bar, kGround);
+  Image map = make_canvas(sheet.width, sheet.height + kBelow, kGround);
   paste(sheet, map, 0, 0);
   paint_bar(map, kMargin, sheet.height + kMargin, sheet.width - 2 * kMargin, most);
   return map;
+}
+
+Extent acceptance_map_extent(std::int64_t count, const Extent& picture) {
+  const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, picture, kGap), kMargin);
+  return {sheet.width, sheet.height + kBelow};
 }
 
 }  // namespace lamplighter

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lamplighter/image.h"
+#include "image/canvas.h"
+#include "lamplighter/pipeline.h"
 
 namespace lamplighter {
 
@@ -14,9 +15,18 @@ struct AcceptanceGrid {
   std::vector<std::int64_t> committed;  // [rows * columns], raster order, 1 or more
 };
 
-// Every picture beside its grid, cells coloured from dark (1) to bright (the largest number of the set), on a
-// contact sheet; below it a bar with one numbered field per number of tokens. Throws Error(usage) when there
+// For every token how many its cycle committed. The prefill commits the first one alone.
+std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens);
+
+// Colour of a cell, from dark (1) to bright (`most`); 1 <= committed <= most.
+Colour acceptance_colour(std::int64_t committed, std::int64_t most);
+
+// Every picture beside its grid, its cells coloured up to the largest number of the set, on a contact sheet;
+// below it a bar with one numbered field per number of tokens. Throws Error(usage) when there
 // is no picture or a grid does not fit its cells.
 Image acceptance_map(const std::vector<AcceptanceGrid>& grids);
+
+// Its size for `count` pictures of one size.
+Extent acceptance_map_extent(std::int64_t count, const Extent& picture);
 
 }  // namespace lamplighter

@@ -13,6 +13,15 @@ struct Rectangle {
   int left = 0, top = 0, width = 0, height = 0;  // pixels
 };
 
+struct Extent {
+  std::int64_t width = 0, height = 0;  // pixels
+};
+
+// That of contact_sheet for `count` pictures of one size.
+Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& picture, int gap = 2);
+// That of square_sheet.
+Extent square_sheet_extent(std::int64_t count, const Extent& picture, int gap = 2);
+
 Image make_canvas(int width, int height, Colour ground);
 
 // Both draw what lies inside the picture.

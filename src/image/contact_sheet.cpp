@@ -9,7 +9,20 @@ namespace {
 
 constexpr Colour kGround{255, 255, 255};
 
+std::int64_t square_columns(std::int64_t count) {
+  return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+}
+
 }  // namespace
+
+Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& picture, int gap) {
+  const std::int64_t across = std::min(columns, count), down = (count + across - 1) / across;
+  return {across * (picture.width + gap) - gap, down * (picture.height + gap) - gap};
+}
+
+Extent square_sheet_extent(std::int64_t count, const Extent& picture, int gap) {
+  return sheet_extent(count, square_columns(count), picture, gap);
+}
 
 Image contact_sheet(const std::vector<Image>& images, int columns, int gap) {
   if (images.empty() || columns < 1 || gap < 0) {
@@ -17,13 +30,13 @@ Image contact_sheet(const std::vector<Image>& images, int columns, int gap) {
   }
   const int count = static_cast<int>(images.size());
   columns = std::min(columns, count);
-  const int rows = (count + columns - 1) / columns;
   int width = 0, height = 0;  // of a cell
   for (const Image& image : images) {
     width = std::max(width, image.width);
     height = std::max(height, image.height);
   }
-  Image sheet = make_canvas(columns * (width + gap) - gap, rows * (height + gap) - gap, kGround);
+  const Extent extent = sheet_extent(count, columns, {width, height}, gap);
+  Image sheet = make_canvas(static_cast<int>(extent.width), static_cast<int>(extent.height), kGround);
   for (int i = 0; i < count; ++i) {
     const Image& image = images[static_cast<std::size_t>(i)];
     paste(image, sheet, i % columns * (width + gap) + (width - image.width) / 2,
@@ -33,7 +46,7 @@ Image contact_sheet(const std::vector<Image>& images, int columns, int gap) {
 }
 
 Image square_sheet(const std::vector<Image>& images, int gap) {
-  return contact_sheet(images, static_cast<int>(std::ceil(std::sqrt(static_cast<double>(images.size())))),
+  return contact_sheet(images, static_cast<int>(square_columns(static_cast<std::int64_t>(images.size()))),
                        gap);
 }
 

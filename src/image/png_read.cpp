@@ -12,8 +12,6 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{16} << 20;  // bytes of one text after decompression
-
 std::uint32_t big_endian(std::string_view bytes) {
   std::uint32_t value = 0;
   for (const char byte : bytes.substr(0, 4)) value = value << 8U | static_cast<unsigned char>(byte);
@@ -29,7 +27,8 @@ std::optional<std::string_view> take_field(std::string_view& data) {
   return field;
 }
 
-std::optional<std::string> inflate_text(std::string_view data) {
+// What `data` unpacks to, or its first `most` bytes and a few more.
+std::optional<std::string> inflate_text(std::string_view data, std::size_t most) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) return std::nullopt;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));  // zlib reads only
@@ -37,14 +36,14 @@ std::optional<std::string> inflate_text(std::string_view data) {
   std::string text;
   std::array<char, 16384> piece{};
   int state = Z_OK;
-  while (state == Z_OK && text.size() <= kMaxText) {
+  while (state == Z_OK && text.size() <= most) {
     stream.next_out = reinterpret_cast<Bytef*>(piece.data());
     stream.avail_out = static_cast<uInt>(piece.size());
     state = inflate(&stream, Z_NO_FLUSH);
     text.append(piece.data(), piece.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  if (state != Z_STREAM_END || text.size() > kMaxText) return std::nullopt;
+  if (state != Z_STREAM_END && text.size() <= most) return std::nullopt;
   return text;
 }
 
@@ -54,30 +53,30 @@ std::string latin1_to_utf8(std::string_view text) {
   return result;
 }
 
-std::optional<std::string> read_itxt(std::string_view data) {
+std::optional<std::string> read_itxt(std::string_view data, std::size_t most) {
   if (data.size() < 2) return std::nullopt;
   const bool compressed = data[0] != 0;
   const bool known_method = data[1] == 0;
   data.remove_prefix(2);
   if (!take_field(data) || !take_field(data)) return std::nullopt;  // language, translated keyword
   if (!compressed) return std::string(data);
-  return known_method ? inflate_text(data) : std::nullopt;
+  return known_method ? inflate_text(data, most) : std::nullopt;
 }
 
-std::optional<std::string> read_ztxt(std::string_view data) {
+std::optional<std::string> read_ztxt(std::string_view data, std::size_t most) {
   if (data.empty() || data[0] != 0) return std::nullopt;
-  const std::optional<std::string> text = inflate_text(data.substr(1));
+  const std::optional<std::string> text = inflate_text(data.substr(1), most);
   return text ? std::optional(latin1_to_utf8(*text)) : std::nullopt;
 }
 
-// Adds the text of a chunk; false when the chunk is malformed.
-bool add_text(std::string_view type, std::string_view data, PngText& texts) {
+// Adds the text of a chunk, of which `most` bytes are wanted; false when the chunk is malformed.
+bool add_text(std::string_view type, std::string_view data, std::size_t most, PngText& texts) {
   const auto keyword = take_field(data);
   if (!keyword) return false;
   std::optional<std::string> text;
   if (type == "tEXt") text = latin1_to_utf8(data);
-  if (type == "zTXt") text = read_ztxt(data);
-  if (type == "iTXt") text = read_itxt(data);
+  if (type == "zTXt") text = read_ztxt(data, most);
+  if (type == "iTXt") text = read_itxt(data, most);
   if (!text || find_invalid_utf8(*text) != std::string::npos) return false;
   texts.emplace_back(latin1_to_utf8(*keyword), std::move(*text));
   return true;
@@ -86,7 +85,7 @@ bool add_text(std::string_view type, std::string_view data, PngText& texts) {
 }  // namespace
 
 PngText read_png_text(const std::string& path) {
-  const std::string bytes = read_file(path, ExitCode::input);
+  const std::string bytes = read_input(path);
   const auto damaged = [&](const std::string& what) {
     return Error(ExitCode::input, path + ": damaged PNG file: " + what);
   };
@@ -96,6 +95,7 @@ PngText read_png_text(const std::string& path) {
   }
   rest.remove_prefix(kPngSignature.size());
   PngText texts;
+  std::size_t left = limits::kPngText;
   for (;;) {
     if (rest.size() < 12) throw damaged("it ends before its last chunk");
     const std::size_t length = big_endian(rest);
@@ -106,7 +106,15 @@ PngText read_png_text(const std::string& path) {
       const std::string_view body = rest.substr(4, 4 + length);
       const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
       if (crc != big_endian(rest.substr(8 + length))) throw damaged("checksum of a text chunk");
-      if (!add_text(type, body.substr(4), texts)) throw damaged("malformed text chunk");
+      if (texts.size() == limits::kPngTexts)
+        throw damaged("more than " + std::to_string(limits::kPngTexts) + " text chunks");
+      if (!add_text(type, body.substr(4), left, texts)) throw damaged("malformed text chunk");
+      const std::size_t size = texts.back().first.size() + texts.back().second.size();
+      if (size > left) {
+        throw damaged("malformed text chunks: more than " + std::to_string(limits::kPngText) +
+                      " bytes in all");
+      }
+      left -= size;
     }
     rest.remove_prefix(12 + length);
   }

@@ -38,7 +38,6 @@ namespace lamplighter {
 namespace {
 
 constexpr int kChannels = 3;
-constexpr int kMaxSide = 16384;             // pixels; keeps stb's 32-bit sizes far from overflow
 constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR chunk, after which text may stand
 
 std::string big_endian(std::uint32_t value) {
@@ -70,8 +69,8 @@ std::string encode_png_text(std::string_view keyword, std::string_view text) {
 }
 
 std::string encode_png(const Image& image, const PngText& text) {
-  const bool sized =
-      image.width > 0 && image.height > 0 && image.width <= kMaxSide && image.height <= kMaxSide;
+  const bool sized = image.width > 0 && image.height > 0 && image.width <= limits::kPngSide &&
+                     image.height <= limits::kPngSide;
   if (!sized || image.pixels.size() != std::size_t{kChannels} * static_cast<std::size_t>(image.width) *
                                            static_cast<std::size_t>(image.height)) {
     throw Error(ExitCode::output, "cannot encode a picture of " + std::to_string(image.width) + "x" +
@@ -88,8 +87,8 @@ std::string encode_png(const Image& image, const PngText& text) {
   return bytes.insert(kHeaderEnd, chunks);
 }
 
-void write_png(const std::string& path, const Image& image, const PngText& text) {
-  write_file(path, encode_png(image, text));
+void write_png(const std::string& path, const Image& image, const PngText& text, bool overwrite) {
+  write_file(path, encode_png(image, text), overwrite);
 }
 
 }  // namespace lamplighter

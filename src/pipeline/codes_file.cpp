@@ -35,7 +35,7 @@ SavedCodes read_picture(JsonReader reader) {
 
 }  // namespace
 
-void write_codes(const std::string& path, const std::vector<SavedCodes>& pictures) {
+void write_codes(const std::string& path, const std::vector<SavedCodes>& pictures, bool overwrite) {
   Json list = Json::array();
   for (const SavedCodes& picture : pictures) {
     Json entry{
@@ -44,11 +44,11 @@ void write_codes(const std::string& path, const std::vector<SavedCodes>& picture
     list.push_back(std::move(entry));
   }
   const Json file{{"format", kFormat}, {"schema", kSchema}, {"pictures", std::move(list)}};
-  write_file(path, file.dump() + "\n");
+  write_file(path, file.dump() + "\n", overwrite);
 }
 
 std::vector<SavedCodes> read_codes(const std::string& path) {
-  const Json file = parse_json(read_file(path, ExitCode::input), path, ExitCode::input);
+  const Json file = parse_json(read_input(path), path, ExitCode::input);
   JsonReader reader(file, path, ExitCode::input);
   reader.choice("format", {kFormat});
   reader.integer("schema", kSchema, kSchema);

@@ -18,8 +18,8 @@ struct SavedCodes {
   Json parameters;  // null when missing
 };
 
-void write_codes(const std::string& path,
-                 const std::vector<SavedCodes>& pictures);    // throws Error(ExitCode::output)
+// Throws Error(ExitCode::output), without `overwrite` also for a file that exists.
+void write_codes(const std::string& path, const std::vector<SavedCodes>& pictures, bool overwrite = true);
 std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
 
 }  // namespace lamplighter

@@ -6,35 +6,45 @@
 #include <memory>
 #include <utility>
 
+#include "lamplighter/error.h"
 #include "propose/method.h"
 
 namespace lamplighter {
+namespace {
 
+bool is_on_cpu(const Drawing::Tools& tools) {
+  return tools.models.target->placement().device.is_cpu();
+}
+
+}  // namespace
+
+// A device takes the kernels of every thread one after the other, and may be capturing cycles: there prompts
+// are not read ahead.
 Drawing::Drawing(const Tools& tools, const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-                 Paint paint, const ResultCallback& on_result, const ProgressCallback& on_progress)
+                 Calls calls)
     : tools_(tools),
       requests_(requests),
       group_(group),
-      paint_(std::move(paint)),
-      on_result_(on_result),
-      on_progress_(on_progress),
+      calls_(std::move(calls)),
       grid_(*requests[group.begin].grid),
       recorder_(tools.method),
-      begun_(group.begin),
-      handed_(group.begin),
-      worker_(!tools.models.target->placement().device.is_cpu() || at::get_num_threads() > 1) {
+      reader_(tools.prompts, requests, is_on_cpu(tools) && at::get_num_threads() > 1),
+      next_(group.begin),
+      worker_(!is_on_cpu(tools) || at::get_num_threads() > 1) {
   for (std::size_t i = group_.begin; i < group_.end; ++i)
     draws_.push_back({requests_[i].sampling, requests_[i].seed});
   guided_ = is_guided(draws_);
   padded_ = tools_.method.padded;
 }
 
+std::size_t Drawing::slots() const {
+  return std::min(group_.end - group_.begin, static_cast<std::size_t>(tools_.options.batch_size));
+}
+
 RunShape Drawing::shape() const {
-  const std::size_t slots =
-      std::min(group_.end - group_.begin, static_cast<std::size_t>(tools_.options.batch_size));
   RunShape shape;
   shape.grid = &grid_;
-  shape.images = static_cast<std::int64_t>(slots);
+  shape.images = static_cast<std::int64_t>(slots());
   if (padded_) shape.prompt_rows = manifest().prompt->length;
   for (std::size_t i = group_.begin; i < group_.end; ++i)
     shape.prompt_rows = std::max(shape.prompt_rows, requests_[i].prompt->rows());
@@ -52,27 +62,36 @@ void Drawing::run() {
   worker_.finish();
 }
 
-bool Drawing::is_repeated(std::size_t request) const {
-  return request != group_.begin && requests_[request].prompt == requests_[request - 1].prompt;
+bool Drawing::has_next() {
+  for (; next_ < group_.end; ++next_) {
+    const Turn turn = calls_.turn(next_);
+    if (turn == Turn::draw) return true;
+    if (turn == Turn::stop) next_ = group_.end - 1;  // nothing is left behind this one
+  }
+  return false;
 }
 
 PendingImages Drawing::next(std::int64_t most) {
   // A device that holds the caches and has no room to paint says so before pictures are decoded for nothing.
-  if (begun_ == group_.begin && !tools_.models.target->placement().device.is_cpu())
-    paint_({grid_.rows, grid_.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid_.tokens()))});
-  decoding_ += watch_.lap();
-  const std::size_t first = begun_, end = std::min(group_.end, begun_ + static_cast<std::size_t>(most));
-  PendingImages images;
-  if (first == end) return images;
-  std::vector<Condition> conditions;
-  for (; begun_ < end; ++begun_) {
-    if (!is_repeated(begun_)) condition_ = tools_.prompts.encode(*requests_[begun_].prompt);
-    conditions.push_back(condition_);
-    images.requests.push_back(draws_[begun_ - group_.begin]);
+  if (begun_.empty() && !is_on_cpu(tools_)) {
+    calls_.paint(
+        {grid_.rows, grid_.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid_.tokens()))});
   }
+  decoding_ += watch_.lap();
+  const std::size_t first = begun_.size();
+  PendingImages images;
+  std::vector<Condition> conditions;
+  while (begun_.size() - first < static_cast<std::size_t>(most) && has_next()) {
+    conditions.push_back(reader_.read(next_));
+    images.requests.push_back(draws_[next_ - group_.begin]);
+    begun_.push_back(next_++);
+  }
+  if (conditions.empty()) return images;
   images.prompts = embed_prompts(*tools_.models.target, conditions, guided_, padded_);
+  reader_.read_ahead(next_, std::min(group_.end, next_ + slots()));
   const double text = watch_.lap();
-  for (std::size_t i = first; i < end; ++i) times_[i] = {text, decoding_, decoding_};
+  for (std::size_t image = first; image < begun_.size(); ++image)
+    times_[image] = {text, decoding_, decoding_};
   return images;
 }
 
@@ -80,11 +99,10 @@ bool Drawing::after_cycle(const Report& report) {
   decoding_ += watch_.lap() - report.times.prefill;
   recorder_.add(report);
   for (const ImageReport& image : report.images) {
-    if (!image.codes.empty())
-      times_[group_.begin + static_cast<std::size_t>(image.image)].finished = decoding_;
+    if (!image.codes.empty()) times_[static_cast<std::size_t>(image.image)].finished = decoding_;
   }
   const bool go_on = tell_progress();
-  while (go_on && handed_ < begun_ &&
+  while (go_on && handed_ < begun_.size() &&
          static_cast<std::int64_t>(drawn(handed_).codes.size()) == grid_.tokens()) {
     hand_over(handed_++);
   }
@@ -93,29 +111,43 @@ bool Drawing::after_cycle(const Report& report) {
 }
 
 bool Drawing::tell_progress() {
-  if (!on_progress_) return true;
+  if (!calls_.on_progress) return true;
   const std::unique_lock lock(callbacks_, std::try_to_lock);
   if (!lock) return true;  // the next cycle has news, too
   Progress progress;
-  progress.first_request = handed_;
-  progress.batch = begun_ - handed_;
-  for (std::size_t i = handed_; i < begun_; ++i)
-    progress.tokens_done += static_cast<std::int64_t>(drawn(i).codes.size());
-  progress.tokens_total = static_cast<std::int64_t>(progress.batch) * grid_.tokens();
-  progress.run_done = group_.tokens_before +
-                      static_cast<std::int64_t>(handed_ - group_.begin) * grid_.tokens() +
-                      progress.tokens_done;
+  for (std::size_t image = handed_; image < begun_.size(); ++image) {
+    progress.requests.push_back(begun_[image]);
+    progress.tokens_done += static_cast<std::int64_t>(drawn(image).codes.size());
+  }
+  progress.tokens_total = static_cast<std::int64_t>(progress.requests.size()) * grid_.tokens();
+  progress.run_done =
+      group_.tokens_before + static_cast<std::int64_t>(handed_) * grid_.tokens() + progress.tokens_done;
   progress.run_total = group_.tokens_all;
   progress.grid = &grid_;
   progress.codes = [this](std::size_t index) { return drawn(handed_ + index).codes; };
-  return on_progress_(progress);
+  return calls_.on_progress(progress);
 }
 
-void Drawing::hand_over(std::size_t request) {
-  Drawn drawn = recorder_.take(static_cast<std::int64_t>(request - group_.begin));
+// A drafter that drafts nothing has no distribution to draw from. Pictures are right without it, but the user
+// asked for more. Some cycles have no room for a draft, at the ends of rows and of the picture.
+void Drawing::require_drafts(const Statistics& statistics) const {
+  constexpr std::size_t few = 4;  // cycles
+  if (tools_.models.drafter == nullptr || statistics.cycles.size() < few || statistics.drafted.empty())
+    return;
+  if (std::any_of(statistics.drafted.begin(), statistics.drafted.end(), [](auto n) { return n > 0; })) return;
+  throw Error(ExitCode::bundle,
+              "drafter " + tools_.resolved.drafter +
+                  ": drafted no token, got logits that are NaN or infinite, expected finite "
+                  "numbers; its weights are damaged or the dtype is too narrow for them");
+}
+
+void Drawing::hand_over(std::size_t image) {
+  Drawn drawn = recorder_.take(static_cast<std::int64_t>(image));
+  const std::size_t request = begun_[image];
   Statistics& statistics = drawn.statistics;
-  const Times times = times_[request];
-  times_.erase(request);
+  require_drafts(statistics);
+  const Times times = times_[image];
+  times_.erase(image);
   statistics.text_ms = times.text;
   statistics.decode_ms = times.finished - times.started;
   const DecodeRequest& draw = draws_[request - group_.begin];
@@ -127,10 +159,10 @@ void Drawing::hand_over(std::size_t request) {
                                                       std::move(statistics)});
   worker_.add([this, request, result] {
     Stopwatch watch;
-    result->image = paint_(result->codes);
+    result->image = calls_.paint(result->codes);
     result->statistics.image_ms = watch.lap();
     const std::lock_guard lock(callbacks_);
-    on_result_(request, std::move(*result));
+    calls_.on_result(request, std::move(*result));
   });
 }
 

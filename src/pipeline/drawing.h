@@ -11,6 +11,7 @@
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/pipeline.h"
+#include "pipeline/prompt_reader.h"
 #include "pipeline/request.h"
 #include "pipeline/worker.h"
 
@@ -28,46 +29,52 @@ class Drawing {
     const MethodOptions& resolved;
     const Method& method;
   };
-  using Paint = std::function<Image(const Codes& codes)>;
+  // What is asked and told on the way.
+  struct Calls {
+    std::function<Image(const Codes& codes)> paint;
+    const ResultCallback& on_result;
+    const ProgressCallback& on_progress;
+    TurnCallback turn;
+  };
 
   // Of all requests of a run, those of one group.
   Drawing(const Tools& tools, const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-          Paint paint, const ResultCallback& on_result, const ProgressCallback& on_progress);
+          Calls calls);
 
   // Throws what the callbacks throw, and Error(ExitCode::interrupted) when progress is told to stop.
   void run();
 
  private:
+  std::size_t slots() const;
   RunShape shape() const;
-  bool is_repeated(std::size_t request) const;  // with the prompt of the one before it
+  bool has_next();  // moves next_ on to a request whose turn is to be drawn
   PendingImages next(std::int64_t most);
   bool after_cycle(const Report& report);
   bool tell_progress();
-  void hand_over(std::size_t request);
+  void hand_over(std::size_t image);
+  void require_drafts(const Statistics& statistics) const;
 
   const Manifest& manifest() const { return tools_.models.target->manifest(); }
-  Drawn& drawn(std::size_t request) {
-    return recorder_.of(static_cast<std::int64_t>(request - group_.begin));
-  }
+  Drawn& drawn(std::size_t image) { return recorder_.of(static_cast<std::int64_t>(image)); }
 
   Tools tools_;
   const std::vector<ResolvedRequest>& requests_;
   RequestGroup group_;
-  Paint paint_;
-  const ResultCallback& on_result_;
-  const ProgressCallback& on_progress_;
+  Calls calls_;
   const Grid& grid_;
   std::vector<DecodeRequest> draws_;  // of all requests of the group
   bool guided_ = false, padded_ = false;
   Recorder recorder_;
-  Condition condition_;             // of the request that began last
-  std::size_t begun_, handed_ = 0;  // requests before these have begun, are handed over
+  PromptReader reader_;
+  std::size_t next_;                // request whose turn has not come
+  std::vector<std::size_t> begun_;  // the requests of images, in the order in which they began
+  std::size_t handed_ = 0;          // images before this one are handed over
   Stopwatch watch_;
   double decoding_ = 0;  // milliseconds of decoding so far
   struct Times {
     double text = 0, started = 0, finished = 0;  // the latter as decoding_ was
   };
-  std::map<std::size_t, Times> times_;  // by request
+  std::map<std::size_t, Times> times_;  // by image
   std::mutex callbacks_;                // one of them runs at a time
   Worker worker_;
 };

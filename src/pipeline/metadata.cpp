@@ -60,6 +60,7 @@ Origin describe_origin(const TextToImage& engine) {
                 sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
                 device.substr(0, device.find(':')),
                 engine.dtype(),
+                engine.instructions(),
                 {}};
   for (const auto& [kind, file] : manifest.trees) origin.trees.insert(join_path(manifest.directory, file));
   return origin;
@@ -87,6 +88,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
   json["top_p"] = shortest(result.sampling.top_p);
   json["device"] = origin.device;
   json["dtype"] = origin.dtype;
+  if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
   json["tokens"] = result.statistics.tokens;
   json["target_passes"] = result.statistics.target_passes;
   describe_method(origin, result.method, result.statistics, json);
@@ -125,8 +127,12 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
   request.temperature = static_cast<float>(reader.number("temperature"));
   request.top_k = reader.integer("top_k");
   request.top_p = static_cast<float>(reader.number("top_p"));
-  return {request, read_method(reader), reader.text("model"), reader.text("manifest_sha256"),
-          reader.text("dtype")};
+  return {request,
+          read_method(reader),
+          reader.text("model"),
+          reader.text("manifest_sha256"),
+          reader.text("dtype"),
+          reader.has("instructions") ? reader.text("instructions") : ""};
 }
 
 Recorded read_recorded(const std::string& png_path) {

@@ -8,25 +8,15 @@
 
 #include "base/files.h"
 #include "lamplighter/error.h"
+#include "pipeline/name_pattern.h"
 
 namespace lamplighter {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxDigits = 20;
-
 [[noreturn]] void reject(const std::string& pattern, const std::string& expected) {
   throw Error(ExitCode::usage, "output: got '" + pattern + "', expected " + expected);
-}
-
-bool is_figure(char c) {
-  return c >= '0' && c <= '9';
-}
-
-std::string padded(std::size_t number, std::size_t width, char fill) {
-  std::string digits = std::to_string(number);
-  return digits.size() >= width ? digits : std::string(width - digits.size(), fill) + digits;
 }
 
 bool is_folder(const std::string& pattern) {
@@ -34,49 +24,13 @@ bool is_folder(const std::string& pattern) {
   return (!pattern.empty() && pattern.back() == '/') || fs::is_directory(pattern, ignored);
 }
 
-// "%d" or "%04d" at `at`: appends the number and moves behind it. "%%" is a percent sign, another "%" stands
-// for itself.
-void expand_number(const std::string& pattern, std::size_t index, std::size_t& at, std::string& path) {
-  std::size_t end = at + 1;
-  while (end < pattern.size() && is_figure(pattern[end])) ++end;
-  if (end < pattern.size() && pattern[end] == 'd' && end - at <= 3) {
-    const std::string digits = pattern.substr(at + 1, end - at - 1);
-    const std::size_t width = digits.empty() ? 0 : std::stoul(digits);
-    if (width > kMaxDigits) reject(pattern, "%d or %0Nd with N up to 20");
-    path += padded(index, width, !digits.empty() && digits[0] == '0' ? '0' : ' ');
-    at = end + 1;
-  } else {
-    path += '%';
-    at += pattern.compare(at, 2, "%%") == 0 ? 2 : 1;
-  }
-}
-
-void expand_name(const OutputRequest& request, std::size_t& at, std::string& path) {
-  const std::size_t end = request.pattern.find('}', at);
-  const std::string name = end == std::string::npos ? "" : request.pattern.substr(at + 1, end - at - 1);
-  if (name == "index") {
-    path += std::to_string(request.index);
-  } else if (name == "seed") {
-    path += std::to_string(request.seed);
-  } else {
-    reject(request.pattern, "{index} or {seed} between braces");
-  }
-  at = end + 1;
-}
-
+// The name of a folder stands for itself.
 std::string expand(const OutputRequest& request) {
-  const std::string& pattern = request.pattern;
-  std::string path;
-  for (std::size_t at = 0; at < pattern.size();) {
-    if (pattern[at] == '%') {
-      expand_number(pattern, request.index, at, path);
-    } else if (pattern[at] == '{') {
-      expand_name(request, at, path);
-    } else {
-      path += pattern[at++];
-    }
-  }
-  return path;
+  const bool folder = is_folder(request.pattern);
+  const std::string name =
+      expand_name("output", folder ? "%04d.png" : request.pattern,
+                  {{"index", std::uint64_t{request.index}}, {"seed", std::uint64_t{request.seed}}});
+  return folder ? join_path(request.pattern, name) : name;
 }
 
 std::string numbered(const std::string& pattern) {
@@ -111,9 +65,7 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
   std::set<std::string> taken;
   for (OutputRequest request : requests) {
     const std::string& pattern = request.pattern;
-    if (is_folder(pattern)) {
-      request.pattern = join_path(pattern, "%04d.png");
-    } else if (uses[pattern] > 1 && paths_of[pattern].size() == 1) {
+    if (uses[pattern] > 1 && paths_of[pattern].size() == 1) {
       request.pattern = numbered(pattern);
     }
     paths.push_back(expand(request));
@@ -143,7 +95,12 @@ void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vect
       throw Error(ExitCode::output, "cannot create folder " + request.pattern + ": " + error.message());
     }
   }
-  for (const std::string& path : paths) check_output(path, overwrite);
+  std::set<std::string> folders;
+  for (const std::string& path : paths) {
+    check_output(path, overwrite);
+    folders.insert(fs::path(path).parent_path().string());
+  }
+  for (const std::string& folder : folders) remove_leftovers(folder.empty() ? "." : folder);
 }
 
 }  // namespace lamplighter

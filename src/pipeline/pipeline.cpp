@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "bundle/machine.h"
 #include "decode/decode.h"
 #include "decode/prompts.h"
+#include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
 #include "pipeline/request.h"
@@ -25,6 +27,12 @@ namespace {
 // fp32 [3, h, w] in [-1, 1] to bytes, as the published programs save them. pixels "round": LlamaGen's
 // trunc(clamp(127.5 x + 128, 0, 255)); "truncate": Chameleon's trunc((clamp(x, -1, 1) + 1) / 2 * 255).
 Image to_image(const at::Tensor& rgb, const std::string& pixels) {
+  if (!std::isfinite(rgb.sum(at::kDouble).item<double>())) {  // one such number makes the sum one
+    throw Error(
+        ExitCode::bundle,
+        "image_decoder: got pixels that are NaN or infinite, expected finite numbers; its weights are "
+        "damaged");
+  }
   const at::Tensor levels =
       pixels == "truncate" ? (rgb.clamp(-1, 1) + 1.0) / 2.0 * 255.0 : (rgb * 127.5 + 128.0).clamp(0, 255);
   const at::Tensor bytes = levels.to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
@@ -79,13 +87,7 @@ struct TextToImage::Implementation {
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
     if (tokenizer) return;
-    const std::vector<std::string> missing = missing_for_generation(manifest);
-    if (!missing.empty()) {
-      std::string names;
-      for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-      throw Error(ExitCode::bundle,
-                  "bundle " + manifest.directory + " cannot draw pictures: it lacks " + names);
-    }
+    require_drawable(manifest);
     tokenizer.emplace(manifest);
   }
   // The target, and the drafter that a resolved method names.
@@ -137,13 +139,18 @@ std::string TextToImage::device() const {
 std::string TextToImage::dtype() const {
   return dtype_name(implementation_->placement.dtype);
 }
+std::string TextToImage::instructions() const {
+  const Placement& placement = implementation_->placement;
+  return placement.device.is_cpu() && placement.dtype == at::kBFloat16 ? isa_name(active_isa()) : "";
+}
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   resolve_request(manifest, request);
 }
 
 void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,
-                           const ProgressCallback& on_progress, const MethodOptions& method) {
+                           const ProgressCallback& on_progress, const MethodOptions& method,
+                           const TurnCallback& on_turn) {
   Implementation& self = *implementation_;
   const std::vector<ResolvedRequest> wanted =
       resolve_requests(self.manifest, requests, [&](const Request& request, const Grid& grid) {
@@ -158,13 +165,19 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
     require_caches(self.manifest, resolved, self.placement, wanted, group, slots);
   self.load_all();
   std::optional<Method> greedy, drawn;  // trees and tables are read once
+  bool stopped = false;
+  const TurnCallback turn = [&](std::size_t request) {
+    const Turn answer = on_turn ? on_turn(request) : Turn::draw;
+    stopped = answer == Turn::stop;
+    return answer;
+  };
   for (const RequestGroup& group : groups) {
+    if (stopped) return;
     const bool is_ranked = wanted[group.begin].is_greedy();
     std::optional<Method>& ready = is_ranked ? greedy : drawn;
     if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
-    Drawing drawing(
-        {self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, wanted, group,
-        [&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress);
+    Drawing drawing({self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, wanted, group,
+                    {[&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress, turn});
     with_machine_errors([&] { drawing.run(); });
   }
 }

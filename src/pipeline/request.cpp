@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lamplighter/error.h"
+#include "text/cleaning.h"
 
 namespace lamplighter {
 namespace {
@@ -39,6 +40,10 @@ void check_class(const Manifest& manifest, const Request& request) {
   }
 }
 
+void check_prompt_text(const Manifest& manifest, const Request& request) {
+  if (manifest.prompt && manifest.prompt->kind != "class") check_caption(request.prompt, "prompt");
+}
+
 SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
   SamplingOptions sampling = manifest.sampling;
   sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
@@ -58,6 +63,7 @@ ResolvedRequest resolve_request(const Manifest& manifest, const Request& request
   resolved.seed = request.seed;
   check_sampling(resolved.sampling);
   check_class(manifest, request);
+  check_prompt_text(manifest, request);
   return resolved;
 }
 

@@ -26,7 +26,8 @@ struct ResolvedRequest {
   }
 };
 
-// All but the prompt's ids. Throws Error(ExitCode::usage) when the request cannot be drawn with this bundle.
+// All but the prompt's ids. Throws Error(ExitCode::usage) when the request cannot be drawn with this bundle,
+// Error(ExitCode::input) when its prompt is no caption.
 // The manifest outlives what is resolved.
 ResolvedRequest resolve_request(const Manifest& manifest, const Request& request);
 

@@ -21,7 +21,8 @@ Worker::~Worker() {
 void Worker::add(std::function<void()> job) {
   if (!thread_.joinable()) return job();
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return jobs_.size() < kMost; });
     rethrow();
     jobs_.push_back(std::move(job));
   }

@@ -17,9 +17,12 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // After a job that throws no other is done; its exception comes out of the next call of these two.
+  // After a job that throws no other is done; its exception comes out of the next call of these two. `add`
+  // waits while `kMost` jobs are waiting.
   void add(std::function<void()> job);
   void finish();  // waits for all jobs
+
+  static constexpr std::size_t kMost = 16;
 
  private:
   void work();

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <iterator>
 
+#include "acceptance/rules.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "propose/registry.h"
+#include "propose/resolve.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -17,6 +20,7 @@ constexpr const char* kMethod = "Method";
 constexpr const char* kRelaxed = "Relaxed rules";
 constexpr const char* kDynamic = "Dynamic trees";
 constexpr double kAny = std::numeric_limits<double>::infinity();
+constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"};
 
@@ -26,27 +30,29 @@ constexpr MethodOption kOptions[] = {
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
-     "sampled or top: how the drafter's tokens are chosen", &M::children, "", 0, kAny, kChildren},
+     "sampled or top: how the drafter's tokens are chosen", &M::children, "", "drafter", 0, kAny, kChildren},
     {"relax_k", "k", "Relax-k", kRelaxed, "K", "Neighbours that may stand for a token (lantern, lantern++)",
-     &M::k, "rule"},
+     &M::k, "rule", "relaxed"},
     {"delta", "delta", "Delta", kRelaxed, "X", "Most probability that neighbours may lend (lantern)",
-     &M::delta, "rule", 0, 1},
+     &M::delta, "rule", "lantern", 0, 1},
     {"lambda", "lambda", "Lambda", kRelaxed, "X",
-     "Most growth of a token's probability (lantern++), or one per depth: 3,2", &M::lambda, "rule", 1},
+     "Most growth of a token's probability (lantern++), or one per depth: 3,2", &M::lambda, "rule",
+     "lantern++", 1},
     {"residual", "residual", "Residual", kRelaxed, "NAME",
-     "paper, optimal or official-...: what a relaxed rejection leaves", &M::residual, "rule"},
-    {"drafter", "drafter", "Drafter", kMethod, "NAME", "One of the bundle's; default: the first",
-     &M::drafter},
+     "paper, optimal or official-...: what a relaxed rejection leaves", &M::residual, "rule", "relaxed"},
+    {"drafter", "drafter", "Drafter", kMethod, "NAME", "One of the bundle's; default: the first", &M::drafter,
+     "", "drafter"},
     {"draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
-     "combined or conditional: guidance of the drafter", &M::draft_guidance, "", 0, kAny, kGuidance},
+     "combined or conditional: guidance of the drafter", &M::draft_guidance, "", "drafter", 0, kAny,
+     kGuidance},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
-     &M::neighbours},
+     &M::neighbours, "", "relaxed"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
-     &M::dynamic_depth, "tree", 1, kNodes},
+     &M::dynamic_depth, "tree", "dynamic", 1, kNodes},
     {"dynamic_width", "width", "Dynamic width", kDynamic, "N", "Tree dynamic: nodes expanded per level",
-     &M::dynamic_width, "tree", 1, kNodes},
+     &M::dynamic_width, "tree", "dynamic", 1, kNodes},
     {"dynamic_nodes", "nodes", "Dynamic nodes", kDynamic, "N", "Tree dynamic: nodes that are verified",
-     &M::dynamic_nodes, "tree", 1, kNodes - 1}};
+     &M::dynamic_nodes, "tree", "dynamic", 1, kNodes - 1}};
 
 const MethodOption& option_of(const std::string& key) {
   return *std::find_if(std::begin(kOptions), std::end(kOptions),
@@ -179,6 +185,27 @@ const std::vector<MethodOption>& method_options() {
   return options;
 }
 
+const MethodOption& find_option(const std::string& word, const std::string& where) {
+  std::string known;
+  for (const MethodOption& option : method_options()) {
+    if (word == option.word) return option;
+    known += (known.empty() ? "" : ", ") + std::string(option.word);
+  }
+  throw Error(ExitCode::usage, where + ": got '" + word + "', expected " + known);
+}
+
+bool has_use(const MethodOptions& method, const MethodOption& option) {
+  const MethodEntry& entry = find_method(method.method);
+  const std::string needs = option.needs;
+  if (!entry.drafts()) return false;
+  if (needs.empty()) return true;
+  if (needs == "drafter") return entry.needs_drafter();
+  if (needs == kDynamicTree)
+    return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
+  const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);
+  return needs == "relaxed" ? is_relaxed(rule) : needs == to_string(rule);
+}
+
 std::string flag_name(const MethodOption& option) {
   std::string name = option.key;
   std::replace(name.begin(), name.end(), '_', '-');
@@ -200,6 +227,10 @@ void write_options(const MethodOptions& method, Json& json) {
     if (is_set(method, option) && !idle)
       json[option.key] = with_value(method, option, [](const auto& value) { return to_json(value); });
   }
+  const std::string name = tree_name(method.tree);
+  if (name == method.tree) return;
+  json["tree"] = name;
+  json[kTreePaths] = tree_to_json(load_tree(method.tree)).at("paths");
 }
 
 MethodOptions read_options(JsonReader& reader) {
@@ -207,6 +238,8 @@ MethodOptions read_options(JsonReader& reader) {
   for (const MethodOption& option : kOptions) {
     if (reader.has(option.key)) with_value(method, option, [&](auto& value) { read(value, option, reader); });
   }
+  if (reader.has(kTreePaths))
+    method.tree = Json{{"paths", reader.value(kTreePaths)}, {"about", method.tree}}.dump();
   return method;
 }
 

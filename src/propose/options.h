@@ -30,6 +30,8 @@ struct MethodOption {
   const char* help;
   Field field;
   const char* follows = "";  // key of the option whose change takes the meaning from a recorded value
+  const char* needs = "";    // what a method has that reads it: a "drafter", a "relaxed" rule, a rule of this
+                             // name, the tree "dynamic"; "": whatever drafts
   double least = 0, most = std::numeric_limits<double>::infinity();  // of numbers, which are finite besides
   Choices choices = {};                                              // of texts; none: not checked here
 };
@@ -38,6 +40,12 @@ struct MethodOption {
 // is a field of MethodOptions, a row of the table in options.cpp and its use; a new type is one more
 // alternative of Field, read and written there.
 const std::vector<MethodOption>& method_options();
+
+// The option of this word. Throws Error(usage) naming `where` and the words there are.
+const MethodOption& find_option(const std::string& word, const std::string& where);
+
+// Whether a method that is not resolved reads the option. Throws Error(usage) for unknown methods and rules.
+bool has_use(const MethodOptions& method, const MethodOption& option);
 
 // "relax-k".
 std::string flag_name(const MethodOption& option);

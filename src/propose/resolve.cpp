@@ -116,6 +116,11 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
     refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
+  // A file is read once: what is drawn with it carries the tree.
+  const bool own = std::any_of(manifest.trees.begin(), manifest.trees.end(), [&](const auto& tuned) {
+    return method.tree == join_path(manifest.directory, tuned.second);
+  });
+  if (is_tree_file(method.tree) && !own) method.tree = embed_tree(tree, method.tree);
 }
 
 void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {

@@ -45,7 +45,7 @@ constexpr auto kGpt2 = either(kWord, kGaps);
 
 template <const auto& part>
 std::optional<std::size_t> match_part(Text text, std::size_t at) {
-  return match(part, text, at);
+  return match(part, {text}, at);
 }
 
 struct Expression {
@@ -119,7 +119,7 @@ void BpePretokenizer::add_split(JsonReader& stage) {
   } else {
     const std::u32string wanted = decode_utf8(pattern.text("String"));
     if (wanted.empty()) pattern.reject("String", "at least one character");
-    stages_.emplace_back([wanted](Text text, std::size_t at) { return match(literal(wanted), text, at); });
+    stages_.emplace_back([wanted](Text text, std::size_t at) { return match(literal(wanted), {text}, at); });
   }
   pattern.finish();
 }

@@ -15,12 +15,17 @@
 namespace lamplighter {
 namespace {
 
+constexpr int kMaxDepth = 200;
+
 // Takes the two large parts out of the file; the rest is read field by field. A Json object looks through all
 // its keys for every new one: far too slow for a vocabulary, which therefore is read as the sorted kind.
 Json read_parts(const std::string& path, nlohmann::json& vocabulary, nlohmann::json& merges) {
   nlohmann::json file;
   try {
-    file = nlohmann::json::parse(read_file(path, ExitCode::bundle));
+    file = nlohmann::json::parse(read_file(path, ExitCode::bundle), [&](int depth, auto, const auto&) {
+      if (depth <= kMaxDepth) return true;
+      throw Error(ExitCode::bundle, path + ": nested more than " + std::to_string(kMaxDepth) + " deep");
+    });
   } catch (const nlohmann::json::exception& error) {
     throw Error(ExitCode::bundle, path + ": no valid JSON: " + shorten(error.what(), 200));
   }

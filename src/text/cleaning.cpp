@@ -95,22 +95,6 @@ std::u32string unify_punctuation(Text text) {
   return substitute(result, one(Among{U"\u2018\u2019"}), U"'");
 }
 
-// \S+\.ENDING: a run without a file name holds none behind any of its characters, so runs are tried once.
-std::u32string drop_file_names(Text text) {
-  const auto name = sequence(repeat(is_not_space), literal(U"."), words(kFileEndings));
-  std::u32string result;
-  for (std::size_t at = 0; at < text.size();) {
-    if (const auto end = match(name, text, at)) {
-      at = *end;
-      continue;
-    }
-    do {
-      result += text[at++];
-    } while (at < text.size() && is_not_space(text[at]) && is_not_space(text[at - 1]));
-  }
-  return result;
-}
-
 std::u32string drop_numbers_and_files(Text text) {
   std::u32string result = substitute(text, sequence(literal(U"&quot"), maybe(literal(U";"))));
   result = substitute(result, literal(U"&amp"));
@@ -124,7 +108,7 @@ std::u32string drop_numbers_and_files(Text text) {
   result = substitute(result, sequence(literal(U"#"), repeat(is_digit, 1, 3), word_boundary));
   result = substitute(result, sequence(literal(U"#"), repeat(is_digit, 5), word_boundary));
   result = substitute(result, sequence(word_boundary, repeat(is_digit, 6), word_boundary));
-  return drop_file_names(result);
+  return substitute(result, sequence(repeat(is_not_space), literal(U"."), words(kFileEndings)));
 }
 
 std::u32string thin_punctuation(Text text) {
@@ -231,7 +215,10 @@ std::string clean_text(std::string_view caption, const std::string& cleaning) {
   if (cleaning == "none") return std::string(caption);
   const std::u32string text = decode_utf8(caption);
   if (cleaning == "lower") return encode_utf8(strip(to_lower(text)));
-  if (cleaning == "llamagen") return encode_utf8(clean_caption(clean_caption(text)));
+  if (cleaning == "llamagen") {
+    const std::u32string once = clean_caption(text);
+    return encode_utf8(once == text ? once : clean_caption(once));
+  }
   throw Error(ExitCode::bundle, "caption cleaning: got " + cleaning + ", expected llamagen, lower or none");
 }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <vector>
 
 #include "base/utf8.h"
+#include "text/steps.h"
 #include "text/unicode.h"
 
 namespace lamplighter {
@@ -72,7 +75,8 @@ std::u32string numeric(char32_t code) {
   return is_noncharacter(code) ? std::u32string() : std::u32string{code};
 }
 
-// Walks over the markup once; `out` gets the text.
+// Walks over the markup once; `out` gets the text. What never closes is looked for once, not from every place
+// where it opens.
 class Extractor {
  public:
   explicit Extractor(Text html) : html_(html) {}
@@ -87,12 +91,23 @@ class Extractor {
         out_ += html_[at_++];
       }
     }
+    cleaning_steps += steps_ + html_.size();
     return std::move(out_);
   }
 
  private:
   bool starts(Text with) const { return html_.substr(at_, with.size()) == with; }
   char32_t peek(std::size_t offset) const { return at_ + offset < html_.size() ? html_[at_ + offset] : 0; }
+
+  // html_.find for places that only go forward.
+  std::size_t find_ahead(Text wanted, std::size_t from) {
+    std::size_t& found = ahead_.try_emplace(wanted, 0).first->second;
+    if (found < from) {
+      found = html_.find(wanted, from);
+      steps_ += std::min(found, html_.size()) - std::min(from, html_.size());
+    }
+    return found;
+  }
 
   void keep_until(std::size_t end) {
     out_ += html_.substr(at_, end - at_);
@@ -102,14 +117,14 @@ class Extractor {
 
   // Markup that never closes is text.
   void keep_unclosed() {
-    std::size_t end = html_.find('>', at_ + 1);
+    std::size_t end = find_ahead(U">", at_ + 1);
     if (end != kNone) return keep_until(end + 1);
     end = html_.find('<', at_ + 1);
     keep_until(end == kNone ? at_ + 1 : end);
   }
 
   void drop_through(Text closing, std::size_t from) {
-    const std::size_t end = html_.find(closing, from);
+    const std::size_t end = find_ahead(closing, from);
     if (end == kNone) return keep_unclosed();
     drop_until(end + closing.size());
   }
@@ -124,18 +139,27 @@ class Extractor {
   }
 
   void end_tag() {
-    if (html_.find('>', at_ + 1) == kNone) return keep_unclosed();
-    drop_until(html_.find('>', at_ + 2) + 1);
+    const std::size_t end = find_ahead(U">", at_ + 2);
+    if (end == kNone) return keep_unclosed();
+    drop_until(end + 1);
   }
 
-  // End of a start tag: the first ">" outside quoted attribute values; none when the tag never closes.
-  std::size_t tag_end(std::size_t from) const {
+  // End of a start tag: the first ">" outside quoted attribute values; none when the tag never closes. Where
+  // another tag was looked through before, that one never closed, or it would not be looked at again.
+  std::size_t tag_end(std::size_t from) {
+    if (seen_.empty()) seen_.resize(2 * html_.size());
     bool value_next = false;
     for (std::size_t i = from; i < html_.size(); ++i) {
+      const std::size_t place = 2 * i + (value_next ? 1 : 0);
+      if (seen_[place]) return kNone;
+      seen_[place] = true;
+      ++steps_;
       const char32_t c = html_[i];
       if (c == '>') return i + 1;
       if (value_next && (c == '"' || c == '\'')) {
+        const std::size_t opening = i;
         i = html_.find(c, i + 1);
+        steps_ += std::min(i, html_.size()) - opening;
         if (i == kNone) return kNone;
       }
       if (!is_space(c)) value_next = c == '=';
@@ -143,12 +167,19 @@ class Extractor {
     return kNone;
   }
 
+  std::size_t name_end() {
+    if (name_end_ <= at_) {
+      name_end_ =
+          skip(html_, at_ + 1, [](char32_t c) { return c != '>' && c != '/' && c != 0 && !is_space(c); });
+      steps_ += name_end_ - at_;
+    }
+    return name_end_;
+  }
+
   void start_tag() {
-    const std::size_t name_end =
-        skip(html_, at_ + 1, [](char32_t c) { return c != '>' && c != '/' && c != 0 && !is_space(c); });
-    const std::u32string name = to_lower(html_.substr(at_ + 1, name_end - at_ - 1));
-    const std::size_t end = tag_end(name_end);
+    const std::size_t name_end = this->name_end(), end = tag_end(name_end);
     if (end == kNone) return keep_unclosed();
+    const std::u32string name = to_lower(html_.substr(at_ + 1, name_end - at_ - 1));
     const bool closed = html_[end - 2] == '/';
     drop_until(end);
     if (!closed && (name == U"script" || name == U"style")) drop_content(name);
@@ -156,12 +187,15 @@ class Extractor {
 
   // Scripts and styles run to their own end tag, or to the end of the text.
   void drop_content(const std::u32string& name) {
-    const std::u32string lower = to_lower(html_);
-    for (std::size_t i = lower.find(U"</", at_); i != kNone; i = lower.find(U"</", i + 1)) {
-      const std::size_t first = skip(lower, i + 2, is_space);
-      if (Text(lower).substr(first, name.size()) != name) continue;
-      const std::size_t last = skip(lower, first + name.size(), is_space);
-      if (last < lower.size() && lower[last] == '>') return drop_until(last + 1);
+    if (lower_.empty()) {
+      lower_ = to_lower(html_);
+      steps_ += html_.size();
+    }
+    for (std::size_t i = lower_.find(U"</", at_); i != kNone; i = lower_.find(U"</", i + 1)) {
+      const std::size_t first = skip(lower_, i + 2, is_space);
+      if (Text(lower_).substr(first, name.size()) != name) continue;
+      const std::size_t last = skip(lower_, first + name.size(), is_space);
+      if (last < lower_.size() && lower_[last] == '>') return drop_until(last + 1);
     }
     drop_until(html_.size());
   }
@@ -198,8 +232,10 @@ class Extractor {
   }
 
   Text html_;
-  std::size_t at_ = 0;
-  std::u32string out_;
+  std::size_t at_ = 0, name_end_ = 0, steps_ = 0;
+  std::map<Text, std::size_t> ahead_;  // what was found last
+  std::vector<bool> seen_;             // by tag_end: [2 i + 1] where a value may begin at i, [2 i] elsewhere
+  std::u32string lower_, out_;
 };
 
 // The longest entity name at the start of `name`, resolved, with the rest of the name behind it.

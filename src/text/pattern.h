@@ -1,22 +1,59 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "text/steps.h"
 #include "text/unicode.h"
 
 // A small backtracking matcher over code points: patterns are built from the parts below and behave as the
-// regular expression in each comment does in Python. A part is called with the text, a position and what has
-// to match behind it
-// (`next`, called with the position reached), and tries its alternatives in order until `next` accepts one.
+// regular expression in each comment does in Python. A part is called with the subject, a position and what
+// has to match behind it (`next`, called with the position reached), and tries its alternatives in order
+// until `next` accepts one. What stands behind a part of a pattern is always the same, so whether it matches
+// at a position does not depend on where the match began: a search remembers where unlimited repetitions
+// failed, and takes time in proportion to the text.
 namespace lamplighter::pattern {
 
 using Text = std::u32string_view;
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+// What one search knows of the repetitions of its pattern.
+class Memory {
+ public:
+  explicit Memory(std::size_t size) : size_(size) {}
+
+  struct Place {
+    std::size_t run_end = kUnlimited;  // of the run of the set's characters from here on
+    std::size_t failed = kUnlimited;   // of a run that ends here: nothing matches from here to its end
+  };
+  // By position, also the one behind the text. `part` is a repetition of the pattern.
+  std::vector<Place>& of(const void* part) {
+    for (auto& [known, places] : parts_) {
+      if (known == part) return places;
+    }
+    steps += size_;
+    return parts_.emplace_back(part, std::vector<Place>(size_ + 1)).second;
+  }
+
+  std::size_t steps = 0;
+
+ private:
+  std::size_t size_;
+  std::deque<std::pair<const void*, std::vector<Place>>> parts_;
+};
+
+// A text and what is known of it; null for a single match.
+struct Subject {
+  Text text;
+  Memory* memory = nullptr;
+};
 
 // A predicate for the characters of a text.
 struct Among {
@@ -37,7 +74,9 @@ struct Repeat {
   std::size_t least, most;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    if (subject.memory != nullptr && most == kUnlimited) return search(subject, at, next);
+    const Text text = subject.text;
     std::size_t end = at;
     while (end < text.size() && end - at < most && set(text[end])) ++end;
     for (; end >= at + least; --end) {
@@ -45,6 +84,32 @@ struct Repeat {
       if (end == at) return false;
     }
     return false;
+  }
+
+ private:
+  // Every character is looked at once, and every end of a run tried once.
+  template <class Next>
+  bool search(const Subject& subject, std::size_t at, const Next& next) const {
+    std::vector<Memory::Place>& places = subject.memory->of(this);
+    const std::size_t end = run_end(subject, at, places);
+    std::size_t& failed = places[end].failed;
+    if (failed == kUnlimited) failed = end + 1;
+    for (; failed > at + least; --failed) {
+      ++subject.memory->steps;
+      if (next(failed - 1)) return true;
+    }
+    return false;
+  }
+
+  std::size_t run_end(const Subject& subject, std::size_t at, std::vector<Memory::Place>& places) const {
+    const Text text = subject.text;
+    std::size_t scanned = at;
+    while (places[scanned].run_end == kUnlimited && scanned < text.size() && set(text[scanned])) ++scanned;
+    subject.memory->steps += scanned - at + 1;
+    const std::size_t known = places[scanned].run_end;
+    const std::size_t end = known == kUnlimited ? scanned : known;
+    for (std::size_t place = at; place <= scanned; ++place) places[place].run_end = end;
+    return end;
   }
 };
 
@@ -62,8 +127,8 @@ struct Literal {
   Text wanted;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
-    return text.substr(at, wanted.size()) == wanted && next(at + wanted.size());
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return subject.text.substr(at, wanted.size()) == wanted && next(at + wanted.size());
   }
 };
 constexpr Literal literal(Text wanted) {
@@ -76,9 +141,9 @@ struct Words {
   const Text* last;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
     for (const Text* word = first; word != last; ++word) {
-      if (text.substr(at, word->size()) == *word && next(at + word->size())) return true;
+      if (subject.text.substr(at, word->size()) == *word && next(at + word->size())) return true;
     }
     return false;
   }
@@ -94,8 +159,8 @@ struct Maybe {
   Part part;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
-    return part(text, at, next) || next(at);
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return part(subject, at, next) || next(at);
   }
 };
 template <class Part>
@@ -110,8 +175,8 @@ struct Either {
   Second second;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
-    return first(text, at, next) || second(text, at, next);
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return first(subject, at, next) || second(subject, at, next);
   }
 };
 template <class First, class Second>
@@ -122,7 +187,8 @@ constexpr Either<First, Second> either(First first, Second second) {
 // \b
 struct WordBoundary {
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    const Text text = subject.text;
     const bool before = at > 0 && is_word(text[at - 1]);
     const bool after = at < text.size() && is_word(text[at]);
     return before != after && next(at);
@@ -133,7 +199,8 @@ inline constexpr WordBoundary word_boundary;
 // $: at the end, or before a line feed that ends the text.
 struct End {
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    const Text text = subject.text;
     return (at == text.size() || (at + 1 == text.size() && text[at] == U'\n')) && next(at);
   }
 };
@@ -142,7 +209,7 @@ inline constexpr End end_of_text;
 // ^
 struct Start {
   template <class Next>
-  bool operator()(Text, std::size_t at, const Next& next) const {
+  bool operator()(const Subject&, std::size_t at, const Next& next) const {
     return at == 0 && next(at);
   }
 };
@@ -154,8 +221,8 @@ struct NotBefore {
   Set set;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
-    return !(at < text.size() && set(text[at])) && next(at);
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return !(at < subject.text.size() && set(subject.text[at])) && next(at);
   }
 };
 template <class Set>
@@ -172,18 +239,18 @@ struct Sequence {
   std::tuple<Parts...> parts;
 
   template <class Next>
-  bool operator()(Text text, std::size_t at, const Next& next) const {
-    return step<0>(text, at, next);
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return step<0>(subject, at, next);
   }
 
  private:
   template <std::size_t index, class Next>
-  bool step(Text text, std::size_t at, const Next& next) const {
+  bool step(const Subject& subject, std::size_t at, const Next& next) const {
     if constexpr (index == sizeof...(Parts)) {
       return next(at);
     } else {
       return std::get<index>(parts)(
-          text, at, [&](std::size_t reached) { return step<index + 1>(text, reached, next); });
+          subject, at, [&](std::size_t reached) { return step<index + 1>(subject, reached, next); });
     }
   }
 };
@@ -194,9 +261,9 @@ constexpr Sequence<Parts...> sequence(Parts... parts) {
 
 // Where a match that begins at `at` ends.
 template <class Pattern>
-std::optional<std::size_t> match(const Pattern& part, Text text, std::size_t at) {
+std::optional<std::size_t> match(const Pattern& part, const Subject& subject, std::size_t at) {
   std::size_t end = 0;
-  const bool found = part(text, at, [&](std::size_t reached) {
+  const bool found = part(subject, at, [&](std::size_t reached) {
     end = reached;
     return true;
   });
@@ -208,14 +275,18 @@ template <class Pattern, class Replace>
 std::u32string transform(Text text, const Pattern& part, const Replace& replace) {
   std::u32string result;
   result.reserve(text.size());
+  Memory memory(text.size());
+  const Subject subject{text, &memory};
   for (std::size_t at = 0; at < text.size();) {
-    if (const auto end = match(part, text, at)) {
+    ++memory.steps;
+    if (const auto end = match(part, subject, at)) {
       result += replace(text.substr(at, *end - at));
       at = *end;
     } else {
       result += text[at++];
     }
   }
+  cleaning_steps += memory.steps;
   return result;
 }
 

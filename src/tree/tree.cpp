@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/utf8.h"
 
 namespace lamplighter {
 namespace {
@@ -82,6 +83,10 @@ std::int64_t chain_length(const std::string& name) {
   if (!plain) return -1;
   const std::int64_t length = std::stoll(digits);
   return length < kMaxTreeNodes ? length : -1;
+}
+
+bool is_text(const std::string& tree) {
+  return !tree.empty() && tree.front() == '{';
 }
 
 }  // namespace
@@ -178,7 +183,8 @@ Tree parse_tree(std::string_view text, const std::string& where, ExitCode code) 
   std::vector<TreePath> paths;
   for (const Json& entry : entries) {
     TreePath path;
-    const std::string here = where + ": paths[" + std::to_string(paths.size()) + "]: got " + entry.dump();
+    const std::string here =
+        where + ": paths[" + std::to_string(paths.size()) + "]: got " + shorten(entry.dump(), 60);
     if (!entry.is_array()) throw Error(code, here + ", expected a list of child ranks");
     for (const Json& rank : entry) {
       if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() >= at(kMaxTreeNodes)) {
@@ -191,12 +197,26 @@ Tree parse_tree(std::string_view text, const std::string& where, ExitCode code) 
   return make_tree(std::move(paths), where, code);
 }
 
-Tree load_tree(const std::string& name_or_file) {
-  if (is_tree_preset(name_or_file)) return preset_tree(name_or_file);
-  const bool plain_name =
-      name_or_file.find('/') == std::string::npos && name_or_file.find('.') == std::string::npos;
-  if (plain_name) return preset_tree(name_or_file);  // rejects it and names the presets
-  return parse_tree(read_file(name_or_file), name_or_file);
+Tree load_tree(const std::string& tree) {
+  if (is_text(tree)) return parse_tree(tree, "tree");
+  // Other names without a path are rejected, which names the presets.
+  if (is_tree_preset(tree) || !is_tree_file(tree)) return preset_tree(tree);
+  return parse_tree(read_file(tree, ExitCode::input, limits::kTree), tree);
+}
+
+bool is_tree_file(const std::string& tree) {
+  return !is_text(tree) && tree.find_first_of("/.") != std::string::npos;
+}
+
+std::string embed_tree(const Tree& tree, const std::string& name) {
+  return tree_to_json(tree, encode_utf8(decode_utf8(name))).dump();  // paths may hold any bytes
+}
+
+std::string tree_name(const std::string& tree) {
+  if (!is_text(tree)) return tree;
+  const Json json = parse_json(tree, "tree", ExitCode::input);
+  return json.contains("about") && json.at("about").is_string() ? json.at("about").get<std::string>()
+                                                                : "given";
 }
 
 Json tree_to_json(const Tree& tree, const Json& about) {

@@ -53,8 +53,15 @@ bool is_tree_preset(const std::string& name);
 // A tree file: {"paths": [[0], [1], [0, 0]], "about": anything}; `about` may be missing. Throws Error(code).
 Tree parse_tree(std::string_view text, const std::string& where, ExitCode code = ExitCode::input);
 
-// A preset by name, otherwise a tree file.
-Tree load_tree(const std::string& name_or_file);
+// A preset by name, the text of a tree file, or its path. Throws Error(usage for names, input for files).
+Tree load_tree(const std::string& tree);
+
+// Whether what load_tree would read is a path.
+bool is_tree_file(const std::string& tree);
+
+// The text of a tree that keeps its name, and that name; any other tree is its own name.
+std::string embed_tree(const Tree& tree, const std::string& name);
+std::string tree_name(const std::string& tree);
 
 // What parse_tree reads; `about` is left out when null.
 Json tree_to_json(const Tree& tree, const Json& about = nullptr);

@@ -1,12 +1,17 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "base/sha256.h"
 
@@ -92,6 +97,93 @@ TEST_F(Files, ChecksOutputsWithoutTouchingThem) {
               HasSubstr("Not a directory"));
   EXPECT_THAT(message_of([&] { check_output(folder_, true); }, ExitCode::output), HasSubstr("directory"));
   EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(Files, KeepsFilesThatComeIntoBeing) {
+  write_file(path("x"), "first", false);
+  EXPECT_THAT(message_of([&] { write_file(path("x"), "second", false); }, ExitCode::output),
+              HasSubstr("overwrite is off"));
+  fs::create_symlink("nowhere", path("link"));
+  EXPECT_THAT(message_of([&] { write_file(path("link"), "x", false); }, ExitCode::output),
+              HasSubstr("overwrite is off"));
+  EXPECT_EQ(read_file(path("x")), "first");
+  EXPECT_EQ(entries(), 2U);
+}
+
+// Of many that write one name at the same time, one does.
+TEST_F(Files, OneOfManyCreates) {
+  constexpr int writers = 8, names = 25;
+  std::atomic<int> written{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < writers; ++i) {
+    threads.emplace_back([&, i] {
+      for (int name = 0; name < names; ++name) {
+        try {
+          write_file(path(std::to_string(name)), std::to_string(i), false);
+          ++written;
+        } catch (const Error&) {
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(written, names);
+  EXPECT_EQ(entries(), static_cast<std::size_t>(names));
+}
+
+TEST_F(Files, TakesNamesAsLongAsTheSystemDoes) {
+  write_file(path(std::string(255, 'x')), "x");
+  EXPECT_EQ(entries(), 1U);
+  EXPECT_THAT(message_of([&] { check_output(path(std::string(256, 'x')), true); }, ExitCode::output),
+              HasSubstr("too long"));
+}
+
+// The mask belongs to the process: to look at it is to change it for other threads.
+TEST_F(Files, NewFilesHaveThePermissionsOfTheMask) {
+  const mode_t mask = ::umask(027);
+  write_file(path("x"), "x");
+  EXPECT_EQ(::umask(mask), 027U);
+  EXPECT_EQ(fs::status(path("x")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
+}
+
+TEST_F(Files, RemovesWhatKilledProcessesLeft) {
+  const std::string left = path(".lamplighter-part-1-0"), alive = path(".lamplighter-part-1-1");
+  write_file(left, "half");
+  write_file(alive, "half");
+  write_file(path(".lamplighter"), "kept");
+  const int file = ::open(alive.c_str(), O_RDWR);
+  ASSERT_EQ(::flock(file, LOCK_EX), 0);
+  remove_leftovers(folder_);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(alive));
+  EXPECT_TRUE(fs::exists(path(".lamplighter")));
+  ::close(file);
+  remove_leftovers(path("nowhere"));
+}
+
+// A writer keeps its file while another process cleans the folder again and again.
+TEST_F(Files, CleaningLeavesWritersAlone) {
+  std::atomic<bool> done{false};
+  std::thread cleaner([&] {
+    while (!done) remove_leftovers(folder_);
+  });
+  for (int i = 0; i < 200; ++i) write_file(path("x"), std::to_string(i));
+  done = true;
+  cleaner.join();
+  EXPECT_EQ(read_file(path("x")), "199");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(Files, RefusesFilesWithoutAnEnd) {
+  EXPECT_THAT(message_of([] { read_file("/dev/zero"); }, ExitCode::input), HasSubstr("device or a pipe"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of([&] { read_file(path("pipe")); }, ExitCode::input), HasSubstr("device or a pipe"));
+  EXPECT_THAT(message_of([] { read_input("/dev/zero"); }, ExitCode::input), HasSubstr("it is a device"));
+  write_file(path("x"), "12345");
+  EXPECT_EQ(read_file(path("x"), ExitCode::bundle, 5), "12345");
+  EXPECT_THAT(message_of([&] { read_file(path("x"), ExitCode::bundle, 4); }, ExitCode::bundle),
+              HasSubstr("x: it has 5 bytes, expected at most 4"));
 }
 
 TEST_F(Files, ReadingNamesPathAndReason) {

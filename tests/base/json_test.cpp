@@ -35,8 +35,35 @@ TEST(ParseJson, PointsAtTheMistake) {
   EXPECT_THAT(message_of([] { parse("[1] 2"); }), HasSubstr("no valid JSON"));
 }
 
-TEST(ParseJson, SurvivesDeepNesting) {
-  EXPECT_THAT(message_of([] { parse(std::string(200000, '[')); }), HasSubstr("no valid JSON"));
+TEST(ParseJson, ReadsObjectsOfManyKeys) {
+  constexpr int keys = 300'000;  // time in proportion to their square would be minutes
+  std::string text = "{";
+  for (int i = 0; i < keys; ++i)
+    text += "\"k" + std::to_string(i) + "\": {\"k1\": " + std::to_string(i) + "}, ";
+  EXPECT_EQ(parse(text + "\"last\": 1}").size(), std::size_t{keys} + 1);
+  EXPECT_THAT(message_of([&] { parse(text + "\"k77\": 1}"); }), HasSubstr("the key \"k77\" comes twice"));
+}
+
+TEST(ParseJson, RefusesDeepNesting) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_EQ(parse(nested(200)).dump(), nested(200));
+  EXPECT_THAT(message_of([&] { parse(nested(201)); }), HasSubstr("nested more than 200 deep"));
+  EXPECT_THAT(message_of([] { parse(std::string(200000, '[')); }), HasSubstr("no valid JSON: [0][0]"));
+}
+
+TEST(ParseJson, RefusesAKeyThatComesTwice) {
+  EXPECT_THAT(message_of([] { parse(R"({"a": 1, "l": [0, {"x": [], "b\n": {"c": 1, "c": 2}}]})"); }),
+              HasSubstr("m.json: no valid JSON: l[1].b : the key \"c\" comes twice"));
+  EXPECT_EQ(parse(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})").size(), 2U);
+}
+
+TEST(ParseJson, KeepsValuesAndTheirOrder) {
+  const std::string text =
+      R"({"z":[1,-2,0.5,18446744073709551615,null,true,"\u00fc",{},[]],"a":{"y":false}})";
+  EXPECT_EQ(parse(text), Json::parse(text));
+  EXPECT_EQ(parse(text).dump(), Json::parse(text).dump());
+  EXPECT_EQ(parse(" 7 "), 7);
+  EXPECT_THAT(message_of([] { parse("[1e400]"); }), HasSubstr("byte 6: number overflow"));
 }
 
 TEST(JsonReader, ReadsFields) {

@@ -50,19 +50,22 @@ std::vector<std::string> names(const std::vector<BenchMethod>& methods) {
 }
 
 TEST(BenchMethods, TheBaselineIsAlwaysThereAndFirst) {
-  EXPECT_THAT(names(bench_methods({}, {})), ElementsAre("ar"));
-  EXPECT_THAT(names(bench_methods({"eagle", "ar"}, {})), ElementsAre("ar", "eagle"));
-  EXPECT_THROW(bench_methods({"eagle", "eagle"}, {}), Error);
+  EXPECT_THAT(names(bench_methods({})), ElementsAre("ar"));
+  EXPECT_THAT(names(bench_methods({"eagle", "ar"})), ElementsAre("ar", "eagle"));
+  EXPECT_THROW(bench_methods({"eagle", "eagle"}), Error);
+  EXPECT_THROW(bench_methods({"ar", "ar"}), Error);
 }
 
-TEST(BenchMethods, TreesGoToMethodsThatNameNone) {
-  const auto methods = bench_methods({"ar", "eagle", "lantern:tree=chain-1"}, {"chain-2", "chain-3"});
+TEST(BenchMethods, SweptTreesGoToMethodsThatNameNone) {
+  const auto methods =
+      bench_methods({"ar", "eagle", "lantern:tree=chain-1"}, parse_sweep({"tree=chain-2", "chain-3"}));
   EXPECT_THAT(names(methods),
               ElementsAre("ar", "eagle:tree=chain-2", "eagle:tree=chain-3", "lantern:tree=chain-1"));
   EXPECT_EQ(methods[0].options.tree, "");
   EXPECT_EQ(methods[2].options.tree, "chain-3");
   EXPECT_EQ(methods[3].options.tree, "chain-1");
-  EXPECT_THROW(bench_methods({"ar", "lantern:tree=chain-1"}, {"chain-2"}), Error);
+  // What a sweep makes may stand in the list, too.
+  EXPECT_THROW(bench_methods({"eagle", "eagle:tree=chain-2"}, parse_sweep({"tree=chain-2"})), Error);
 }
 
 }  // namespace

@@ -3,43 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/bench.h"
+#include "bench/report/report.h"
 
 namespace lamplighter {
 namespace {
-
-TEST(Summary, QuantilesInterpolateBetweenOrderStatistics) {
-  const Summary summary = summarise({5, 1, 4, 2, 3});
-  EXPECT_DOUBLE_EQ(summary.mean, 3);
-  EXPECT_DOUBLE_EQ(summary.min, 1);
-  EXPECT_DOUBLE_EQ(summary.p10, 1.4);
-  EXPECT_DOUBLE_EQ(summary.p50, 3);
-  EXPECT_DOUBLE_EQ(summary.p90, 4.6);
-  EXPECT_DOUBLE_EQ(summary.max, 5);
-  EXPECT_DOUBLE_EQ(summarise({7}).p90, 7);
-}
-
-TEST(Interval, IsStudents) {
-  // Mean 2, standard error 1 / sqrt(3), two degrees of freedom: 4.303 standard errors.
-  const Interval interval = mean_interval({1, 2, 3});
-  EXPECT_DOUBLE_EQ(interval.mean, 2);
-  EXPECT_NEAR(interval.high - 2, 4.303 / std::sqrt(3.0), 1e-9);
-  EXPECT_NEAR(2 - interval.low, 4.303 / std::sqrt(3.0), 1e-9);
-  EXPECT_TRUE(std::isnan(mean_interval({1}).low));
-  EXPECT_EQ(mean_interval({}).count, 0U);
-  // Forty degrees of freedom, past the table: 2.0211.
-  std::vector<double> many;
-  for (int i = 0; i < 41; ++i) many.push_back(i % 2);
-  const double variance = 20.0 * 21.0 / 41.0 / 40.0;
-  EXPECT_NEAR(mean_interval(many).high - mean_interval(many).mean, 2.0211 * std::sqrt(variance / 41), 1e-4);
-}
-
-TEST(Interval, OfRatiosIsThatOfLogarithms) {
-  const Interval interval = ratio_interval({2, 8});
-  EXPECT_DOUBLE_EQ(interval.mean, 4);
-  EXPECT_DOUBLE_EQ(interval.low * interval.high, 16);
-  EXPECT_LT(interval.low, 2);
-}
 
 Statistics drawn(std::int64_t tokens, std::int64_t passes, double ms) {
   Statistics statistics;
@@ -60,7 +27,7 @@ TEST(BenchReport, SeparatesMethodsAndLeavesThePrefillOut) {
   EXPECT_DOUBLE_EQ(reports[0].token_ms.p50, 2);
   EXPECT_DOUBLE_EQ(reports[0].tokens_per_second.p50, 1000);
   EXPECT_DOUBLE_EQ(reports[1].token_ms.p50, 1);
-  EXPECT_DOUBLE_EQ(reports[1].tokens_per_pass, 2.2);
+  EXPECT_DOUBLE_EQ(reports[1].tokens_per_pass.mean, 2.2);
 }
 
 // Pairing keeps the machine's slow spells, which hit both methods, out of the ratio.
@@ -117,8 +84,86 @@ TEST(BenchReport, SharesAndStagesArePerCycle) {
   EXPECT_EQ(result.reached, (std::vector<double>{0.75, 0.25}));
   EXPECT_DOUBLE_EQ(result.draft_ms, 0.5);
   EXPECT_DOUBLE_EQ(result.cycle_ms, 2);
-  EXPECT_DOUBLE_EQ(result.acceptance_length, 2);
+  EXPECT_DOUBLE_EQ(result.acceptance_length.mean, 2);
   EXPECT_EQ(result.speedup.count, 0U);  // there is no baseline
+}
+
+// A batch of four takes as long as one picture on its own took here: its ratio is over ar of its own size.
+TEST(BenchReport, BatchSizesAreReportsOfTheirOwn) {
+  const auto sample = [](const char* method, std::size_t size, double ms, std::uint64_t picture) {
+    BenchSample one{method, 0, 0, picture, drawn(11, 11, ms)};
+    one.statistics.batch = static_cast<int>(size);
+    one.batch_size = size;
+    one.picture = picture;
+    return one;
+  };
+  std::vector<BenchSample> samples{sample("ar", 1, 20, 0), sample("eagle", 1, 10, 0)};
+  for (std::uint64_t picture = 0; picture < 4; ++picture) {
+    samples.push_back(sample("ar", 4, 40, picture));
+    samples.push_back(sample("eagle", 4, 50, picture));
+  }
+  const std::vector<BenchReport> reports = report(samples);
+  ASSERT_EQ(reports.size(), 4U);
+  EXPECT_EQ(reports[2].batch_size, 4U);
+  EXPECT_EQ(reports[2].samples, 1U);
+  EXPECT_EQ(reports[2].tokens_per_pass.count, 4U);  // pictures
+  EXPECT_NEAR(reports[1].speedup.mean, 2, 1e-12);
+  EXPECT_NEAR(reports[3].speedup.mean, 0.8, 1e-12);
+  EXPECT_DOUBLE_EQ(reports[0].pictures_per_second.p50, 50);
+  EXPECT_DOUBLE_EQ(reports[2].pictures_per_second.p50, 100);
+  EXPECT_DOUBLE_EQ(reports[3].latency_ms.p50, 50);
+}
+
+TEST(BenchReport, TheShareKeptIsTheSpeedUpOverS) {
+  Statistics five = drawn(11, 5, 10);
+  five.cycles.resize(4);
+  const std::vector<BenchSample> samples{{"ar", 0, 0, 1, drawn(11, 11, 15)}, {"eagle", 0, 0, 1, five}};
+  const BenchReport counted = report(samples)[1];
+  EXPECT_DOUBLE_EQ(counted.tokens_per_pass.mean, 11.0 / 5);
+  EXPECT_DOUBLE_EQ(*counted.share_kept, 1.5 / 2.2);
+  // Ten tokens in four cycles, without the prompt's pass and its token.
+  const BenchReport papers = report(samples, {false})[1];
+  EXPECT_DOUBLE_EQ(papers.tokens_per_pass.mean, 2.5);
+  EXPECT_DOUBLE_EQ(papers.acceptance_length.mean, 2.5);
+  EXPECT_DOUBLE_EQ(*papers.share_kept, 1.5 / 2.5);
+}
+
+TEST(BenchReport, PicturesAreTheUnitsOfSWhateverTheirRepeats) {
+  std::vector<BenchSample> samples;
+  for (int repeat = 0; repeat < 7; ++repeat) {
+    for (std::size_t picture = 0; picture < 2; ++picture) {
+      BenchSample sample{"eagle", repeat, picture, picture, drawn(12, picture == 0 ? 4 : 6, 10)};
+      sample.picture = picture;
+      samples.push_back(sample);
+    }
+  }
+  const Interval interval = report(samples).front().tokens_per_pass;
+  EXPECT_EQ(interval.count, 2U);
+  EXPECT_DOUBLE_EQ(interval.mean, 2.5);
+}
+
+TEST(BenchReport, ChildrenAreCountedByRank) {
+  Statistics one = drawn(9, 5, 10), other = one;
+  one.cycles.resize(4);
+  other.cycles.resize(6);
+  one.reached = {{2, 1}, {1}};
+  other.reached = {{3, 0}, {2}};
+  const BenchReport result = report({{"eagle", 0, 0, 1, one}, {"eagle", 0, 1, 2, other}}).front();
+  EXPECT_EQ(result.ranks, (std::vector<std::vector<double>>{{0.5, 0.1}, {0.3}}));
+}
+
+TEST(BenchReport, MemoryIsTheMostAndEnergyIsOfAPicture) {
+  BenchSample one{"ar", 0, 0, 1, drawn(9, 9, 10)}, other{"ar", 0, 1, 2, drawn(9, 9, 10)};
+  EXPECT_FALSE(report({one}).front().peak_bytes.has_value());
+  EXPECT_FALSE(report({one}).front().joules_per_picture.has_value());
+  one.peak_bytes = 100;
+  other.peak_bytes = 300;
+  one.joules = 8;
+  other.joules = 4;
+  one.statistics.batch = other.statistics.batch = 2;
+  const BenchReport result = report({one, other}).front();
+  EXPECT_EQ(result.peak_bytes, 300);
+  EXPECT_DOUBLE_EQ(*result.joules_per_picture, 3);
 }
 
 }  // namespace

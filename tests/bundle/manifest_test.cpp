@@ -114,6 +114,29 @@ TEST_F(ManifestTest, FilesStayInsideTheBundleAndAreListed) {
               HasSubstr("inside the bundle"));
   EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "other.pt"; }),
               HasSubstr("\"files\" lists"));
+  for (const char* name : {"../../etc/hostname", "/etc/hostname", "folder/file", "..", ""}) {
+    EXPECT_THAT(error([&](Json& j) { j["files"][name] = j["files"]["target.pt"]; }),
+                HasSubstr(std::string("files.") + name + ": no plain name"));
+  }
+}
+
+TEST_F(ManifestTest, FilesAreNoLinksOutOfTheBundle) {
+  const Manifest manifest = read();
+  write("decoder.pt", "abcdef");
+  fs::create_symlink("decoder.pt", directory_ / "target.pt");
+  verify_files(manifest, false);
+  const fs::path outside = directory_.string() + "_outside";
+  std::ofstream(outside, std::ios::binary) << "abcdef";
+  fs::remove(directory_ / "target.pt");
+  fs::create_symlink(outside, directory_ / "target.pt");
+  try {
+    verify_files(manifest, false);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& caught) {
+    EXPECT_EQ(caught.code(), ExitCode::bundle);
+    EXPECT_THAT(caught.what(), HasSubstr("target.pt: it is a link out of the bundle's folder"));
+  }
+  fs::remove(outside);
 }
 
 TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {

@@ -25,7 +25,7 @@
 #include "decode/decode.h"
 #include "decode/prompts.h"
 #include "propose/eagle.h"
-#include "tests/kernels/operators.h"
+#include "tests/kernels/common/operators.h"
 
 // Small models with random weights, and the decode loop on them.
 namespace lamplighter::test {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.support import Cli, Refused
+import pytest
+import torch
+
+from tests.e2e.support import Cli, Refused, Result
 
 
 def numbers(cli: Cli, *arguments: object, model: Path | None) -> dict[str, Any]:
@@ -20,7 +25,7 @@ def test_methods_side_by_side(cli: Cli, drafter_bundle: Path, tmp_path: Path) ->
     (tmp_path / "captions.txt").write_text("a red hill\na blue lake\na tower\n")
     report = numbers(
         cli, "bench", "--methods", "eagle,lantern++:k=5:lambda=3", "--tree", "chain-2",
-        "--prompt-file", "captions.txt", "--count", 2, "--repeats", 2, "--markdown", "t.md",
+        "--prompt-file", "captions.txt", "--count", 2, "--repeats", 2, "--export-markdown", "t.md",
         model=drafter_bundle,
     )  # fmt: skip
     names = ["ar", "eagle:tree=chain-2", "lantern++:k=5:lambda=3:tree=chain-2"]
@@ -29,13 +34,112 @@ def test_methods_side_by_side(cli: Cli, drafter_bundle: Path, tmp_path: Path) ->
     assert len(report["samples"]) == 12
     assert [s["method"] for s in report["samples"][:6]] == names + names[1:] + names[:1]
     ar, eagle, relaxed = report["methods"]
-    assert ar["tokens_per_pass"] == 1 and ar["reached_depth"] == []
-    assert all(1 <= m["tokens_per_pass"] <= 3 for m in (eagle, relaxed))
+    assert ar["tokens_per_pass"]["mean"] == 1 and ar["reached_depth"] == []
+    assert all(1 <= m["tokens_per_pass"]["mean"] <= 3 for m in (eagle, relaxed))
+    assert [m["tokens_per_pass"]["count"] for m in report["methods"]] == [2, 2, 2]  # captions
     assert len(eagle["reached_depth"]) == 2 and eagle["stage_ms"]["draft"] > 0
     assert eagle["speedup"]["count"] == 2  # captions, not repeats
     assert eagle["speedup"]["low"] <= eagle["speedup"]["mean"] <= eagle["speedup"]["high"]
     table = (tmp_path / "t.md").read_text()
     assert all(f"| {name} |" in table for name in names) and "| chain-2 |" in table
+
+
+def test_fields_agree_with_each_other(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "captions.tsv").write_text("id\tcaption\na\ta red hill\nb\ta lake\nc\ta tower\n")
+    report = numbers(
+        cli, "bench", "--methods", "eagle,lantern++", "--sweep", "tree=chain-2,lambda=2,3/2,k=5",
+        "--captions", "captions.tsv", "--offset", 1, "--limit", 2, "--seed", 7, "--warmup", 0,
+        "--export-json", "b.json", "--export-csv", "b.csv", "--export-markdown", "b.md",
+        model=drafter_bundle,
+    )  # fmt: skip
+    assert report == json.loads((tmp_path / "b.json").read_text())
+    assert (report["format"], report["format_version"]) == ("lamplighter-bench", 1)
+    assert (report["pictures"], report["batch_sizes"], report["warmup"]) == (2, [1], 0)
+    assert (report["repeats"], report["count_prompt"]) == (1, True)
+    manifest = (drafter_bundle / "manifest.json").read_bytes()
+    assert report["checksum"] == hashlib.sha256(manifest).hexdigest()
+    # Captions that are passed over count: the second draws with seed 8.
+    assert {(s["picture"], s["seed"]) for s in report["samples"]} == {(0, 8), (1, 9)}
+
+    methods = report["methods"]
+    assert [m["options"].get("lambda") for m in methods] == [None, None, [2.0], [3.0, 2.0]]
+    assert [m["exact"] for m in methods] == [True, True, False, False]
+    assert [m["tree"] for m in methods] == [None, "chain-2", "chain-2", "chain-2"]
+    for method in methods:
+        samples = [s for s in report["samples"] if s["method"] == method["method"]]
+        compression = [s["tokens"] / s["target_passes"] for s in samples]
+        assert method["tokens_per_pass"]["mean"] == pytest.approx(sum(compression) / 2)
+        share = method["speedup"]["mean"] / method["tokens_per_pass"]["mean"]
+        assert method["share_kept"] == pytest.approx(share)
+        latency = sum(s["prefill_ms"] + s["decode_ms"] for s in samples) / 2
+        assert method["mean_latency_ms"]["mean"] == pytest.approx(latency)
+        assert method["latency_ms"]["p50"] <= method["latency_ms"]["p99"]
+        assert method["reached_depth"] == pytest.approx([sum(d) for d in method["reached_rank"]])
+        assert method["joules_per_picture"] is None or method["joules_per_picture"] >= 0
+    ar, eagle = methods[:2]
+    assert ar["speedup"]["mean"] == ar["pass"]["over_step"] == 1 and ar["verdict"] == ""
+    assert (ar["pass"]["rows"], eagle["pass"]["rows"]) == (2, 6)  # of guided pairs
+    assert eagle["pass"]["bound"] in ("bytes", "arithmetic") and ar["pass"]["bound"] is None
+
+    words = "bootstrap over 2 batches of 1; fewer than five by Student's t"
+    assert words in (tmp_path / "b.md").read_text()
+    with (tmp_path / "b.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == [m["method"] for m in methods]
+    for row, method in zip(rows, methods, strict=True):
+        assert float(row["speedup.mean"]) == method["speedup"]["mean"]
+        assert json.loads(row["reached_depth"]) == method["reached_depth"]
+
+
+def test_the_machine_is_told(cli: Cli, tiny_bundle: Path) -> None:
+    result = cli("bench", "--repeats", 1, "--threads", 1, "--export-markdown", "b.md", "--json")
+    report = json.loads(result.stdout)
+    machine = report["environment"]
+    assert machine["cpus"] >= 1 and machine["threads"] == report["threads"] == 1
+    assert machine["torch"] == torch.__version__.split("+")[0]
+    assert machine["gpu"] == "" and machine["load_before"] >= 0 and 0 <= machine["others"] <= 1
+    assert report["peak_bytes"] >= report["methods"][0]["peak_bytes"] > 0
+    assert f"Torch {machine['torch']}" in result.stderr
+    assert ("the machine was busy" in result.stderr) == machine["busy"]
+    assert ("the prompt's pass counted") in result.stderr
+
+
+def test_papers_leave_the_prompt_out(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
+    measure = ("bench", "--methods", "eagle:tree=chain-3", "--repeats", 1)
+    flags = ("--count-prompt", "no", "--export-markdown", "b.md")
+    ours, papers = (numbers(cli, *measure, *more, model=drafter_bundle) for more in ((), flags))
+    assert papers["count_prompt"] is False
+    assert "left out (--count-prompt no)" in (tmp_path / "b.md").read_text()
+    for method, other in zip(ours["methods"], papers["methods"], strict=True):
+        (sample,) = [s for s in papers["samples"] if s["method"] == other["method"]]
+        tokens, passes = sample["tokens"], sample["target_passes"]
+        assert method["tokens_per_pass"]["mean"] == pytest.approx(tokens / passes)
+        assert other["tokens_per_pass"]["mean"] == pytest.approx((tokens - 1) / (passes - 1))
+        assert other["acceptance_length"] == other["tokens_per_pass"]
+        share = other["speedup"]["mean"] / other["tokens_per_pass"]["mean"]
+        assert other["share_kept"] == pytest.approx(share)
+
+
+def test_batch_sizes_have_rows_of_their_own(cli: Cli, drafter_bundle: Path) -> None:
+    report = numbers(
+        cli, "bench", "--methods", "eagle:tree=chain-2", "--batch-sizes", "1,2", "-p", "a hill",
+        "-b", 3, "--repeats", 2, model=drafter_bundle,
+    )  # fmt: skip
+    rows = [(m["method"].split(":")[0], m["batch_size"], m["samples"]) for m in report["methods"]]
+    # The third picture fills no batch of two.
+    assert rows == [("ar", 1, 6), ("eagle", 1, 6), ("ar", 2, 2), ("eagle", 2, 2)]
+    assert [m["pass"]["rows"] for m in report["methods"]] == [2, 6, 4, 12]
+    for method in report["methods"]:
+        samples = [s for s in report["samples"] if s["batch_size"] == method["batch_size"]]
+        assert {s["pictures"] for s in samples} == {method["batch_size"]}
+    # Pictures are the same in any batch.
+    drawn = {(s["method"], s["picture"]): set() for s in report["samples"]}
+    for sample in report["samples"]:
+        drawn[sample["method"], sample["picture"]].add(json.dumps(sample["reached"]))
+    assert all(len(one) == 1 for one in drawn.values())
+    # One caption that nobody named fills the largest batch.
+    alone = numbers(cli, "bench", "--batch-sizes", "1,3", "--repeats", 1, model=drafter_bundle)
+    assert alone["pictures"] == 3
 
 
 def test_repeats_give_the_same_tokens(cli: Cli, drafter_bundle: Path) -> None:
@@ -48,7 +152,7 @@ def test_repeats_give_the_same_tokens(cli: Cli, drafter_bundle: Path) -> None:
 def test_shapes_made_on_the_fly(cli: Cli, tmp_path: Path) -> None:
     report = numbers(
         cli, "bench", "--synthetic", "llamagen-l-256", "--layers", 1, "--tree", "chain-1",
-        "--repeats", 2, "--dtype", "bf16", "--markdown", "t.md", model=None,
+        "--repeats", 2, "--dtype", "bf16", "--export-markdown", "t.md", model=None,
     )  # fmt: skip
     assert report["synthetic"] and report["acceptance"] == "scripted"
     ar, chain = report["methods"]
@@ -72,6 +176,16 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--methods", "lantern:lambda=2"), "lambda needs the rule lantern++"),
         (("--tree", "nosuch"), "names no tree"),
         (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "names no tree"),
+        (("--methods", "eagle", "--sweep", "tree=chain-1", "--tree", "chain-2"), "tree twice"),
+        (("--methods", "eagle", "--sweep", "lambda=2"), "names no lambda"),
+        (("--sweep", "chain-2"), "KEY=VALUE"),
+        (("--batch-sizes", "1,0"), "--batch-sizes"),
+        (("--batch-sizes", "2,1,2"), "twice"),
+        (("-p", "x", "--batch-sizes", "1,2"), "expected at most 1, the number of pictures"),
+        (("--warmup", -1), "--warmup"),
+        (("--count-prompt", "maybe"), "--count-prompt"),
+        (("--captions", "x.txt", "-p", "x"), "--captions"),
+        (("--select", "first"), "--captions"),
         (("--count", 0), "--count"),
         (("--synthetic", "llamagen-s"), "llamagen-l-256"),
         (("--accept", 2), "--synthetic"),
@@ -84,7 +198,7 @@ def test_shapes_have_no_pictures(refused: Refused, drafter_bundle: Path) -> None
     for flag in (
         "--model", "--prompt", "--prompt-file", "--class", "--seed", "--batch-count", "--count",
         "--width", "--height", "--cfg-scale", "--cfg-interval", "--temperature", "--top-k", "--top-p",
-        "--methods", "--batch-size",
+        "--methods", "--batch-sizes", "--sweep", "--captions", "--warmup", "--count-prompt",
     ):  # fmt: skip
         message = refused(2, "bench", flag, 1, "--synthetic", "anole-512", model=drafter_bundle)
         assert f"{flag} and --synthetic" in message
@@ -103,17 +217,20 @@ def test_files_are_not_replaced_unasked(
     missing = tmp_path / "none"  # files are looked at before bundles
     for words in (
         ("bench", "--export-json"),
-        ("bench", "--markdown"),
-        ("bench", "--synthetic", "lumina-768", "--markdown"),
+        ("bench", "--export-markdown"),
+        ("bench", "--export-csv"),
+        ("bench", "--synthetic", "lumina-768", "--export-markdown"),
         ("tune-tree", "-p", "x", "-o"),
     ):
         assert "overwrite is off" in refused(7, *words, "old", model=missing)
     assert old.read_text() == "kept"
     for name in ("new", "./new"):
-        words = ("bench", "--export-json", "new", "--markdown", name, "--overwrite")
+        words = ("bench", "--export-json", "new", "--export-markdown", name, "--overwrite")
         assert "a name of its own" in refused(2, *words, model=missing)
     measure = ("bench", "--repeats", 1, "--threads", 1, "-q")
-    assert cli(*measure, "--markdown", "old", "--overwrite", model=tiny_bundle).returncode == 0
+    assert (
+        cli(*measure, "--export-markdown", "old", "--overwrite", model=tiny_bundle).returncode == 0
+    )
     assert "| ar |" in old.read_text()
 
 
@@ -172,3 +289,55 @@ def test_tune_tree_needs_a_place_for_the_tree(refused: Refused, drafter_bundle: 
     assert "ar" in refused(
         2, "tune-tree", "-p", "x", "--json", "--method", "ar", model=drafter_bundle
     )
+
+
+def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
+    captions = ("-p", "a red hill", "-p", "a blue lake", "-p", "a tower")
+    for name, method in (("a.json", "eagle:tree=chain-2"), ("b.json", "eagle:tree=chain-3")):
+        words = ("bench", *captions, "--threads", 1, "-q", "--export-json", name)
+        assert cli(*words, "--methods", method, model=drafter_bundle).returncode == 0
+    told = cli("bench", "--compare", "a.json", "b.json", model=None)
+    assert told.returncode == 0, told.stderr
+    assert "only in a.json: eagle:tree=chain-2" in told.stdout
+    assert "only in b.json: eagle:tree=chain-3" in told.stdout
+    comparison = numbers_of(cli("bench", "--compare", "a.json", "a.json", "--json", model=None))
+    assert [m["method"] for m in comparison["methods"]] == ["ar", "eagle:tree=chain-2"]
+    for method in comparison["methods"]:
+        for quantity in ("tokens_per_pass", "speedup", "token_ms"):
+            change = method[quantity]
+            assert change["ratio"]["mean"] == 1 and not change["beyond_noise"]
+            assert change["before"]["count"] == 3 and change["paired"]
+    assert comparison["only_before"] == comparison["only_after"] == []
+    assert comparison["differences"] == []
+
+    changed = json.loads((tmp_path / "a.json").read_text())
+    changed["dtype"] = "fp32"
+    for sample in changed["samples"]:
+        if sample["method"] != "ar":
+            sample["decode_ms"] *= 2
+    (tmp_path / "slow.json").write_text(json.dumps(changed))
+    slow = numbers_of(cli("bench", "--compare", "a.json", "slow.json", "--json", model=None))
+    assert slow["methods"][1]["token_ms"]["beyond_noise"]
+    assert abs(slow["methods"][1]["token_ms"]["ratio"]["mean"] - 2) < 1e-9
+    assert not slow["methods"][0]["token_ms"]["beyond_noise"]
+    assert [d["key"] for d in slow["differences"]] == ["dtype"]
+    table = cli("bench", "--compare", "a.json", "slow.json", model=None).stdout
+    assert "differs: dtype: bf16 -> fp32" in table and "higher" in table
+
+
+def numbers_of(result: Result) -> dict[str, Any]:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_what_cannot_be_compared(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "foreign.json").write_text('{"methods": []}')
+    (tmp_path / "torn.json").write_text('{"format": "lamplighter-bench"')
+    for code, words, text in (
+        (3, ("foreign.json", "foreign.json"), "foreign.json: is no file of bench"),
+        (3, ("torn.json", "foreign.json"), "torn.json"),
+        (3, ("none.json", "foreign.json"), "none.json"),
+        (2, ("foreign.json",), "--compare"),
+        (2, ("torn.json", "foreign.json", "--repeats", 2), "--repeats and --compare"),
+    ):
+        assert text in refused(code, "bench", "--compare", *words, model=None)

@@ -219,6 +219,22 @@ def test_parameters_of_a_picture_name_its_precision(cli: Cli, tmp_path: Path, dt
     assert json.loads(other.stdout)["dtype"] == "fp32"
 
 
+def test_parameters_drawn_by_other_instructions_come_with_a_note(cli: Cli) -> None:
+    portable = {"LAMPLIGHTER_ISA": "portable"}
+    bf16 = ("generate", "-p", "x", "--dtype", "bf16", "--device", "cpu")
+    drawn = cli(*bf16, "-o", "a.png", "--json", env=portable)
+    assert json.loads(drawn.stdout)["instructions"] == "portable"
+    same = cli("generate", "--params-from", "a.png", "-o", "b.png", env=portable)
+    other = cli(
+        "generate", "--params-from", "a.png", "-o", "c.png", env={"LAMPLIGHTER_ISA": "avx2"}
+    )
+    assert same.returncode == other.returncode == 0
+    assert "note" not in same.stderr
+    assert "LAMPLIGHTER_ISA=portable draws the same" in other.stderr
+    single = cli("generate", "-p", "x", "--dtype", "fp32", "--json", env=portable)
+    assert "instructions" not in json.loads(single.stdout)
+
+
 def test_parameters_of_a_bundle_that_changed_come_with_a_note(
     cli: Cli, tiny_bundle: Path, tmp_path: Path
 ) -> None:
@@ -310,7 +326,7 @@ def test_quiet_says_nothing_and_verbose_says_more(cli: Cli) -> None:
     assert "prefill" in verbose.stderr and " on cpu in bf16" in verbose.stderr
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512", "amx"])
 def test_bf16_is_the_default_with_every_instruction_set(cli: Cli, isa: str) -> None:
     drawn = cli("generate", "-p", "a", "--device", "cpu", "--json", env={"LAMPLIGHTER_ISA": isa})
     assert json.loads(drawn.stdout)["dtype"] == "bf16"

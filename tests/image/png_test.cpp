@@ -121,6 +121,22 @@ TEST_F(PngFile, RejectsMalformedText) {
   EXPECT_THAT(message_of(bytes), HasSubstr("checksum"));
 }
 
+TEST_F(PngFile, BoundsNumberAndSumOfTexts) {
+  const auto packed = [](std::size_t size) {
+    return encode_png_chunk("zTXt", std::string("k\0\0", 3) + deflate(std::string(size, 'x')));
+  };
+  const auto with = [](const std::string& chunk, int count) {
+    std::string chunks;
+    for (int i = 0; i < count; ++i) chunks += chunk;
+    return encode_png(gradient(3, 2)).insert(33, chunks);
+  };
+  const std::string large = packed(1 << 20), small = packed(1);
+  EXPECT_EQ(read(with(large, 15)).size(), 15U);
+  EXPECT_THAT(message_of(with(large, 16)), HasSubstr("more than 16777216 bytes"));
+  EXPECT_EQ(read(with(small, 1000)).size(), 1000U);
+  EXPECT_THAT(message_of(with(small, 1001)), HasSubstr("more than 1000 text chunks"));
+}
+
 TEST_F(PngFile, RejectsOtherFilesAndTruncatedOnes) {
   EXPECT_THAT(message_of(""), HasSubstr("not a PNG file"));
   EXPECT_THAT(message_of("\xff\xd8\xff\xe0 JPEG"), HasSubstr("not a PNG file"));

@@ -79,7 +79,7 @@ def test_wrong_tensors(
     [
         (b"<!DOCTYPE html><html>", "got an HTML page"),
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
-        (b"", "damaged or no checkpoint"),
+        (b"", "damaged or no checkpoint: the file is empty"),
         (b"PK\x03\x04 truncated", "damaged or no checkpoint"),
         (None, "no such file"),
     ],
@@ -91,6 +91,29 @@ def test_files_that_are_no_checkpoint(
     if content is not None:
         files.vq.write_bytes(content)
     assert message in failure(files, capsys, 4, "--vq", files.vq)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_checkpoints_cut_short(
+    files: Files, capsys: pytest.CaptureFixture[str], zipped: bool
+) -> None:
+    """At any place: exit code 4 and the file's name, never the advice to run its code."""
+    torch.save({"model": files.states["vq"]}, files.vq, _use_new_zipfile_serialization=zipped)
+    whole = files.vq.read_bytes()
+    for tenth in range(1, 10):
+        files.vq.write_bytes(whole[: len(whole) * tenth // 10])
+        text = failure(files, capsys, 4, "--vq", files.vq)
+        assert f"{files.vq}: damaged or no checkpoint: " in text
+        assert "weights_only" not in text
+
+
+def test_programs_are_no_checkpoints(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), files.vq)
+    text = failure(files, capsys, 4, "--vq", files.vq)
+    assert "got a TorchScript archive" in text and "weights_only" not in text
+    torch.save({"model": Path("x")}, files.vq)
+    text = failure(files, capsys, 4, "--vq", files.vq)
+    assert "got a checkpoint with objects besides tensors" in text and "option" not in text
 
 
 def test_checkpoint_code_is_not_run(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,5 +72,31 @@ TEST(Outputs, MakeFoldersAndKeepFiles) {
   std::filesystem::remove_all(folder);
 }
 
+// Also one that looks like a pattern.
+TEST(Outputs, TakeTheNameOfAFolderAsItIs) {
+  const std::string folder =
+      (std::filesystem::path(testing::TempDir()) / ("outputs_p" + std::to_string(::getpid()))).string();
+  for (const std::string name : {"run{1}", "p%d", "{name}"}) {
+    const std::string place = folder + "/" + name;
+    const std::vector<OutputRequest> requests{{place + "/", 0, 7}};
+    EXPECT_THAT(expand_outputs(requests), ElementsAre(place + "/0000.png"));
+    prepare_outputs(requests, expand_outputs(requests), false);
+    EXPECT_THAT(expand_outputs({{place, 1, 7}}), ElementsAre(place + "/0001.png"));  // it exists by now
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Outputs, RemoveWhatKilledRunsLeft) {
+  const std::string folder =
+      (std::filesystem::path(testing::TempDir()) / ("outputs_l" + std::to_string(::getpid()))).string();
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/.lamplighter-part-1-0") << "half";
+  std::ofstream(folder + "/0000.png") << "whole";
+  prepare_outputs({{folder + "/1.png", 0, 7}}, {folder + "/1.png"}, false);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/.lamplighter-part-1-0"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/0000.png"));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace lamplighter

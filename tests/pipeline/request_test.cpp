@@ -79,6 +79,21 @@ TEST(Request, RefusesWhatTheBundleCannotDraw) {
   EXPECT_TRUE(refuses(request));
 }
 
+TEST(Request, ChecksCaptions) {
+  const auto message_of = [](const std::string& prompt) -> std::string {
+    try {
+      TextToImage::check(captions(), caption(prompt));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::input);
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(message_of("a cat"), "accepted");
+  EXPECT_EQ(message_of("ab\xff"), "prompt: byte 3 is no valid UTF-8");
+  EXPECT_EQ(message_of(std::string(32769, 'x')), "prompt: got 32769 bytes, expected at most 32768");
+}
+
 TEST(Request, TokenisesEveryPromptOnce) {
   const Manifest manifest = captions();
   const std::vector<Request> requests{caption("a"),     caption("a"),     caption("b"), caption("a"),

@@ -14,6 +14,7 @@
 #include "lamplighter/error.h"
 #include "pipeline/codes_file.h"
 #include "pipeline/metadata.h"
+#include "tree/tree.h"
 
 namespace lamplighter {
 namespace {
@@ -69,7 +70,7 @@ class SinksTest : public testing::Test {
   Json described(const Result& result) const { return describe_picture(origin_, request_, result); }
 
   std::filesystem::path folder_;
-  Origin origin_{"bundle", "0123", "cpu", "bf16", {}};
+  Origin origin_{"bundle", "0123", "cpu", "bf16", "avx512", {}};
   Request request_;
   Result first_ = drawn(10, 42), second_ = drawn(20, 43);
 };
@@ -141,8 +142,7 @@ TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   });
   const auto advance = [&](std::size_t first, std::vector<std::vector<std::int32_t>> codes) {
     Progress progress;
-    progress.first_request = first;
-    progress.batch = codes.size();
+    for (std::size_t i = 0; i < codes.size(); ++i) progress.requests.push_back(first + i);
     progress.grid = &grid;
     progress.codes = [&](std::size_t index) { return codes[index]; };
     sink->progress(progress);
@@ -165,6 +165,56 @@ TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   sink->picture(2, request_, first_);
   sink->done();
   EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, second_.image}, 2)));
+}
+
+// What comes into being while a picture is drawn belongs to somebody else.
+TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
+  for (const char* name : {"a.png", "b.png", "x"}) write_file(path(name), "kept");
+  const auto refuses = [&](const std::unique_ptr<Sink>& sink) {
+    try {
+      run(*sink);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ExitCode::output;
+    }
+  };
+  EXPECT_TRUE(refuses(png_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
+  EXPECT_TRUE(refuses(sheet_sink(path("x"), false)));
+  EXPECT_TRUE(refuses(codes_sink(origin_, path("x"), false)));
+  EXPECT_TRUE(refuses(trace_sink(path("x"), false)));
+  EXPECT_TRUE(refuses(acceptance_map_sink(path("x"), false)));
+  EXPECT_TRUE(refuses(preview_sink(path("x"), {}, false)));
+  EXPECT_EQ(read_file(path("a.png")) + read_file(path("x")), "keptkept");
+  run(*preview_sink(path("new.png"), {}, false));  // replaces its own file
+  EXPECT_EQ(read_file(path("new.png")), encode_png(second_.image));
+}
+
+TEST_F(SinksTest, WriteWhatIsCompleteWhenARunIsStopped) {
+  Sinks sinks;
+  sinks.push_back(sheet_sink(path("sheet.png")));
+  sinks.push_back(codes_sink(origin_, path("codes.json")));
+  sinks.push_back(trace_sink(path("trace.jsonl")));
+  sinks.push_back(acceptance_map_sink(path("map.png")));
+  for (const auto& sink : sinks) sink->stopped();  // before the first picture
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  for (const auto& sink : sinks) {
+    sink->picture(0, request_, first_);
+    sink->stopped();
+  }
+  EXPECT_EQ(read_file(path("sheet.png")), encode_png(first_.image));
+  EXPECT_EQ(read_codes(path("codes.json")).size(), 1U);
+  EXPECT_EQ(Json::parse(read_file(path("trace.jsonl")).substr(0, 14) + "}").at("picture"), 0);
+  EXPECT_TRUE(std::filesystem::exists(path("map.png")));
+}
+
+// Another program may find the tree's file gone, or changed.
+TEST_F(SinksTest, PngCarriesATreeThatAFileGave) {
+  first_.method.tree = embed_tree(preset_tree("chain-2"), "t.json");
+  const Json described_first = described(first_);
+  EXPECT_EQ(described_first.at("tree"), "t.json");
+  EXPECT_EQ(described_first.at("tree_paths").dump(), "[[0],[0,0]]");
+  run(*png_sink(origin_, {path("a.png"), path("b.png")}));
+  EXPECT_EQ(read_recorded(path("a.png")).method.tree, first_.method.tree);
 }
 
 TEST_F(SinksTest, SayWhatCannotBeWritten) {

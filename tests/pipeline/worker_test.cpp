@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <stdexcept>
 #include <vector>
@@ -31,6 +33,23 @@ TEST(Worker, DoesJobsInOrderWhileTheCallerGoesOn) {
   gate.set_value();  // the first job waits for what comes after all were given
   worker.finish();
   EXPECT_THAT(done, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(Worker, WaitsWhileManyJobsWait) {
+  Worker worker(true);
+  std::promise<void> gate;
+  std::atomic<std::size_t> added{0};
+  const auto job = [wait = gate.get_future().share()] { wait.wait(); };
+  std::thread giver([&] {
+    for (std::size_t i = 0; i < 2 * Worker::kMost; ++i, ++added) worker.add(job);
+  });
+  while (added < Worker::kMost) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(added, Worker::kMost);
+  gate.set_value();
+  giver.join();
+  worker.finish();
+  EXPECT_EQ(added, 2 * Worker::kMost);
 }
 
 TEST(Worker, CarriesTheFirstFailureAndDropsWhatFollows) {

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "text/steps.h"
 
 namespace lamplighter {
 namespace {
@@ -55,6 +56,42 @@ TEST(CleanCaption, IsQuickOnLongRuns) {
   EXPECT_EQ(clean(std::string(kMaxCaptionBytes, 'x')), std::string(kMaxCaptionBytes, 'x'));
   EXPECT_EQ(clean(std::string(kMaxCaptionBytes, ' ')), "");
   EXPECT_EQ(clean(std::string(kMaxCaptionBytes, '<')).size(), kMaxCaptionBytes);
+}
+
+// Captions on which a plain backtracking search takes time in proportion to the square or the cube of their
+// length, each with an end that lets the last match fail.
+TEST(CleanCaption, LooksAtEveryCharacterAFewTimes) {
+  constexpr std::size_t most = 500;  // steps for a character: two runs of some 40 patterns
+  for (const std::string part : {"1a1a1",   "a.",      "<a",    " ",      "</",      "<!--",
+                                 "<![",     "<?",      "<a=\"", "<a='",   "<a =\"'", "<script></script>",
+                                 "<style>", "-",       "_",     "1.",     "#1",      "@a",
+                                 "1:00 ",   "\x1b[1;", "1x",    "page 1", "free ",   "worldwide ",
+                                 "&#1",     "&a",      "www.a", "a@",     ".com/",   "a.com@",
+                                 "1920x",   "%4",      " . ",   " : ",    "\u0301",  "\u03a3'",
+                                 "1"}) {
+    for (const std::string end : {"_", "\"", "x"}) {
+      std::string caption = "a ";
+      while (caption.size() < kMaxCaptionBytes / 4) caption += part;
+      caption += end;
+      cleaning_steps = 0;
+      clean(caption);
+      EXPECT_GT(cleaning_steps, caption.size() / 4) << part << " ... " << end;
+      EXPECT_LT(cleaning_steps, most * caption.size()) << part << " ... " << end;
+    }
+  }
+}
+
+// A caption that cleaning leaves as it is need not be cleaned again.
+TEST(CleanText, RunsOnceWhereTheSecondRunChangesNothing) {
+  const auto steps = [](const std::string& text) {
+    cleaning_steps = 0;
+    clean(text);
+    return cleaning_steps;
+  };
+  cleaning_steps = 0;
+  once("two cats by the sea");
+  EXPECT_EQ(steps("two cats by the sea"), cleaning_steps);
+  EXPECT_GT(steps("Two cats by the sea"), steps("two cats by the sea"));
 }
 
 TEST(CleanText, KnowsOtherKinds) {

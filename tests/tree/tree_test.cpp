@@ -114,6 +114,34 @@ TEST(TreeTest, FilesAreReadBackAsWritten) {
   EXPECT_EQ(load_tree("chain-4").drafted(), 4);
 }
 
+TEST(TreeTest, FilesAreBoundedAndPlain) {
+  const auto rejection = [](const std::string& name) -> std::string {
+    try {
+      load_tree(name);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(rejection("/dev/zero"), HasSubstr("/dev/zero: it is a device or a pipe"));
+  const std::string file = testing::TempDir() + "large_tree_test.json";
+  write_file(file, R"({"paths": [[0]], "about": ")" + std::string(1 << 20, 'x') + "\"}");
+  EXPECT_THAT(rejection(file), HasSubstr("expected at most 1048576"));
+}
+
+TEST(TreeTest, TextStandsForItsFile) {
+  const Tree tree = preset_tree("chain-3");
+  const std::string text = embed_tree(tree, "my/t.json");
+  EXPECT_EQ(load_tree(text).paths, tree.paths);
+  EXPECT_EQ(tree_name(text), "my/t.json");
+  EXPECT_EQ(tree_name("my/t.json"), "my/t.json");
+  EXPECT_EQ(tree_name(R"({"paths": []})"), "given");
+  EXPECT_FALSE(is_tree_file(text));
+  EXPECT_FALSE(is_tree_file("chain-3"));
+  EXPECT_TRUE(is_tree_file("./chain-3"));
+  EXPECT_THROW(load_tree(R"({"paths": [[3]]})"), Error);
+}
+
 TEST(TreeTest, FileErrorsNameThePlace) {
   EXPECT_THAT(file_rejection("{}"), HasSubstr("tree.json: paths is missing"));
   EXPECT_THAT(file_rejection(R"({"paths": 3})"), HasSubstr("tree.json: paths: got 3, expected a list"));

@@ -1,49 +1,28 @@
+#include "bench.h"
+
 #include <algorithm>
 #include <memory>
 #include <set>
 
 #include "base/files.h"
-#include "base/json.h"
-#include "base/memory.h"
-#include "bench/bench.h"
-#include "bench/methods.h"
-#include "bench/synthetic_bench.h"
+#include "bench/report/csv.h"
+#include "bench_compare.h"
+#include "bundle/synthetic.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
-#include "lamplighter/version.h"
-#include "tools/bench_report.h"
-#include "tools/devices.h"
-#include "tools/requests.h"
-#include "tools/signals.h"
-#include "tools/terminal.h"
+#include "tools/auto_method.h"
 
 namespace lamplighter::cli {
 namespace {
 
-constexpr const char* kPrompt = "a white lighthouse on the coast at dusk";
-
-struct BenchFlags {
-  ModelFlags model;
-  JobFlags jobs;
-  TalkFlags talk;
-  std::vector<std::string> methods{kBaseline}, trees;
-  std::optional<int> repeats;
-  std::optional<std::size_t> count;
-  std::string synthetic, clock = "wall";
-  std::optional<std::int64_t> layers;
-  std::vector<double> accept;
-  bool json = false, overwrite = false;
-  std::string export_json, markdown;
-};
-
 // Random weights take the place of a bundle and its pictures: a flag about those would change nothing. What
 // the environment has set is not in parse_order().
 void check_synthetic(const CLI::App& command) {
-  static const std::set<std::string> known{"--synthetic", "--layers",    "--accept", "--clock",
-                                           "--tree",      "--repeats",   "--json",   "--export-json",
-                                           "--markdown",  "--overwrite", "--device", "--dtype",
-                                           "--threads",   "--no-graph",  "--quiet",  "--verbose"};
+  static const std::set<std::string> known{
+      "--synthetic", "--layers",      "--accept",     "--clock",           "--tree",        "--repeats",
+      "--json",      "--export-json", "--export-csv", "--export-markdown", "--export-html", "--overwrite",
+      "--device",    "--dtype",       "--threads",    "--no-graph",        "--quiet",       "--verbose"};
   for (const CLI::Option* option : command.parse_order()) {
     const std::string name = option->get_name();
     if (known.count(name) == 0) {
@@ -54,9 +33,19 @@ void check_synthetic(const CLI::App& command) {
   }
 }
 
+// Files that are there take the place of a run.
+void check_compare(const CLI::App& command) {
+  static const std::set<std::string> known{"--compare", "--json", "--quiet", "--verbose"};
+  for (const CLI::Option* option : command.parse_order()) {
+    if (known.count(option->get_name()) == 0)
+      throw Error(ExitCode::usage, option->get_name() + " and --compare exclude each other");
+  }
+}
+
 void check_outputs(const BenchFlags& flags) {
   std::vector<std::string> files;
-  for (const std::string& file : {flags.export_json, flags.markdown}) {
+  for (const std::string& file :
+       {flags.export_json, flags.export_csv, flags.export_markdown, flags.export_html}) {
     if (!file.empty()) files.push_back(file);
   }
   check_distinct(files);
@@ -71,164 +60,89 @@ void check_flags(const BenchFlags& flags) {
   };
   positive("--repeats", flags.repeats.value_or(1));
   positive("--count", static_cast<std::int64_t>(flags.count.value_or(1)));
-  positive("--batch-size", flags.model.runtime.batch_size);
+  for (const int size : flags.batch_sizes) positive("--batch-sizes", size);
+  if (std::set<int>(flags.batch_sizes.begin(), flags.batch_sizes.end()).size() < flags.batch_sizes.size())
+    throw Error(ExitCode::usage, "--batch-sizes: got a size twice, expected every size once");
+  if (flags.warmup < 0)
+    throw Error(ExitCode::usage, "--warmup: got " + std::to_string(flags.warmup) + ", expected 0 or more");
   check_outputs(flags);
+  if (flags.save_table) require_cache_folder();
 }
 
-// Where the run took place.
-Json heading(const BenchFlags& flags, const std::string& model, const std::string& device,
-             const std::string& dtype) {
-  return {{"version", kVersion},
-          {"model", model},
-          {"device", device},
-          {"dtype", dtype},
-          {"threads", flags.model.runtime.threads}};
+// Where the run took place, as precisely as it is known.
+std::string title(const Json& json) {
+  std::string place = json.at("device");
+  for (const char* key : {"cpu", "gpu"}) {
+    const std::string name = json.value("environment", Json::object()).value(key, "");
+    if (!name.empty()) place = name;
+  }
+  return json.at("model").get<std::string>() + " on " + place;
 }
 
-void print_results(const BenchFlags& flags, const std::vector<Table>& tables, const Json& json,
-                   Terminal& terminal) {
-  if (flags.json) {
-    terminal.result(json.dump());
-    return;
+std::string html(const BenchResults& results, const Json& scores, Terminal& terminal) {
+  BenchPage page{title(results.json), results.heading, {}, results.remarks, results.json, scores,
+                 results.pictures};
+  for (const Table& table : results.tables) page.tables.push_back({table.head, table.rows});
+  for (const auto& [name, values] : scores.items()) {
+    const Json& methods = results.json.at("methods");
+    if (std::none_of(methods.begin(), methods.end(),
+                     [&, &method = name](const Json& one) { return one.at("method") == method; }))
+      terminal.say("note: scores of " + name + " are left out: this run has no such method");
   }
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    if (i > 0) terminal.result("");
-    for (const std::string& line : tables[i].lines()) terminal.result(line);
-  }
+  return bench_page(page);
+}
+
+std::string markdown(const BenchResults& results) {
+  std::string text;
+  for (const std::string& line : results.heading) text += line + "\n\n";
+  for (const Table& table : results.tables) text += table.markdown() + "\n";
+  for (const std::string& line : results.remarks) text += line + "\n\n";
+  text.pop_back();
+  return text;
 }
 
 // Printed first: a file that cannot be written does not cost the measurement.
-void give_results(const BenchFlags& flags, const std::vector<Table>& tables, const std::string& words,
-                  const Json& json, Terminal& terminal) {
-  print_results(flags, tables, json, terminal);
-  if (!flags.export_json.empty()) write_file(flags.export_json, json.dump(1) + "\n");
-  if (!flags.markdown.empty()) {
-    std::string text = words + "\n";
-    for (const Table& table : tables) text += "\n" + table.markdown();
-    write_file(flags.markdown, text);
-  }
-}
-
-std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& manifest) {
-  check_drawable(manifest);
-  Request defaults;
-  if (manifest.prompt && manifest.prompt->kind == "class") {
-    defaults.class_id = 0;
+void give_results(const BenchFlags& flags, const BenchResults& results, const Json& scores,
+                  Terminal& terminal) {
+  for (const std::string& line : results.heading) terminal.say(line);
+  if (flags.json) {
+    terminal.result(results.json.dump());
   } else {
-    defaults.prompt = kPrompt;
-  }
-  std::vector<Request> requests;
-  for (Job& job : make_jobs(flags.jobs, defaults, parse_seed(flags.jobs.seed))) {
-    TextToImage::check(manifest, job.request);
-    requests.push_back(std::move(job.request));
-  }
-  if (flags.count && *flags.count < requests.size()) requests.resize(*flags.count);
-  return requests;
-}
-
-void bench_bundle(const BenchFlags& flags, Terminal& terminal) {
-  const Manifest manifest = read_manifest(flags.model.folder());
-  BenchOptions options;
-  options.methods = bench_methods(flags.methods, flags.trees);
-  options.batch_size = static_cast<std::size_t>(flags.model.runtime.batch_size);
-  for (const BenchMethod& method : options.methods)
-    resolve_method(method.options, manifest);  // early refusal
-  options.requests = read_requests(flags, manifest);
-  const std::size_t batches = (options.requests.size() + options.batch_size - 1) / options.batch_size;
-  options.repeats = flags.repeats.value_or(batches > 1 ? 1 : 5);
-
-  TextToImage engine(manifest.directory, flags.model.options());
-  const std::string kind = engine.device().substr(0, engine.device().find(':'));
-  std::vector<BenchMethod> used = options.methods;
-  for (BenchMethod& method : used) method.options = resolve_method(method.options, manifest, kind);
-  const OrderlyStop orderly;
-  const std::vector<BenchSample> samples = run_bench(
-      engine, options,
-      [&](const BenchSample& sample) {
-        terminal.detail(sample.method + ", batch " + std::to_string(sample.batch) + ", repeat " +
-                        std::to_string(sample.repeat) + ": decode " +
-                        format_fixed(sample.statistics.decode_ms, 1) + " ms");
-        return stop_signal() == 0;
-      },
-      [](const Progress&) { return stop_signal() == 0; });
-  const std::vector<BenchReport> reports = report(samples);
-  std::string words = "bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
-                      ", pictures: " + std::to_string(options.requests.size()) +
-                      ", together: " + std::to_string(options.batch_size) +
-                      ", repeats: " + std::to_string(options.repeats);
-  const std::string about = about_interval(reports, batches);
-  if (!about.empty()) words += "; " + about;
-  terminal.say(words);
-  Json json = heading(flags, manifest.name, engine.device(), engine.dtype());
-  json["batch_size"] = options.batch_size;
-  json["repeats"] = options.repeats;
-  json["methods"] = json["samples"] = Json::array();
-  for (const BenchReport& one : reports) json["methods"].push_back(to_json(one));
-  for (const BenchSample& sample : samples) json["samples"].push_back(to_json(sample));
-  give_results(flags, tables(reports, used), words, json, terminal);
-}
-
-// One number is a mean, several are counts of one cycle after the other.
-std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
-  std::vector<std::int64_t> counts;
-  for (const double value : values) {
-    const bool whole = value == static_cast<double>(static_cast<std::int64_t>(value));
-    if (!(value >= 0 && value < kMaxTreeNodes) || (values.size() > 1 && !whole)) {
-      throw Error(ExitCode::usage, "--accept: got " + std::to_string(value) +
-                                       ", expected a mean, or whole numbers, 0 or more");
+    for (const Table& table : results.tables) {
+      if (&table != &results.tables.front()) terminal.result("");
+      for (const std::string& line : table.lines()) terminal.result(line);
     }
-    counts.push_back(static_cast<std::int64_t>(value));
   }
-  return values.size() == 1 ? accepted_around(values.front()) : counts;
-}
-
-void bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
-  const SyntheticShape shape = synthetic_shape(flags.synthetic, flags.layers);
-  CycleOptions options;
-  options.rounds = flags.repeats.value_or(12);
-  options.clock = clock_from(flags.clock);
-  options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
-  const std::vector<std::string> trees =
-      flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
-  const Placement placement = resolve_placement(flags.model.runtime);
-  options.graph = flags.model.options().graph;
-  options.note = flags.model.runtime.note;
-  // As pictures are drawn on a device: the next cycle waits there when one ends.
-  options.stages = placement.device.is_cpu() || !options.graph;
-  if (!options.stages) options.block = 16;
-  const OrderlyStop orderly;
-  SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
-    terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
-    return stop_signal() == 0;
-  });
-  const std::string name = device_name(placement.device);
-  if (const std::optional<double> rate = published_bandwidth(name)) {
-    report.bandwidth = *rate;
-    report.bandwidth_is_published = true;
-  }
-  const std::string words =
-      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement.dtype) +
-      ", " + std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
-      " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
-      (options.clock == Clock::wall ? "wall-clock" : "processor") +
-      " times are real, acceptance is scripted" +
-      (report.rows.front().kernels > 0 ? "; cycles are captured graphs" : "") +
-      (report.bandwidth > 0
-           ? "; floor: bytes read over " + format_fixed(report.bandwidth / 1e6, 1) + " GB/s, " +
-                 (report.bandwidth_is_published ? "as published" : "measured here")
-           : "") +
-      "; memory at most " + format_bytes(report.peak_bytes);
-  terminal.say(words);
-  Json json = heading(flags, "synthetic " + shape.name, placement.device.str(), dtype_name(placement.dtype));
-  json["clock"] = flags.clock;
-  json["device_name"] = name;
-  json.update(to_json(report));
-  give_results(flags, tables(report), words, json, terminal);
+  for (const std::string& line : results.remarks) terminal.say(line);
+  if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n");
+  if (!flags.export_csv.empty()) write_file(flags.export_csv, to_csv(results.json.at("methods")));
+  if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results));
+  if (!flags.export_html.empty()) write_file(flags.export_html, html(results, scores, terminal));
 }
 
 template <typename T>
 CLI::Option* add_list(CLI::App& command, const char* name, std::vector<T>& values, const char* words) {
   return command.add_option(name, values, words)->delimiter(',')->allow_extra_args(false)->type_name("LIST");
+}
+
+void add_captions(CLI::App& command, BenchFlags& flags) {
+  CLI::Option* captions = command
+                              .add_option("--captions", flags.captions.captions,
+                                          "Caption set instead of prompts, as for batch; - = standard input")
+                              ->type_name("FILE");
+  for (const char* other : {"--prompt", "--prompt-file", "--class"})
+    captions->excludes(command.get_option(other));
+  command
+      .add_option("--select", flags.captions.select,
+                  "Of the captions of an image: all, first, longest or random:SEED")
+      ->needs(captions)
+      ->type_name("RULE");
+  command.add_option("--offset", flags.captions.offset, "Pass over so many captions")
+      ->needs(captions)
+      ->type_name("N");
+  command.add_option("--limit", flags.captions.limit, "Draw at most so many captions")
+      ->needs(captions)
+      ->type_name("N");
 }
 
 void add_synthetic(CLI::App& command, BenchFlags& flags) {
@@ -254,39 +168,78 @@ void add_synthetic(CLI::App& command, BenchFlags& flags) {
       ->type_name("NAME");
 }
 
+void add_page(CLI::App& command, BenchFlags& flags) {
+  CLI::Option* html = command
+                          .add_option("--export-html", flags.export_html,
+                                      "Also write a page with figures and pictures, in one file")
+                          ->type_name("FILE");
+  command
+      .add_option("--scores", flags.scores,
+                  "For the page: JSON with scores by method, {\"ar\": {\"fid\": 20.1, \"clip\": 0.31}}")
+      ->needs(html)
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
-  flags->model.runtime.batch_size = 1;
   CLI::App* command = app.add_subcommand("bench", "Measure methods against plain autoregression");
   flags->model.add_model(*command, false);
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
-  command->add_option("--batch-size", flags->model.runtime.batch_size, "Pictures drawn together (default: 1)")
-      ->type_name("N");
+  add_captions(*command, *flags);
+  add_list(*command, "--batch-sizes,--batch-size", flags->batch_sizes,
+           "Pictures drawn together; every method runs with each of these (default: 1)");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
   add_list(*command, "--methods", flags->methods,
            "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them");
-  add_list(*command, "--tree", flags->trees,
-           "Trees for the methods that name none; with --synthetic: the trees to run");
+  add_list(*command, "--tree", flags->trees, "As --sweep tree=LIST; with --synthetic: the trees to run");
+  add_list(*command, "--sweep", flags->sweep,
+           "Options for the methods that name none: tree=chain-2,chain-4,lambda=2,3 runs every combination "
+           "that a method has a use for");
   command
       ->add_option("--repeats", flags->repeats,
                    "Measured rounds over all pictures (default: 5 for one batch, else 1; synthetic: 12)")
       ->type_name("N");
+  command
+      ->add_option("--warmup", flags->warmup,
+                   "Batches of each method and size that are drawn first and not measured (default: 1)")
+      ->type_name("N");
+  command
+      ->add_option("--count-prompt", flags->count_prompt,
+                   "Count the prompt's pass in S; no, as papers that leave it out (default: yes)")
+      ->type_name("yes|no");
   add_synthetic(*command, *flags);
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");
-  command->add_option("--markdown", flags->markdown, "Also write the tables to a file")->type_name("FILE");
+  command->add_option("--export-csv", flags->export_csv, "Also write a row per method and batch size")
+      ->type_name("FILE");
+  command->add_option("--export-markdown", flags->export_markdown, "Also write the tables to a file")
+      ->type_name("FILE");
+  add_page(*command, *flags);
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  command->add_flag("--save-table", flags->save_table, kSaveTable);
+  command
+      ->add_option("--compare", flags->compare,
+                   "Measure nothing: tell what changed between two files of --export-json")
+      ->expected(2)
+      ->type_name("FILE FILE");
   flags->talk.add(*command);
   command->callback([flags, command] {
     Terminal terminal(flags->talk);
+    if (!flags->compare.empty()) {
+      check_compare(*command);
+      return compare_benches(flags->compare, flags->json, terminal);
+    }
     if (!flags->synthetic.empty()) check_synthetic(*command);
     check_flags(*flags);
-    flags->synthetic.empty() ? bench_bundle(*flags, terminal) : bench_synthetic(*flags, terminal);
+    const Json scores = flags->scores.empty() ? Json::object() : read_scores(flags->scores);
+    const bool synthetic = !flags->synthetic.empty();
+    give_results(*flags, synthetic ? bench_synthetic(*flags, terminal) : bench_bundle(*flags, terminal),
+                 scores, terminal);
   });
 }
 

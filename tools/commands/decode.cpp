@@ -51,7 +51,7 @@ void decode(const DecodeFlags& flags) {
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const Image image = engine.decode(pictures[i].codes);
     const bool text = !flags.no_metadata && !pictures[i].parameters.is_null();
-    write_png(paths[i], image, text ? png_text(pictures[i].parameters) : PngText());
+    write_png(paths[i], image, text ? png_text(pictures[i].parameters) : PngText(), flags.overwrite);
     terminal.detail(std::to_string(i + 1) + "/" + std::to_string(pictures.size()) + " " + paths[i]);
     terminal.result(paths[i]);
     if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");

@@ -17,10 +17,6 @@
 namespace lamplighter::cli {
 namespace {
 
-std::string isa_name(Isa isa) {
-  return isa == Isa::kAvx512 ? "AVX-512 with bf16" : isa == Isa::kAvx2 ? "AVX2" : "portable";
-}
-
 Json describe_cpu() {
   return {{"device", "cpu"}, {"threads", at::get_num_threads()}, {"kernels", isa_name(active_isa())}};
 }
@@ -31,7 +27,7 @@ Json describe_cpu() {
 std::vector<Json> describe_cuda() {
   std::vector<Json> devices;
 #if defined(LAMPLIGHTER_WITH_CUDA)
-  const int count = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+  const int count = count_cuda_devices();
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;

@@ -1,17 +1,21 @@
+#include <algorithm>
 #include <memory>
 
 #include "base/stopwatch.h"
+#include "base/utf8.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
 #include "lamplighter/sinks.h"
 #include "pipeline/metadata.h"
+#include "tools/auto_method.h"
 #include "tools/output_flags.h"
 #include "tools/report.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
+#include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -40,6 +44,17 @@ struct Plan {
   std::vector<std::string> paths;  // of the pictures
 };
 
+// Which files are read is for flags alone to say: pictures come from strangers.
+void check_files(const GenerateFlags& flags, const MethodOptions& method) {
+  const auto refuse = [&](const char* flag, const std::string& path) {
+    throw Error(ExitCode::input, flags.params_from + ": was drawn with the file " + shorten(path, 200) +
+                                     ", which a picture cannot choose; give " + flag + " FILE");
+  };
+  if (flags.method.options.tree.empty() && is_tree_file(method.tree)) refuse("--tree", method.tree);
+  if (flags.method.options.neighbours.empty() && !method.neighbours.empty())
+    refuse("--neighbours", method.neighbours);
+}
+
 // What flags say, over the picture of `--params-from`.
 Plan read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal) {
   Plan plan;
@@ -50,6 +65,7 @@ Plan read_flags(const GenerateFlags& flags, const Given& given, Terminal& termin
   if (own_seed && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(seed));
   plan.jobs = make_jobs(flags.jobs, plan.recorded.request, seed);
   plan.method = flags.method.over(plan.recorded.method);
+  if (recorded) check_files(flags, plan.method);
   plan.runtime = flags.model.options();
   if (recorded && !given.dtype) plan.runtime.dtype = plan.recorded.dtype;
   return plan;
@@ -69,10 +85,15 @@ void check_request(const Manifest& manifest, const Job& job) {
 // Checks requests, method and outputs against the manifest; reads no weights.
 void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan) {
   std::vector<OutputRequest> outputs;
+  Extent largest;
   for (const Job& job : plan.jobs) {
     check_request(manifest, job);
     outputs.push_back({job.output, outputs.size(), job.request.seed});
+    const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
+    largest = {std::max<std::int64_t>(largest.width, grid.width),
+               std::max<std::int64_t>(largest.height, grid.height)};
   }
+  flags.files.check_room(static_cast<std::int64_t>(outputs.size()), largest);
   resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
   std::vector<std::string> all = plan.paths;
@@ -110,9 +131,18 @@ class TerminalSink : public Sink {
 
 void note_changes(const std::string& source, const Recorded& recorded, const Origin& origin,
                   Terminal& terminal) {
-  if (recorded.model != origin.model || recorded.manifest_sha256 == origin.manifest_sha256) return;
-  terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
-               " (weights, drafter or tree); pixels may differ");
+  if (recorded.model != origin.model) return;
+  if (recorded.manifest_sha256 != origin.manifest_sha256) {
+    terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
+                 " (weights, drafter or tree); pixels may differ");
+  }
+  if (!recorded.instructions.empty() && !origin.instructions.empty() &&
+      recorded.instructions != origin.instructions) {
+    terminal.say("note: " + source + " was drawn in bf16 by the instructions " + recorded.instructions +
+                 ", here " + origin.instructions +
+                 " draw; pixels may differ. Where the processor has them, LAMPLIGHTER_ISA=" +
+                 recorded.instructions + " draws the same");
+  }
 }
 
 // Draws and writes the pictures of a plan.
@@ -120,9 +150,9 @@ void draw(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Ter
   const Origin origin = describe_origin(engine);
   note_changes(flags.params_from, plan.recorded, origin, terminal);
   Sinks sinks;
-  sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata));
+  sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata, flags.overwrite));
   sinks.push_back(std::make_unique<TerminalSink>(plan, origin, flags.json, terminal));
-  flags.files.add_sinks(origin, engine, sinks);
+  flags.files.add_sinks(origin, engine, flags.overwrite, sinks);
   std::vector<Request> requests;
   for (const Job& job : plan.jobs) requests.push_back(job.request);
   const OrderlyStop orderly;
@@ -133,7 +163,8 @@ void generate(const GenerateFlags& flags, const Given& given) {
   Terminal terminal(flags.talk);
   Plan plan = read_flags(flags, given, terminal);
   const Manifest manifest = read_manifest(flags.model.folder());
-  check_drawable(manifest);
+  require_drawable(manifest);
+  plan.method = choose_method(plan.method, manifest, plan.runtime, plan.jobs.size(), terminal);
   check_plan(flags, manifest, plan);
   Stopwatch watch;
   TextToImage engine(flags.model.folder(), plan.runtime);
@@ -151,10 +182,7 @@ void add_generate(CLI::App& app) {
   flags->jobs.add(*command);
   flags->method.add(*command);
   flags->model.add_runtime(*command);
-  command
-      ->add_option("--batch-size", flags->model.runtime.batch_size,
-                   "Pictures drawn side by side; the next takes the place of one that is complete")
-      ->type_name("N");
+  flags->model.add_batch_size(*command);
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
   flags->files.add(*command);
   command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");

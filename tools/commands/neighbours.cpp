@@ -87,7 +87,7 @@ void neighbours(const NeighbourFlags& flags, bool metric_given) {
   if (flags.output.empty()) {
     attach_file(manifest.directory, kFile, bytes, "/neighbours", {{"file", kFile}});
   } else {
-    write_file(flags.output, bytes);
+    write_file(flags.output, bytes, flags.overwrite);
   }
   terminal.say("codes: " + std::to_string(table.codes) +
                ", neighbours of each: " + std::to_string(table.width) + ", from " +

@@ -16,6 +16,7 @@
 #include "pipeline/request.h"
 #include "propose/method.h"
 #include "propose/registry.h"
+#include "tools/auto_method.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
@@ -30,7 +31,7 @@ struct TuneFlags {
   std::string method = "eagle", bundle, output, clock = "wall";
   std::size_t count = 0;
   int max_nodes = 8, max_depth = 8, rounds = 12;
-  bool json = false, overwrite = false;
+  bool json = false, overwrite = false, save_table = false;
 };
 
 // What is measured, and what follows from it.
@@ -95,12 +96,14 @@ void check_flags(const TuneFlags& flags, bool model_given) {
   within("--max-nodes", flags.max_nodes, static_cast<int>(kMaxTreeNodes) - 1);
   within("--max-depth", flags.max_depth, static_cast<int>(kMaxTreeNodes) - 1);
   within("--rounds", flags.rounds, 100000);
-  if (flags.output.empty() && flags.bundle.empty() && !flags.json)
-    throw Error(ExitCode::usage, "nowhere to write the tree: give --output FILE, --bundle DIR or --json");
+  if (flags.output.empty() && flags.bundle.empty() && !flags.json && !flags.save_table)
+    throw Error(ExitCode::usage,
+                "nowhere to write the tree: give --output FILE, --bundle DIR, --save-table or --json");
   if (!flags.bundle.empty() && model_given && flags.bundle != flags.model.model)
     throw Error(ExitCode::usage, "--bundle and --model: got two bundles, expected one");
   clock_from(flags.clock);
   if (!flags.output.empty()) check_output(flags.output, flags.overwrite);
+  if (flags.save_table) require_cache_folder();
 }
 
 // Draws all pictures with the survey tree.
@@ -192,7 +195,7 @@ std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manif
 void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::string& kind, const Json& file,
                 Terminal& terminal) {
   const std::string text = file.dump(1) + "\n";
-  if (!flags.output.empty()) write_file(flags.output, text);
+  if (!flags.output.empty()) write_file(flags.output, text, flags.overwrite);
   if (!flags.bundle.empty()) {
     const std::string name = "tree-" + kind + ".json";
     attach_file(manifest.directory, name, text, "/trees/" + kind, name);
@@ -200,12 +203,20 @@ void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::str
   }
 }
 
+// After the bundle has its tree, which changes the checksum that the table goes by.
+void write_table(const TuneFlags& flags, const Bench& bench, const Tuning& tuning, Terminal& terminal) {
+  if (!flags.save_table) return;
+  const TableRow baseline{{}, std::nullopt, 1};
+  const TableRow tuned{parse_method(flags.method), tuning.best.tree, tuning.speedup()};
+  save_table(bench.manifest, bench.placement, {1, {baseline, tuned}}, terminal);
+}
+
 void tune(TuneFlags& flags, bool model_given) {
   Terminal terminal(flags.talk);
   check_flags(flags, model_given);
   if (!flags.bundle.empty()) flags.model.model = flags.bundle;
   const Manifest manifest = read_manifest(flags.model.folder());
-  check_drawable(manifest);
+  require_drawable(manifest);
   const std::vector<Request> requests = read_requests(flags, manifest);
   MethodOptions method = parse_method(flags.method);
   const MethodEntry& entry = find_method(method.method);
@@ -219,6 +230,8 @@ void tune(TuneFlags& flags, bool model_given) {
   method = resolve_method(method, manifest);
   if (rule_from(method.rule) == Rule::block)
     throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
+  if (flags.save_table && !is_exact(method))
+    throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
   verify_files(manifest, flags.model.options().verify_checksums);
   const Placement placement = resolve_placement(flags.model.options());
   const Bench bench(manifest, placement, method);
@@ -234,6 +247,7 @@ void tune(TuneFlags& flags, bool model_given) {
   const Json file = tree_to_json(tuning.best.tree, about(tuning, flags, manifest));
   if (flags.json) terminal.result(file.dump());  // first: a file may prove unwritable
   write_tree(flags, manifest, kind, file, terminal);
+  write_table(flags, bench, tuning, terminal);
   terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +
                std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
                " tokens a cycle expected, " + format_fixed(tuning.speedup(), 2) +
@@ -271,6 +285,7 @@ void add_tune_tree(CLI::App& app) {
                    "wall, or processor to leave out what other programs took (default: wall)")
       ->type_name("NAME");
   command->add_flag("--json", flags->json, "Print the tree as JSON");
+  command->add_flag("--save-table", flags->save_table, kSaveTable);
   flags->talk.add(*command);
   command->callback([flags, command] {
     // What the command line gave: --bundle goes before a --model of the environment.

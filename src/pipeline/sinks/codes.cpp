@@ -9,24 +9,29 @@ namespace {
 
 class CodesSink : public Sink {
  public:
-  CodesSink(Origin origin, std::string path) : origin_(std::move(origin)), path_(std::move(path)) {}
+  CodesSink(Origin origin, std::string path, bool overwrite)
+      : origin_(std::move(origin)), path_(std::move(path)), overwrite_(overwrite) {}
 
   void picture(std::size_t /*index*/, const Request& request, const Result& result) override {
     pictures_.push_back({result.codes, describe_picture(origin_, request, result)});
   }
 
-  void done() override { write_codes(path_, pictures_); }
+  void done() override { write_codes(path_, pictures_, overwrite_); }
+  void stopped() override {
+    if (!pictures_.empty()) done();
+  }
 
  private:
   Origin origin_;
   std::string path_;
+  bool overwrite_;
   std::vector<SavedCodes> pictures_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> codes_sink(Origin origin, std::string path) {
-  return std::make_unique<CodesSink>(std::move(origin), std::move(path));
+std::unique_ptr<Sink> codes_sink(Origin origin, std::string path, bool overwrite) {
+  return std::make_unique<CodesSink>(std::move(origin), std::move(path), overwrite);
 }
 
 }  // namespace lamplighter

@@ -11,14 +11,14 @@ constexpr Colour kGrey{128, 128, 128};
 
 class PreviewSink : public Sink {
  public:
-  PreviewSink(std::string path, std::function<Image(const Codes&)> decode)
-      : path_(std::move(path)), decode_(std::move(decode)) {}
+  PreviewSink(std::string path, std::function<Image(const Codes&)> decode, bool overwrite)
+      : path_(std::move(path)), decode_(std::move(decode)), overwrite_(overwrite) {}
 
   void progress(const Progress& progress) override {
     const Grid& grid = *progress.grid;
     bool changed = false;
-    for (std::size_t i = 0; i < progress.batch; ++i) {
-      Place& place = place_of(progress.first_request + i, grid.rows, grid.columns);
+    for (std::size_t i = 0; i < progress.requests.size(); ++i) {
+      Place& place = place_of(progress.requests[i], grid.rows, grid.columns);
       if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kGrey);
       changed = update(place, progress.codes(i)) || changed;
     }
@@ -42,10 +42,11 @@ class PreviewSink : public Sink {
 
   Place& place_of(std::size_t request, int rows, int columns);
   bool update(Place& place, const std::vector<std::int32_t>& ids);  // true when a row was completed
-  void show() const;
+  void show();
 
   std::string path_;
   std::function<Image(const Codes&)> decode_;
+  bool overwrite_;
   std::vector<Place> places_;
 };
 
@@ -79,16 +80,18 @@ bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
   return true;
 }
 
-void PreviewSink::show() const {
+void PreviewSink::show() {
   std::vector<Image> pictures;
   for (const Place& place : places_) pictures.push_back(place.picture);
-  write_png(path_, square_sheet(pictures));
+  write_png(path_, square_sheet(pictures), {}, overwrite_);
+  overwrite_ = true;  // it is ours from here on
 }
 
 }  // namespace
 
-std::unique_ptr<Sink> preview_sink(std::string path, std::function<Image(const Codes& codes)> decode) {
-  return std::make_unique<PreviewSink>(std::move(path), std::move(decode));
+std::unique_ptr<Sink> preview_sink(std::string path, std::function<Image(const Codes& codes)> decode,
+                                   bool overwrite) {
+  return std::make_unique<PreviewSink>(std::move(path), std::move(decode), overwrite);
 }
 
 }  // namespace lamplighter

@@ -7,23 +7,27 @@ namespace {
 
 class SheetSink : public Sink {
  public:
-  explicit SheetSink(std::string path) : path_(std::move(path)) {}
+  SheetSink(std::string path, bool overwrite) : path_(std::move(path)), overwrite_(overwrite) {}
 
   void picture(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     pictures_.push_back(result.image);
   }
 
-  void done() override { write_png(path_, square_sheet(pictures_)); }
+  void done() override { write_png(path_, square_sheet(pictures_), {}, overwrite_); }
+  void stopped() override {
+    if (!pictures_.empty()) done();
+  }
 
  private:
   std::string path_;
+  bool overwrite_;
   std::vector<Image> pictures_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> sheet_sink(std::string path) {
-  return std::make_unique<SheetSink>(std::move(path));
+std::unique_ptr<Sink> sheet_sink(std::string path, bool overwrite) {
+  return std::make_unique<SheetSink>(std::move(path), overwrite);
 }
 
 }  // namespace lamplighter

@@ -29,22 +29,26 @@ std::string trace_lines(std::size_t picture, const Statistics& statistics) {
 
 class TraceSink : public Sink {
  public:
-  explicit TraceSink(std::string path) : path_(std::move(path)) {}
+  TraceSink(std::string path, bool overwrite) : path_(std::move(path)), overwrite_(overwrite) {}
 
   void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
     lines_ += trace_lines(index, result.statistics);
   }
 
-  void done() override { write_file(path_, lines_); }
+  void done() override { write_file(path_, lines_, overwrite_); }
+  void stopped() override {
+    if (!lines_.empty()) done();
+  }
 
  private:
   std::string path_, lines_;
+  bool overwrite_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> trace_sink(std::string path) {
-  return std::make_unique<TraceSink>(std::move(path));
+std::unique_ptr<Sink> trace_sink(std::string path, bool overwrite) {
+  return std::make_unique<TraceSink>(std::move(path), overwrite);
 }
 
 }  // namespace lamplighter

@@ -1,0 +1,314 @@
+"""The demo bundle at the size of a published LlamaGen: the same function at another model's cost.
+
+python -m models.demo.enlarge --size L --out bundles/demo-L
+
+Width, heads, layers, feed-forward and codes are the published model's. What is new multiplies by zero in
+the end: further channels of the residual stream stay zero, further heads and neurons have random weights
+whose outputs meet zero columns, further layers add nothing, and no filter keeps a further code. Norms
+count the further channels, so their weights and epsilons are scaled. Pictures are those of the demo up
+to rounding, and so is what a target accepts of its drafter; time is the published model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from .. import ops
+from ..bundle import Bundle, BundleModule
+from ..eagle.config import DrafterConfig
+from ..eagle.drafter import Drafter
+from ..eagle.module import DrafterModule
+from ..export.common import SPARE_POSITIONS, grid_entry, network_entries, seeded
+from ..export.drafter import NEIGHBOURS_FILE, drafter_part
+from ..export.llamagen_bundle import gpt_calls
+from ..llamagen.config import GPT_SIZES, GPTConfig
+from ..llamagen.gpt import GPT
+from ..llamagen.target_module import TargetModule
+from ..ops import lamplighter
+from ..recording import Call
+from ..transformer.rotary import regrid_table
+from .export import BUNDLE
+
+SIZES = ("B", "L", "XL", "XXL", "3B")
+CODES = 16384  # of the published codebooks
+
+Weights = dict[str, Tensor]
+
+
+def only_known(logits: Tensor, known: int) -> Tensor:
+    """Logits whose codes from `known` on have probability 0, guided or not; changed in place."""
+    logits.narrow(-1, known, logits.size(-1) - known).fill_(-1e4)
+    return logits
+
+
+class EnlargedTarget(TargetModule):
+    """A target whose codes from `known` on are never drawn."""
+
+    def __init__(self, model: GPT, known: int) -> None:
+        super().__init__(model)
+        self.known: int = known
+
+    @torch.jit.export
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden [S,R,H] -> [S,R,V]."""
+        return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
+
+
+class EnlargedDrafter(DrafterModule):
+    """The same of a drafter."""
+
+    def __init__(self, drafter: Drafter, head: Tensor, known: int) -> None:
+        super().__init__(drafter, head)
+        self.known: int = known
+
+    @torch.jit.export
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden [S,R,H] -> [S,R,V]."""
+        return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
+
+
+def fill(into: Tensor, part: Tensor) -> None:
+    """Zero but for `part` at its beginning."""
+    into.zero_()
+    into[tuple(slice(0, size) for size in part.shape)] = part.to(into)
+
+
+class Enlarger:
+    """Puts blocks of a small network into those of a large one. Shapes as in models.transformer.layer."""
+
+    def __init__(self, small_dim: int, small_head: int, config: GPTConfig) -> None:
+        self.small_dim, self.small_head, self.config = small_dim, small_head, config
+        self.norm_scale = (small_dim / config.dim) ** 0.5
+
+    def norm(self, norm: nn.Module, weight: Tensor) -> None:
+        """Kept in fp32, so that the scale costs no precision where the engine computes in it."""
+        scaled = torch.ones(self.config.dim, dtype=torch.float32)
+        scaled[: self.small_dim] = weight.float() * self.norm_scale
+        norm.weight = nn.Parameter(scaled)
+
+    def projections(self, wqkv: Tensor) -> list[Tensor]:
+        """Rows of q, k and v [heads * D, H]; further heads are random."""
+        heads, head_dim, dim = self.config.n_head, self.config.head_dim, self.config.dim
+        small = wqkv.view(3, -1, self.small_head, self.small_dim).float()
+        large = torch.randn(3, heads, head_dim, dim) * 0.02
+        for part, own in zip(large, small):
+            fill(part[: own.shape[0]], own)
+        return [part.view(heads * head_dim, dim) for part in large]
+
+    def output(self, wo: Tensor) -> Tensor:
+        """[H, heads * D]."""
+        large = torch.zeros(self.config.dim, self.config.n_head, self.config.head_dim)
+        fill(large, wo.view(self.small_dim, -1, self.small_head).float())
+        return large.flatten(1)
+
+    def rotary(self, own: Tensor, table: Tensor) -> Tensor:
+        """The large network's table with the small one's angles in its first pairs.
+
+        `attend` divides products by the root of the head's width; the table makes up for it,
+        because it is fp32 and queries and keys both turn by it.
+        """
+        own = own.clone()
+        scale = (self.config.head_dim / self.small_head) ** 0.25
+        own[:, : table.shape[1]] = table[: len(own)] * scale
+        return own
+
+
+def read_weights(archive: Path) -> tuple[torch.jit.ScriptModule, Weights]:
+    """A module and its weights by the names that today's exporters give."""
+    module = torch.jit.load(str(archive), map_location="cpu")
+    names = {"ffn_norm": "attention_norm", "next_norm": "feed_norm"}
+    weights = {}
+    for name, weight in module.named_buffers():
+        folder, _, last = name.removeprefix("layer.").rpartition(".")
+        weights[f"{folder}.{names.get(last, last)}".lstrip(".")] = weight
+    return module, weights
+
+
+def enlarge_target(small: Weights, enlarger: Enlarger) -> GPT:
+    """The large GPT, in bf16 but for its norms, that does what the small target does."""
+    layers = 1 + max(int(name.split(".")[1]) for name in small if name.startswith("layers."))
+    torch.manual_seed(0)
+    gpt = GPT(enlarger.config).bfloat16().requires_grad_(False)
+    fill(gpt.tok_embeddings.weight, small["embedding"])
+    fill(gpt.output.weight, small["head"])
+    fill(gpt.cls_embedding.cap_proj.fc1.weight, small["fc1"])
+    fill(gpt.cls_embedding.cap_proj.fc2.weight, small["fc2"])
+    gpt.cls_embedding.uncond_embedding.copy_(small["null_features"])
+    for number, block in enumerate(gpt.layers):
+        attention, feed = block.attention, block.feed_forward
+        if number >= layers:
+            attention.wo.weight.zero_()
+            feed.w2.weight.zero_()
+            continue
+        own = {name: small[f"layers.{number}.{name}"] for name in ("wqkv", "wo", "w13", "w2")}
+        before = f"layers.{number - 1}.feed_norm" if number else "first_norm"
+        enlarger.norm(block.attention_norm, small[before])
+        enlarger.norm(block.ffn_norm, small[f"layers.{number}.attention_norm"])
+        attention.wqkv.weight.copy_(torch.cat(enlarger.projections(own["wqkv"])))
+        attention.wo.weight.copy_(enlarger.output(own["wo"]))
+        for linear, part in zip((feed.w1, feed.w3), own["w13"].chunk(2)):
+            fill(linear.weight[: len(part)], part)
+        fill(feed.w2.weight, own["w2"])
+    enlarger.norm(gpt.norm, small[f"layers.{layers - 1}.feed_norm"])
+    return gpt
+
+
+def enlarge_drafter(small: Weights, eps: float, enlarger: Enlarger) -> Drafter:
+    """The drafter for the large target that does what the small one does."""
+    config, dim = enlarger.config, enlarger.small_dim
+    has_norm, has_bias = small["first_norm"].numel() > 0, small["bias"].numel() > 0
+    torch.manual_seed(1)
+    drafter = Drafter(
+        DrafterConfig(
+            hidden=config.dim, heads=config.n_head, ffn=config.ffn_dim,
+            vocabulary=config.vocab_size, max_length=len(small["rotary"]), fc_bias=has_bias,
+            input_norm=has_norm, norm_eps=eps * dim / config.dim, grid=config.grid,
+            prompt_length=config.cls_token_num,
+        )
+    )  # fmt: skip
+    drafter = drafter.bfloat16().requires_grad_(False)
+    fill(drafter.embed_tokens.weight, small["embedding"])
+    halves = drafter.fc.weight.view(config.dim, 2, config.dim)
+    fill(halves, small["fc"].view(dim, 2, dim))
+    if has_bias:
+        fill(drafter.fc.bias, small["bias"])
+    layer = drafter.layers[0]
+    if has_norm:
+        enlarger.norm(layer.input_layernorm, small["first_norm"])
+    enlarger.norm(layer.post_attention_layernorm, small["attention_norm"])
+    attention, mlp = layer.self_attn, layer.mlp
+    for linear, part in zip(
+        (attention.q_proj, attention.k_proj, attention.v_proj), enlarger.projections(small["wqkv"])
+    ):
+        linear.weight.copy_(part)
+    attention.o_proj.weight.copy_(enlarger.output(small["wo"]))
+    for linear, part in zip((mlp.gate_proj, mlp.up_proj), small["w13"].chunk(2)):
+        fill(linear.weight[: len(part)], part)
+    fill(mlp.down_proj.weight, small["w2"])
+    return drafter
+
+
+def enlarge(
+    source: Path, out: Path, name: str, sizes: Mapping[str, int], codes: int = CODES,
+    overwrite: bool = False, grid: int | None = None,
+) -> None:  # fmt: skip
+    """Writes the bundle `out` of the network `name` with `sizes` (see GPT_SIZES) and `codes` codes.
+
+    source: a LlamaGen bundle of captions like the demo's. grid: rows and columns of tokens; other than the
+    source's, the pictures cost what they would, but show what nothing was trained for.
+    """
+    ops.load()
+    manifest: dict[str, Any] = json.loads((source / "manifest.json").read_text(encoding="utf-8"))
+    files = {role: source / entry["file"] for role, entry in manifest["modules"].items()}
+    module, small = read_weights(files["target"])
+    known, dim = small["head"].shape
+    drawn = manifest["grids"][0]
+    known_grid = drawn["columns"]
+    grid = grid or known_grid
+    config = GPTConfig(
+        **sizes, vocab_size=codes, grid=grid,
+        cls_token_num=manifest["prompt"]["length"], caption_dim=manifest["prompt"]["features"],
+        norm_eps=module.eps * dim / sizes["dim"],
+    )  # fmt: skip
+    enlarger = Enlarger(dim, 2 * small["rotary"].shape[1], config)
+    gpt = enlarge_target(small, enlarger)
+    target = EnlargedTarget(gpt, known)
+    regrid = partial(regrid_table, old=known_grid, new=grid)
+    target.rotary = enlarger.rotary(
+        target.rotary, regrid(small["rotary"], prefix=config.cls_token_num)
+    )
+    bundle = Bundle(
+        f"{manifest['name']}-{name}", manifest["family"], manifest["licence"],
+        f"{manifest['source']}; enlarged to the shape of {name}", say=print,
+    )  # fmt: skip
+    bundle.modules = {
+        "target": BundleModule(target, torch.bfloat16, gpt_calls(config)),
+        "text_encoder": copied_encoder(files["text_encoder"]),
+        "image_decoder": padded_decoder(files["image_decoder"], config.grid, codes),
+    }
+    length = manifest["cache"]["max_length"] + grid**2 - known_grid**2
+    for drafter, entry in manifest.get("drafters", {}).items():
+        bundle.drafters[drafter] = enlarged_drafter(
+            source / entry["file"], enlarger, gpt.output.weight, length + SPARE_POSITIONS, known,
+            partial(regrid, prefix=config.cls_token_num - 1),
+        )  # fmt: skip
+    tokenizer = manifest["tokenizer"]["file"]
+    bundle.files[tokenizer] = source / tokenizer
+    bundle.entries = {key: manifest[key] for key in ("prompt", "tokenizer", "sampling")}
+    pixels = drawn["width"] // known_grid
+    bundle.entries["grids"] = [grid_entry(pixels * grid, pixels * grid, pixels)]
+    bundle.entries["decoder"] = {**manifest["decoder"], "codebook_size": codes}
+    bundle.entries.update(network_entries(config, 0, codes, length))
+    if "neighbours" in manifest:
+        table = padded_neighbours(source / manifest["neighbours"]["file"], codes)
+        bundle.tensors[NEIGHBOURS_FILE] = {"neighbours": table}
+        bundle.entries["neighbours"] = {"file": NEIGHBOURS_FILE}
+    bundle.write(out, overwrite)
+
+
+def enlarged_drafter(
+    archive: Path, enlarger: Enlarger, head: Tensor, length: int, known: int,
+    regrid: Callable[[Tensor], Tensor],
+) -> BundleModule:  # fmt: skip
+    module, small = read_weights(archive)
+    small["rotary"] = regrid(small["rotary"])
+    eps = module.layer.eps if hasattr(module, "layer") else module.eps
+    drafter = enlarge_drafter(small, eps, enlarger)
+    part = drafter_part(drafter, head, length, None, partial(EnlargedDrafter, known=known))
+    part.module.rotary = enlarger.rotary(part.module.rotary, small["rotary"])
+    return part
+
+
+def copied_encoder(archive: Path) -> BundleModule:
+    module, weights = read_weights(archive)
+    ids = torch.randint(len(weights["embedding"]), (1, 6), generator=seeded())
+    calls = [Call("encode", [ids, torch.ones_like(ids)])]
+    return BundleModule(module, weights["embedding"].dtype, calls)
+
+
+def padded_decoder(archive: Path, grid: int, codes: int) -> BundleModule:
+    """The image decoder with codes that are never drawn."""
+    module, weights = read_weights(archive)
+    small = weights["table"]
+    table = torch.zeros(codes, small.shape[1], dtype=small.dtype)
+    fill(table, small)
+    module.table = table
+    ids = torch.randint(len(small), (1, grid, grid), generator=seeded())
+    return BundleModule(module, table.dtype, [Call("decode", [ids])])
+
+
+def padded_neighbours(file: Path, codes: int) -> Tensor:
+    """The table uint16 [codes,K]; codes that are never drawn have the first ones as neighbours."""
+    small = load_file(file)["neighbours"]
+    table = torch.arange(small.shape[1]).repeat(codes, 1).to(torch.uint16)
+    table[: len(small)] = small
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m models.demo.enlarge", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--size", choices=SIZES, required=True)
+    parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
+    parser.add_argument("--bundle", type=Path, default=BUNDLE, help="default: the demo bundle")
+    parser.add_argument("--grid", type=int, choices=range(2, 97), metavar="N", help="rows and columns of tokens (default: the demo's 16); what larger pictures show was never trained")  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
+    options = parser.parse_args()
+    enlarge(
+        options.bundle, options.out, f"LlamaGen-{options.size}", GPT_SIZES[options.size],
+        overwrite=options.overwrite, grid=options.grid,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Quality of drawn pictures: the field's metrics on folders of `lamplighter batch`."""

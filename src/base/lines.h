@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace lamplighter {
+
+inline bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+// Without the byte-order mark that some editors begin a UTF-8 file with.
+inline std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xEF\xBB\xBF";
+  return text.substr(0, mark.size()) == mark ? text.substr(mark.size()) : text;
+}
+
+// Calls take(line, number) for every line that is not blank. Lines end with "\n" or "\r\n", which are not
+// part of them; numbers count all lines from 1.
+template <class Take>
+void for_each_line(std::string_view text, const Take& take) {
+  std::size_t number = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!is_blank(line)) take(line, number);
+  }
+}
+
+}  // namespace lamplighter

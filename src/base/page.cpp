@@ -1,0 +1,80 @@
+#include "base/page.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/utf8.h"
+
+namespace lamplighter {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  static constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t group = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      group = group << 8U | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0U);
+    for (std::size_t i = 0; i < 4; ++i)
+      text += i <= count ? kDigits[group >> (18U - 6U * static_cast<unsigned>(i)) & 63U] : '=';
+  }
+  return text;
+}
+
+}  // namespace
+
+// There `<` only stands in texts.
+std::string script_text(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char letter : text) {
+    if (letter == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += letter;
+    }
+  }
+  return safe;
+}
+
+std::string html_text(std::string_view text) {
+  static constexpr std::array<std::pair<char, const char*>, 5> kNames{
+      {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+  std::string safe;
+  for (const char letter : encode_utf8(decode_utf8(text))) {
+    const auto name =
+        std::find_if(kNames.begin(), kNames.end(), [&](const auto& one) { return one.first == letter; });
+    if (name == kNames.end()) {
+      safe += letter;
+    } else {
+      safe += name->second;
+    }
+  }
+  return safe;
+}
+
+std::string png_source(std::string_view png) {
+  return "data:image/png;base64," + base64(png);
+}
+
+std::string fill_page(std::string_view page,
+                      const std::vector<std::pair<std::string_view, std::string>>& texts) {
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // where the mark of which text stands
+  for (std::size_t i = 0; i < texts.size(); ++i) places.emplace_back(page.find(texts[i].first), i);
+  std::sort(places.begin(), places.end());
+  std::string filled;
+  std::size_t done = 0;
+  for (const auto& [at, index] : places) {
+    filled += page.substr(done, at - done);
+    filled += texts[index].second;
+    done = at + texts[index].first.size();
+  }
+  return filled += page.substr(done);
+}
+
+}  // namespace lamplighter

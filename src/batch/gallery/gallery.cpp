@@ -1,0 +1,122 @@
+#include "batch/gallery/gallery.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/page.h"
+#include "batch/gallery/gallery_html.h"
+#include "image/acceptance_map.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr std::string_view kPlaceholder = "GALLERY_DATA";
+constexpr std::int64_t kMostCommitted = 1024;  // what a record says beyond it is drawn as this
+
+// Tokens of every cycle as gallery.html reads them: a letter a cycle, "a" committed 1, "z" 26, and every "+"
+// before it 26 more; a number after it says how many cycles were alike.
+std::string pack(const std::vector<std::int64_t>& committed) {
+  std::string text;
+  for (auto at = committed.begin(); at != committed.end();) {
+    const std::int64_t tokens = *at;
+    const auto end = std::find_if(at, committed.end(), [&](std::int64_t other) { return other != tokens; });
+    const auto alike = end - at;
+    at = end;
+    if (tokens < 1) continue;  // colours no cell
+    const std::int64_t above = std::min(tokens, kMostCommitted) - 1;
+    text += std::string(static_cast<std::size_t>(above / 26), '+') + static_cast<char>('a' + above % 26);
+    if (alike > 1) text += std::to_string(alike);
+  }
+  return text;
+}
+
+// All numbers by which a caption's picture may be sought.
+std::string id_of(const Record& record) {
+  const std::string image = record.image_id ? std::to_string(*record.image_id) : "";
+  return record.id + (record.id.empty() || image.empty() ? "" : " ") + image;
+}
+
+std::string caption_of(const Record& record) {
+  return record.class_id ? "class " + std::to_string(*record.class_id) : record.caption;
+}
+
+double rounded(double value, double steps) {
+  return std::round(value * steps) / steps;
+}
+
+// The data block: a picture or failure a line. What many pictures have in common stands once, in `kinds`.
+class GalleryData {
+ public:
+  void add(const Record& record) {
+    if (record.is_failed()) {
+      add_line(failures_,
+               Json::array({caption_of(record), std::to_string(record.seed), id_of(record), record.error}));
+      return;
+    }
+    // JavaScript's numbers are not exact for large seeds.
+    add_line(pictures_, Json::array({record.file, caption_of(record), std::to_string(record.seed),
+                                     id_of(record), kind_of(record), record.tokens, record.target_passes,
+                                     rounded(record.total_ms(), 1), pack(record.committed)}));
+    ++drawn_;
+    step_compression_ += record.step_compression();
+    ms_ += record.total_ms();
+    for (const std::int64_t tokens : record.committed) most_ = std::max(most_, tokens);
+  }
+
+  std::string text(const GalleryFacts& facts) const {
+    Json head{{"title", facts.title}, {"model", facts.model}, {"planned", facts.planned}};
+    if (drawn_ > 0) {
+      head["step_compression"] = rounded(step_compression_ / static_cast<double>(drawn_), 1000);
+      head["ms"] = rounded(ms_ / static_cast<double>(drawn_), 1);
+    }
+    return "{\"facts\":" + script_text(head) + ",\n\"colours\":" + script_text(colours()) +
+           ",\n\"kinds\":" + script_text(kinds_) + ",\n\"pictures\":[" + pictures_ + "],\n\"failures\":[" +
+           failures_ + "]}";
+  }
+
+ private:
+  static void add_line(std::string& lines, const Json& line) {
+    lines += (lines.empty() ? "\n" : ",\n") + script_text(line);
+  }
+
+  std::size_t kind_of(const Record& record) {
+    const Json kind = Json::array({record.width, record.height, record.rows, record.columns, record.method});
+    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
+    if (found != kinds_.end()) return static_cast<std::size_t>(found - kinds_.begin());
+    kinds_.push_back(kind);
+    return kinds_.size() - 1;
+  }
+
+  // Of 1, 2, ... tokens.
+  Json colours() const {
+    Json list = Json::array();
+    const std::int64_t most = std::min(most_, kMostCommitted);
+    for (std::int64_t tokens = 1; tokens <= most; ++tokens) {
+      const Colour colour = acceptance_colour(tokens, most);
+      std::string text = "#";
+      for (const int part : colour) {
+        text += "0123456789abcdef"[part / 16];
+        text += "0123456789abcdef"[part % 16];
+      }
+      list.push_back(text);
+    }
+    return list;
+  }
+
+  std::string pictures_, failures_;
+  Json kinds_ = Json::array();
+  std::size_t drawn_ = 0;
+  std::int64_t most_ = 1;
+  double step_compression_ = 0, ms_ = 0;  // sums
+};
+
+}  // namespace
+
+std::string gallery_page(const GalleryFacts& facts, const std::vector<Record>& records) {
+  GalleryData data;
+  for (const Record& record : records) data.add(record);
+  return fill_page(kGalleryHtml, {{kPlaceholder, data.text(facts)}});
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,148 @@
+#include "batch/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/sha256.h"
+#include "base/utf8.h"
+#include "lamplighter/error.h"
+#include "pipeline/name_pattern.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr std::size_t kMaxPictures = 1'000'000;
+
+// A caption's own values over those of the run.
+Request over(const Request& own, Request request) {
+  const auto set = [](auto& target, const auto& value) {
+    if (value) target = value;
+  };
+  request.prompt = own.prompt;
+  request.class_id = own.class_id;
+  set(request.cfg_scale, own.cfg_scale);
+  set(request.temperature, own.temperature);
+  set(request.top_p, own.top_p);
+  set(request.top_k, own.top_k);
+  set(request.cfg_interval, own.cfg_interval);
+  if (own.width != 0) request.width = own.width;
+  if (own.height != 0) request.height = own.height;
+  return request;
+}
+
+std::string pattern_of(const PlanOptions& options, const Layout& layout) {
+  std::string pattern = options.name.empty() ? layout.pattern : options.name;
+  const std::string ending = ".png";
+  const bool ends =
+      pattern.size() > ending.size() && pattern.substr(pattern.size() - ending.size()) == ending;
+  if (ends) pattern.resize(pattern.size() - ending.size());
+  if (options.repeats > 1 && pattern.find("{repeat") == std::string::npos &&
+      pattern.find("{seed") == std::string::npos) {
+    pattern += "_{repeat}";
+  }
+  return pattern + ending;
+}
+
+std::string name_of(const std::string& pattern, const Record& record, const std::string& where) {
+  NameFields fields{{"index", std::uint64_t{record.index}},
+                    {"repeat", std::uint64_t{record.repeat}},
+                    {"seed", record.seed}};
+  fields["id"] = !record.id.empty() ? record.id
+                 : record.image_id  ? std::to_string(*record.image_id)
+                                    : std::to_string(record.index);
+  if (record.image_id) fields["image_id"] = static_cast<std::uint64_t>(*record.image_id);
+  const std::string name = expand_name("name", pattern, fields);
+  if (!is_plain_name(name)) {
+    throw Error(ExitCode::input, where + ": got '" + shorten(name, 60) +
+                                     "' for a picture's name, expected up to 200 letters, digits, '.', '_' "
+                                     "and '-', the first no '.' or '-'");
+  }
+  return name;
+}
+
+void add_pictures(const PlanOptions& options, const std::string& pattern, std::size_t index,
+                  Caption&& caption, std::vector<PlannedPicture>& pictures) {
+  const std::uint64_t first =
+      caption.seed ? *caption.seed : options.seed + index * static_cast<std::uint64_t>(options.repeats);
+  for (std::size_t repeat = 0; repeat < static_cast<std::size_t>(options.repeats); ++repeat) {
+    PlannedPicture picture{over(caption.request, options.defaults), {}, caption.where};
+    picture.request.seed = first + repeat;
+    Record& record = picture.record;
+    record.index = index;
+    record.repeat = repeat;
+    record.caption = picture.request.prompt;
+    record.class_id = picture.request.class_id;
+    record.image_id = caption.image_id;
+    record.id = caption.id;
+    record.fields = caption.fields;
+    record.seed = picture.request.seed;
+    record.file = "images/" + name_of(pattern, record, caption.where);
+    pictures.push_back(std::move(picture));
+  }
+}
+
+void check_names(const std::vector<PlannedPicture>& pictures) {
+  std::map<std::string, const PlannedPicture*> taken;
+  for (const PlannedPicture& picture : pictures) {
+    const auto [other, added] = taken.emplace(picture.record.file, &picture);
+    if (added) continue;
+    throw Error(ExitCode::usage, "name: two pictures would be " + picture.record.file + " (" +
+                                     other->second->where + ", " + picture.where +
+                                     "), expected a pattern with {index}, or one caption an image "
+                                     "(select: first, longest or random:SEED)");
+  }
+}
+
+std::string digest(const std::vector<PlannedPicture>& pictures) {
+  Sha256 hash;
+  for (const PlannedPicture& picture : pictures) {
+    const Record& record = picture.record;
+    if (record.repeat != 0) continue;
+    const nlohmann::json line{
+        record.index, record.id,
+        record.class_id ? nlohmann::json(*record.class_id) : nlohmann::json(record.caption),
+        nlohmann::json(record.fields)};  // by key, whatever the file's order
+    hash.update(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  }
+  return hash.hex_digest();
+}
+
+void check_count(const PlanOptions& options, std::size_t captions) {
+  if (options.repeats < 1) {
+    throw Error(ExitCode::usage,
+                "batch_count: got " + std::to_string(options.repeats) + ", expected 1 or more");
+  }
+  if (static_cast<std::size_t>(options.repeats) > kMaxPictures / std::max<std::size_t>(captions, 1)) {
+    throw Error(ExitCode::usage, "batch_count: got " + std::to_string(options.repeats) + " for " +
+                                     std::to_string(captions) + " captions, expected at most " +
+                                     std::to_string(kMaxPictures) + " pictures in all");
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const PlanOptions& options) {
+  Plan plan;
+  plan.options = options;
+  plan.layout = &find_layout(options.layout);
+  if (options.limit && *options.limit == 0) throw Error(ExitCode::usage, "limit: got 0, expected 1 or more");
+  std::vector<Caption> captions =
+      select_captions(read_captions(options.captions, options.format), options.select);
+  if (options.offset >= captions.size()) {
+    throw Error(ExitCode::usage, "offset: got " + std::to_string(options.offset) + ", expected less than " +
+                                     std::to_string(captions.size()) + ", the number of captions");
+  }
+  const std::size_t end =
+      options.offset + std::min(options.limit.value_or(captions.size()), captions.size() - options.offset);
+  plan.captions = end - options.offset;
+  check_count(options, plan.captions);
+  const std::string pattern = pattern_of(options, *plan.layout);
+  for (std::size_t index = options.offset; index < end; ++index)
+    add_pictures(options, pattern, index, std::move(captions[index]), plan.pictures);
+  check_names(plan.pictures);
+  plan.sha256 = digest(plan.pictures);
+  return plan;
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,135 @@
+#include "bench/pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "bench/report/json.h"
+#include "propose/resolve.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr double kSmallShare = 0.5;   // of S kept as time
+constexpr double kFewAccepted = 0.5;  // drafted tokens a cycle
+
+std::string number(double value, int digits = 2) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+// Nodes and depth of the tree that a method drafts.
+void set_tree(const MethodOptions& resolved, PassCost& pass) {
+  if (resolved.tree.empty()) return;
+  if (resolved.tree == kDynamicTree) {
+    pass.nodes = resolved.dynamic_nodes.value_or(0) + 1;
+    pass.depth = resolved.dynamic_depth.value_or(0) + 1;
+    return;
+  }
+  const Tree tree = load_tree(resolved.tree);
+  pass.nodes = tree.size();
+  pass.depth = tree.max_depth();
+}
+
+void compare(const BenchReport& baseline, PassCost& pass) {
+  const PassCost& step = baseline.pass;
+  if (pass.score_ms <= 0 || step.score_ms <= 0) return;
+  pass.over_step = pass.score_ms / step.score_ms;
+  const double rows = static_cast<double>(pass.rows) / static_cast<double>(step.rows);
+  if (rows > 1) pass.growth = std::log(pass.over_step) / std::log(rows);
+}
+
+const BenchReport* baseline_of(const std::vector<BenchReport>& reports, std::size_t batch_size) {
+  const auto found = std::find_if(reports.begin(), reports.end(), [&](const BenchReport& one) {
+    return one.method == kBaseline && one.batch_size == batch_size;
+  });
+  return found == reports.end() ? nullptr : &*found;
+}
+
+// What a cycle costs, in steps of ar; `step` is what the same part of such a step costs.
+struct Part {
+  const char* name;
+  double cost, step;
+  double excess() const { return cost - step; }
+};
+
+std::string bound_words(const PassCost& pass) {
+  const std::string times = "its " + std::to_string(pass.rows) + " rows take " + number(pass.over_step) +
+                            " times as long as a step's, ";
+  if (pass.is_arithmetic()) return times + "bound by arithmetic: rows are not free here";
+  return times + "bound by the " + number(pass.weight_bytes / 1e6, 0) + " MB of weights that it reads";
+}
+
+std::string cause(const BenchReport& report, const BenchReport& baseline) {
+  const double accepted = report.acceptance_length.mean - 1;
+  if (accepted < kFewAccepted) {
+    return "few drafted tokens are accepted: " + number(accepted) + " a cycle, of a depth of " +
+           std::to_string(report.pass.depth);
+  }
+  if (report.score_ms <= 0) return "";  // the parts are not known
+  const Part parts[] = {
+      {"drafting", report.draft_ms, baseline.draft_ms},
+      {"the wide pass", report.score_ms, baseline.score_ms},
+      {"judging", report.judge_ms + report.commit_ms, baseline.judge_ms + baseline.commit_ms}};
+  const Part& most = *std::max_element(std::begin(parts), std::end(parts),
+                                       [](const Part& a, const Part& b) { return a.excess() < b.excess(); });
+  std::string text = std::string(most.name) + " eats most of the gain";
+  if (&most == &parts[1]) text += ": " + bound_words(report.pass);
+  return text;
+}
+
+bool is_slower(const Interval& speedup) {
+  return (speedup.count > 1 ? speedup.high : speedup.mean) < 1;
+}
+
+}  // namespace
+
+PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided) {
+  const ModuleEntry& target = manifest.modules.at("target");
+  const double stored = target.dtype == "float32" ? 4 : 2;
+  return {static_cast<double>(manifest.files.at(target.file).bytes) / stored, dtype == "fp32" ? 4.0 : 2.0,
+          guided};
+}
+
+void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,
+                    const PassFacts& facts) {
+  for (BenchReport& report : reports) {
+    PassCost& pass = report.pass;
+    for (const BenchMethod& method : resolved) {
+      if (method.name == report.method) set_tree(method.options, pass);
+    }
+    pass.rows = pass.nodes * static_cast<std::int64_t>(report.batch_size) * (facts.guided ? 2 : 1);
+    pass.weight_bytes = facts.weights * facts.bytes_each;
+    pass.multiplications = facts.weights * static_cast<double>(pass.rows);
+    pass.score_ms = report.score_ms;
+  }
+  for (BenchReport& report : reports) {
+    const BenchReport* const baseline = baseline_of(reports, report.batch_size);
+    if (baseline == nullptr) continue;
+    compare(*baseline, report.pass);
+    if (report.method != kBaseline) report.verdict = verdict(report, *baseline);
+  }
+}
+
+std::string verdict(const BenchReport& report, const BenchReport& baseline) {
+  if (report.speedup.count == 0 || baseline.cycle_ms <= 0) return "";
+  const bool slower = is_slower(report.speedup);
+  if (!slower && report.share_kept.value_or(1) >= kSmallShare) return "";
+  const double step = baseline.cycle_ms;
+  std::string text = report.method + " at batch size " + std::to_string(report.batch_size) +
+                     (slower ? " does not pay" : " keeps little of S as time") + ": " +
+                     number(report.speedup.mean) + " times as fast as ar at S " +
+                     number(report.tokens_per_pass.mean) + ", because a cycle gives " +
+                     number(report.acceptance_length.mean) + " tokens and costs " +
+                     number(report.cycle_ms / step) + " steps of ar";
+  if (report.score_ms > 0) {
+    text += " (drafting " + number(report.draft_ms / step) + ", the pass " + number(report.score_ms / step) +
+            ", judging and commit " + number((report.judge_ms + report.commit_ms) / step) + ")";
+  }
+  const std::string why = cause(report, baseline);
+  return why.empty() ? text : text + "; " + why;
+}
+
+}  // namespace lamplighter

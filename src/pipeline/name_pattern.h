@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+namespace lamplighter {
+
+// What a name between braces stands for: a number, or a text.
+using NameFields = std::map<std::string, std::variant<std::uint64_t, std::string>>;
+
+// A file name out of the pattern of option `what`: {seed} is a field as it is, {seed:05d} a number with
+// leading zeros, %d and %04d the field `index`, %% a percent sign; another % stands for itself. Throws
+// Error(ExitCode::usage) for fields that are not among `fields` and for malformed ones.
+std::string expand_name(const std::string& what, const std::string& pattern, const NameFields& fields);
+
+// Whether a name is up to 200 letters, digits, ".", "_" and "-", the first no "." or "-": no path, and
+// nothing that a tool takes for a flag or a hidden file.
+bool is_plain_name(const std::string& name);
+
+}  // namespace lamplighter

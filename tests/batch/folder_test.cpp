@@ -1,0 +1,162 @@
+#include "batch/folder.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "records.h"
+#include "tests/batch/caption_sets.h"
+
+namespace lamplighter {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+class Folder : public FolderTest {
+ protected:
+  RunFolder hold(int index = 0, int count = 1) const { return {folder_, shard(index, count)}; }
+  std::string refused(int index = 0, int count = 1) const {
+    return message_of([&] { hold(index, count); }, ExitCode::output);
+  }
+  static Shard shard(int index, int count) {
+    Shard shard;
+    shard.index = index;
+    shard.count = count;
+    return shard;
+  }
+  void append(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::app) << text;
+  }
+};
+
+TEST_F(Folder, OneProcessDrawsAShard) {
+  {
+    const RunFolder first = hold(0, 2), second = hold(1, 2);
+    EXPECT_THAT(refused(1, 2), AllOf(HasSubstr("shard 0001-of-0002"), HasSubstr("another process")));
+    EXPECT_THAT(refused(), HasSubstr("another process"));
+  }
+  const RunFolder whole = hold();
+  EXPECT_THAT(refused(), HasSubstr(folder_));
+  EXPECT_THAT(refused(0, 2), HasSubstr("another process"));
+}
+
+TEST_F(Folder, ADeadProcessHoldsNothing) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunFolder held = hold();
+    publish_file(path(".tmp/picture"), path(".tmp/x"), "half");
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_TRUE(fs::exists(path(".tmp/picture")));
+  const RunFolder mine = hold();
+  EXPECT_FALSE(fs::exists(path(".tmp/picture")));
+}
+
+TEST_F(Folder, ConfigurationsAreComparedByKeys) {
+  RunFolder run = hold();
+  const Json first{{"seed", 1}, {"method", "plain"}, {"captions", "a.txt"}, {"bundle", "here"}};
+  EXPECT_EQ(run.configure(first, false), 0);
+  EXPECT_EQ(run.configure(first, true), 0);
+  Json elsewhere = first;
+  elsewhere["captions"] = "b.txt";
+  elsewhere["bundle"] = "there";
+  EXPECT_EQ(run.configure(elsewhere, false), 0);
+  const Json other{{"seed", 2}, {"top_k", 3}, {"captions", "a.txt"}, {"bundle", "here"}};
+  EXPECT_THAT(message_of([&] { run.configure(other, false); }, ExitCode::usage),
+              AllOf(HasSubstr("seed (1, now 2)"), HasSubstr("method (\"plain\", now null)"),
+                    HasSubstr("top_k (null, now 3)"), HasSubstr("--force-config"), Not(HasSubstr("bundle"))));
+  EXPECT_EQ(read_configurations(folder_), std::vector<Json>{first});
+  EXPECT_EQ(run.configure(other, true), 1);
+  EXPECT_EQ(run.configure(other, false), 1);
+  EXPECT_EQ(read_configurations(folder_), (std::vector<Json>{first, other}));
+  EXPECT_THAT(message_of([&] { run.configure(first, false); }, ExitCode::usage),
+              HasSubstr("seed (2, now 1)"));
+}
+
+TEST_F(Folder, BrokenRunFilesAreTold) {
+  for (const char* text :
+       {"", "{", "[]", R"({"schema": 2, "configurations": [{}]})", R"({"schema": 1, "configurations": []})",
+        R"({"schema": 1, "configurations": [3]})"}) {
+    write("run.json", text);
+    EXPECT_THAT(message_of([&] { read_configurations(folder_); }), HasSubstr("run.json")) << text;
+  }
+}
+
+TEST_F(Folder, PicturesAreThereByFileAndLine) {
+  {
+    RunFolder run = hold();
+    run.add(drawn_record(0), "png");
+    run.add(drawn_record(1), "png");
+    run.add(drawn_record(2), "png");
+    run.add_failed(failed_record(3));
+  }
+  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{0, 0}, {1, 0}, {2, 0}}));
+  fs::remove(path("images/0_0.png"));
+  write("images/1_0.png", "shorter");
+  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{2, 0}}));
+  EXPECT_EQ(present_pictures(folder_, true), PictureSet{});
+}
+
+TEST_F(Folder, ATornLastLineIsPassedOverAndCutOff) {
+  hold().add(drawn_record(0), "png");
+  append("manifest.jsonl", R"({"index": 1, "rep)");
+  EXPECT_EQ(read_records(folder_).size(), 1U);
+  hold().add(drawn_record(2), "png");
+  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{0, 0}, {2, 0}}));
+}
+
+TEST_F(Folder, ABadLineIsToldWithItsPlace) {
+  hold().add(drawn_record(0), "png");
+  append("manifest.jsonl", "{\"index\": 1}\n");
+  EXPECT_THAT(message_of([&] { read_records(folder_); }), HasSubstr("manifest.jsonl line 2"));
+  write("manifest.jsonl", "nonsense\n");
+  EXPECT_THAT(message_of([&] { read_records(folder_); }), HasSubstr("manifest.jsonl line 1"));
+}
+
+TEST_F(Folder, ManifestsOfShardsAreRead) {
+  hold(1, 2).add(drawn_record(1), "png");
+  hold(0, 2).add(drawn_record(0), "png");
+  write("manifest-notes.txt", "other");
+  ASSERT_EQ(manifests(folder_).size(), 2U);
+  EXPECT_THAT(manifests(folder_)[0], HasSubstr("manifest-0000-of-0002.jsonl"));
+  EXPECT_EQ(read_records(folder_).size(), 2U);
+  EXPECT_TRUE(manifests(path("nowhere")).empty());
+  EXPECT_TRUE(read_records(path("nowhere")).empty());
+}
+
+TEST(Latest, APictureStandsAboveAFailure) {
+  Record again = failed_record(0);
+  again.error = "later";
+  EXPECT_EQ(latest({failed_record(0), again})[0].error, "later");
+  EXPECT_FALSE(latest({failed_record(0), drawn_record(0)})[0].is_failed());
+  EXPECT_FALSE(latest({drawn_record(0), failed_record(0)})[0].is_failed());
+}
+
+TEST(Latest, TheNewestPictureStandsAndTheyAreInOrder) {
+  Record newer = drawn_record(1);
+  newer.bytes = 5;
+  const auto records = latest({drawn_record(2), drawn_record(1, 1), drawn_record(1), newer, drawn_record(0)});
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[0].index, 0U);
+  EXPECT_EQ(records[1].bytes, 5U);
+  EXPECT_EQ(records[2].repeat, 1U);
+  EXPECT_EQ(records[3].index, 2U);
+}
+
+// Manifests of shards are read by name, not by time.
+TEST(Latest, ALaterConfigurationStandsInAnyOrder) {
+  Record newer = drawn_record(0);
+  newer.configuration = 1;
+  EXPECT_EQ(latest({drawn_record(0), newer})[0].configuration, 1);
+  EXPECT_EQ(latest({newer, drawn_record(0)})[0].configuration, 1);
+}
+
+}  // namespace
+}  // namespace lamplighter

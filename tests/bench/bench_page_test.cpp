@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "bench/page/page.h"
+#include "image/canvas.h"
+#include "lamplighter/error.h"
+#include "tests/base/pages.h"
+
+namespace lamplighter {
+namespace {
+
+using test::count;
+using test::data_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+BenchPage page_of(const std::string& text) {
+  BenchPage page;
+  page.title = text;
+  page.heading = {text};
+  page.tables = {{{"method", text}, {{"ar", "1.00"}, {text, "2.00"}}}};
+  page.remarks = {text};
+  page.report = {{"model", text},
+                 {"environment", {{"cpu", text}, {"mhz", nullptr}, {"gpu", ""}, {"load_before", 0.125}}},
+                 {"methods", {{{"method", text}}}}};
+  page.scores = {{text, {{text, 1.5}}}};
+  page.pictures = {{text, text, 7, 2.5, {make_canvas(4, 4, {1, 2, 3}), 1, 2, {1, 2}}}};
+  return page;
+}
+
+TEST(BenchPage, HoldsTablesFactsAndPicturesWithoutAScript) {
+  const std::string html = bench_page(page_of("plain"));
+  EXPECT_THAT(html, HasSubstr("<td>plain</td><td>2.00</td>"));
+  EXPECT_THAT(html, HasSubstr("<dt>CPU</dt><dd>plain</dd>"));
+  EXPECT_THAT(html, HasSubstr("<dd>0.12</dd>"));
+  EXPECT_THAT(html, Not(HasSubstr("<dt>MHz</dt>")));
+  EXPECT_THAT(html, Not(HasSubstr("<dt>GPU</dt>")));
+  EXPECT_EQ(count(html, "src=\"data:image/png;base64,"), 2U);
+  EXPECT_THAT(html, HasSubstr("<small>seed 7</small>"));
+  EXPECT_THAT(html, HasSubstr("<section id=\"pictures\">"));
+  BenchPage without = page_of("plain");
+  without.pictures.clear();
+  EXPECT_THAT(bench_page(without), HasSubstr("<section id=\"pictures\" hidden>"));
+}
+
+TEST(BenchPage, HostileTextsStayTexts) {
+  const std::string plain = bench_page(page_of("plain"));
+  for (const std::string& text :
+       {std::string("</script><script>alert(1)</script>"), std::string("<!--<script>"),
+        std::string("\" onload='x' & \\u003c/script>"), std::string("PAGE_DATA PAGE_LIBRARY PAGE_TITLE"),
+        std::string("\xf0\x9f\x8f\xae \xe2\x80\xa8 \x01")}) {
+    const std::string html = bench_page(page_of(text));
+    for (const char* part : {"<", "</script", "<!--", "<td>", "alt=\""})
+      EXPECT_EQ(count(html, part), count(plain, part)) << text;
+    const Json data = data_of(html);
+    EXPECT_EQ(data["report"]["methods"][0]["method"], text);
+    EXPECT_EQ(data["scores"][text][text], 1.5);
+  }
+}
+
+TEST(BenchPage, EqualRunsGiveEqualBytes) {
+  EXPECT_EQ(bench_page(page_of("a")), bench_page(page_of("a")));
+}
+
+TEST(BenchPage, ScoresAreNumbersByMethod) {
+  const std::string path = (std::filesystem::path(::testing::TempDir()) / "scores.json").string();
+  write_file(path, R"({"ar": {"fid": 20, "clip": 0.31}, "eagle": {}})");
+  EXPECT_EQ(read_scores(path)["ar"]["clip"], 0.31);
+  for (const char* text :
+       {"[]", "{", R"({"ar": 3})", R"({"ar": {"fid": "low"}})", R"({"ar": {"fid": null}})"}) {
+    write_file(path, text);
+    try {
+      read_scores(path);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::input);
+      EXPECT_THAT(error.what(), HasSubstr("scores.json"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,148 @@
+"""generate and batch with the method auto, and the table it goes by."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import Cli, Result
+
+DRAW = ("generate", "-p", "a red hill", "--threads", 1)
+TABLE = ("bench", "--save-table", "--repeats", 1, "--threads", 1, "--methods")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program's folder in the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "lamplighter"
+
+
+def drawn(result: Result) -> dict[str, Any]:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def table_of(cache: Path) -> Path:
+    (path,) = cache.glob("methods-*.json")
+    return path
+
+
+def make_fastest(cache: Path, tree: str) -> None:
+    """Which method is fastest is not for a test to measure."""
+    table = json.loads(table_of(cache).read_text())
+    for row in table["runs"][0]["methods"]:
+        row["speedup"] = 3.0 if row.get("tree") == tree else 1.0
+    table_of(cache).write_text(json.dumps(table))
+
+
+def test_without_a_table_it_says_what_it_took(
+    cli: Cli, cache: Path, tiny_bundle: Path, drafter_bundle: Path
+) -> None:
+    for bundle, method in ((drafter_bundle, "eagle"), (tiny_bundle, "ar")):
+        result = cli(*DRAW, "--method", "auto", "--json", "--overwrite", model=bundle)
+        assert drawn(result)["method"] == method
+        assert f"method auto: {method}, " in result.stderr
+        assert "bench --save-table" in result.stderr and "bf16, 1 thread" in result.stderr
+    assert not cache.exists()
+
+
+def test_the_fastest_exact_method_draws(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
+    methods = "eagle:tree=chain-1,eagle:tree=chain-3,lantern++:k=5:lambda=3:tree=chain-2"
+    saved = cli(*TABLE, methods, model=drafter_bundle)
+    assert saved.returncode == 0 and str(table_of(cache)) in saved.stderr
+    rows = json.loads(table_of(cache).read_text())["runs"][0]["methods"]
+    assert [(r["method"], r.get("tree")) for r in rows] == [
+        ("ar", None),
+        ("eagle", "chain-1"),
+        ("eagle", "chain-3"),  # and none that is relaxed
+    ]
+    assert rows[0]["speedup"] == 1 and all(r["speedup"] > 0 for r in rows)
+
+    for tree in ("chain-1", "chain-3"):
+        make_fastest(cache, tree)
+        result = cli(*DRAW, "--method", "auto", "--json", "-o", f"{tree}.png", model=drafter_bundle)
+        picture = drawn(result)
+        assert (picture["method"], picture["tree"]) == ("eagle", tree)
+        assert f"method auto: eagle tree={tree}, 3.00 times" in result.stderr
+    # The picture says which method drew it, whatever the table says then.
+    shutil.rmtree(cache)
+    again = cli(
+        "generate", "--params-from", "chain-1.png", "--threads", 1, "--json", "-o", "again.png",
+        model=drafter_bundle,
+    )  # fmt: skip
+    assert drawn(again)["tree"] == "chain-1" and "auto" not in again.stderr
+
+
+def test_it_holds_for_one_bundle_dtype_and_number_of_threads(
+    cli: Cli, cache: Path, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
+    make_fastest(cache, "chain-3")
+    other = tmp_path / "other"
+    shutil.copytree(drafter_bundle, other)
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps({**manifest, "name": "another"}))
+    for words, bundle, found in (
+        (("--threads", 1), drafter_bundle, True),
+        (("--threads", 1), other, False),
+        (("--threads", 1, "--dtype", "fp32"), drafter_bundle, False),
+        (("--threads", 2), drafter_bundle, False),
+    ):
+        result = cli(*DRAW[:3], "--method", "auto", *words, "--overwrite", model=bundle)
+        assert result.returncode == 0 and ("3.00 times" in result.stderr) == found
+
+
+def test_a_damaged_table_is_told_and_ignored(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
+    assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
+    table_of(cache).write_text("{")
+    result = cli(*DRAW, "--method", "auto", "--json", model=drafter_bundle)
+    assert drawn(result)["method"] == "eagle"
+    (line,) = [line for line in result.stderr.splitlines() if "ignored" in line]
+    assert str(table_of(cache)) in line
+
+
+def test_a_tuned_tree_is_kept(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
+    tuned = cli(
+        "tune-tree", "--save-table", "-p", "a red hill", "-b", 20, "--max-nodes", 2, "--rounds", 2,
+        "--threads", 1, model=drafter_bundle,
+    )  # fmt: skip
+    assert tuned.returncode == 0, tuned.stderr
+    table = json.loads(table_of(cache).read_text())
+    tree = Path(table["runs"][0]["methods"][1]["tree"])
+    assert tree.parent == cache and json.loads(tree.read_text())["paths"]
+    make_fastest(cache, str(tree))
+    assert drawn(cli(*DRAW, "--method", "auto", "--json", model=drafter_bundle))["tree"] == str(
+        tree
+    )
+
+
+def test_batch_records_the_method(
+    cli: Cli, cache: Path, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
+    make_fastest(cache, "chain-3")
+    (tmp_path / "c.txt").write_text("a red hill\n")
+    run = ("batch", "--captions", "c.txt", "-o", "out", "--threads", 1, "--method", "auto")
+    assert cli(*run, model=drafter_bundle).returncode == 0
+    configuration = (tmp_path / "out" / "run.json").read_text()
+    assert "chain-3" in configuration and "auto" not in configuration
+
+
+def test_what_is_refused(refused: Any, cache: Path, drafter_bundle: Path) -> None:
+    for code, words, text in (
+        (2, (*DRAW, "--method", "auto", "--tree", "chain-2"), "--tree: method auto"),
+        (2, ("bench", "--methods", "auto"), "expected ar, eagle"),
+        (2, (*TABLE, "ar"), "--save-table"),
+        (2, (*TABLE, "lantern++:k=5"), "--save-table"),
+        (2, ("tune-tree", "-p", "x", "--save-table", "--method", "lantern"), "exact"),
+        (2, ("bench", "--synthetic", "anole-512", "--save-table"), "--save-table and --synthetic"),
+    ):
+        assert text in refused(code, *words, model=drafter_bundle)
+    for words in ((*TABLE, "eagle"), ("tune-tree", "-p", "x", "--save-table")):
+        nobody = {"env": {"HOME": "", "XDG_CACHE_HOME": ""}}
+        assert "XDG_CACHE_HOME" in refused(7, *words, model=drafter_bundle, **nobody)

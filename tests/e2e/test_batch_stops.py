@@ -1,0 +1,57 @@
+"""A caption set that is asked to stop."""
+
+# ruff: noqa: F811  fixtures are imported by the names that tests take them by
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_batch import Batch, assert_same, batch, captions, command, manifest, whole  # noqa: F401
+
+
+def drawing(call: list[str]) -> subprocess.Popen[str]:
+    """A process that has drawn its first picture."""
+    process = subprocess.Popen(
+        [*call, "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout
+    for line in process.stdout:
+        if json.loads(line)["event"] == "picture":
+            break
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_after_the_pictures_in_work(
+    lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, batch: Batch, tmp_path: Path,
+    number: signal.Signals, code: int,
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    process = drawing(command(lamplighter, drafter_bundle, captions, out))
+    process.send_signal(number)
+    _, words = process.communicate(timeout=60)
+    if process.returncode != 0:  # it may have been quicker
+        assert process.returncode == code
+        assert "pictures stand" in words
+    assert len(manifest(out)) == len(list((out / "images").iterdir()))
+    assert batch(out).returncode == 0
+    assert_same(out, whole)
+
+
+def test_a_second_signal_ends_at_once(
+    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = drawing(command(lamplighter, drafter_bundle, captions, out, "-b", 200))
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode in (130, 143)  # either may be the second
+    assert "stopped" in words and "pictures stand" not in words  # which the first alone says

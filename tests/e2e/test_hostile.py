@@ -1,0 +1,202 @@
+"""Files of strangers: pictures, trees, tables and damaged weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.e2e.support import Cli, Refused, replace_file
+
+EAGLE = ("--method", "eagle")
+
+
+def chunks(png: bytes) -> list[tuple[bytes, bytes]]:
+    found, at = [], 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        found.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + length]))
+        at += 12 + length
+    return found
+
+
+def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes what a picture says about itself."""
+    parts = []
+    for kind, data in chunks(path.read_bytes()):
+        head, mark, text = data.partition(b"lamplighter\0\0\0\0\0")
+        if kind == b"iTXt" and not head and mark:
+            picture = json.loads(text)
+            change(picture)
+            data = mark + json.dumps(picture).encode()
+        crc = struct.pack(">I", zlib.crc32(kind + data))
+        parts.append(struct.pack(">I", len(data)) + kind + data + crc)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
+def test_pictures_carry_their_tree(draw: Any, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"paths": [[0], [1], [0, 0]]}')
+    draw("-p", "a", *EAGLE, "--tree", "t.json", "-o", "a.png")
+    (tmp_path / "t.json").unlink()
+    (line,) = draw("--params-from", "a.png", "-o", "b.png")
+    assert line["tree"] == "t.json" and line["tree_paths"] == [[0], [1], [0, 0]]
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/dev/zero", "./pipe", "../t.json"])
+@pytest.mark.parametrize("key", ["tree", "neighbours"])
+def test_pictures_choose_no_files(
+    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path, key: str, path: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    forge(tmp_path / "a.png", lambda picture: picture.update({key: path}))
+    words = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
+    assert f"was drawn with the file {path}" in words and f"give --{key} FILE" in words
+    if key == "tree":  # what the user gives is read
+        draw("--params-from", "a.png", "--tree", "chain-3", "-o", "b.png")
+
+
+def test_pictures_with_bad_trees(
+    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    forge(tmp_path / "a.png", lambda picture: picture.update(tree_paths=[[5]]))
+    words = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
+    assert "tree: path [5]" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("generate", "-p", "a", *EAGLE, "--tree", "/dev/zero"), "a device or a pipe"),
+        (("generate", "-p", "a", *EAGLE, "--tree", "./pipe"), "a device or a pipe"),
+        (("generate", "-p", "a", *EAGLE, "--tree", "./large"), "expected at most 1048576"),
+        (
+            ("generate", "-p", "a", "--method", "lantern", "--neighbours", "/dev/zero"),
+            "a device or a pipe",
+        ),
+        (
+            ("generate", "-p", "a", "--method", "lantern", "--neighbours", "pipe"),
+            "a device or a pipe",
+        ),
+        (("generate", "--prompt-file", "/dev/zero"), "it is a device"),
+        (("generate", "--prompt-file", "huge"), "expected at most 1073741824"),
+        (("generate", "-p", "a", "--config", "/dev/zero"), "it is a device"),
+        (("generate", "-p", "a", "--config", "large"), "expected at most 1048576"),
+        (("generate", "--params-from", "/dev/zero"), "it is a device"),
+        (("generate", "--params-from", "huge"), "expected at most 1073741824"),
+        (("decode", "/dev/zero"), "it is a device"),
+    ],
+)
+def test_files_without_an_end(
+    refused: Refused, drafter_bundle: Path, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, size in (("large", 1 << 20), ("huge", 1 << 30)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size + 1)  # holes take no room
+    assert words in refused(3, *arguments, model=drafter_bundle, timeout=60)
+
+
+def test_prompts_may_come_through_pipes(
+    cli: Cli, lamplighter: Path, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    line = '"$0" generate -m "$1" --prompt-file <(printf "a cat\\na dog\\n") -o %d.png'
+    done = subprocess.run(
+        ["bash", "-c", line, lamplighter, tiny_bundle],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert cli("generate", "--prompt-file", "-", "-o", "c.png", input="a cat").returncode == 0
+    assert cli("generate", "--prompt-file", "/dev/stdin", "-o", "d.png", input="x").returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.png", "1.png", "c.png", "d.png"]
+
+
+@pytest.mark.parametrize("source", ["--config", "--params-from", "--prompt-file"])
+def test_nested_values(refused: Refused, draw: Any, tmp_path: Path, source: str) -> None:
+    deep = '{"a": ' + "[" * 80_000 + "]" * 80_000 + "}"
+    (tmp_path / "deep").write_text(deep)
+    if source == "--params-from":
+        draw("-p", "a", "-o", "deep.png")
+        (tmp_path / "deep").write_bytes(
+            (tmp_path / "deep.png").read_bytes().replace(b"lamplighter\0", b"lamplightes\0")
+        )
+        data = b"lamplighter\0\0\0\0\0" + deep.encode()
+        chunk = struct.pack(">I", len(data)) + b"iTXt" + data
+        chunk += struct.pack(">I", zlib.crc32(b"iTXt" + data))
+        png = (tmp_path / "deep.png").read_bytes()
+        (tmp_path / "deep").write_bytes(png[:-12] + chunk + png[-12:])
+    words = refused(3, "generate", source, "deep", "-o", "x.png")
+    assert "nested more than 200 deep" in words
+
+
+def damaged(bundle: Path, folder: Path, module: str, choose: Callable[[str], bool]) -> Path:
+    """The bundle with weights of one module that are no numbers."""
+    shutil.copytree(bundle, folder)
+    script = torch.jit.load(str(folder / module))
+    named = [*script.named_parameters(), *script.named_buffers()]
+    chosen = [value for name, value in named if choose(name)]
+    assert chosen, [name for name, _ in named]
+    with torch.no_grad():
+        for value in chosen:
+            value.fill_(float("nan"))
+    script.save(str(folder / module))
+    replace_file(folder, module, (folder / module).read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("temperature", [1, 0])
+@pytest.mark.parametrize("method", ["eagle", "eagle-2"])
+def test_drafters_that_are_no_numbers(
+    refused: Refused, drafter_bundle: Path, tmp_path_factory: pytest.TempPathFactory, method: str,
+    temperature: int,
+) -> None:  # fmt: skip
+    folder = tmp_path_factory.mktemp("damaged") / "bundle"
+    bundle = damaged(drafter_bundle, folder, "drafter-main.pt", lambda name: "head" in name)
+    words = refused(4, "generate", "-p", "a", "--method", method, "--temperature", temperature,
+                    "-q", "-o", "a.png", model=bundle)  # fmt: skip
+    assert "drafter" in words and "NaN or infinite" in words
+
+
+def test_pixels_that_are_no_numbers(
+    refused: Refused, tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged") / "bundle"
+    bundle = damaged(
+        tiny_bundle, folder, "image_decoder.pt", lambda name: name.startswith("blocks")
+    )
+    words = refused(4, "generate", "-p", "a", "-q", "-o", "a.png", model=bundle)
+    assert "image_decoder: got pixels that are NaN" in words
+
+
+@pytest.mark.parametrize(("flag", "pictures"), [("--grid", 300_000), ("--acceptance-map", 50_000)])
+def test_sheets_too_large_are_refused_before_drawing(
+    refused: Refused, flag: str, pictures: int
+) -> None:
+    words = refused(2, "generate", "-p", "a", "-b", pictures, "-o", "%d.png", flag, "s.png")
+    assert flag in words and "expected at most 16384 a side" in words
+
+
+def test_long_names(cli: Cli, refused: Refused, tmp_path: Path) -> None:
+    longest = "x" * 251 + ".png"
+    assert cli("generate", "-p", "a", "-o", longest).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == [longest]
+    assert "too long" in refused(7, "generate", "-p", "a", "-o", "x" + longest)
+
+
+def test_one_of_many_processes_writes(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> None:
+    command = [lamplighter, "generate", "-q", "-m", tiny_bundle, "-p", "a", "-o", "a.png"]
+    running = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(4)]
+    codes = [(process.communicate(timeout=300), process.returncode)[1] for process in running]
+    assert sorted(codes) == [0, 7, 7, 7]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

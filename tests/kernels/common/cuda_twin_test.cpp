@@ -1,0 +1,278 @@
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include "kernels/ops.h"
+#include "tests/kernels/attend/attend_problem.h"
+#include "tests/kernels/common/operators.h"
+
+// The CUDA kernels against the CPU kernels in fp32; skipped where no CUDA device is found.
+namespace lamplighter::test {
+namespace {
+
+class CudaTwinTest : public ::testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+
+  at::ScalarType dtype() const { return GetParam(); }
+
+  // Values that the dtype holds exactly, as fp32 on the CPU.
+  at::Tensor values(at::IntArrayRef sizes, float spread = 1) {
+    return random_tensor(rng_, sizes, dtype(), spread).to(at::kFloat);
+  }
+
+  at::Tensor on_device(const at::Tensor& tensor) const {
+    const at::Tensor cast = tensor.is_floating_point() ? tensor.to(dtype()) : tensor;
+    return cast.to(at::kCUDA);
+  }
+
+  // |got - expected| <= 4 units in the last place of |expected| + scale.
+  void expect_close(const at::Tensor& got, const at::Tensor& expected, double scale = 0.05) const {
+    const double unit = dtype() == at::kFloat ? 1.2e-7 : dtype() == at::kHalf ? 9.8e-4 : 7.8e-3;
+    ASSERT_EQ(got.sizes(), expected.sizes());
+    ASSERT_EQ(got.scalar_type(), dtype());
+    const at::Tensor a = got.cpu().to(at::kDouble);
+    const at::Tensor b = expected.to(at::kDouble);
+    const double excess = ((a - b).abs() - (b.abs() + scale) * 4 * unit).max().item<double>();
+    EXPECT_LE(excess, 0);
+  }
+
+  std::mt19937 rng_{7};
+};
+
+constexpr int64_t kWidths[] = {1, 7, 64, 100, 1280, 4096};
+
+TEST_P(CudaTwinTest, Elementwise) {
+  for (const int64_t width : kWidths) {
+    const at::Tensor x = values({3, 5, width}, 2);
+    const at::Tensor weight = values({width});
+    expect_close(rms_norm(on_device(x), on_device(weight), 1e-5), rms_norm(x, weight, 1e-5));
+    const at::Tensor start = values({3, 5, width});
+    at::Tensor residual = on_device(start).clone();
+    const at::Tensor normed = add_rms_norm(residual, on_device(x), on_device(weight), 1e-5);
+    expect_close(residual, start + x);
+    const at::Tensor rounded = (start + x).to(dtype()).to(at::kFloat);
+    expect_close(normed, rms_norm(rounded, weight, 1e-5));
+    const at::Tensor gate_up = values({2, 3, 2 * width}, 3);
+    expect_close(silu_mul(on_device(gate_up)), silu_mul(gate_up));
+    const at::Tensor heads = values({2, 3, 4 * width}, 3), heads_weight = values({3, width});
+    const at::Tensor bias = values({3, width});
+    expect_close(norm_heads(on_device(heads), on_device(heads_weight), on_device(bias), 1e-5),
+                 norm_heads(heads, heads_weight, bias, 1e-5), 2);
+  }
+}
+
+TEST_P(CudaTwinTest, Linear) {
+  for (const int64_t rows : {1, 2, 7, 64}) {
+    const at::Tensor x = values({rows, 200});
+    const at::Tensor weight = values({96, 200}, 0.1F);
+    const at::Tensor packed = call<at::Tensor, const at::Tensor&>("pack_linear", on_device(weight));
+    const at::Tensor got = call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>(
+        "linear", on_device(x), packed, int64_t{96});
+    expect_close(got, at::matmul(x, weight.t()), dtype() == at::kFloat ? 10 : 0.05);
+  }
+}
+
+AttendCall device_call(const AttendCall& call, at::ScalarType dtype) {
+  AttendCall moved = call;
+  for (at::Tensor* tensor : {&moved.qkv, &moved.cache}) *tensor = tensor->to(dtype).to(at::kCUDA);
+  for (at::Tensor* tensor : {&moved.positions, &moved.lengths, &moved.tree_mask, &moved.rotary}) {
+    *tensor = tensor->to(at::kCUDA);
+  }
+  return moved;
+}
+
+AttendShape random_shape(std::mt19937& rng, int trial) {
+  constexpr int64_t kHeadDims[] = {2, 16, 48, 64, 128, 256};
+  AttendShape shape;
+  shape.sequences = pick(rng, 1, 4);
+  shape.rows = trial % 3 == 0 ? 1 : pick(rng, 2, 90);
+  shape.kv_heads = pick(rng, 1, 3);
+  shape.heads = shape.kv_heads * pick(rng, 1, 4);
+  shape.head_dim = kHeadDims[pick(rng, 0, 5)];
+  shape.most_length = trial % 5 == 0 ? 0 : pick(rng, 1, 700);
+  shape.masks = trial % 2 == 0 ? 0 : pick(rng, 0, 1) * (shape.sequences - 1) + 1;
+  return shape;
+}
+
+TEST_P(CudaTwinTest, Attend) {
+  for (int trial = 0; trial < 40; ++trial) {
+    const AttendShape shape = random_shape(rng_, trial);
+    AttendCall host = trial % 4 == 3 ? make_growing_call(rng_, shape, pick(rng_, 0, 90), dtype())
+                                     : make_call(rng_, shape, dtype());
+    AttendCall device = device_call(host, dtype());
+    host.qkv = host.qkv.to(at::kFloat);
+    host.cache = host.cache.to(at::kFloat);
+    const at::Tensor expected = host.run();
+    expect_close(device.run(), expected, dtype() == at::kFloat ? 16 : 2);
+    const at::Tensor cache = device.cache.cpu().to(at::kFloat);
+    EXPECT_TRUE(at::isnan(cache).equal(at::isnan(host.cache))) << "other cache entries were written";
+    expect_close(cache.nan_to_num(0).to(dtype()), host.cache.nan_to_num(0), 0.5);
+  }
+}
+
+// The shapes of real models and trees, prefixes up to that of the largest image.
+TEST_P(CudaTwinTest, AttendModelShapes) {
+  for (const int64_t head_dim : {64, 128}) {
+    for (const int64_t rows : {1, 2, 8, 26, 59, 64}) {
+      for (const int64_t length : {0, 100, 376, 1144, 2400}) {
+        const AttendShape shape{2, rows, 4, rows % 2 == 0 ? 4 : 2, head_dim, length, rows == 1 ? 0 : 1};
+        AttendCall host = make_call(rng_, shape, dtype());
+        AttendCall device = device_call(host, dtype());
+        host.qkv = host.qkv.to(at::kFloat);
+        host.cache = host.cache.to(at::kFloat);
+        SCOPED_TRACE(::testing::Message() << "head " << head_dim << " rows " << rows << " prefix " << length);
+        expect_close(device.run(), host.run(), dtype() == at::kFloat ? 16 : 1);
+      }
+    }
+  }
+}
+
+// The rows of a tree over two calls have the bits of one call.
+TEST_P(CudaTwinTest, AttendTreeInTwoCallsEqualsOne) {
+  for (const int64_t length : {0, 120, 127}) {
+    AttendCall tree = make_call(rng_, {2, 40, 4, 2, 64, length, 1}, dtype());
+    tree.tree_mask.bitwise_and_(integers({1, 40, 1}, [](int64_t i) { return (int64_t{2} << i) - 1; }));
+    const AttendCall device = device_call(tree, dtype());
+    AttendCall whole = device;
+    whole.cache = device.cache.clone();
+    const at::Tensor expected = whole.run();
+    AttendCall level = device;
+    for (const int64_t first : {0, 17}) {
+      const int64_t count = first == 0 ? 17 : 23;
+      level.qkv = device.qkv.narrow(1, first, count).contiguous();
+      level.positions = device.positions.narrow(1, first, count).contiguous();
+      level.lengths = at::stack({device.lengths, device.lengths + first});
+      level.tree_mask = device.tree_mask.narrow(1, first, count).contiguous();
+      EXPECT_TRUE(same_bits(level.run().cpu(), expected.narrow(1, first, count).cpu()))
+          << "prefix " << length;
+    }
+    EXPECT_TRUE(same_bits(level.cache.cpu(), whole.cache.cpu()));
+  }
+}
+
+// The rows of a chain have the same bits one at a time and all at once.
+TEST_P(CudaTwinTest, AttendRowsDoNotDependOnTheirNumber) {
+  for (const int64_t head_dim : {48, 64, 128}) {
+    const AttendCall chain = device_call(make_call(rng_, {2, 50, 4, 2, head_dim, 240, 0}, dtype()), dtype());
+    AttendCall whole = chain;
+    whole.cache = chain.cache.clone();
+    const at::Tensor expected = whole.run();
+    AttendCall step = chain;
+    for (int64_t row = 0; row < 50; ++row) {
+      step.qkv = chain.qkv.narrow(1, row, 1).contiguous();
+      step.positions = chain.positions.narrow(1, row, 1).contiguous();
+      step.lengths = chain.lengths + row;
+      ASSERT_TRUE(same_bits(step.run().cpu(), expected.narrow(1, row, 1).cpu())) << head_dim << " " << row;
+    }
+    EXPECT_TRUE(same_bits(step.cache.cpu(), whole.cache.cpu()));
+  }
+}
+
+// A tree row's bits are those of its path decoded one row at a time: the order of sums does not depend on
+// hidden keys, on other rows or on where the prefix ends. (Tensor cores, which take other head sizes: only
+// for the same cache indices.)
+TEST_P(CudaTwinTest, AttendTreeEqualsChain) {
+  AttendShape shape{1, 40, 4, 2, dtype() == at::kFloat ? 64 : 48, 0, 1};
+  for (const int64_t length : {0, 120, 127, 300}) {
+    shape.most_length = length;
+    const AttendCall tree = device_call(make_call(rng_, shape, dtype()), dtype());
+    AttendCall whole = tree;
+    whole.cache = tree.cache.clone();
+    const at::Tensor expected = whole.run();
+    AttendCall step = tree;
+    step.tree_mask = at::empty({0}, tree.tree_mask.options());
+    step.cache = tree.cache.clone();
+    int64_t done = 0;
+    at::Tensor last;
+    const uint64_t seen = static_cast<uint64_t>(tree.tree_mask[0][shape.rows - 1][0].item<int64_t>());
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      if (((seen >> row) & 1U) == 0) continue;
+      step.qkv = tree.qkv.narrow(1, row, 1).contiguous();
+      step.positions = tree.positions.narrow(1, row, 1).contiguous();
+      step.lengths = tree.lengths + done;
+      last = step.run();
+      ++done;
+    }
+    EXPECT_TRUE(same_bits(last[0][0].cpu(), expected[0][shape.rows - 1].cpu())) << "prefix " << length;
+  }
+}
+
+TEST_P(CudaTwinTest, GuideFilterAndDraw) {
+  for (int trial = 0; trial < 60; ++trial) {
+    const int64_t images = pick(rng_, 1, 3);
+    const int64_t vocabulary = trial < 10 ? trial + 1 : pick(rng_, 11, 20000);
+    at::Tensor logits = random_tensor(rng_, {images * (1 + trial % 2), 3, vocabulary}, dtype(), 2);
+    if (trial % 4 == 0) logits = (logits * 2).round();  // many ties
+    const auto each = [&](double value) { return at::full({images}, value, at::kFloat); };
+    const at::Tensor guidance = each(trial % 2 == 0 ? 1 : 4);
+    const at::Tensor temperature = each(trial % 7 == 0 ? 0 : 0.9);
+    const at::Tensor top_k =
+        integers({images}, [&](int64_t) { return pick(rng_, 0, 1) * pick(rng_, 1, vocabulary); });
+    const at::Tensor top_p = each(trial % 3 == 0 ? 0.85 : 1);
+    const std::string order = pick(rng_, 0, 1) == 0 ? "ar" : "eagle";
+    const at::Tensor expected =
+        ops::probabilities(ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order}));
+    const at::Tensor got = ops::probabilities(
+        ops::guide_and_filter(logits.to(at::kCUDA), {guidance.to(at::kCUDA), temperature.to(at::kCUDA),
+                                                     top_k.to(at::kCUDA), top_p.to(at::kCUDA), order}));
+    // Rounding may move one token across a top-p limit.
+    EXPECT_LE(((got.cpu() > 0) != (expected > 0)).sum().item<int64_t>(), 1) << "trial " << trial;
+    EXPECT_LE((got.cpu() - expected).abs().max().item<float>(), 1e-4) << "trial " << trial;
+    const at::Tensor uniforms = at::rand({images, 3});
+    EXPECT_TRUE(ops::draw(expected.to(at::kCUDA), uniforms.to(at::kCUDA), temperature.to(at::kCUDA))
+                    .cpu()
+                    .equal(ops::draw(expected, uniforms, temperature)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaTwinTest, ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
+                         [](const auto& test) { return std::string(c10::toString(test.param)); });
+
+class CudaDrawTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+};
+
+TEST_F(CudaDrawTest, UniformsAreThoseOfTheCpu) {
+  const at::Tensor seeds = at::tensor({int64_t{42}, int64_t{-1}, int64_t{1} << 62}, at::kLong);
+  const at::Tensor steps = at::tensor({0, 5, 575}, at::kLong);
+  const at::Tensor host = ops::uniforms(seeds, steps, ops::Purpose::accept, 1000);
+  const at::Tensor device =
+      ops::uniforms(seeds.to(at::kCUDA), steps.to(at::kCUDA), ops::Purpose::accept, 1000);
+  EXPECT_TRUE(same_bits(device.cpu(), host));
+}
+
+// Chi-square of a million draws, level 1e-6.
+TEST_F(CudaDrawTest, DrawsFollowTheDistribution) {
+  constexpr int64_t kDraws = 1 << 20;
+  constexpr double kCritical = 40.53;  // 7 degrees of freedom
+  const std::vector<double> p = {0.001, 0.009, 0.04, 0.05, 0.1, 0.2, 0.25, 0.35};
+  const at::Tensor row = at::tensor(p).to(at::kFloat);
+  const at::Tensor probabilities = row.expand({1, kDraws, 8}).contiguous().to(at::kCUDA);
+  const at::Tensor zero = at::full({1}, 0, at::kLong).to(at::kCUDA);
+  const at::Tensor uniforms = ops::uniforms(zero, zero, ops::Purpose::token, kDraws);
+  const at::Tensor tokens =
+      ops::draw(probabilities, uniforms, at::full({1}, 1.0, at::kFloat).to(at::kCUDA)).cpu();
+  double statistic = 0;
+  for (int64_t id = 0; id < 8; ++id) {
+    const double expected = p[static_cast<size_t>(id)] * kDraws;
+    const double count = static_cast<double>((tokens == id).sum().item<int64_t>());
+    statistic += (count - expected) * (count - expected) / expected;
+  }
+  EXPECT_LT(statistic, kCritical);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

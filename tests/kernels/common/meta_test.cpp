@@ -1,0 +1,215 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "kernels/ops.h"
+#include "tests/kernels/commit/commit_cases.h"
+#include "tests/kernels/common/operators.h"
+
+namespace lamplighter::test {
+namespace {
+
+// One call of an operator on the given device; inputs hold valid contents.
+using Variant = std::function<at::Tensor(at::Device, at::ScalarType)>;
+
+at::Tensor filled(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device, double value = 0.5) {
+  return at::full(sizes, value, at::TensorOptions(dtype)).to(device);
+}
+
+at::Tensor attend_once(at::Device d, at::ScalarType t) {
+  AttendCall a;
+  a.qkv = filled({2, 3, (4 + 2 * 2) * 8}, t, d);
+  a.cache = filled({2, 2, 2, 2, 16, 8}, t, d);
+  a.positions = filled({2, 3}, at::kLong, d, 1);
+  a.lengths = filled({2}, at::kLong, d, 5);
+  a.tree_mask = filled({1, 3, 1}, at::kLong, d, 7);
+  a.rotary = filled({9, 4, 2}, at::kFloat, d);
+  a.layer = 1;
+  a.heads = 4;
+  a.kv_heads = 2;
+  return a.run();
+}
+
+ops::Distributions filter_once(at::Device d, at::ScalarType t) {
+  return ops::guide_and_filter(filled({4, 3, 50}, t, d),
+                               {filled({2}, at::kFloat, d, 3), filled({2}, at::kFloat, d, 1),
+                                filled({2}, at::kLong, d, 5), filled({2}, at::kFloat, d, 0.9), "ar"});
+}
+
+at::Tensor draw_once(const ops::Distributions& rows, at::Device d) {
+  return ops::draw(rows, filled({2, 3}, at::kFloat, d), filled({2}, at::kFloat, d, 1));
+}
+
+std::tuple<at::Tensor, at::Tensor> children_once(const ops::Distributions& rows, at::Device d) {
+  return ops::draw_children(rows, {filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
+                                   filled({3}, at::kLong, d, 1), 4, true});
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(const ops::Distributions& rows, at::Device d) {
+  return ops::expand_dynamic(rows, filled({2, 3}, at::kFloat, d, -1), 4);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> rerank_once(at::Device d) {
+  return ops::rerank_dynamic(filled({2, 36}, at::kLong, d, 1), filled({2, 36}, at::kFloat, d, -1),
+                             filled({2, 2, 4}, at::kLong, d, 1), 9);
+}
+
+std::tuple<ops::Distributions, at::Tensor, at::Tensor> drafted_once(at::Device d, at::ScalarType t) {
+  const at::Tensor each = filled({2}, at::kFloat, d, 1), integers_of = filled({2}, at::kLong, d, 1);
+  return ops::draft_children(filled({4, 3, 50}, t, d), {each, each, integers_of, each, "ar"},
+                             {integers_of, integers_of, filled({3}, at::kLong, d, 1), 4, true});
+}
+
+std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
+  return ops::tree_rows(filled({2, 5}, at::kLong, d), filled({1, 5}, at::kLong, d), filled({4}, at::kLong, d),
+                        0, 9);
+}
+
+ops::Judged judge_once(at::Device d) {
+  ops::ScoredTree tree;
+  tree.target = filled({2, 3, 4}, at::kFloat, d, 0.25);
+  tree.draft = filled({2, 1, 4}, at::kFloat, d, 0.25);
+  tree.tokens = filled({2, 3}, at::kLong, d, 1);
+  tree.parents = filled({1, 3}, at::kLong, d, 0);
+  tree.draft_rows = filled({1, 3}, at::kLong, d, 0);
+  tree.uniforms = filled({2, 3}, at::kFloat, d);
+  tree.temperature = filled({2}, at::kFloat, d, 1);
+  tree.depth = 1;
+  return ops::judge_tree(tree, {});
+}
+
+const std::map<std::string, std::vector<Variant>>& runs() {
+  static const std::map<std::string, std::vector<Variant>> all = {
+      {"rms_norm", {[](auto d, auto t) {
+         return rms_norm(filled({2, 3, 8}, t, d), filled({8}, t, d), 1e-5);
+       }}},
+      {"add_rms_norm", {[](auto d, auto t) {
+         at::Tensor residual = filled({2, 3, 8}, t, d);
+         return add_rms_norm(residual, filled({2, 3, 8}, t, d), filled({8}, t, d), 1e-5);
+       }}},
+      {"silu_mul", {[](auto d, auto t) {
+         return silu_mul(filled({2, 3, 14}, t, d));
+       }}},
+      {"norm_heads", {[](auto d, auto t) {
+         return norm_heads(filled({2, 3, 14}, t, d), filled({3, 4}, t, d), filled({3, 4}, t, d), 1e-5);
+       }}},
+      {"pack_linear", {[](auto d, auto t) {
+         return pack_linear(filled({40, 24}, t, d));
+       }}},
+      {"pack_linear_int8", {[](auto d, auto t) {
+         return pack_linear_int8(filled({40, 23}, t, d));
+       }}},
+      {"linear",
+       {[](auto d, auto t) {
+          return linear(filled({2, 3, 24}, t, d), filled({40, 24}, t, d), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({2, 3, 24}, t, d), pack_linear(filled({40, 24}, t, d)), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({24}, t, d), pack_linear(filled({40, 24}, t, d)), 40);
+        },
+        [](auto d, auto t) {
+          return linear(filled({2, 23}, at::kBFloat16, d), pack_linear_int8(filled({40, 23}, t, d)), 40);
+        }}},
+      {"attend", {attend_once}},
+      {"compact_cache", {[](auto d, auto t) {
+         at::Tensor cache = filled({2, 2, 4, 3, 9, 8}, t, d);
+         ops::compact_cache(cache, filled({4}, at::kLong, d, 2), filled({2, 5}, at::kLong, d, 0),
+                            filled({2}, at::kLong, d, 0));
+         return cache;
+       }}},
+      {"tree_rows",
+       {[](auto d, auto) { return std::get<0>(rows_once(d)); },
+        [](auto d, auto) { return std::get<1>(rows_once(d)); }}},
+      {"commit_tokens", {[](auto d, auto) {
+         std::mt19937 rng(5);
+         CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
+         cycle.commit();
+         return cycle.state.codes;
+       }}},
+      {"fresh_rows", {[](auto d, auto) {
+         std::mt19937 rng(6);
+         CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
+         cycle.commit();
+         return cycle.fresh.ids;
+       }}},
+      {"uniforms", {[](auto d, auto) {
+         return ops::uniforms(filled({3}, at::kLong, d, 1), filled({3}, at::kLong, d, 2), ops::Purpose::token,
+                              5);
+       }}},
+      {"guide_and_filter", {[](auto d, auto t) { return filter_once(d, t).statistics; }}},
+      {"probabilities", {[](auto d, auto t) { return ops::probabilities(filter_once(d, t)); }}},
+      {"draw",
+       {[](auto d, auto) {
+          return draw_once(filled({2, 3, 50}, at::kFloat, d), d);
+        },
+        [](auto d, auto t) { return draw_once(filter_once(d, t), d); }}},
+      {"expand_dynamic",
+       {[](auto d, auto t) { return std::get<0>(expand_once(filter_once(d, t), d)); },
+        [](auto d, auto t) { return std::get<1>(expand_once(filter_once(d, t), d)); },
+        [](auto d, auto) {
+          return std::get<2>(expand_once(filled({2, 3, 50}, at::kFloat, d), d));
+        }}},
+      {"rerank_dynamic",
+       {[](auto d, auto) { return std::get<0>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<1>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<2>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<3>(rerank_once(d)); },
+        [](auto d, auto) { return std::get<4>(rerank_once(d)); }}},
+      {"judge_tree",
+       {[](auto d, auto) { return judge_once(d).path; }, [](auto d, auto) { return judge_once(d).count; },
+        [](auto d, auto) { return judge_once(d).token; }, [](auto d, auto) { return judge_once(d).final; },
+        [](auto d, auto) { return judge_once(d).status; }}},
+      {"draft_children",
+       {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
+        [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },
+        [](auto d, auto t) { return std::get<2>(drafted_once(d, t)); }}},
+      {"draw_children",
+       {[](auto d, auto) {
+          return std::get<0>(children_once(filled({2, 3, 50}, at::kFloat, d), d));
+        },
+        [](auto d, auto t) { return std::get<1>(children_once(filter_once(d, t), d)); }}},
+  };
+  return all;
+}
+
+TEST(Meta, EveryOperatorIsCovered) {
+  std::set<std::string> registered;
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name.rfind("lamplighter::", 0) == 0) registered.insert(name.name.substr(13));
+  }
+  std::set<std::string> covered;
+  for (const auto& entry : runs()) covered.insert(entry.first);
+  EXPECT_EQ(covered, registered);
+}
+
+TEST(Meta, ResultsHaveTheStridesOfTheKernels) {
+  for (const auto& [name, variants] : runs()) {
+    for (const Variant& run : variants) {
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+        SCOPED_TRACE(name + (dtype == at::kFloat ? " fp32" : " bf16"));
+        const at::Tensor real = run(at::kCPU, dtype);
+        const at::Tensor meta = run(at::kMeta, dtype);
+        EXPECT_TRUE(meta.is_meta());
+        EXPECT_EQ(meta.sizes(), real.sizes());
+        EXPECT_EQ(meta.strides(), real.strides());
+        EXPECT_EQ(meta.scalar_type(), real.scalar_type());
+      }
+    }
+  }
+}
+
+TEST(Meta, WrongDtypesAreErrors) {
+  const at::Tensor x = filled({2, 8}, at::kFloat, at::kMeta);
+  EXPECT_THROW(rms_norm(x, filled({8}, at::kBFloat16, at::kMeta), 1e-5), c10::Error);
+  EXPECT_THROW(linear(x, filled({4, 8}, at::kBFloat16, at::kMeta), 4), c10::Error);
+  EXPECT_THROW(linear(x, filled({1, 12, 16}, at::kChar, at::kMeta), 4), c10::Error);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

@@ -1,0 +1,304 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "kernels/judge/args.h"
+#include "kernels/judge/results.h"
+#include "kernels/sampling/args.h"
+#include "kernels/trees/children_args.h"
+#include "kernels/trees/dynamic_args.h"
+#include "kernels/trees/results.h"
+#include "tests/kernels/judge/judge_problem.h"
+
+#include "tests/kernels/common/emulated_device.h"
+
+#include "kernels/judge/cuda.h"
+#include "kernels/sampling/cuda.h"
+#include "kernels/trees/cuda_children.h"
+#include "kernels/trees/cuda_dynamic.h"
+
+// The CUDA kernels for sampling, drafting and acceptance on an emulated device against the CPU's operators:
+// equal bits, but for the norm of a row, a sum of numbers that round.
+namespace lamplighter::test {
+namespace {
+
+template <class Kernel>
+void on_device(int64_t blocks, unsigned threads, size_t shared_bytes, Kernel kernel) {
+  emulated::launch({static_cast<unsigned>(blocks)}, {threads}, shared_bytes, kernel);
+}
+
+class BlockKernelsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { emulated::shuffle() = 0; }
+
+  // Logits [S, R, V] of some dtype, guided or not, and settings of the filters for them.
+  struct Rows {
+    at::Tensor logits, guidance, temperature, top_k, top_p;
+    std::string order;
+
+    ops::Distributions filtered() const {
+      return ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order});
+    }
+  };
+
+  Rows rows_of(at::Tensor logits, int trial) {
+    const int64_t images = logits.size(0), vocabulary = logits.size(2);
+    emulated::shuffle() = static_cast<unsigned>(trial);
+    if (trial % 3 == 0) logits = (logits * 2).round();  // ties
+    if (trial % 2 == 1) {
+      const at::Tensor other = logits + random_tensor(rng_, logits.sizes(), at::kFloat, 0.5F);
+      logits = at::stack({logits, other}, 1).flatten(0, 1);
+    }
+    const at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kHalf};
+    const auto each = [&](double value) { return at::full({images}, value, at::kFloat); };
+    Rows rows{logits.to(types[trial % 3]),      each(2.5),
+              each(trial % 7 == 6 ? 0.0 : 0.9), {},
+              each(trial % 4 == 3 ? 0.8 : 1.0), trial % 5 < 3 ? "ar" : "eagle"};
+    rows.top_k = integers({images}, [&](int64_t) {
+      return trial % 2 * pick(rng_, 0, 1) * pick(rng_, 1, vocabulary) +
+             (1 - trial % 2) * pick(rng_, 1, vocabulary);
+    });
+    return rows;
+  }
+
+  at::Tensor random_logits(int trial, int64_t images, int64_t rows) {
+    const int64_t vocabulary = trial % 4 == 0 ? pick(rng_, 2000, 6000) : pick(rng_, 1, 700);
+    return random_tensor(rng_, {images, rows, vocabulary}, at::kFloat, 2);
+  }
+
+  std::mt19937 rng_{31};
+};
+
+TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
+  for (int trial = 0; trial < 24; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    Rows rows = rows_of(random_logits(trial, 2, 2), trial);
+    if (trial == 5) rows.logits[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
+    if (trial == 9) rows.logits[0][0].fill_(-std::numeric_limits<float>::infinity());
+    const at::Tensor expected = rows.filtered().statistics;
+    GuideAndFilterArgs args = guide_and_filter_args(
+        rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
+    const at::Tensor got = statistics_of(args, rows.logits);
+    const int64_t blocks = args.images * args.logits.rows, floats = 2 * args.logits.vocabulary;
+    at::Tensor scratch = at::empty({blocks * floats}, at::kFloat);
+    float* global = trial % 3 == 2 ? scratch.mutable_data_ptr<float>() : nullptr;
+    on_device(blocks, kRowThreads, global == nullptr ? static_cast<size_t>(floats) * sizeof(float) : 0,
+              [&] { guide_and_filter_kernel(args, global); });
+    constexpr int64_t kNorm = 3;
+    EXPECT_LE((got.select(2, kNorm) / expected.select(2, kNorm) - 1).nan_to_num().abs().max().item<float>(),
+              6e-8F);
+    got.select(2, kNorm).copy_(expected.select(2, kNorm));
+    EXPECT_TRUE(same_bits(got, expected)) << got << expected;
+  }
+}
+
+TEST_F(BlockKernelsTest, DrawsAreThoseOfTheCpu) {
+  for (int trial = 0; trial < 16; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
+    const ops::Distributions lazy = rows.filtered();
+    const at::Tensor plain = ops::probabilities(lazy);
+    const at::Tensor uniforms = at::full({2, 2}, 0.1 + 0.05 * trial, at::kFloat);
+    const int64_t vocabulary = plain.size(2);
+    const size_t row = static_cast<size_t>(vocabulary) * sizeof(float);
+
+    ProbabilitiesArgs written = probabilities_args(lazy.values, lazy.statistics);
+    at::Tensor probabilities = at::empty_like(plain);
+    written.out = probabilities.mutable_data_ptr<float>();
+    on_device(4, kRowThreads, 0, [&] { probabilities_kernel(written); });
+    EXPECT_TRUE(same_bits(probabilities, plain));
+
+    DrawArgs args = draw_args(lazy.values, uniforms, rows.temperature, lazy.statistics);
+    at::Tensor tokens = at::empty({2, 2}, at::kLong);
+    args.out = tokens.mutable_data_ptr<int64_t>();
+    on_device(4, kRowThreads, row, [&] { draw_kernel(args, nullptr); });
+    EXPECT_TRUE(tokens.equal(ops::draw(plain, uniforms, rows.temperature)));
+  }
+}
+
+TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
+  for (int trial = 0; trial < 16; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const ops::Distributions lazy = rows_of(random_logits(trial, 2, 2), trial).filtered();
+    const ops::Distributions plain = ops::probabilities(lazy);
+    const ops::Distributions& read = trial % 5 == 4 ? plain : lazy;
+    const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
+    const int64_t count = 1 + trial % 4, vocabulary = lazy.values.size(2);
+    const bool sampled = trial % 6 != 5;
+    DrawChildrenArgs args =
+        draw_children_args(read.values, read.statistics, {seeds, seeds, seeds, count, sampled});
+    at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
+    at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
+    args.tokens = tokens.mutable_data_ptr<int64_t>();
+    args.conditional = conditional.mutable_data_ptr<float>();
+    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
+    at::Tensor scratch = at::empty({4, bytes}, at::kByte);
+    const bool in_shared = trial % 2 == 0;
+    on_device(4, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0, [&] {
+      draw_children_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes, in_shared);
+    });
+    const auto [expected, chances] = ops::draw_children(plain, {seeds, seeds, seeds, count, sampled});
+    EXPECT_TRUE(tokens.equal(expected)) << tokens << expected;
+    EXPECT_TRUE(same_bits(conditional, chances));
+  }
+}
+
+// The bits of the two kernels that it joins.
+TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndDrawn) {
+  for (int trial = 0; trial < 12; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
+    const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
+    const int64_t count = 1 + trial % 4, vocabulary = rows.logits.size(2);
+    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
+    const size_t floats = 2 * static_cast<size_t>(vocabulary);
+    at::Tensor scratch = at::empty({4, bytes}, at::kByte);
+    at::Tensor memory = at::empty({4, 2 * vocabulary}, at::kFloat);
+    float* global = trial % 3 == 2 ? memory.mutable_data_ptr<float>() : nullptr;
+    const size_t shared = global == nullptr ? floats * sizeof(float) : 0;
+    char* lists = static_cast<char*>(scratch.mutable_data_ptr());
+    std::vector<std::array<at::Tensor, 3>> results;
+    for (const bool joined : {false, true}) {
+      GuideAndFilterArgs filter = guide_and_filter_args(
+          rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
+      const at::Tensor statistics = statistics_of(filter, rows.logits);
+      DrawChildrenArgs draw =
+          draw_children_args(rows.logits, statistics, {seeds, seeds, seeds, count, trial % 6 != 5});
+      at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
+      at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
+      draw.tokens = tokens.mutable_data_ptr<int64_t>();
+      draw.conditional = conditional.mutable_data_ptr<float>();
+      if (joined) {
+        on_device(4, kRowThreads, shared, [&] { draft_children_kernel(filter, draw, lists, bytes, global); });
+      } else {
+        on_device(4, kRowThreads, shared, [&] { guide_and_filter_kernel(filter, global); });
+        on_device(4, kRowThreads, shared, [&] { draw_children_kernel(draw, lists, bytes, shared > 0); });
+      }
+      results.push_back({statistics, tokens, conditional});
+    }
+    EXPECT_TRUE(same_bits(results[0][0], results[1][0]));
+    EXPECT_TRUE(results[0][1].equal(results[1][1]));
+    EXPECT_TRUE(same_bits(results[0][2], results[1][2]));
+  }
+}
+
+TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
+  for (int trial = 0; trial < 12; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const int64_t k = pick(rng_, 1, 6), vocabulary = trial % 4 == 0 ? 2500 : pick(rng_, 6, 400);
+    const Rows rows = rows_of(random_tensor(rng_, {2, k, vocabulary}, at::kFloat, 2), trial);
+    const ops::Distributions lazy = rows.filtered();
+    const at::Tensor scores = -random_tensor(rng_, {2, k}, at::kFloat).abs();
+    ExpandArgs args = expand_args(lazy.values, scores, k, lazy.statistics);
+    const ExpandResults got(args, scores);
+    const int64_t bytes = (4 * vocabulary + k * k) * int64_t{sizeof(float)};
+    at::Tensor scratch = at::empty({2 * k, bytes}, at::kByte);
+    char* memory = static_cast<char*>(scratch.mutable_data_ptr());
+    const bool in_shared = trial % 2 == 0;
+    on_device(2 * k, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0,
+              [&] { expand_kernel(args, memory, bytes, in_shared); });
+    on_device(2, kImageThreads, 0, [&] { frontier_kernel(args, memory, bytes); });
+    const auto [tokens, pool_scores, frontier] = ops::expand_dynamic(ops::probabilities(lazy), scores, k);
+    EXPECT_TRUE(got.tokens.equal(tokens));
+    EXPECT_TRUE(same_bits(got.pool_scores, pool_scores));
+    EXPECT_TRUE(got.frontier.equal(frontier));
+  }
+}
+
+TEST_F(BlockKernelsTest, RerankedTreesAreThoseOfTheCpu) {
+  for (int trial = 0; trial < 12; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    emulated::shuffle() = static_cast<unsigned>(trial);
+    const int64_t k = pick(rng_, 1, 8), passes = pick(rng_, 0, 3), pool = k + passes * k * k;
+    const at::Tensor tokens = integers({2, pool}, [](int64_t i) { return i % 97; });
+    const at::Tensor scores = -(random_tensor(rng_, {2, pool}, at::kFloat).abs() + (tokens * 0 + 1));
+    const at::Tensor frontiers = integers({2, passes, k}, [&](int64_t) { return pick(rng_, 0, k - 1); });
+    const int64_t nodes = pick(rng_, 0, std::min<int64_t>(pool, 40));
+    RerankArgs args = rerank_args(tokens, scores, frontiers, nodes);
+    const RerankResults got(args, tokens);
+    const int64_t bytes = pool * int64_t{sizeof(int)};
+    at::Tensor scratch = at::empty({2, bytes}, at::kByte);
+    on_device(2, kImageThreads, 0,
+              [&] { rerank_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes); });
+    const auto expected = ops::rerank_dynamic(tokens, scores, frontiers, nodes);
+    EXPECT_TRUE(got.tokens.equal(std::get<0>(expected)));
+    EXPECT_TRUE(got.parents.equal(std::get<1>(expected)));
+    EXPECT_TRUE(got.depths.equal(std::get<2>(expected)));
+    EXPECT_TRUE(got.mask.equal(std::get<3>(expected)));
+    EXPECT_TRUE(got.pool_index.equal(std::get<4>(expected)));
+  }
+}
+
+// As judge_cuda queues the kernels.
+ops::Judged judge_on_device(const ops::ScoredTree& tree, const ops::JudgeOptions& options, bool in_shared) {
+  JudgeArgs args = judge_args(tree, options);
+  const JudgeResults results(args, tree.tokens, tree.uniforms);
+  const int64_t judges = args.images * kJudges;
+  const auto floats = static_cast<int64_t>(judge_read_floats(args));
+  at::Tensor residuals = at::empty({(2 * judges + args.images * args.levels) * args.vocabulary}, at::kFloat);
+  at::Tensor rows = at::empty({judges * floats}, at::kFloat);
+  at::Tensor verdicts = at::empty({args.images, args.nodes}, at::kInt);
+  auto* left = residuals.mutable_data_ptr<float>();
+  float* reads = in_shared ? nullptr : rows.mutable_data_ptr<float>();
+  const size_t shared = in_shared ? static_cast<size_t>(floats) * sizeof(float) : 0;
+  if (!args.paths) {
+    int* known = verdicts.mutable_data_ptr<int>();
+    on_device(judges, kRowThreads, shared, [&] { judge_nodes_kernel(args, left, reads, floats, known); });
+    args.verdicts = known;
+  }
+  using judging::Rules;
+  const auto kernel = args.paths ? judge_tree_kernel<Rules::paths> : judge_tree_kernel<Rules::walks>;
+  on_device(args.images, kRowThreads, shared, [&] { kernel(args, left, reads, floats); });
+  return {results.path, results.count, results.token, results.final, results.status};
+}
+
+TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
+  int64_t accepted = 0, bad = 0;
+  const Residual residuals[] = {Residual::paper, Residual::optimal, Residual::official_static,
+                                Residual::official_dynamic};
+  for (int trial = 0; trial < 60; ++trial) {
+    JudgeShape shape;
+    shape.images = pick(rng_, 1, 2);
+    shape.nodes = trial == 0 ? 1 : pick(rng_, 2, 40);
+    shape.vocabulary = shape.codes = trial % 10 == 9 ? 1500 : pick(rng_, 6, 60);
+    shape.neighbours = 4;
+    shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
+    shape.padding = trial % 3 == 0 ? 0.1 : 0;
+    ops::JudgeOptions options;
+    options.rule = static_cast<Rule>(trial % 5);
+    options.residual = trial % 5 < 3 ? residuals[trial % 4] : Residual::paper;
+    options.sampled = shape.sampled = trial % 7 < 5;
+    shape.chain = options.rule == Rule::block;
+    JudgeProblem problem(rng_, shape);
+    options.neighbours = problem.neighbours;
+    options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
+    options.k = 4;
+    ops::ScoredTree& tree = problem.tree;
+    if (trial % 9 == 8) tree.temperature.zero_();
+    if (trial % 2 == 0) tree.target = rows_of(tree.target.values.log(), trial).filtered();
+    if (trial % 4 < 2) tree.draft = rows_of(tree.draft.values.log(), trial).filtered();
+    const ops::Judged expected = ops::judge_tree(tree, options);
+    const ops::Judged got = judge_on_device(tree, options, trial % 3 != 1);
+    SCOPED_TRACE("trial " + std::to_string(trial) + " " + to_string(options.rule) + " " +
+                 to_string(options.residual));
+    EXPECT_TRUE(got.path.equal(expected.path)) << got.path << expected.path;
+    EXPECT_TRUE(got.count.equal(expected.count));
+    EXPECT_TRUE(got.token.equal(expected.token));
+    EXPECT_TRUE(got.status.equal(expected.status));
+    EXPECT_TRUE(same_bits(got.final, expected.final));
+    accepted += expected.count.sum().item<int64_t>();
+    bad += (expected.status > 0).sum().item<int64_t>();
+  }
+  EXPECT_GT(accepted, 30);
+  EXPECT_GT(bad, 0);
+}
+
+}  // namespace
+}  // namespace lamplighter::test

@@ -1,0 +1,40 @@
+// make_bench_page < page.json > page.html: the page of a run of bench, from {"title", "heading", "tables":
+// [{"head", "rows"}], "remarks", "report", "scores", "pictures": [{"caption", "method", "committed"}]}. A
+// picture is a pink square of as many cells as `committed` has numbers, in two rows.
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "bench/page/page.h"
+#include "image/canvas.h"
+
+int main() {
+  using namespace lamplighter;
+  try {
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    const Json json = parse_json(text, "page.json", ExitCode::input);
+    BenchPage page;
+    page.title = json.at("title");
+    page.heading = json.at("heading").get<std::vector<std::string>>();
+    for (const Json& table : json.at("tables"))
+      page.tables.push_back({table.at("head").get<std::vector<std::string>>(),
+                             table.at("rows").get<std::vector<std::vector<std::string>>>()});
+    page.remarks = json.at("remarks").get<std::vector<std::string>>();
+    page.report = json.at("report");
+    page.scores = json.at("scores");
+    for (const Json& picture : json.at("pictures")) {
+      const auto committed = picture.at("committed").get<std::vector<std::int64_t>>();
+      page.pictures.push_back(
+          {picture.at("caption"),
+           picture.at("method"),
+           42,
+           2.5,
+           {make_canvas(32, 32, {216, 27, 96}), 2, static_cast<int>(committed.size() / 2), committed}});
+    }
+    std::cout << bench_page(page);
+  } catch (const std::exception& error) {
+    std::cerr << "make_bench_page: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "batch/plan.h"
+#include "bench/page/page.h"
+#include "tools/bench_report.h"
+#include "tools/requests.h"
+#include "tools/terminal.h"
+
+namespace lamplighter::cli {
+
+struct BenchFlags {
+  ModelFlags model;
+  JobFlags jobs;
+  PlanOptions captions;
+  TalkFlags talk;
+  std::vector<std::string> methods{kBaseline}, trees, sweep;
+  std::vector<int> batch_sizes{1};
+  std::optional<int> repeats;
+  int warmup = 1;
+  std::optional<std::size_t> count;
+  bool count_prompt = true;
+  std::string synthetic, clock = "wall";
+  std::optional<std::int64_t> layers;
+  std::vector<double> accept;
+  bool json = false, overwrite = false, save_table = false;
+  std::string export_json, export_csv, export_markdown, export_html;
+  std::string scores;                // file
+  std::vector<std::string> compare;  // two files
+};
+
+// What a run leaves: lines above the tables and below them, and all of it as JSON, whose `methods` are the
+// rows of the CSV file.
+struct BenchResults {
+  std::vector<std::string> heading;
+  std::vector<Table> tables;
+  std::vector<std::string> remarks;
+  Json json;
+  std::vector<PagePicture> pictures;  // of the first captions, for --export-html
+};
+
+// Both check all they can before weights are loaded. Throw Error.
+BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal);
+BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal);
+
+}  // namespace lamplighter::cli

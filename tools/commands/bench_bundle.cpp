@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/files.h"
+#include "bench.h"
+#include "bench/methods.h"
+#include "bench/pass.h"
+#include "bench/report/json.h"
+#include "bundle/machine.h"
+#include "lamplighter/error.h"
+#include "tools/auto_method.h"
+#include "tools/devices.h"
+#include "tools/signals.h"
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr const char* kPrompt = "a white lighthouse on the coast at dusk";
+
+std::size_t largest(const std::vector<int>& sizes) {
+  return static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+}
+
+// --tree is what is swept first.
+Sweep sweep_of(const BenchFlags& flags) {
+  std::vector<std::string> pieces = flags.trees;
+  if (!pieces.empty()) pieces.front() = "tree=" + pieces.front();
+  pieces.insert(pieces.end(), flags.sweep.begin(), flags.sweep.end());
+  return parse_sweep(pieces);
+}
+
+std::vector<Request> read_captions(const BenchFlags& flags) {
+  PlanOptions options = flags.captions;
+  flags.jobs.sampling.apply(options.defaults);
+  options.seed = parse_seed(flags.jobs.seed);
+  options.repeats = flags.jobs.batch_count;
+  std::vector<Request> requests;
+  for (PlannedPicture& picture : make_plan(options).pictures) requests.push_back(std::move(picture.request));
+  return requests;
+}
+
+std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manifest) {
+  Request defaults;
+  if (manifest.prompt && manifest.prompt->kind == "class") {
+    defaults.class_id = 0;
+  } else {
+    defaults.prompt = kPrompt;
+  }
+  JobFlags jobs = flags.jobs;
+  const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
+  // One caption fills the largest batch, where there is no other.
+  if (!named) jobs.batch_count = std::max(jobs.batch_count, static_cast<int>(largest(flags.batch_sizes)));
+  std::vector<Request> requests;
+  for (Job& job : make_jobs(jobs, defaults, parse_seed(jobs.seed)))
+    requests.push_back(std::move(job.request));
+  return requests;
+}
+
+std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& manifest) {
+  require_drawable(manifest);
+  std::vector<Request> requests =
+      flags.captions.captions.empty() ? read_prompts(flags, manifest) : read_captions(flags);
+  if (flags.count && *flags.count < requests.size()) requests.resize(*flags.count);
+  for (const Request& request : requests) TextToImage::check(manifest, request);
+  if (largest(flags.batch_sizes) > requests.size()) {
+    throw Error(ExitCode::usage, "--batch-sizes: got " + std::to_string(largest(flags.batch_sizes)) +
+                                     ", expected at most " + std::to_string(requests.size()) +
+                                     ", the number of pictures");
+  }
+  return requests;
+}
+
+BenchOptions read_options(const BenchFlags& flags, const Manifest& manifest) {
+  BenchOptions options;
+  options.methods = bench_methods(flags.methods, sweep_of(flags));
+  for (const BenchMethod& method : options.methods) resolve_method(method.options, manifest);
+  options.requests = read_requests(flags, manifest);
+  options.batch_sizes.assign(flags.batch_sizes.begin(), flags.batch_sizes.end());
+  const bool one = count_batches(options.requests.size(), options.batch_sizes.front()) == 1;
+  options.repeats = flags.repeats.value_or(one ? 5 : 1);
+  options.warmup = flags.warmup;
+  return options;
+}
+
+// A pass scores both halves of guidance unless no picture asks for it.
+bool is_guided(const std::vector<Request>& requests, const Manifest& manifest) {
+  return std::any_of(requests.begin(), requests.end(), [&](const Request& request) {
+    return request.cfg_scale.value_or(manifest.sampling.cfg_scale) > 1;
+  });
+}
+
+// For the page: pictures of the first captions at the first batch size, few enough to be looked at.
+class SamplePictures {
+ public:
+  SamplePictures(const BenchFlags& flags, const BenchOptions& options) : requests_(options.requests) {
+    constexpr std::size_t kMost = 24, kCaptions = 3;
+    size_ = options.batch_sizes.front();
+    if (!flags.export_html.empty())
+      captions_ = std::clamp<std::size_t>(kMost / options.methods.size(), 1, kCaptions);
+  }
+
+  void add(const BenchSample& sample, const Result& result) {
+    if (sample.picture >= captions_ || sample.repeat > 0 || sample.batch_size != size_) return;
+    const Request& request = requests_[sample.picture];
+    const Codes& codes = result.codes;
+    found_[sample.picture].push_back(
+        {request.class_id ? "class " + std::to_string(*request.class_id) : request.prompt,
+         sample.method,
+         sample.seed,
+         sample.statistics.step_compression(),
+         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.ids.size())}});
+  }
+
+  // Caption by caption, the methods in their order.
+  std::vector<PagePicture> take(const std::vector<BenchMethod>& methods) {
+    std::vector<PagePicture> all;
+    for (auto& [picture, some] : found_) {
+      for (const BenchMethod& method : methods) {
+        for (PagePicture& one : some) {
+          if (one.method == method.name) all.push_back(std::move(one));
+        }
+      }
+    }
+    return all;
+  }
+
+ private:
+  const std::vector<Request>& requests_;
+  std::size_t size_ = 1, captions_ = 0;
+  std::map<std::size_t, std::vector<PagePicture>> found_;
+};
+
+// There must be something to choose from.
+void check_table(const BenchFlags& flags, const std::vector<BenchMethod>& methods, const Manifest& manifest) {
+  const bool chooses = std::any_of(methods.begin(), methods.end(), [&](const BenchMethod& method) {
+    return find_method(method.options.method).drafts() && is_exact(resolve_method(method.options, manifest));
+  });
+  if (flags.save_table && !chooses)
+    throw Error(ExitCode::usage, "--save-table: got no exact method that drafts, expected one in --methods");
+}
+
+// A run for every batch size, of the methods as they were asked for.
+void save_tables(const BenchFlags& flags, const Manifest& manifest, const std::vector<BenchMethod>& methods,
+                 const std::vector<BenchReport>& reports, Terminal& terminal) {
+  if (!flags.save_table) return;
+  std::map<std::size_t, TableRun> runs;
+  for (const BenchReport& report : reports) {
+    TableRun& run = runs[report.batch_size];
+    run.batch_size = static_cast<int>(report.batch_size);
+    for (const BenchMethod& method : methods) {
+      if (method.name == report.method && report.speedup.count > 0)
+        run.rows.push_back({method.options, std::nullopt, report.speedup.mean});
+    }
+  }
+  RuntimeOptions runtime = flags.model.options();
+  runtime.note = {};  // told when the engine was made
+  const Placement placement = resolve_placement(runtime);
+  for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal);
+}
+
+}  // namespace
+
+BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
+  const Manifest manifest = read_manifest(flags.model.folder());
+  BenchOptions options = read_options(flags, manifest);
+  check_table(flags, options.methods, manifest);
+  BenchRun run;
+  run.model = manifest.name;
+  run.checksum = sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle);
+  run.batch_sizes = options.batch_sizes;
+  run.pictures = options.requests.size();
+  run.repeats = options.repeats;
+  run.warmup = options.warmup;
+  run.count_prompt = flags.count_prompt;
+
+  RuntimeOptions runtime = flags.model.options();
+  runtime.batch_size = static_cast<int>(largest(flags.batch_sizes));
+  TextToImage engine(manifest.directory, runtime);
+  const c10::Device device(engine.device());
+  run.device = engine.device();
+  run.dtype = engine.dtype();
+  run.methods = options.methods;
+  for (BenchMethod& method : run.methods) {
+    method.options =
+        resolve_method(method.options, manifest, device.is_cpu() ? "cpu" : "cuda", runtime.batch_size);
+  }
+  const Nvml nvml(device_bus_id(device));
+  run.environment = read_environment(device.is_cpu() ? "" : device_name(device), nvml);
+  EnergyMeter energy(&nvml);
+  options.energy = &energy;
+  const OrderlyStop orderly;
+  const LoadMeter load;
+  SamplePictures pictures(flags, options);
+  run.samples = run_bench(
+      engine, options,
+      [&](const BenchSample& sample, const Result& result) {
+        pictures.add(sample, result);
+        terminal.detail(sample.method + ", batch size " + std::to_string(sample.batch_size) + ", batch " +
+                        std::to_string(sample.batch) + ", repeat " + std::to_string(sample.repeat) +
+                        ": decode " + format_fixed(sample.statistics.decode_ms, 1) + " ms");
+        return stop_signal() == 0;
+      },
+      [](const Progress&) { return stop_signal() == 0; });
+  run.environment.others = load.others();
+  run.peak_bytes = peak_memory(device);
+  for (const BenchSample& sample : run.samples)
+    run.peak_bytes = std::max(run.peak_bytes, sample.peak_bytes.value_or(0));
+  run.reports = report(run.samples, {run.count_prompt});
+  add_pass_costs(run.reports, run.methods,
+                 pass_facts(manifest, run.dtype, is_guided(options.requests, manifest)));
+  save_tables(flags, manifest, options.methods, run.reports, terminal);
+  return {heading(run), tables(run), verdicts(run), to_json(run), pictures.take(options.methods)};
+}
+
+}  // namespace lamplighter::cli

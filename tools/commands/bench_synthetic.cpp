@@ -1,0 +1,79 @@
+#include <utility>
+
+#include "base/memory.h"
+#include "bench.h"
+#include "bench/report/json.h"
+#include "bench/synthetic_bench.h"
+#include "bundle/machine.h"
+#include "lamplighter/error.h"
+#include "lamplighter/version.h"
+#include "tools/devices.h"
+#include "tools/signals.h"
+
+namespace lamplighter::cli {
+namespace {
+
+// One number is a mean, several are counts of one cycle after the other.
+std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
+  std::vector<std::int64_t> counts;
+  for (const double value : values) {
+    const bool whole = value == static_cast<double>(static_cast<std::int64_t>(value));
+    if (!(value >= 0 && value < kMaxTreeNodes) || (values.size() > 1 && !whole)) {
+      throw Error(ExitCode::usage, "--accept: got " + std::to_string(value) +
+                                       ", expected a mean, or whole numbers, 0 or more");
+    }
+    counts.push_back(static_cast<std::int64_t>(value));
+  }
+  return values.size() == 1 ? accepted_around(values.front()) : counts;
+}
+
+}  // namespace
+
+BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
+  const SyntheticShape shape = synthetic_shape(flags.synthetic, flags.layers);
+  CycleOptions options;
+  options.rounds = flags.repeats.value_or(12);
+  options.clock = clock_from(flags.clock);
+  options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
+  const std::vector<std::string> trees =
+      flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
+  const Placement placement = resolve_placement(flags.model.runtime);
+  options.graph = flags.model.options().graph;
+  options.note = flags.model.runtime.note;
+  // As pictures are drawn on a device: the next cycle waits there when one ends.
+  options.stages = placement.device.is_cpu() || !options.graph;
+  if (!options.stages) options.block = 16;
+  const OrderlyStop orderly;
+  SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
+    terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
+    return stop_signal() == 0;
+  });
+  const std::string name = device_name(placement.device);
+  if (const std::optional<double> rate = published_bandwidth(name)) {
+    report.bandwidth = *rate;
+    report.bandwidth_is_published = true;
+  }
+  const std::string words =
+      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement.dtype) +
+      ", " + std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
+      " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
+      (options.clock == Clock::wall ? "wall-clock" : "processor") +
+      " times are real, acceptance is scripted" +
+      (report.rows.front().kernels > 0 ? "; cycles are captured graphs" : "") +
+      (report.bandwidth > 0
+           ? "; floor: bytes read over " + format_fixed(report.bandwidth / 1e6, 1) + " GB/s, " +
+                 (report.bandwidth_is_published ? "as published" : "measured here")
+           : "") +
+      "; memory at most " + format_bytes(report.peak_bytes);
+  Json json{{"version", kVersion},
+            {"model", "synthetic " + shape.name},
+            {"device", placement.device.str()},
+            {"dtype", dtype_name(placement.dtype)},
+            {"threads", flags.model.runtime.threads},
+            {"clock", flags.clock},
+            {"device_name", name}};
+  json.update(to_json(report));
+  return {{words}, tables(report), {}, std::move(json), {}};
+}
+
+}  // namespace lamplighter::cli
