@@ -99,8 +99,8 @@ Two tree_rows(const at::Tensor& codes, const at::Tensor& depths, const at::Tenso
 
 void commit_tokens(const CommittedTree& tree, Counters& state) {
   call<void>(OPERATOR(commit_tokens), tree.tokens, tree.depths, tree.path, tree.count, tree.token,
-             tree.kept_rows, tree.kept_count, std::as_const(state.image), state.steps, state.codes,
-             state.root, state.bad, state.lengths, state.position, state.report, state.total,
+             tree.status, tree.kept_rows, tree.kept_count, std::as_const(state.image), state.steps,
+             state.codes, state.root, state.bad, state.lengths, state.position, state.report, state.total,
              state.last_position, state.first_image_id, state.row_end);
 }
 

@@ -104,6 +104,7 @@ struct CommittedTree {
   at::Tensor path;        // int64 [I, <= D + 1], accepted nodes, the root first, then -1
   at::Tensor count;       // int64 [I], accepted nodes but the root
   at::Tensor token;       // int64 [I], the bonus token; -1 where the logits were no distribution
+  at::Tensor status;      // int64 [I], of Judged: why a walk ended early
   at::Tensor kept_rows;   // int64 [I, W], rows of the pass that stay, the root first, then -1
   at::Tensor kept_count;  // int64 [I]: count, or count + 1 where a row end follows the last accepted node
 };

@@ -69,6 +69,7 @@ struct CommittedArgs {
 // takes no more tokens than it lacks; one that is complete stands still.
 struct CommitArgs : CommittedArgs {
   const int64_t* depths;  // [1 or images, nodes]
+  const int64_t* status;  // [images], of judge_tree
   const int64_t* image;   // [images], numbers for the report
   int64_t* steps;         // [images], tokens committed
   int64_t* codes;         // [images, code_columns], code_columns >= total + width

@@ -101,6 +101,7 @@ inline CommitArgs commit_args(const ops::CommittedTree& tree, ops::Counters& sta
   const int64_t images = args.images;
   args.depths = tensors.read("depths", tree.depths, {kAny, args.nodes});
   args.depth_images = tree.depths.size(0);
+  args.status = tensors.read("status", tree.status, {images});
   TORCH_CHECK(args.depth_images == 1 || args.depth_images == images, "commit_tokens: depths have shape ",
               tree.depths.sizes(), ", expected 1 or ", images, " images");
   args.image = tensors.read("image", state.image, {images});

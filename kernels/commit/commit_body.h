@@ -2,6 +2,7 @@
 
 #include "kernels/commit/commit.h"
 #include "kernels/common/kernel_inline.h"
+#include "kernels/judge/judge.h"
 
 namespace lamplighter {
 
@@ -50,7 +51,8 @@ LAMPLIGHTER_INLINE int64_t reported(const CommitArgs& args, const Committed& c, 
   if (at == report::kFirst) return c.steps;
   if (at == report::kSteps) return c.steps + c.advance;
   if (at == report::kAccepted) return c.count;
-  if (at == report::kBad) return args.bad[image] || c.token < 0 ? 1 : 0;
+  if (at == report::kBad)
+    return (args.bad[image] || c.token < 0 ? kJudgeBadTarget : 0) | (args.status[image] & kJudgeBadDraft);
   if (at == report::kCodes) return args.root[image];
   if (at < report::path(depth)) {
     const int64_t j = at - report::kCodes - 1;

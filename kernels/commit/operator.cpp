@@ -156,14 +156,14 @@ void commit(const ops::CommittedTree& tree, ops::Counters& state) {
 
 template <On on>
 void commit_tokens(const at::Tensor& tokens, const at::Tensor& depths, const at::Tensor& path,
-                   const at::Tensor& count, const at::Tensor& token, const at::Tensor& kept_rows,
-                   const at::Tensor& kept_count, const at::Tensor& image, at::Tensor& steps,
-                   at::Tensor& codes, at::Tensor& root, at::Tensor& bad, at::Tensor& lengths,
-                   at::Tensor& position, at::Tensor& report, int64_t total, int64_t last_position,
-                   int64_t first_image_id, int64_t row_end) {
+                   const at::Tensor& count, const at::Tensor& token, const at::Tensor& status,
+                   const at::Tensor& kept_rows, const at::Tensor& kept_count, const at::Tensor& image,
+                   at::Tensor& steps, at::Tensor& codes, at::Tensor& root, at::Tensor& bad,
+                   at::Tensor& lengths, at::Tensor& position, at::Tensor& report, int64_t total,
+                   int64_t last_position, int64_t first_image_id, int64_t row_end) {
   ops::Counters state = {total, last_position, first_image_id, row_end,  image, steps, codes,
                          root,  bad,           lengths,        position, report};
-  commit<on>({tokens, depths, path, count, token, kept_rows, kept_count}, state);
+  commit<on>({tokens, depths, path, count, token, status, kept_rows, kept_count}, state);
 }
 
 template <On on>
@@ -199,7 +199,7 @@ void fresh_rows(const at::Tensor& tokens, const at::Tensor& path, const at::Tens
   state.row_end = row_end;
   state.steps = steps;
   state.position = position;
-  take_fresh<on>({tokens, {}, path, count, token, kept_rows, kept_count}, features, state,
+  take_fresh<on>({tokens, {}, path, count, token, {}, kept_rows, kept_count}, features, state,
                  {fresh_count, fresh_ids, fresh_positions, fresh_features});
 }
 
@@ -212,12 +212,13 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
          "tree_rows(Tensor codes, Tensor depths, Tensor position, int first_id, int last_position) "
          "-> (Tensor ids, Tensor positions)",
          [](auto on) { return &tree_rows<on.value>; });
-  define(m,
-         "commit_tokens(Tensor tokens, Tensor depths, Tensor path, Tensor count, Tensor token, "
-         "Tensor kept_rows, Tensor kept_count, Tensor image, Tensor(a!) steps, Tensor(b!) codes, "
-         "Tensor(c!) root, Tensor(d!) bad, Tensor(e!) lengths, Tensor(f!) position, Tensor(g!) report, "
-         "int total, int last_position, int first_image_id, int row_end) -> ()",
-         [](auto on) { return &commit_tokens<on.value>; });
+  define(
+      m,
+      "commit_tokens(Tensor tokens, Tensor depths, Tensor path, Tensor count, Tensor token, "
+      "Tensor status, Tensor kept_rows, Tensor kept_count, Tensor image, Tensor(a!) steps, Tensor(b!) codes, "
+      "Tensor(c!) root, Tensor(d!) bad, Tensor(e!) lengths, Tensor(f!) position, Tensor(g!) report, "
+      "int total, int last_position, int first_image_id, int row_end) -> ()",
+      [](auto on) { return &commit_tokens<on.value>; });
   define(m,
          "fresh_rows(Tensor tokens, Tensor path, Tensor count, Tensor token, Tensor kept_rows, "
          "Tensor kept_count, Tensor features, Tensor steps, Tensor position, Tensor(a!) fresh_count, "

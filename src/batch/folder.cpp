@@ -65,6 +65,16 @@ std::optional<FileLock> take_lock(const std::string& path, bool exclusive) {
   }
 }
 
+// Shards of another number, the file name of their lock: with them, pictures would be drawn twice. Empty:
+// there are none.
+std::string other_division(const std::string& temporary, const std::string& own) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(temporary)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("lock-of-", 0) == 0 && name != own && FileLock::is_taken(entry.path())) return name;
+  }
+  return "";
+}
+
 bool is_present(const std::string& folder, const Record& record, bool verify) {
   if (record.is_failed()) return false;
   const std::string path = join_path(folder, record.file);
@@ -95,6 +105,10 @@ RunFolder::RunFolder(std::string path, const Shard& shard) : path_(std::move(pat
   if (!shard_.empty()) {
     own_ = take_lock(join_path(temporary, "lock-" + shard_), true);
     if (!own_) locked("shard " + shard_ + " of " + path_);
+    const std::string division = "lock-of-" + std::to_string(shard.count);
+    division_ = take_lock(join_path(temporary, division), false);
+    const std::string other = other_division(temporary, division);
+    if (!division_ || !other.empty()) locked(path_ + ", in shards of another number (" + other + "),");
   }
   std::error_code ignored;
   fs::remove(join_path(temporary, "picture" + shard_), ignored);

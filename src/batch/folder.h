@@ -16,8 +16,8 @@
 // The folder of a run:
 //   images/                     finished pictures, nothing else
 //   run.json                    what the run draws and how, to repeat it
-//   manifest.jsonl              a line a picture (manifest-0003-of-0016.jsonl of a shard), as they were
-//   finished captions.json               their captions, in the natural order of the pictures' names
+//   manifest.jsonl              a line a picture, as they were finished (manifest-0003-of-0016.jsonl of a
+//   shard) captions.json               their captions, in the natural order of the pictures' names
 //   metadata.jsonl              the same with names, as Hugging Face's imagefolder reads it
 //   index.html                  the gallery
 //   .tmp/                       locks, and what is being written
@@ -28,7 +28,8 @@ namespace lamplighter {
 class RunFolder {
  public:
   // Creates what is missing, takes the shard's lock, and clears what a dead process of this shard left half
-  // written. Throws Error(ExitCode::output), also when another process draws this shard or the whole run.
+  // written. Throws Error(ExitCode::output), also when another process draws this shard, the
+  // whole run, or a shard of another number of them.
   RunFolder(std::string path, const Shard& shard);
 
   // Makes sure that run.json ends with this configuration, and gives its number there. Throws
@@ -45,7 +46,7 @@ class RunFolder {
 
  private:
   std::string path_, shard_;
-  std::optional<FileLock> whole_, own_;
+  std::optional<FileLock> whole_, own_, division_;
   std::optional<LineFile> manifest_;
 };
 

@@ -57,8 +57,9 @@ void commit(DecodeState& state, const Draft& tree, const Scores& scores, const J
   const KeptRows kept = kept_rows(judged, scores.deciding);
   state.proposer->learn(tree, scores, judged, kept, state);
   if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
-  ops::commit_tokens(
-      {tree.tokens, tree.depths, judged.path, judged.count, judged.token, kept.rows, kept.count}, state);
+  ops::commit_tokens({tree.tokens, tree.depths, judged.path, judged.count, judged.token, judged.status,
+                      kept.rows, kept.count},
+                     state);
 }
 
 }  // namespace lamplighter

@@ -35,6 +35,7 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
     statistics.tokens = statistics.target_passes = 1;
     statistics.prefill_ms = times.prefill;
   }
+  drawn.bad_draft |= image.bad_draft;
   statistics.drafted.resize(image.drafted.size());
   statistics.accepted.resize(image.drafted.size());
   statistics.batch = std::max(statistics.batch, static_cast<int>(together));

@@ -14,6 +14,7 @@ namespace lamplighter {
 struct Drawn {
   Statistics statistics;
   std::vector<std::int32_t> codes;  // so far
+  bool bad_draft = false;           // the drafter's logits were no distribution in some cycle
 };
 
 // Collects what the cycles of a run commit, image by image.

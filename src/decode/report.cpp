@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/commit/commit.h"
+#include "kernels/judge/judge.h"
 #include "lamplighter/error.h"
 #include "propose/seam.h"
 
@@ -20,7 +21,7 @@ Report parse(const at::Tensor& table, const StageTimes& times) {
   for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
     const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
     if (row[report::kImage] < 0) continue;
-    if (row[report::kBad] != 0) {
+    if ((row[report::kBad] & kJudgeBadTarget) != 0) {
       throw Error(
           ExitCode::bundle,
           "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
@@ -33,6 +34,7 @@ Report parse(const at::Tensor& table, const StageTimes& times) {
                              row[report::kSteps],
                              row[report::kAccepted],
                              row[report::kCodes],
+                             (row[report::kBad] & kJudgeBadDraft) != 0,
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
                              {path, path + depth + 1},
                              {drafted, drafted + depth}});

@@ -29,6 +29,7 @@ struct ImageReport {
   std::int64_t steps = 0;             // codes committed so far
   std::int64_t accepted = 0;          // drafted tokens, also those past the last code of the picture
   std::int64_t root = 0;              // the code before those of this cycle
+  bool bad_draft = false;             // logits that children were drawn from were no distribution
   std::vector<std::int64_t> codes;    // committed by this cycle; none when the picture was complete
   std::vector<std::int64_t> path;     // D + 1 accepted nodes, the root first, then -1
   std::vector<std::int64_t> drafted;  // [d]: nodes at depth d + 1 that hold a token

@@ -128,24 +128,27 @@ bool Drawing::tell_progress() {
   return calls_.on_progress(progress);
 }
 
-// A drafter that drafts nothing has no distribution to draw from. Pictures are right without it, but the user
-// asked for more. Some cycles have no room for a draft, at the ends of rows and of the picture.
-void Drawing::require_drafts(const Statistics& statistics) const {
+// Drawn children show a drafter whose logits are NaN or infinite; where the most probable ones are taken, it
+// drafts nothing. Pictures are right without it, but the user asked for more. Some cycles have no room for a
+// draft, at the ends of rows and of the picture.
+void Drawing::require_drafts(const Drawn& drawn) const {
   constexpr std::size_t few = 4;  // cycles
-  if (tools_.models.drafter == nullptr || statistics.cycles.size() < few || statistics.drafted.empty())
-    return;
-  if (std::any_of(statistics.drafted.begin(), statistics.drafted.end(), [](auto n) { return n > 0; })) return;
-  throw Error(ExitCode::bundle,
-              "drafter " + tools_.resolved.drafter +
-                  ": drafted no token, got logits that are NaN or infinite, expected finite "
-                  "numbers; its weights are damaged or the dtype is too narrow for them");
+  const std::vector<std::int64_t>& drafted = drawn.statistics.drafted;
+  const bool none = drawn.statistics.cycles.size() >= few && !drafted.empty() &&
+                    std::all_of(drafted.begin(), drafted.end(), [](auto n) { return n == 0; });
+  if (tools_.models.drafter == nullptr || !(drawn.bad_draft || none)) return;
+  throw Error(
+      ExitCode::bundle,
+      "drafter " + tools_.resolved.drafter +
+          ": got logits that are NaN or infinite, expected finite numbers; its weights are damaged or "
+          "the dtype is too narrow for them");
 }
 
 void Drawing::hand_over(std::size_t image) {
   Drawn drawn = recorder_.take(static_cast<std::int64_t>(image));
   const std::size_t request = begun_[image];
   Statistics& statistics = drawn.statistics;
-  require_drafts(statistics);
+  require_drafts(drawn);
   const Times times = times_[image];
   times_.erase(image);
   statistics.text_ms = times.text;

@@ -52,7 +52,7 @@ class Drawing {
   bool after_cycle(const Report& report);
   bool tell_progress();
   void hand_over(std::size_t image);
-  void require_drafts(const Statistics& statistics) const;
+  void require_drafts(const Drawn& drawn) const;
 
   const Manifest& manifest() const { return tools_.models.target->manifest(); }
   Drawn& drawn(std::size_t image) { return recorder_.of(static_cast<std::int64_t>(image)); }

@@ -79,9 +79,9 @@ Draft Eagle::propose(const RunState& run) {
 
 void Eagle::learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
                   const RunState& run) {
-  ops::fresh_rows(
-      {draft.tokens, draft.depths, judged.path, judged.count, judged.token, kept.rows, kept.count},
-      scores.features, run, fresh);
+  ops::fresh_rows({draft.tokens, draft.depths, judged.path, judged.count, judged.token, judged.status,
+                   kept.rows, kept.count},
+                  scores.features, run, fresh);
 }
 
 std::vector<PerImage> Eagle::per_image() {

@@ -38,7 +38,9 @@ TEST_F(Folder, OneProcessDrawsAShard) {
     const RunFolder first = hold(0, 2), second = hold(1, 2);
     EXPECT_THAT(refused(1, 2), AllOf(HasSubstr("shard 0001-of-0002"), HasSubstr("another process")));
     EXPECT_THAT(refused(), HasSubstr("another process"));
+    EXPECT_THAT(refused(3, 4), AllOf(HasSubstr("in shards of another number"), HasSubstr("another process")));
   }
+  EXPECT_NO_THROW(hold(3, 4));  // the others are gone
   const RunFolder whole = hold();
   EXPECT_THAT(refused(), HasSubstr(folder_));
   EXPECT_THAT(refused(0, 2), HasSubstr("another process"));

@@ -140,7 +140,13 @@ def test_nested_values(refused: Refused, draw: Any, tmp_path: Path, source: str)
     assert "nested more than 200 deep" in words
 
 
-def damaged(bundle: Path, folder: Path, module: str, choose: Callable[[str], bool]) -> Path:
+def damaged(
+    bundle: Path,
+    folder: Path,
+    module: str,
+    choose: Callable[[str], bool],
+    rows: slice = slice(None),
+) -> Path:
     """The bundle with weights of one module that are no numbers."""
     shutil.copytree(bundle, folder)
     script = torch.jit.load(str(folder / module))
@@ -149,7 +155,7 @@ def damaged(bundle: Path, folder: Path, module: str, choose: Callable[[str], boo
     assert chosen, [name for name, _ in named]
     with torch.no_grad():
         for value in chosen:
-            value.fill_(float("nan"))
+            value[rows] = float("nan")
     script.save(str(folder / module))
     replace_file(folder, module, (folder / module).read_bytes())
     return folder
@@ -165,6 +171,22 @@ def test_drafters_that_are_no_numbers(
     bundle = damaged(drafter_bundle, folder, "drafter-main.pt", lambda name: "head" in name)
     words = refused(4, "generate", "-p", "a", "--method", method, "--temperature", temperature,
                     "-q", "-o", "a.png", model=bundle)  # fmt: skip
+    assert "drafter" in words and "NaN or infinite" in words
+
+
+def test_a_drafter_that_fails_after_some_tokens(
+    refused: Refused, drafter_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged") / "bundle"
+    half = slice(
+        0, None, 2
+    )  # of the embedding's rows: it drafts until one of these tokens is committed
+    bundle = damaged(
+        drafter_bundle, folder, "drafter-main.pt", lambda name: "embedding" in name, half
+    )
+    words = refused(
+        4, "generate", "-p", "a", "--method", "eagle", "-q", "-o", "a.png", model=bundle
+    )
     assert "drafter" in words and "NaN or infinite" in words
 
 

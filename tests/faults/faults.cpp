@@ -2,9 +2,10 @@
 // FAULT=CALL:N:WHAT says what happens to the N-th call (from 1; with N+ to all from there on, with N-M up to
 // the M-th) of rename, fsync, fdatasync, write (beyond the standard streams) or posix_memalign: `before` or
 // `after` kill the process there, `slow` waits a tenth of a second, a number is the error that the call
-// gives.
+// gives. FAULT=clock_gettime:1+:fast makes a minute of a second.
 #include <dlfcn.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,10 +36,15 @@ struct Fault {
   for (;;) ::pause();
 }
 
+const Fault& asked() {
+  static const Fault fault;
+  return fault;
+}
+
 // Does a call, or what FAULT says instead. `real` gives 0 or more where it succeeds.
 template <class Real>
 auto meet(const char* call, const Real& real) -> decltype(real()) {
-  static const Fault fault;
+  const Fault& fault = asked();
   static std::atomic<long> calls{0};
   if (std::strcmp(fault.call, call) != 0) return real();
   const long number = ++calls;
@@ -84,6 +90,19 @@ ssize_t write(int file, const void* bytes, size_t size) {
   static auto* const real = next<ssize_t(int, const void*, size_t)>("write");
   if (file <= STDERR_FILENO) return real(file, bytes, size);
   return meet("write", [&] { return real(file, bytes, size); });
+}
+
+int clock_gettime(clockid_t clock, timespec* time) {
+  static auto* const real = next<int(clockid_t, timespec*)>("clock_gettime");
+  const int result = real(clock, time);
+  if (result != 0 || clock != CLOCK_MONOTONIC || std::strcmp(asked().call, "clock_gettime") != 0)
+    return result;
+  static const timespec begin = *time;
+  constexpr long kSecond = 1'000'000'000;
+  const long passed = (time->tv_sec - begin.tv_sec) * kSecond + time->tv_nsec - begin.tv_nsec;
+  time->tv_sec = begin.tv_sec + 60 * passed / kSecond;
+  time->tv_nsec = 60 * passed % kSecond;
+  return result;
 }
 
 int posix_memalign(void** memory, size_t alignment, size_t size) {

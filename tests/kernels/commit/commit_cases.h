@@ -35,9 +35,9 @@ struct CommitCase {
   // With tensors of its own, on a device.
   CommitCase copy(at::Device device = at::kCPU) const {
     CommitCase other = *this;
-    for (at::Tensor* tensor :
-         {&other.tree.tokens, &other.tree.depths, &other.tree.path, &other.tree.count, &other.tree.token,
-          &other.tree.kept_rows, &other.tree.kept_count, &other.state.image, &other.features})
+    for (at::Tensor* tensor : {&other.tree.tokens, &other.tree.depths, &other.tree.path, &other.tree.count,
+                               &other.tree.token, &other.tree.status, &other.tree.kept_rows,
+                               &other.tree.kept_count, &other.state.image, &other.features})
       *tensor = tensor->to(device);
     for (at::Tensor* tensor : other.changed()) *tensor = tensor->clone().to(device);
     if (tree.tokens.is_alias_of(state.root)) other.tree.tokens = other.state.root.unsqueeze(1);
@@ -60,6 +60,7 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
   tree.depths = integers({pick(rng, 0, 1) == 0 ? 1 : images, nodes}, number(0, depth));
   tree.count = integers({images}, number(0, depth));
   tree.token = integers({images}, number(-1, 5));  // -1: now and then
+  tree.status = integers({images}, number(0, 3));
   tree.path = none.clone();
   tree.kept_count = tree.count.clone();
   tree.kept_rows = row_ends ? at::cat({none, none.narrow(1, 0, 1)}, 1) : none.clone();

@@ -48,7 +48,8 @@ void expect_committed(const CommitCase& before, const CommitCase& after, int64_t
   }
 
   const int64_t depth = (old.report.size(1) - report::width(0)) / 3;
-  List report{value(old.image, i), steps, steps + advance, count, bad ? 1 : 0, value(old.root, i)};
+  const int64_t status = (bad ? 1 : 0) + value(tree.status, i) / 2 * 2;  // the drafter's bit stays as it was
+  List report{value(old.image, i), steps, steps + advance, count, status, value(old.root, i)};
   report.insert(report.end(), drawn.begin(), drawn.end());
   report.resize(static_cast<size_t>(report::path(depth)), 0);
   report.insert(report.end(), path.begin(), path.end());
