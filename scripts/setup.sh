@@ -27,16 +27,23 @@ as_root() {
   fi
 }
 
-install_packages() {
+install_all_packages() {
   command -v dpkg-query >/dev/null || return 0 # not Debian or Ubuntu: configuring names what is missing
   local wanted=(g++ cmake ninja-build ccache zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev
     libgtest-dev libgmock-dev libbenchmark-dev)
   command -v python3 >/dev/null || wanted+=(python3)
   # Debian and Ubuntu ship Python without ensurepip; other interpreters bring their own.
   python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
+  install_packages "${wanted[@]}"
+  [[ " $* " = *" fuzz "* ]] || return 0
+  install_packages clang
+  install_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
+
+install_packages() {
   local have missing=() name
   have=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' 2>/dev/null)
-  for name in "${wanted[@]}"; do
+  for name; do
     grep -qx "$name installed" <<<"$have" || missing+=("$name")
   done
   [ ${#missing[@]} = 0 ] && return 0
@@ -103,7 +110,7 @@ build() {
 mkdir -p .cache
 exec 9>.cache/lock
 flock -n 9 || { say "waiting for another set-up in this folder"; flock 9; }
-install_packages
+install_all_packages "$@"
 make_venv
 make_sentencepiece
 for preset in "${@:-release}"; do

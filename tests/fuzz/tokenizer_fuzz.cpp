@@ -1,0 +1,12 @@
+#include "tests/fuzz/fuzz.h"
+#include "text/bpe_tokenizer.h"
+
+// A tokenizer that is accepted takes a text apart and gives text back.
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
+  using namespace lamplighter;
+  const std::string path = fuzz::file_of(fuzz::text(bytes, size));
+  return fuzz::meet([&] {
+    const BpeTokenizer tokenizer(path);
+    tokenizer.decode(tokenizer.encode("A red boat, 12 gulls' shadows\n at d\xC3\xA4mmerung \xFF"));
+  });
+}

@@ -1,0 +1,11 @@
+#include "tests/fuzz/fuzz.h"
+#include "tree/tree.h"
+
+// A tree that is accepted is written and read again as the same.
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
+  using namespace lamplighter;
+  return fuzz::meet([&] {
+    const Tree tree = parse_tree(fuzz::text(bytes, size), "tree");
+    if (parse_tree(tree_to_json(tree).dump(), "again").paths != tree.paths) std::abort();
+  });
+}
