@@ -3,6 +3,10 @@
     python -m models.demo.evaluate models/demo/bundle -n 500
 
 draws held-out captions with the engine's command and judges the pictures with the classifier.
+
+    python -m models.demo.evaluate models/demo/bundle -n 100 --captions captions.txt
+
+writes those captions, for other commands.
 """
 
 from __future__ import annotations
@@ -73,13 +77,18 @@ def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
     Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * SIZE, columns * SIZE, 3)).save(path)
 
 
+def held_out(count: int) -> tuple[list[tuple[int, Scene]], list[str]]:
+    """Scenes that nothing was trained on, with their numbers, and their captions."""
+    rng = np.random.default_rng(2024)
+    scenes = held_out_scenes(0, count)
+    return scenes, [caption(scene, rng) for _, scene in scenes]
+
+
 def evaluate(
     binary: Path, bundle: Path, count: int, sheet: Path | None, options: list[str]
 ) -> dict:
     """Accuracies over the captions that name an attribute, and Frechet distances."""
-    rng = np.random.default_rng(2024)
-    scenes = held_out_scenes(0, count)
-    captions = [caption(scene, rng) for _, scene in scenes]
+    scenes, captions = held_out(count)
     with tempfile.TemporaryDirectory() as folder:
         images = draw(binary, bundle, captions, Path(folder), options)
     if sheet:
@@ -111,7 +120,11 @@ def main() -> None:
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--sheet", type=Path, help="save a contact sheet of the first 48 pictures")
     parser.add_argument("--json", type=Path, help="also write the report here")
+    parser.add_argument("--captions", type=Path, help="write the captions here, and draw nothing")
     options, rest = parser.parse_known_args()
+    if options.captions:
+        options.captions.write_text("\n".join(held_out(options.n)[1]) + "\n", encoding="utf-8")
+        return
     report = evaluate(options.binary, options.bundle, options.n, options.sheet, rest)
     text = json.dumps(report, indent=1)
     if options.json:

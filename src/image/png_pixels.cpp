@@ -26,7 +26,8 @@ Image read_png(const std::string& path) {
                             &image.width, &image.height, &channels, STBI_rgb),
       stbi_image_free);
   if (pixels == nullptr) throw Error(ExitCode::input, path + ": not a PNG picture: " + stbi_failure_reason());
-  image.pixels.assign(pixels.get(), pixels.get() + std::size_t{3} * image.width * image.height);
+  const auto area = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
+  image.pixels.assign(pixels.get(), pixels.get() + 3 * area);
   return image;
 }
 

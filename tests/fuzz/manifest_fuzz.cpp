@@ -18,9 +18,5 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t si
     return made;
   }();
   std::ofstream(folder + "/manifest.json", std::ios::binary) << fuzz::text(bytes, size);
-  return fuzz::meet([&] {
-    const Manifest manifest = read_manifest(folder);
-    missing_for_generation(manifest);
-    find_grid(manifest, 0, 0);
-  });
+  return fuzz::meet([&] { read_manifest(folder); });
 }
