@@ -33,17 +33,19 @@ Header read_header(const std::string& bytes, const std::string& path, ExitCode c
   header.data = 8 + size() + length;
   if (header.data > bytes.size()) fail("the .npy header is cut off");
   const std::string text = bytes.substr(8 + size(), std::min<std::size_t>(length, 4096));
-  const auto find = [&](const char* pattern) {
+  static const std::regex kType("'descr'\\s*:\\s*'([^']*)'"), kOrder("'fortran_order'\\s*:\\s*False"),
+      kShape("'shape'\\s*:\\s*\\(\\s*(\\d{1,6})\\s*,\\s*(\\d{1,6})\\s*,?\\s*\\)");
+  const auto find = [&](const std::regex& pattern) {
     std::smatch match;
-    std::regex_search(text, match, std::regex(pattern));
+    std::regex_search(text, match, pattern);
     return match;
   };
-  const std::smatch dtype = find("'descr'\\s*:\\s*'([^']*)'");
+  const std::smatch dtype = find(kType);
   if (dtype.empty() || dtype[1] != "<u2") {
     fail("got dtype " + (dtype.empty() ? std::string("none") : dtype[1].str()) + ", expected <u2 (uint16)");
   }
-  if (find("'fortran_order'\\s*:\\s*False").empty()) fail("expected C order (fortran_order False)");
-  const std::smatch shape = find("'shape'\\s*:\\s*\\(\\s*(\\d{1,6})\\s*,\\s*(\\d{1,6})\\s*,?\\s*\\)");
+  if (find(kOrder).empty()) fail("expected C order (fortran_order False)");
+  const std::smatch shape = find(kShape);
   if (shape.empty()) fail("expected a shape of two dimensions [codes, neighbours]");
   header.rows = std::stoll(shape[1]);
   header.columns = std::stoll(shape[2]);

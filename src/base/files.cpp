@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kExists = "it exists, and overwrite is off";
 // Starts the names of temporary files, which do not grow with those of what they become.
 constexpr const char* kTemporary = ".lamplighter-part-";
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes per read
+constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes per read
 
 // Up to `size` bytes; 0 at the end, -1 on failure.
 ssize_t read_some(int descriptor, char* data, std::size_t size) {
