@@ -135,19 +135,25 @@ int run(int count, char** arguments) {
     return report_usage(app, error);
   } catch (const Error& error) {
     return fail(code_of(error), with_flag(app, error));
-  } catch (const std::exception& error) {
-    if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
-    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-    return fail(kInternal,
-                std::string("internal: ") +
-                    (torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
   }
+}
+
+// Of the machine, which may strike anywhere, and our own.
+int report_other(const std::exception& error) {
+  if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return fail(kInternal, std::string("internal: ") +
+                             (torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
 }
 
 }  // namespace
 }  // namespace lamplighter::cli
 
 int main(int count, char** arguments) {
-  lamplighter::cli::install_signal_handlers();
-  return lamplighter::cli::run(count, arguments);
+  try {
+    lamplighter::cli::install_signal_handlers();
+    return lamplighter::cli::run(count, arguments);
+  } catch (const std::exception& error) {
+    return lamplighter::cli::report_other(error);
+  }
 }

@@ -116,7 +116,12 @@ class Temporary {
     if (errno == EEXIST) return false;
     // Not every file system has links.
     const Descriptor claim(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    return claim.valid() && rename(target);
+    if (!claim.valid()) return false;
+    if (rename(target)) return true;
+    const int reason = errno;
+    ::unlink(target.c_str());
+    errno = reason;
+    return false;
   }
 
  private:

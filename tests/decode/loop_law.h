@@ -4,6 +4,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/topk.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "decode/recorder.h"
@@ -16,6 +18,12 @@ namespace lamplighter::test {
 using reference::fits, reference::Law, reference::Tokens;
 
 constexpr std::int64_t kBatch = 512;  // pictures drawn together
+
+// How many pictures a law is counted on; LAMPLIGHTER_LAW_PICTURES asks for more than usual.
+inline std::int64_t law_pictures(std::int64_t usual) {
+  const char* more = std::getenv("LAMPLIGHTER_LAW_PICTURES");
+  return std::max<std::int64_t>(usual, more == nullptr ? 0 : std::atoll(more));
+}
 
 // Small enough that every picture can be listed, with weights that make every earlier token matter.
 inline SyntheticShape law_shape(bool row_ends = false) {

@@ -39,10 +39,10 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
   static bool loop_fits(const Toy& toy, const LawCase& test) {
     SamplingOptions sampling = law_sampling();
     sampling.cfg_interval = test.interval;
-    const Law counts =
-        counted_law(toy, sampling, test.pictures, [&](const Prompts& prompts, const auto& requests) {
-          return decode(toy.models(), test.method, prompts, requests, toy.grid());
-        });
+    const Law counts = counted_law(toy, sampling, law_pictures(test.pictures),
+                                   [&](const Prompts& prompts, const auto& requests) {
+                                     return decode(toy.models(), test.method, prompts, requests, toy.grid());
+                                   });
     // Drafts matter. Counted where complete pictures stand still instead of leaving the batch.
     const std::int64_t fewer = std::max(kBatch, test.pictures / 16);
     std::int64_t accepted = 0;
@@ -68,7 +68,7 @@ TEST_P(LoopLaw, HoldsWhereSlotsAreRefilled) {
   SamplingOptions sampling = law_sampling();
   sampling.cfg_interval = GetParam().interval;
   constexpr std::int64_t kSlots = 48;
-  const Law counts = law_of_slots(toy, GetParam().method, sampling, kFewer / 4, kSlots);
+  const Law counts = law_of_slots(toy, GetParam().method, sampling, law_pictures(kFewer / 4), kSlots);
   EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
 }
 

@@ -222,9 +222,10 @@ TEST_P(Mutation, PicturesFollowTheLawOfTheTarget) {
   const Toy toy(law_shape());
   const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
   const SamplingOptions sampling = law_sampling();
-  const Law counts = counted_law(toy, sampling, kPictures, [&](const Prompts& prompts, const auto& requests) {
-    return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
-  });
+  const Law counts =
+      counted_law(toy, sampling, law_pictures(kPictures), [&](const Prompts& prompts, const auto& requests) {
+        return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
+      });
   EXPECT_EQ(fits(exact_law(toy, sampling), counts), !GetParam().law);
 }
 

@@ -109,13 +109,15 @@ TEST_F(NgramTest, PicturesFollowTheLawOfTheTarget) {
   Method chain = method();
   chain.tree = preset_tree("chain-2");
   std::int64_t accepted = 0;
-  const Law counts = counted_law(
-      toy, law_sampling(), std::int64_t{1} << 15, [&](const Prompts& prompts, const auto& requests) {
-        return decode(toy.models(), chain, prompts, requests, toy.grid(), [&](const Report& report) {
-          for (const ImageReport& image : report.images) accepted += image.accepted;
-          return true;
-        });
-      });
+  const Law counts = counted_law(toy, law_sampling(), law_pictures(std::int64_t{1} << 15),
+                                 [&](const Prompts& prompts, const auto& requests) {
+                                   return decode(toy.models(), chain, prompts, requests, toy.grid(),
+                                                 [&](const Report& report) {
+                                                   for (const ImageReport& image : report.images)
+                                                     accepted += image.accepted;
+                                                   return true;
+                                                 });
+                                 });
   EXPECT_GT(accepted, std::int64_t{1} << 12);
   EXPECT_TRUE(fits(exact_law(toy, law_sampling()), counts));
 }
@@ -125,7 +127,8 @@ TEST_F(NgramTest, KeepsTheLawWhereSlotsAreRefilled) {
   const Toy toy(law_shape(true));
   Method chain = method();
   chain.tree = preset_tree("chain-3");
-  EXPECT_TRUE(fits(exact_law(toy, law_sampling()), law_of_slots(toy, chain, law_sampling(), 1 << 14, 48)));
+  EXPECT_TRUE(fits(exact_law(toy, law_sampling()),
+                   law_of_slots(toy, chain, law_sampling(), law_pictures(1 << 14), 48)));
 }
 
 }  // namespace

@@ -66,10 +66,11 @@ class BatchReporter {
     const double seconds = std::chrono::duration<double>(now - began_).count();
     const double rate = static_cast<double>(progress.drawn) / seconds;
     const std::size_t stand = progress.present + progress.drawn + progress.failed;
-    const double left = rate > 0 ? static_cast<double>(progress.pictures - stand) / rate : 0;
+    const std::string left =
+        rate > 0 ? ", " + format_duration(static_cast<double>(progress.pictures - stand) / rate) + " left"
+                 : "";
     terminal_.say(std::to_string(stand) + "/" + std::to_string(progress.pictures) + " pictures, " +
-                  format_fixed(rate, 2) + " pictures/s, " + compression(progress) + ", " +
-                  format_duration(left) + " left");
+                  format_fixed(rate, 2) + " pictures/s, " + compression(progress) + left);
   }
 
   void picture(const Record& record, const BatchProgress& progress) {

@@ -1,0 +1,169 @@
+"""Calls of the system that fail, one after the other, in every command that writes: nothing is half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from models.llamagen.config import GPTConfig
+from tests.conftest import ROOT
+from tests.e2e.support import Cli, export_bundle
+
+PICTURES = (
+    "generate", "-p", "a", "-p", "b", "-q", "-o", "%d.png", "--grid", "sheet.png", "--trace", "trace.jsonl",
+    "--save-codes", "codes.json", "--acceptance-map", "map.png", "--method", "eagle", "--tree", "chain-2",
+)  # fmt: skip
+COMMANDS = {
+    "generate": PICTURES,
+    "generate --overwrite": (*PICTURES, "--overwrite"),
+    "neighbours": ("neighbours", "-q", "--k", 5, "-o", "table.safetensors"),
+    "neighbours into the bundle": ("neighbours", "-q", "--k", 5, "--bundle", "bundle", "--overwrite"),
+    "tune-tree": ("tune-tree", "-q", "-p", "a", "-b", 8, "--rounds", 1, "--max-nodes", 2, "-o", "tree.json"),
+    "bench": ("bench", "-q", "-p", "a", "--repeats", 1, "--export-json", "r.json", "--export-html", "r.html"),
+}  # fmt: skip
+FAULTS = int(os.environ.get("LAMPLIGHTER_FAULTS", "4"))  # of a kind, of each command
+LEFTOVER = ".lamplighter-"  # of a process that was killed; the next run clears it
+Contents = dict[str, bytes]
+Faulty = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def contents(folder: Path) -> Contents:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
+
+
+@pytest.fixture
+def faulty(cli: Cli, build_dir: Path, drafter_bundle: Path, tmp_path: Path) -> Faulty:
+    """Runs a command with a fault in an empty folder that holds a copy of the bundle."""
+
+    def run(name: str, fault: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path / "folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(drafter_bundle, folder / "bundle")
+        environment = {"LD_PRELOAD": str(build_dir / "libfaults.so"), "FAULT": fault}
+        words = (
+            (*COMMANDS[name], "-m", "bundle")
+            if "--bundle" not in COMMANDS[name]
+            else COMMANDS[name]
+        )
+        return cli(*words, cwd=folder, env=environment, model=None, timeout=120)
+
+    return run
+
+
+def is_whole(name: str, data: bytes) -> bool:
+    """Whether a file has the end of its kind."""
+    return {
+        ".png": lambda: data.endswith(b"IEND\xaeB`\x82"),
+        ".json": lambda: data.rstrip().endswith(b"}"),
+        ".jsonl": lambda: data.endswith(b"}\n"),
+        ".html": lambda: data.rstrip().endswith(b"</html>"),
+        ".safetensors": lambda: len(data) > 8,
+    }[Path(name).suffix]()
+
+
+def assert_nothing_half_written(folder: Path, cli: Cli, bundle: Contents) -> None:
+    found = contents(folder)
+    for name, data in found.items():
+        if name.startswith(("bundle/", LEFTOVER)):
+            continue
+        assert is_whole(name, data), name
+    inside = {
+        name.removeprefix("bundle/"): data
+        for name, data in found.items()
+        if name.startswith("bundle/")
+    }
+    if inside != bundle:  # a command that writes into it has done so
+        assert cli("check", folder / "bundle", model=None).returncode == 0
+
+
+@pytest.mark.parametrize("call", ["rename", "link", "fsync", "write"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_call_that_fails(
+    faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str, call: str
+) -> None:
+    """One after the other, until there is none more to fail."""
+    before = contents(drafter_bundle)
+    for number in range(1, 1 + FAULTS, 2):
+        result = faulty(name, f"{call}:{number}:{errno.ENOSPC}")
+        assert_nothing_half_written(tmp_path / "folder", cli, before)
+        if result.returncode == 0:
+            break
+        assert result.returncode == 7, result.stderr
+        assert os.strerror(errno.ENOSPC) in result.stderr
+        assert result.stderr.startswith("lamplighter: error: ") and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_memory_that_ends(
+    faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str
+) -> None:
+    """The program's own allocations, at random."""
+    chance = random.Random(name)
+    before = contents(drafter_bundle)
+    for _ in range(FAULTS):
+        result = faulty(name, f"new:{int(10 ** chance.uniform(0, 4.5))}:{errno.ENOMEM}")
+        assert_nothing_half_written(tmp_path / "folder", cli, before)
+        assert result.returncode in (0, 6), result.stderr  # 0: it had ended before
+        if result.returncode != 0:
+            assert (
+                result.stderr.startswith("lamplighter: error: ") and result.stderr.count("\n") == 1
+            )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_kills(faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str) -> None:
+    """Killed before and after the steps of a write: what is under its own name is whole."""
+    before = contents(drafter_bundle)
+    for call, moment in (
+        ("write", "after"),
+        ("fsync", "before"),
+        ("fsync", "after"),
+        ("rename", "before"),
+    ):
+        for number in (1, 2):
+            result = faulty(name, f"{call}:{number}:{moment}")
+            assert result.returncode in (0, -signal.SIGKILL)
+            assert_nothing_half_written(tmp_path / "folder", cli, before)
+
+
+def test_exporters(
+    build_dir: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A bundle is complete or not there."""
+    source = tmp_path_factory.mktemp("checkpoint")
+    config = GPTConfig(
+        dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=40, grid=4, cls_token_num=1
+    )
+    export_bundle(source, config)
+    parts = ("--gpt", "gpt.pt", "--vq", "vq.pt", "--config", "config.json")
+    for call in ("write", "fsync", "rename"):
+        for number in (1, 3, 9):
+            out = tmp_path / f"{call}-{number}"
+            fault = {
+                "LD_PRELOAD": str(build_dir / "libfaults.so"),
+                "FAULT": f"{call}:{number}:{errno.ENOSPC}",
+            }
+            words = [sys.executable, "-m", "models.export", "llamagen", "--out", str(out)]
+            words += [str(source / part) if i % 2 else part for i, part in enumerate(parts)]
+            result = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, **fault},
+                timeout=300,
+            )
+            if result.returncode != 0:
+                assert result.returncode == 7, result.stderr
+                assert result.stderr.count("\n") == 1
+                assert not out.exists()
