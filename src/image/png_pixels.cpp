@@ -1,4 +1,5 @@
 #include "base/files.h"
+#include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 
@@ -17,8 +18,34 @@
 
 namespace lamplighter {
 
+namespace {
+
+// stb_image takes a file's word for the length of a chunk and for the size of the picture, and makes room for
+// both.
+void require_content(std::string_view bytes, const std::string& path) {
+  const auto refuse = [&](const char* why) {
+    throw Error(ExitCode::input, path + ": not a PNG picture: " + why);
+  };
+  constexpr std::size_t kFrame = 12;      // length, type and CRC-32
+  constexpr std::uint64_t kRatio = 1032;  // bytes that deflate can make of one
+  if (bytes.substr(0, kPngSignature.size()) != kPngSignature) return;
+  if (bytes.size() >= 24) {
+    const std::uint64_t area = std::uint64_t{big_endian(bytes.substr(16))} * big_endian(bytes.substr(20));
+    if (area / 8 > kRatio * bytes.size()) refuse("it is too small for its pixels");  // a bit each at least
+  }
+  for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kFrame;) {
+    const std::size_t length = big_endian(bytes);
+    if (length > bytes.size() - kFrame) refuse("a chunk is cut off");
+    if (bytes.substr(4, 4) == "IEND") return;  // what follows is no part of the picture
+    bytes.remove_prefix(kFrame + length);
+  }
+}
+
+}  // namespace
+
 Image read_png(const std::string& path) {
   const std::string bytes = read_input(path);
+  require_content(bytes, path);
   Image image;
   int channels = 0;
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(

@@ -12,12 +12,6 @@
 namespace lamplighter {
 namespace {
 
-std::uint32_t big_endian(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (const char byte : bytes.substr(0, 4)) value = value << 8U | static_cast<unsigned char>(byte);
-  return value;
-}
-
 // Up to the next zero byte, which is dropped; nothing when there is none.
 std::optional<std::string_view> take_field(std::string_view& data) {
   const std::size_t end = data.find('\0');

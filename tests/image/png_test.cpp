@@ -146,6 +146,27 @@ TEST_F(PngFile, RejectsOtherFilesAndTruncatedOnes) {
   EXPECT_THROW(read_png_text(path_ + ".none"), Error);
 }
 
+// A few bytes must not ask for gigabytes.
+TEST_F(PngFile, PixelsAreNotTakenAtTheirWord) {
+  const auto pixels = [&](const std::string& bytes) {
+    write_file(path_, bytes);
+    return read_png(path_).pixels;
+  };
+  const std::string bytes = encode_png(gradient(5, 5));
+  EXPECT_EQ(pixels(bytes), gradient(5, 5).pixels);
+  EXPECT_EQ(pixels(bytes + "what another program appends"), gradient(5, 5).pixels);
+  const auto refused = [&](std::size_t at, const std::string& with) {
+    try {
+      pixels(std::string(bytes).replace(at, with.size(), with));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_THAT(refused(bytes.find("IDAT") - 4, "\x3f"), HasSubstr("a chunk is cut off"));
+  EXPECT_THAT(refused(16, std::string("\0\0\x40\0\0\0\x40\0", 8)), HasSubstr("too small for its pixels"));
+}
+
 TEST_F(PngFile, RejectsPicturesThatDoNotAddUp) {
   EXPECT_THROW(encode_png({}), Error);
   EXPECT_THROW(encode_png({2, 2, std::vector<std::uint8_t>(11)}), Error);
