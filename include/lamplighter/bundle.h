@@ -50,6 +50,22 @@ struct GoldenRecord {
   double tolerance = 0;              // largest |difference| in fp32
 };
 
+// What a bundle can draw, where that can be said: kinds of attributes, their values and the words for them.
+struct VocabularyEntry {
+  struct Value {
+    std::string name;
+    std::vector<std::string> phrases;  // lower case
+  };
+  struct Kind {
+    std::string name;
+    std::vector<Value> values;
+  };
+  std::vector<Kind> kinds;
+  std::string subject;             // the kind without which a caption says nothing
+  std::vector<std::string> other;  // further words that captions may have: articles, "a picture of"
+  std::string example;             // a caption
+};
+
 struct PromptEntry {
   std::string kind;           // text_features, class, tokens
   std::int64_t length = 0;    // rows reserved for the prompt
@@ -60,6 +76,7 @@ struct PromptEntry {
   // the grid; without a prompt: `unconditional`, then `before`.
   std::string text;
   std::vector<std::int64_t> prefix, suffix, unconditional;
+  std::optional<VocabularyEntry> vocabulary;  // of bundles that know few words
 };
 
 struct Grid {

@@ -62,6 +62,7 @@ struct Result {
   SamplingOptions sampling;  // as used: request over bundle defaults
   MethodOptions method;      // as used: complete
   std::uint64_t seed = 0;
+  std::string cut;  // the caption's end, where the bundle does not take it all
   Statistics statistics;
 };
 
@@ -108,6 +109,10 @@ class LAMPLIGHTER_API TextToImage {
   // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no
   // weights.
   static void check(const Manifest& manifest, const Request& request);
+
+  // What of a caption the bundle does not know (VocabularyEntry) or does not take, in one line each; empty
+  // when all is well. Needs no weights.
+  std::vector<std::string> notes(const Request& request);
 
   // Draws all requests, `batch_size` side by side: when a picture is complete, the next request takes its
   // place, as long as grids are the same and all pictures are drawn or all at temperature 0. Hands over each

@@ -253,6 +253,12 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::members(const std::s
   return result;
 }
 
+std::vector<std::string> JsonReader::keys() const {
+  std::vector<std::string> names;
+  for (const auto& member : object_->items()) names.push_back(member.key());
+  return names;
+}
+
 void JsonReader::finish() const {
   for (const auto& [key, element] : object_->items()) {
     if (seen_.count(key) == 0) throw Error(code_, where_ + ": unknown field " + name(key));

@@ -47,6 +47,7 @@ class JsonReader {
   JsonReader object(const std::string& key);
   std::vector<JsonReader> objects(const std::string& key);                          // an array of objects
   std::vector<std::pair<std::string, JsonReader>> members(const std::string& key);  // an object of objects
+  std::vector<std::string> keys() const;                                            // of this object
 
   // Throws Error when the object has a field that nobody asked for.
   void finish() const;

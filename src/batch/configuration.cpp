@@ -52,6 +52,7 @@ Record complete_record(Record record, const Result& result) {
   record.height = result.image.height;
   record.rows = result.codes.rows;
   record.columns = result.codes.columns;
+  record.cut = result.cut;
   record.method = result.method.method;
   record.tokens = statistics.tokens;
   record.target_passes = statistics.target_passes;

@@ -16,6 +16,7 @@ void write_picture(const Record& record, Json& json) {
   json["height"] = record.height;
   json["rows"] = record.rows;
   json["columns"] = record.columns;
+  if (!record.cut.empty()) json["cut"] = record.cut;
   json["method"] = record.method;
   json["tokens"] = record.tokens;
   json["target_passes"] = record.target_passes;
@@ -40,6 +41,7 @@ void read_picture(JsonReader& reader, Record& record) {
   record.height = side("height");
   record.rows = side("rows");
   record.columns = side("columns");
+  if (reader.has("cut")) record.cut = reader.text("cut");
   record.method = reader.text("method");
   record.tokens = reader.integer("tokens", 0);
   record.target_passes = reader.integer("target_passes", 0);

@@ -275,6 +275,7 @@ void BatchRun::finish_picture(const Record& record) {
     ++(record.is_failed() ? progress_.failed : progress_.drawn);
     progress_.tokens += record.tokens;
     progress_.target_passes += record.target_passes;
+    progress_.cut += !record.cut.empty();
     if (calls_.picture) calls_.picture(record, progress_);
   }
   const auto now = std::chrono::steady_clock::now();

@@ -34,6 +34,7 @@ struct BatchProgress {
   std::size_t drawn = 0, failed = 0;  // by this process
   double in_work = 0;                 // pictures' worth of tokens that are drawn of those in work
   std::int64_t tokens = 0, target_passes = 0;  // of the pictures drawn
+  std::size_t cut = 0;                         // of the pictures drawn, those whose captions were too long
 };
 
 // What is told on the way, one call at a time, not all from one thread.
@@ -48,6 +49,7 @@ struct BatchPlan {
   Plan plan;
   std::vector<std::size_t> missing;  // of the plan's pictures, those of the shard that are not there
   std::size_t part = 0;              // pictures of the shard
+  std::size_t misunderstood = 0;     // captions with no subject or with words that the bundle does not know
 };
 // Reads captions and the bundle's manifest. Throws Error (usage, input, bundle).
 BatchPlan plan_batch(const BatchOptions& options);

@@ -80,6 +80,23 @@ void read_golden(JsonReader reader, Manifest& manifest) {
   reader.finish();
 }
 
+VocabularyEntry read_vocabulary(JsonReader reader) {
+  VocabularyEntry vocabulary;
+  for (auto& [kind, values] : reader.members("kinds")) {
+    vocabulary.kinds.push_back({kind, {}});
+    for (const std::string& value : values.keys())
+      vocabulary.kinds.back().values.push_back({value, values.texts(value)});
+    values.finish();
+  }
+  std::vector<std::string> kinds;
+  for (const VocabularyEntry::Kind& kind : vocabulary.kinds) kinds.push_back(kind.name);
+  vocabulary.subject = reader.choice("subject", kinds);
+  vocabulary.other = reader.texts("other");
+  vocabulary.example = reader.text("example");
+  reader.finish();
+  return vocabulary;
+}
+
 PromptEntry read_prompt(JsonReader reader) {
   PromptEntry prompt;
   prompt.kind = reader.choice("kind", {"text_features", "class", "tokens"});
@@ -94,6 +111,7 @@ PromptEntry read_prompt(JsonReader reader) {
     prompt.suffix = reader.integers("suffix");
     prompt.unconditional = reader.integers("unconditional");
   }
+  if (reader.has("vocabulary")) prompt.vocabulary = read_vocabulary(reader.object("vocabulary"));
   reader.finish();
   return prompt;
 }

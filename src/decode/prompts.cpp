@@ -9,6 +9,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/files.h"
 #include "lamplighter/error.h"
@@ -66,7 +67,10 @@ PromptTokenizer::PromptTokenizer(const Manifest& manifest)
 
 PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) const {
   if (bpe_) return encode_tokens(request, grid);
-  if (t5_) return {t5_->encode(request.prompt)};
+  if (t5_) {
+    T5Caption caption = t5_->encode(request.prompt);
+    return {std::move(caption.ids), {}, std::move(caption.cut)};
+  }
   return {{*request.class_id}};
 }
 

@@ -23,6 +23,7 @@ struct Condition {
 struct PromptIds {
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption
+  std::string cut = {};                          // the caption's end, where the bundle does not take it all
 
   // Rows that the prompt, or that of the unconditional half, has in the target's cache.
   std::int64_t rows() const { return static_cast<std::int64_t>(std::max(ids.size(), unconditional.size())); }

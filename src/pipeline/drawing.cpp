@@ -159,6 +159,7 @@ void Drawing::hand_over(std::size_t image) {
                                                       draw.sampling,
                                                       tools_.resolved,
                                                       draw.seed,
+                                                      requests_[request].prompt->cut,
                                                       std::move(statistics)});
   worker_.add([this, request, result] {
     Stopwatch watch;

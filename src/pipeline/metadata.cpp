@@ -76,6 +76,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
     json["class"] = *request.class_id;
   } else {
     json["prompt"] = request.prompt;
+    if (!result.cut.empty()) json["cut"] = result.cut;
   }
   json["seed"] = result.seed;
   json["width"] = result.image.width;

@@ -15,11 +15,13 @@
 #include "decode/decode.h"
 #include "decode/prompts.h"
 #include "kernels/common/isa.h"
+#include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
 #include "pipeline/request.h"
 #include "propose/method.h"
 #include "propose/registry.h"
+#include "text/vocabulary.h"
 
 namespace lamplighter {
 namespace {
@@ -60,6 +62,17 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
   require_memory(placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
                  static_cast<std::int64_t>(slots),
                  "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
+}
+
+// What a bundle of few words does not understand; empty when it does.
+std::string describe(const Manifest& manifest, const Understanding& caption) {
+  if (caption.whole()) return "";
+  std::string words;
+  for (const std::string& word : caption.unknown) words += (words.empty() ? "" : ", ") + word;
+  const std::string unknown = words.empty() ? "" : "does not know: " + shorten(words, 200);
+  const std::string subject = caption.subject ? "" : "finds no subject that it can draw";
+  return manifest.name + " " + subject + (subject.empty() || unknown.empty() ? "" : " and ") + unknown +
+         "; try \"" + manifest.prompt->vocabulary->example + "\", `lamplighter inspect` lists what it knows";
 }
 
 }  // namespace
@@ -146,6 +159,24 @@ std::string TextToImage::instructions() const {
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   resolve_request(manifest, request);
+}
+
+std::vector<std::string> TextToImage::notes(const Request& request) {
+  Implementation& self = *implementation_;
+  const Manifest& manifest = self.manifest;
+  const ResolvedRequest resolved = resolve_request(manifest, request);
+  self.load_tokenizer();
+  const PromptIds prompt = self.tokenizer->encode(request, *resolved.grid);
+  std::vector<std::string> lines;
+  if (manifest.prompt->vocabulary) {
+    const std::string line = describe(manifest, Vocabulary(*manifest.prompt->vocabulary).read(request.prompt));
+    if (!line.empty()) lines.push_back(line);
+  }
+  if (!prompt.cut.empty()) {
+    lines.push_back("the caption is longer than the " + std::to_string(manifest.tokenizer->max_length) +
+                    " tokens that " + manifest.name + " reads; not read: " + shorten(prompt.cut, 200));
+  }
+  return lines;
 }
 
 void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,

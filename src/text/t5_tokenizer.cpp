@@ -22,6 +22,17 @@ struct T5Tokenizer::Implementation {
     if (!status.ok()) throw Error(ExitCode::input, "cannot tokenize a caption: " + status.ToString());
     ids.insert(ids.end(), found.begin(), found.end());
   }
+
+  // What pieces spell; sentinels spell nothing.
+  std::string text(const std::vector<std::int64_t>& ids) const {
+    std::vector<int> known;
+    for (const std::int64_t id : ids) {
+      if (id < processor.GetPieceSize()) known.push_back(static_cast<int>(id));
+    }
+    std::string text;
+    if (!processor.Decode(known, &text).ok()) text.clear();
+    return text;
+  }
 };
 
 T5Tokenizer::T5Tokenizer(const std::string& model, const TokenizerEntry& settings)
@@ -70,13 +81,17 @@ std::vector<std::int64_t> T5Tokenizer::pieces(std::string_view text) const {
   return ids;
 }
 
-std::vector<std::int64_t> T5Tokenizer::encode(std::string_view caption) const {
+T5Caption T5Tokenizer::encode(std::string_view caption) const {
   const TokenizerEntry& settings = implementation_->settings;
-  std::vector<std::int64_t> ids = pieces(clean_text(caption, settings.cleaning));
+  T5Caption result{pieces(clean_text(caption, settings.cleaning)), ""};
+  std::vector<std::int64_t>& ids = result.ids;
   const auto room = static_cast<std::size_t>(settings.max_length - 1);
-  if (ids.size() > room) ids.resize(room);
+  if (ids.size() > room) {
+    result.cut = implementation_->text({ids.begin() + static_cast<std::ptrdiff_t>(room), ids.end()});
+    ids.resize(room);
+  }
   ids.push_back(settings.eos);
-  return ids;
+  return result;
 }
 
 std::int64_t T5Tokenizer::vocabulary() const {

@@ -10,6 +10,11 @@
 
 namespace lamplighter {
 
+struct T5Caption {
+  std::vector<std::int64_t> ids;
+  std::string cut;  // the cleaned caption's end, where it had more ids than a bundle takes
+};
+
 // Captions to T5 ids: SentencePiece pieces, sentinels <extra_id_k> above them, </s> at the end. Ids equal
 // those of the Hugging Face fast tokenizer, also for texts that contain </s>, <pad>, <unk> or a sentinel.
 class T5Tokenizer {
@@ -22,7 +27,7 @@ class T5Tokenizer {
   T5Tokenizer& operator=(T5Tokenizer&&) noexcept;
 
   // Cleans a caption as the bundle says and gives at most max_length ids, </s> last, without padding.
-  std::vector<std::int64_t> encode(std::string_view caption) const;
+  T5Caption encode(std::string_view caption) const;
 
   // All pieces of a text that is clean already, without </s> and without a limit.
   std::vector<std::int64_t> pieces(std::string_view text) const;

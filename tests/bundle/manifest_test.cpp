@@ -107,6 +107,27 @@ TEST_F(ManifestTest, RejectsWhatDoesNotFitTheSchema) {
   EXPECT_THAT(error([](Json& j) { j["prompt"]["align"] = "middle"; }), HasSubstr("align"));
 }
 
+TEST_F(ManifestTest, ReadsTheWordsThatABundleKnows) {
+  const Json words = Json::parse(R"({"kinds": {"subject": {"boat": ["boat", "sail boat"], "none": []},
+                                               "colour": {"red": ["red"]}},
+                                     "subject": "subject", "other": ["a"], "example": "a red boat"})");
+  const Manifest manifest = read([&](Json& j) { j["prompt"]["vocabulary"] = words; });
+  ASSERT_TRUE(manifest.prompt->vocabulary);
+  const VocabularyEntry& vocabulary = *manifest.prompt->vocabulary;
+  ASSERT_EQ(vocabulary.kinds.size(), 2U);
+  EXPECT_EQ(vocabulary.kinds[1].name, "colour");
+  EXPECT_THAT(vocabulary.kinds[0].values[0].phrases, ElementsAre("boat", "sail boat"));
+  EXPECT_EQ(vocabulary.kinds[0].values[1].name, "none");
+  EXPECT_EQ(vocabulary.example, "a red boat");
+  const auto change = [&](const std::function<void(Json&)>& spoil) {
+    return error([&](Json& j) { spoil(j["prompt"]["vocabulary"] = words); });
+  };
+  EXPECT_THAT(change([](Json& w) { w["subject"] = "verb"; }), HasSubstr("prompt.vocabulary.subject"));
+  EXPECT_THAT(change([](Json& w) { w["kinds"]["colour"]["red"] = 1; }), HasSubstr("kinds.colour.red"));
+  EXPECT_THAT(change([](Json& w) { w["kinds"]["colour"] = "red"; }), HasSubstr("kinds.colour"));
+  EXPECT_THAT(change([](Json& w) { w.erase("example"); }), HasSubstr("example is missing"));
+}
+
 TEST_F(ManifestTest, FilesStayInsideTheBundleAndAreListed) {
   EXPECT_THAT(error([](Json& j) { j["modules"]["target"]["file"] = "../target.pt"; }),
               HasSubstr("inside the bundle"));

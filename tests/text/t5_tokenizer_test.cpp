@@ -46,16 +46,16 @@ TEST(T5Tokenizer, MatchesEveryGoldenPrompt) {
     const std::string prompt = entry.at("prompt");
     SCOPED_TRACE(entry.at("option").get<std::string>() + " " + entry.at("index").dump() + ": " + prompt);
     EXPECT_EQ(clean_text(prompt, clean ? "llamagen" : "lower"), entry.at("text").get<std::string>());
-    EXPECT_EQ((clean ? cleaning : raw).encode(prompt), entry.at("ids").get<std::vector<std::int64_t>>());
+    EXPECT_EQ((clean ? cleaning : raw).encode(prompt).ids, entry.at("ids").get<std::vector<std::int64_t>>());
   }
 }
 
 TEST(T5Tokenizer, MatchesSpecialTokens) {
   const T5Tokenizer tokenizer(model_file(), settings("none"));
   const std::int64_t pieces = tokenizer.vocabulary() - 100;
-  EXPECT_THAT(tokenizer.encode("</s>"), ElementsAre(1, 1));
-  EXPECT_THAT(tokenizer.encode("<extra_id_0><extra_id_99> <pad>"), ElementsAre(pieces + 99, pieces, 0, 1));
-  EXPECT_EQ(tokenizer.encode("<<pad>").back(), 1);
+  EXPECT_THAT(tokenizer.encode("</s>").ids, ElementsAre(1, 1));
+  EXPECT_THAT(tokenizer.encode("<extra_id_0><extra_id_99> <pad>").ids, ElementsAre(pieces + 99, pieces, 0, 1));
+  EXPECT_EQ(tokenizer.encode("<<pad>").ids.back(), 1);
   EXPECT_EQ(tokenizer.pieces("<extra_id_100>").back(), tokenizer.pieces(">").back());
   EXPECT_EQ(tokenizer.pieces("a < b"), tokenizer.pieces("a  <  b "));
 }
@@ -65,9 +65,11 @@ TEST(T5Tokenizer, KeepsTheEndTokenWhenItTruncates) {
   entry.max_length = 5;
   const T5Tokenizer tokenizer(model_file(), entry);
   const std::vector<std::int64_t> all = tokenizer.pieces("a cat and a dog and a horse");
-  const std::vector<std::int64_t> ids = tokenizer.encode("a cat and a dog and a horse");
+  const T5Caption caption = tokenizer.encode("a cat and a dog and a horse");
   ASSERT_GT(all.size(), 4U);
-  EXPECT_THAT(ids, ElementsAre(all[0], all[1], all[2], all[3], 1));
+  EXPECT_THAT(caption.ids, ElementsAre(all[0], all[1], all[2], all[3], 1));
+  EXPECT_THAT(caption.cut, testing::EndsWith("and a horse"));
+  EXPECT_EQ(tokenizer.encode("a cat").cut, "");
 }
 
 TEST(T5Tokenizer, RejectsOtherFiles) {
@@ -91,12 +93,12 @@ TEST(T5Tokenizer, RejectsOtherFiles) {
 // A SentencePiece whose symbols leak overwrites a lock of LibTorch; the first forward then never returns.
 TEST(T5Tokenizer, SharesAProcessWithTorchScript) {
   const T5Tokenizer tokenizer(model_file(), settings("none"));
-  const std::size_t count = tokenizer.encode("a cat").size();
+  const std::size_t count = tokenizer.encode("a cat").ids.size();
   torch::jit::Module module("doubling");
   module.define("def forward(self, x):\n    return x + x\n");
   const at::Tensor result = module.forward({at::ones({static_cast<std::int64_t>(count)})}).toTensor();
   EXPECT_EQ(result.sum().item<float>(), 2.0F * static_cast<float>(count));
-  EXPECT_EQ(tokenizer.encode("a cat").size(), count);
+  EXPECT_EQ(tokenizer.encode("a cat").ids.size(), count);
 }
 
 }  // namespace

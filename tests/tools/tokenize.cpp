@@ -41,7 +41,7 @@ void run_t5(int count, char** arguments) {
   const T5Tokenizer tokenizer(arguments[1], settings);
   answer_lines([&](JsonReader& request) {
     const std::string text = clean_text(request.text("text"), request.text("cleaning"));
-    return Json{{"text", text}, {"ids", tokenizer.encode(text)}};
+    return Json{{"text", text}, {"ids", tokenizer.encode(text).ids}};
   });
 }
 

@@ -50,6 +50,11 @@ class BatchReporter {
                                          std::to_string(shard.count) + " by " + shard.source
                                    : "") +
                   (present > 0 ? "; " + std::to_string(present) + " are there" : ""));
+    if (plan.misunderstood == 0) return;
+    terminal_.say("note: " + std::to_string(plan.misunderstood) + " of " +
+                  std::to_string(plan.plan.captions) +
+                  " captions name no subject that the bundle can draw, or have words that it does not know; "
+                  "`lamplighter inspect` lists what it knows");
   }
 
   void progress(const BatchProgress& progress) {
@@ -105,6 +110,11 @@ class BatchReporter {
                              " pictures/s, " + compression(progress)
                        : "") +
                   (progress.failed > 0 ? ", " + std::to_string(progress.failed) + " failed" : ""));
+    if (progress.cut > 0) {
+      terminal_.say("note: pictures of captions that are longer than the bundle reads: " +
+                    std::to_string(progress.cut) +
+                    "; what was not read stands in the manifest (\"cut\") and in their metadata");
+    }
     terminal_.result(flags_.options.folder);
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/stopwatch.h"
 #include "base/utf8.h"
@@ -145,10 +146,25 @@ void note_changes(const std::string& source, const Recorded& recorded, const Ori
   }
 }
 
+// What the bundle makes of captions, for the first few of those that it does not take as they are.
+void note_captions(const Plan& plan, TextToImage& engine, Terminal& terminal) {
+  constexpr std::size_t few = 3;
+  std::set<std::string> seen;
+  std::size_t noted = 0;
+  for (const Job& job : plan.jobs) {
+    if (job.request.class_id || !seen.insert(job.request.prompt).second) continue;
+    const std::vector<std::string> notes = engine.notes(job.request);
+    if (notes.empty() || ++noted > few) continue;
+    for (const std::string& note : notes) terminal.say("note: " + job.origin + ": " + note);
+  }
+  if (noted > few) terminal.say("note: so it is with " + std::to_string(noted - few) + " more captions");
+}
+
 // Draws and writes the pictures of a plan.
 void draw(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Terminal& terminal) {
   const Origin origin = describe_origin(engine);
   note_changes(flags.params_from, plan.recorded, origin, terminal);
+  note_captions(plan, engine, terminal);
   Sinks sinks;
   sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata, flags.overwrite));
   sinks.push_back(std::make_unique<TerminalSink>(plan, origin, flags.json, terminal));
