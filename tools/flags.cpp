@@ -48,11 +48,9 @@ void add_option(CLI::App& command, const MethodOption& option, T& value) {
 }  // namespace
 
 void ModelFlags::add_model(CLI::App& command, bool positional) {
-  command
-      .add_option(positional ? "-m,--model,model" : "-m,--model", model,
-                  "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
-      ->envname("LAMPLIGHTER_MODEL")
-      ->type_name("DIR");
+  model_ = command.add_option(positional ? "-m,--model,model" : "-m,--model", model,
+                              "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)");
+  model_->envname("LAMPLIGHTER_MODEL")->type_name("DIR");
 }
 
 void ModelFlags::add_batch_size(CLI::App& command) {
@@ -76,6 +74,8 @@ void ModelFlags::add_runtime(CLI::App& command) {
 }
 
 std::string ModelFlags::folder() const {
+  if (model_ != nullptr && model_->count() != 0 && model.empty())
+    throw Error(ExitCode::usage, "--model: got an empty name, expected a bundle's folder");
   const std::string folder = model.empty() ? demo_bundle() : model;
   if (folder.empty()) {
     throw Error(ExitCode::bundle, "no model: the demo bundle is not beside the program; give --model DIR");

@@ -21,9 +21,12 @@ struct ModelFlags {
   void add_batch_size(CLI::App& command);
 
   // The bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
-  // Throws Error(ExitCode::bundle) when there is none.
+  // Throws Error(ExitCode::bundle) when there is none, and Error(ExitCode::usage) for an empty --model.
   std::string folder() const;
   RuntimeOptions options() const;
+
+ private:
+  CLI::Option* model_ = nullptr;
 };
 
 // How much is said on standard error.

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
-#include <numeric>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/utf8.h"
 #include "bundle/machine.h"
@@ -15,6 +12,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "signals.h"
+#include "usage.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -39,61 +37,6 @@ std::string first_line(const std::string& text) {
 int fail(int code, const std::string& message) {
   std::cerr << "lamplighter: error: " << encode_utf8(decode_utf8(first_line(message))) << std::endl;
   return code;
-}
-
-// Insertions, deletions and replacements that turn one word into the other.
-std::size_t edit_distance(const std::string& from, const std::string& to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-// The known word that a mistyped one most likely stands for, or nothing.
-std::string closest(const std::string& word, const CLI::App& command, bool flag) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  if (!flag) known.clear();
-  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!flag) known.push_back(sub->get_name());
-  }
-  std::string best;
-  std::size_t least = 3;  // more than two mistakes are no slip
-  for (const std::string& name : known) {
-    const std::size_t distance = edit_distance(word, name);
-    if (distance < least) least = distance, best = name;
-  }
-  return best;
-}
-
-// What was mistyped, and where help is.
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.front();
-  std::string message = first_line(error.what());
-  const std::vector<std::string> extra = command.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extra.empty()) {
-    const std::string word = extra.front().substr(0, extra.front().find('='));
-    const std::string guess = closest(word, command, word.rfind("--", 0) == 0);
-    message = "unknown argument " + extra.front() + (guess.empty() ? "" : "; did you mean " + guess + "?");
-  } else if (chosen.empty()) {
-    message = "no command given";
-    if (!extra.empty()) {
-      const std::string guess = closest(extra.front(), app, false);
-      message = "unknown command " + extra.front() + (guess.empty() ? "" : "; did you mean " + guess + "?");
-    }
-  }
-  const std::string name = chosen.empty() ? "" : " " + command.get_name();
-  return fail(static_cast<int>(ExitCode::usage), message + " (help: lamplighter" + name + " --help)");
 }
 
 // The library begins complaints about an option with its key: "top_k: got -3". Here that is a flag.
@@ -132,7 +75,7 @@ int run(int count, char** arguments) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return report_usage(app, error);
+    return fail(static_cast<int>(ExitCode::usage), describe_usage(app, error));
   } catch (const Error& error) {
     return fail(code_of(error), with_flag(app, error));
   }

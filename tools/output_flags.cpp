@@ -59,6 +59,9 @@ std::vector<std::string> OutputFlags::paths() const {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (paths_[i].empty()) continue;
     if (kOutputs[i].is_picture) check_picture_name(kOutputs[i].flag, paths_[i]);
+    if (paths_[i].find_first_of("%{") != std::string::npos)
+      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got '" + paths_[i] +
+                                       "', expected one name: all pictures go into one file");
     wanted.push_back(paths_[i]);
   }
   return wanted;

@@ -21,28 +21,72 @@ struct Line {
   std::string output, origin;
 };
 
-// Lines of a prompt file: plain prompts, or JSON objects where "{" comes first. Blank lines are
+void add_line(Line line, std::vector<Line>& lines) {
+  if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);
+  lines.push_back(std::move(line));
+}
+
+void set_prompt(Line& line, std::string_view prompt) {
+  line.request.prompt = prompt;
+  line.request.class_id.reset();
+}
+
+void set_fields(Line& line, const Json& json) {
+  JsonReader record(json, line.origin, ExitCode::input);
+  if (record.has("output")) line.output = record.text("output");
+  if (const auto seed = read_request_fields(record, line.request)) line.seed = seed;
+  record.finish();
+}
+
+// Plain prompts, or JSON objects where "{" comes first; blank lines and lines that begin with "#" are
 // skipped.
-void read_prompt_file(const std::string& path, const Line& pattern, std::vector<Line>& lines) {
-  const std::string text = read_input(path);
-  const std::string name = path == "-" ? "standard input" : path;
-  const std::size_t found = lines.size();
-  for_each_line(without_mark(text), [&](std::string_view content, std::size_t number) {
+void read_prompt_lines(std::string_view text, const std::string& name, const Line& pattern,
+                       std::vector<Line>& lines) {
+  for_each_line(text, [&](std::string_view content, std::size_t number) {
+    const char first = content[content.find_first_not_of(" \t")];
+    if (first == '#') return;
     Line line = pattern;
     line.origin = name + " line " + std::to_string(number);
-    if (content[content.find_first_not_of(" \t")] == '{') {
-      const Json json = parse_json(content, line.origin, ExitCode::input);
-      JsonReader record(json, line.origin, ExitCode::input);
-      if (record.has("output")) line.output = record.text("output");
-      if (const auto seed = read_request_fields(record, line.request)) line.seed = seed;
-      record.finish();
+    if (first == '{') {
+      set_fields(line, parse_json(content, line.origin, ExitCode::input));
     } else {
-      line.request.prompt = content;
-      line.request.class_id.reset();
+      set_prompt(line, content);
     }
-    if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);
-    lines.push_back(std::move(line));
+    add_line(std::move(line), lines);
   });
+}
+
+// A JSON array of prompts and of objects as JSON lines have them.
+void read_prompt_array(std::string_view text, const std::string& name, const Line& pattern,
+                       std::vector<Line>& lines) {
+  const Json array = parse_json(text, name, ExitCode::input);
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    Line line = pattern;
+    line.origin = name + " element " + std::to_string(i);
+    if (array[i].is_string()) {
+      set_prompt(line, array[i].get<std::string>());
+    } else {
+      set_fields(line, array[i]);
+    }
+    add_line(std::move(line), lines);
+  }
+}
+
+// "[" and what an array of prompts goes on with; captions in brackets are captions.
+bool is_array(std::string_view text) {
+  constexpr const char* kSpace = " \t\r\n";
+  const std::size_t open = text.find_first_not_of(kSpace);
+  if (open == std::string_view::npos || text[open] != '[') return false;
+  const std::size_t next = text.find_first_not_of(kSpace, open + 1);
+  return next != std::string_view::npos && (text[next] == '{' || text[next] == '"' || text[next] == ']');
+}
+
+void read_prompt_file(const std::string& path, const Line& pattern, std::vector<Line>& lines) {
+  const std::string bytes = read_input(path);
+  const std::string_view text = without_mark(bytes);
+  const std::string name = path == "-" ? "standard input" : path;
+  const std::size_t found = lines.size();
+  (is_array(text) ? read_prompt_array : read_prompt_lines)(text, name, pattern, lines);
   if (lines.size() == found) throw Error(ExitCode::input, name + ": no prompts found");
 }
 
@@ -78,12 +122,14 @@ void JobFlags::add(CLI::App& command) {
       ->type_name("TEXT");
   command
       .add_option("--prompt-file", prompt_file,
-                  "One prompt a line, or JSON lines with fields; - = standard input")
+                  "One prompt a line, JSON lines with fields, or a JSON array; # begins a comment; - = "
+                  "standard input")
       ->type_name("FILE");
   command.add_option("--class", class_id, "Class to draw (class-conditional bundles)")->type_name("N");
   command
       .add_option("-o,--output", output,
-                  "File, pattern with %04d, {index}, {seed}, or folder (default: output.png)")
+                  "File, pattern with %04d, {index}, {seed}, or folder; - = standard output (default: "
+                  "output.png)")
       ->type_name("PATTERN");
   command.add_option("-s,--seed", seed, "Picture i draws with seed + i; -1 = random (default: 42)")
       ->type_name("N");

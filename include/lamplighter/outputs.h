@@ -11,7 +11,7 @@ namespace lamplighter {
 
 // Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} or {index:04d}
 // (the same) and {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for
-// FOLDER/%04d.png, whatever its own name holds.
+// FOLDER/%04d.png, whatever its own name holds. "-" is standard output, for one picture alone.
 struct OutputRequest {
   std::string pattern;
   std::size_t index = 0;

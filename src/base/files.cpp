@@ -164,6 +164,10 @@ std::string read_input(const std::string& path, std::size_t most) {
 }
 
 void write_file(const std::string& path, std::string_view bytes, bool overwrite) {
+  if (path == "-") {
+    if (!write_all(STDOUT_FILENO, bytes)) cannot_write("standard output", system_reason());
+    return;
+  }
   const std::string target = resolve_links(path);
   struct stat status {};
   const bool exists = ::stat(target.c_str(), &status) == 0;
@@ -189,6 +193,7 @@ void remove_leftovers(const std::string& folder) {
 
 void check_output(const std::string& path, bool overwrite) {
   if (path.empty()) throw Error(ExitCode::output, "cannot write: the output path is empty");
+  if (path == "-") return;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory");
@@ -200,8 +205,10 @@ void check_output(const std::string& path, bool overwrite) {
     cannot_write(path, "it is a link to a file that is missing, and overwrite is off");
   }
   const std::string folder = folder_of(resolve_links(path));
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    cannot_write(path, "folder " + folder + ": " + system_reason());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    const bool missing = errno == ENOENT;
+    cannot_write(path, "folder " + folder + ": " + system_reason() + (missing ? "; create it first" : ""));
+  }
 }
 
 std::string sha256_file(const std::string& path, ExitCode code) {

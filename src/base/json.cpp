@@ -261,7 +261,13 @@ std::vector<std::string> JsonReader::keys() const {
 
 void JsonReader::finish() const {
   for (const auto& [key, element] : object_->items()) {
-    if (seen_.count(key) == 0) throw Error(code_, where_ + ": unknown field " + name(key));
+    if (seen_.count(key) != 0) continue;
+    std::set<std::string> known = asked_;
+    known.insert(seen_.begin(), seen_.end());
+    std::string names;
+    for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+    throw Error(code_, where_ + ": unknown field " + name(key) +
+                           (names.empty() ? "" : ", expected one of " + shorten(names, 400)));
   }
 }
 

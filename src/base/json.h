@@ -31,7 +31,10 @@ class JsonReader {
   // Throws Error(code) unless `object` is a JSON object.
   JsonReader(const Json& object, std::string where, ExitCode code, std::string path = "");
 
-  bool has(const std::string& key) const { return object_->contains(key); }
+  bool has(const std::string& key) const {
+    asked_.insert(key);
+    return object_->contains(key);
+  }
 
   // Each throws Error when the field is missing or of another kind.
   const Json& value(const std::string& key);
@@ -49,7 +52,7 @@ class JsonReader {
   std::vector<std::pair<std::string, JsonReader>> members(const std::string& key);  // an object of objects
   std::vector<std::string> keys() const;                                            // of this object
 
-  // Throws Error when the object has a field that nobody asked for.
+  // Throws Error when the object has a field that nobody asked for; names those that it may have.
   void finish() const;
 
   // Throws Error about a field: "got ..., expected ...".
@@ -64,6 +67,7 @@ class JsonReader {
   std::string where_, path_;
   ExitCode code_;
   std::set<std::string> seen_;
+  mutable std::set<std::string> asked_;  // for the message about a field that is not among them
 };
 
 }  // namespace lamplighter

@@ -3,6 +3,7 @@
 
 #include "bundle/machine.h"
 #include "bundle/module.h"
+#include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -45,6 +46,15 @@ c10::Device resolve_device(const std::string& name, const NoteCallback& note) {
   return device;
 }
 
+// What LAMPLIGHTER_ISA says is read when the first kernel runs, which is late for a mistake.
+void check_isa() {
+  try {
+    active_isa();
+  } catch (const c10::Error& error) {
+    throw Error(ExitCode::usage, error.what_without_backtrace());
+  }
+}
+
 }  // namespace
 
 Placement resolve_placement(const RuntimeOptions& options) {
@@ -74,6 +84,7 @@ Placement resolve_placement(const RuntimeOptions& options) {
                                      ", expected auto, fp32, bf16" +
                                      (cuda ? " or fp16" : " (fp16 needs CUDA)"));
   }
+  if (!cuda) check_isa();
   if (options.threads > 0) at::set_num_threads(options.threads);
   return placement;
 }

@@ -48,7 +48,12 @@ void write_codes(const std::string& path, const std::vector<SavedCodes>& picture
 }
 
 std::vector<SavedCodes> read_codes(const std::string& path) {
-  const Json file = parse_json(read_input(path), path, ExitCode::input);
+  const std::string text = read_input(path);
+  if (text.rfind("\x89PNG", 0) == 0) {
+    throw Error(ExitCode::input,
+                path + ": got a picture, expected the tokens of one, as `generate --save-codes` writes them");
+  }
+  const Json file = parse_json(text, path, ExitCode::input);
   JsonReader reader(file, path, ExitCode::input);
   reader.choice("format", {kFormat});
   reader.integer("schema", kSchema, kSchema);

@@ -65,6 +65,7 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
   std::set<std::string> taken;
   for (OutputRequest request : requests) {
     const std::string& pattern = request.pattern;
+    if (pattern == "-" && requests.size() > 1) reject("-", "one picture for standard output");
     if (uses[pattern] > 1 && paths_of[pattern].size() == 1) {
       request.pattern = numbered(pattern);
     }

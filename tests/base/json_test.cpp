@@ -103,7 +103,7 @@ TEST(JsonReader, ReportsUnknownFields) {
   const Json json = parse(R"({"a":1,"b":{"c":2}})");
   JsonReader reader(json, "m.json", ExitCode::bundle);
   reader.integer("a");
-  EXPECT_EQ(message_of([&] { reader.finish(); }), "m.json: unknown field b");
+  EXPECT_EQ(message_of([&] { reader.finish(); }), "m.json: unknown field b, expected one of a");
   const JsonReader inner = reader.object("b");
   reader.finish();
   EXPECT_EQ(message_of([&] { inner.finish(); }), "m.json: unknown field b.c");

@@ -23,10 +23,17 @@ DRAW = ("generate", "-p", "a")
         (("generat",), "did you mean generate"),
         ((*DRAW, "--cfg-scal", 3), "did you mean --cfg-scale"),
         ((*DRAW, "--frobnicate"), "unknown argument --frobnicate"),
-        ((*DRAW, "stray"), "unknown argument stray"),
-        ((*DRAW, "--seed"), "--seed"),
+        ((*DRAW, "stray"), 'unknown argument stray; a caption of several words needs quotes: -p "'),
+        ((*DRAW, "--model", ""), "--model: got an empty name"),
+        ((*DRAW, "--seed"), "--seed: got nothing, expected a whole number"),
+        ((*DRAW, "--top-k", "x"), "--top-k: got 'x', expected a whole number"),
+        ((*DRAW, "--top-p", 1, "--top-p", 1), "--top-p: got 2 values, expected one"),
+        ((*DRAW, "--overwrite", "--skip-existing"), "excludes"),
+        ((*DRAW, "-b", 2, "-o", "-"), "one picture for standard output"),
+        ((*DRAW, "--json", "-o", "-"), "both print"),
+        ((*DRAW, "--grid", "g%04d.png"), "--grid: got 'g%04d.png', expected one name"),
         ((*DRAW, "-q", "-v"), "--quiet"),
-        ((*DRAW, "--temperature", "warm"), "--temperature"),
+        ((*DRAW, "--temperature", "warm"), "--temperature: got 'warm', expected a number"),
         ((*DRAW, "--temperature", "nan"), "--temperature: got nan"),
         ((*DRAW, "--temperature", "inf"), "--temperature: got inf"),
         ((*DRAW, "--temperature", -0.5), "--temperature"),
@@ -114,7 +121,11 @@ def test_longest_prompt_is_cut_as_the_tokenizer_does(cli: Cli) -> None:
         ("ok\n\xff\xfe", "line 2: byte 1 is no valid UTF-8"),
         ('ok\n{"prompt": }', "line 2: no valid JSON"),
         ('{"prompt": 3}', 'prompt: got 3, expected a string'),
-        ('{"prompt": "a", "colour": 1}', "unknown field colour"),
+        ('{"prompt": "a", "colour": 1}', "unknown field colour, expected one of cfg_interval, "),
+        ('# only a comment\n', "no prompts"),
+        ('[]', "no prompts"),
+        ('["a", {"prompt": 3}]', "p element 1: prompt: got 3"),
+        ('["a", ', "no valid JSON"),
         ('{"prompt": "a", "seed": -1}', "seed"),
         ('{"prompt": "a", "seed": 18446744073709551616}', "seed"),
         ('{"prompt": "a", "temperature": "hot"}', "temperature"),
@@ -132,6 +143,17 @@ def test_prompt_files(refused: Refused, tmp_path: Path, content: str, words: str
     if content.startswith("{{"):
         words = "no valid JSON"
     assert words in refused(3, "generate", "--prompt-file", "p")
+
+
+def test_a_picture_holds_no_codes(cli: Cli, tmp_path: Path) -> None:
+    assert cli(*DRAW, "-o", "a.png").returncode == 0
+    result = cli("decode", "a.png", "-o", "b.png")
+    assert result.returncode == 3 and "a.png: got a picture, expected the tokens" in result.stderr
+
+
+def test_instructions_that_do_not_exist(refused: Refused) -> None:
+    words = refused(2, *DRAW, "--device", "cpu", env={"LAMPLIGHTER_ISA": "sse9"})
+    assert "LAMPLIGHTER_ISA: got 'sse9', expected portable, avx2, avx512 or amx" in words
 
 
 def test_prompt_file_that_cannot_be_read(refused: Refused, tmp_path: Path) -> None:

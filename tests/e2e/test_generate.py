@@ -340,3 +340,49 @@ def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "target.png").read_bytes().startswith(b"\x89PNG")
     assert cli("generate", "-p", "a", "-o", "/dev/null").returncode == 0
     assert Path("/dev/null").is_char_device()
+
+
+def test_parameters_of_another_bundle_come_with_a_note(
+    cli: Cli, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny_bundle, other)
+    edit_manifest(other, lambda manifest: manifest.update(name="somebody-else"))
+    assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
+    result = cli("generate", "-m", other, "--params-from", "a.png", "-o", "b.png")
+    assert result.returncode == 0
+    assert "not with somebody-else: its settings are taken" in result.stderr
+
+
+def test_pictures_that_exist_are_left(cli: Cli, tmp_path: Path) -> None:
+    draw = ("generate", "-p", "x", "-p", "y", "-b", 2)
+    assert cli(*draw, "-o", "all/").returncode == 0
+    (tmp_path / "some").mkdir()
+    kept = tmp_path / "some" / "0001.png"
+    kept.write_bytes(b"mine")
+    result = cli(*draw, "-o", "some/", "--skip-existing")
+    assert result.returncode == 0 and result.stderr.startswith("1 of 4 pictures are there")
+    assert result.stdout.split() == [f"some/000{number}.png" for number in (0, 2, 3)]
+    assert kept.read_bytes() == b"mine"
+    for number in (0, 2, 3):
+        name = f"000{number}.png"
+        assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "all" / name).read_bytes()
+    again = cli(*draw, "-o", "some/", "--skip-existing")
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_a_picture_on_standard_output(cli: Cli, tmp_path: Path) -> None:
+    assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
+    result = cli("generate", "-p", "x", "-o", "-", text=False)
+    assert result.returncode == 0
+    assert result.stdout == (tmp_path / "a.png").read_bytes()  # type: ignore[comparison-overlap]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_comments_and_arrays_of_prompts(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text('# two prompts\n[in brackets\n{"prompt": "b", "seed": 5}\n')
+    (tmp_path / "array").write_text(' [\n "[in brackets",\n {"prompt": "b", "seed": 5}\n]\n')
+    for name in ("lines", "array"):
+        result = cli("generate", "--prompt-file", name, "-o", f"{name}-out/", "--json")
+        told = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(line["prompt"], line["seed"]) for line in told] == [("[in brackets", 42), ("b", 5)]

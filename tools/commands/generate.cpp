@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -28,7 +31,7 @@ struct GenerateFlags {
   TalkFlags talk;
   OutputFlags files;
   std::string params_from, config;
-  bool overwrite = false, json = false, no_metadata = false;
+  bool overwrite = false, skip_existing = false, json = false, no_metadata = false;
 };
 
 // Flags of the command line, where a picture's metadata would give another value.
@@ -43,6 +46,7 @@ struct Plan {
   RuntimeOptions runtime;
   Recorded recorded;               // of --params-from
   std::vector<std::string> paths;  // of the pictures
+  std::size_t skipped = 0;         // pictures that were there
 };
 
 // Which files are read is for flags alone to say: pictures come from strangers.
@@ -83,6 +87,33 @@ void check_request(const Manifest& manifest, const Job& job) {
   }
 }
 
+// Leaves out the pictures that are there.
+void skip_existing(Plan& plan, std::vector<OutputRequest>& outputs) {
+  std::vector<Job> jobs;
+  std::vector<std::string> paths;
+  std::vector<OutputRequest> wanted;
+  for (std::size_t i = 0; i < plan.paths.size(); ++i) {
+    std::error_code ignored;
+    if (std::filesystem::exists(plan.paths[i], ignored)) continue;
+    jobs.push_back(std::move(plan.jobs[i]));
+    paths.push_back(std::move(plan.paths[i]));
+    wanted.push_back(std::move(outputs[i]));
+  }
+  plan.skipped = plan.jobs.size() - jobs.size();
+  plan.jobs = std::move(jobs);
+  plan.paths = std::move(paths);
+  outputs = std::move(wanted);
+}
+
+// Standard output takes the picture or words about it.
+void check_standard_output(const GenerateFlags& flags, const Plan& plan) {
+  if (std::find(plan.paths.begin(), plan.paths.end(), "-") == plan.paths.end()) return;
+  if (flags.json)
+    throw Error(ExitCode::usage, "--output: got '-' with --json, expected one of them: both print");
+  if (::isatty(STDOUT_FILENO) == 1)
+    throw Error(ExitCode::usage, "--output: got '-' on a terminal, expected a file or a pipe behind it");
+}
+
 // Checks requests, method and outputs against the manifest; reads no weights.
 void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan) {
   std::vector<OutputRequest> outputs;
@@ -97,6 +128,8 @@ void check_plan(const GenerateFlags& flags, const Manifest& manifest, Plan& plan
   flags.files.check_room(static_cast<std::int64_t>(outputs.size()), largest);
   resolve_method(plan.method, manifest);
   plan.paths = expand_outputs(outputs);
+  check_standard_output(flags, plan);
+  if (flags.skip_existing) skip_existing(plan, outputs);
   std::vector<std::string> all = plan.paths;
   for (const std::string& path : flags.files.paths()) all.push_back(path);
   check_distinct(all);
@@ -118,21 +151,31 @@ class TerminalSink : public Sink {
     terminal_.say(std::to_string(index + 1) + "/" + std::to_string(plan_.paths.size()) + " " + path +
                   ": seed " + std::to_string(result.seed) + ", " + summary(result.statistics));
     for (const std::string& line : details(result.statistics)) terminal_.detail(line);
+    ++drawn_;
+    if (path == "-") return;
     if (!json_) return terminal_.result(path);
     const Json line = report(path, describe_picture(origin_, request, result), result.statistics);
     terminal_.result(line.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
+
+  std::size_t drawn() const { return drawn_; }
 
  private:
   const Plan& plan_;
   const Origin& origin_;
   bool json_;
   Terminal& terminal_;
+  std::size_t drawn_ = 0;
 };
 
 void note_changes(const std::string& source, const Recorded& recorded, const Origin& origin,
                   Terminal& terminal) {
-  if (recorded.model != origin.model) return;
+  if (source.empty()) return;
+  if (recorded.model != origin.model) {
+    terminal.say("note: " + source + " was drawn with bundle " + recorded.model + ", not with " +
+                 origin.model + ": its settings are taken, the picture will be another");
+    return;
+  }
   if (recorded.manifest_sha256 != origin.manifest_sha256) {
     terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
                  " (weights, drafter or tree); pixels may differ");
@@ -167,12 +210,21 @@ void draw(const GenerateFlags& flags, const Plan& plan, TextToImage& engine, Ter
   note_captions(plan, engine, terminal);
   Sinks sinks;
   sinks.push_back(png_sink(origin, plan.paths, !flags.no_metadata, flags.overwrite));
-  sinks.push_back(std::make_unique<TerminalSink>(plan, origin, flags.json, terminal));
+  auto told = std::make_unique<TerminalSink>(plan, origin, flags.json, terminal);
+  const TerminalSink& told_of = *told;
+  sinks.push_back(std::move(told));
   flags.files.add_sinks(origin, engine, flags.overwrite, sinks);
   std::vector<Request> requests;
   for (const Job& job : plan.jobs) requests.push_back(job.request);
   const OrderlyStop orderly;
-  generate_into(sinks, engine, requests, plan.method, [] { return stop_signal() == 0; });
+  try {
+    generate_into(sinks, engine, requests, plan.method, [] { return stop_signal() == 0; });
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::interrupted) throw;
+    throw Error(error.code(), "stopped: " + std::to_string(told_of.drawn()) + " of " +
+                                  std::to_string(plan.jobs.size()) +
+                                  " pictures stand; the same command with --skip-existing draws the others");
+  }
 }
 
 void generate(const GenerateFlags& flags, const Given& given) {
@@ -182,6 +234,11 @@ void generate(const GenerateFlags& flags, const Given& given) {
   require_drawable(manifest);
   plan.method = choose_method(plan.method, manifest, plan.runtime, plan.jobs.size(), terminal);
   check_plan(flags, manifest, plan);
+  if (plan.skipped > 0) {
+    terminal.say(std::to_string(plan.skipped) + " of " + std::to_string(plan.skipped + plan.jobs.size()) +
+                 " pictures are there");
+  }
+  if (plan.jobs.empty()) return;
   Stopwatch watch;
   TextToImage engine(flags.model.folder(), plan.runtime);
   terminal.detail("bundle " + manifest.name + " on " + engine.device() + " in " + engine.dtype() +
@@ -199,7 +256,11 @@ void add_generate(CLI::App& app) {
   flags->method.add(*command);
   flags->model.add_runtime(*command);
   flags->model.add_batch_size(*command);
-  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  CLI::Option* overwrite = command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
+  command
+      ->add_flag("--skip-existing", flags->skip_existing,
+                 "Leave pictures that exist and draw the others, with the seeds they would have had")
+      ->excludes(overwrite);
   flags->files.add(*command);
   command->add_flag("--json", flags->json, "Print one JSON line per picture instead of its path");
   command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");

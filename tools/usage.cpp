@@ -1,0 +1,119 @@
+#include "usage.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace lamplighter::cli {
+namespace {
+
+// Insertions, deletions and replacements that turn one word into the other.
+std::size_t edit_distance(const std::string& from, const std::string& to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> flags_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// "; did you mean X?" for the known word that a mistyped one most likely stands for.
+std::string closest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t least = 3;  // more than two mistakes are no slip
+  for (const std::string& name : known) {
+    const std::size_t distance = edit_distance(word, name);
+    if (distance < least) least = distance, best = name;
+  }
+  return best.empty() ? "" : "; did you mean " + best + "?";
+}
+
+std::string unknown_command(const CLI::App& app) {
+  const std::vector<std::string> extra = app.remaining(true);
+  if (extra.empty()) return "no command given";
+  return "unknown command " + extra.front() + closest(extra.front(), commands_of(app));
+}
+
+std::string unknown_argument(const CLI::App& command) {
+  const std::string word = command.remaining(true).front();
+  const std::string name = word.substr(0, word.find('='));
+  std::string hint;
+  if (name.rfind("--", 0) == 0) {
+    hint = closest(name, flags_of(command));
+  } else if (name.rfind('-', 0) != 0 && command.get_option_no_throw("--prompt") != nullptr) {
+    hint = "; a caption of several words needs quotes: -p \"a red boat\"";
+  }
+  return "unknown argument " + word + hint;
+}
+
+// What the value of an option is called in its help.
+std::string expected_of(const CLI::App& command, const std::string& flag) {
+  static const std::map<std::string, std::string> kinds{
+      {"N", "a whole number"}, {"K", "a whole number"}, {"X", "a number"}};
+  const CLI::Option* option = command.get_option_no_throw(flag);
+  if (option == nullptr) return "another value";
+  const std::string type = option->get_type_name();
+  const auto kind = kinds.find(type.substr(0, type.find(' ')));
+  return kind == kinds.end() ? type : kind->second;
+}
+
+// "Could not convert: --seed = foo"
+std::string wrong_value(const CLI::App& command, const std::string& message) {
+  const std::size_t begin = message.find(": "), middle = message.find(" = ");
+  if (begin == std::string::npos || middle == std::string::npos) return message;
+  const std::string flag = message.substr(begin + 2, middle - begin - 2);
+  return flag + ": got '" + message.substr(middle + 3) + "', expected " + expected_of(command, flag);
+}
+
+// "--seed: 1 required N missing" or "--seed: At Most 1 required but received 2"
+std::string wrong_count(const CLI::App& command, const std::string& message) {
+  const std::string flag = message.substr(0, message.find(':'));
+  constexpr const char* kReceived = "received ";
+  const std::size_t received = message.rfind(kReceived);
+  if (received == std::string::npos) return flag + ": got nothing, expected " + expected_of(command, flag);
+  return flag + ": got " + message.substr(received + std::string(kReceived).size()) + " values, expected one";
+}
+
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) return unknown_command(app);
+  const CLI::App& command = *chosen.front();
+  const std::string message = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !command.remaining(true).empty())
+    return unknown_argument(command);
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return wrong_value(command, message);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return wrong_count(command, message);
+  return message.substr(0, message.find('\n'));
+}
+
+}  // namespace
+
+std::string describe_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const std::string name = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return complaint(app, error) + " (help: lamplighter" + name + " --help)";
+}
+
+}  // namespace lamplighter::cli
