@@ -11,7 +11,8 @@
 namespace lamplighter {
 namespace {
 
-// A request's error, with the place of its caption. The number of captions that the bundle does not understand.
+// A request's error, with the place of its caption. The number of captions that the bundle does not
+// understand.
 std::size_t check_requests(const Plan& plan, const Manifest& manifest) {
   // Prompts of tokens have a longest length; texts are cut at theirs.
   std::optional<PromptTokenizer> tokenizer;

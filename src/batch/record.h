@@ -26,7 +26,7 @@ struct Record {
   std::string sha256;                                // of the file
   std::uint64_t bytes = 0;                           // of the file
   int width = 0, height = 0, rows = 0, columns = 0;  // pixels, and the grid of tokens
-  std::string cut;                                   // the caption's end, where the bundle does not take it all
+  std::string cut;  // the caption's end, where the bundle does not take it all
   std::string method;
   std::int64_t tokens = 0, target_passes = 0;
   std::vector<std::int64_t>

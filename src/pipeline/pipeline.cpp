@@ -11,11 +11,11 @@
 #include <mutex>
 #include <optional>
 
+#include "base/utf8.h"
 #include "bundle/machine.h"
 #include "decode/decode.h"
 #include "decode/prompts.h"
 #include "kernels/common/isa.h"
-#include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "pipeline/drawing.h"
 #include "pipeline/request.h"
@@ -169,7 +169,8 @@ std::vector<std::string> TextToImage::notes(const Request& request) {
   const PromptIds prompt = self.tokenizer->encode(request, *resolved.grid);
   std::vector<std::string> lines;
   if (manifest.prompt->vocabulary) {
-    const std::string line = describe(manifest, Vocabulary(*manifest.prompt->vocabulary).read(request.prompt));
+    const std::string line =
+        describe(manifest, Vocabulary(*manifest.prompt->vocabulary).read(request.prompt));
     if (!line.empty()) lines.push_back(line);
   }
   if (!prompt.cut.empty()) {

@@ -17,8 +17,8 @@ struct Understanding {
   bool whole() const { return subject && unknown.empty(); }
 };
 
-// The words of a bundle. Captions are compared in lower case, word by word; a word is a run of letters, digits,
-// hyphens and apostrophes.
+// The words of a bundle. Captions are compared in lower case, word by word; a word is a run of letters,
+// digits, hyphens and apostrophes.
 class Vocabulary {
  public:
   explicit Vocabulary(const VocabularyEntry& entry);

@@ -54,7 +54,8 @@ TEST(T5Tokenizer, MatchesSpecialTokens) {
   const T5Tokenizer tokenizer(model_file(), settings("none"));
   const std::int64_t pieces = tokenizer.vocabulary() - 100;
   EXPECT_THAT(tokenizer.encode("</s>").ids, ElementsAre(1, 1));
-  EXPECT_THAT(tokenizer.encode("<extra_id_0><extra_id_99> <pad>").ids, ElementsAre(pieces + 99, pieces, 0, 1));
+  EXPECT_THAT(tokenizer.encode("<extra_id_0><extra_id_99> <pad>").ids,
+              ElementsAre(pieces + 99, pieces, 0, 1));
   EXPECT_EQ(tokenizer.encode("<<pad>").ids.back(), 1);
   EXPECT_EQ(tokenizer.pieces("<extra_id_100>").back(), tokenizer.pieces(">").back());
   EXPECT_EQ(tokenizer.pieces("a < b"), tokenizer.pieces("a  <  b "));

@@ -27,14 +27,16 @@ TEST(Vocabulary, KnowsItsOwnWordsInAnySpelling) {
 }
 
 TEST(Vocabulary, NamesOtherWordsOnceAndInOrder) {
-  const Understanding understood = landscapes().read("a zebra, a red boat and a zebra on the élan 2nd boat's");
+  const Understanding understood =
+      landscapes().read("a zebra, a red boat and a zebra on the élan 2nd boat's");
   EXPECT_TRUE(understood.subject);
   EXPECT_THAT(understood.unknown, ElementsAre("zebra", "and", "élan", "2nd", "boat's"));
   EXPECT_FALSE(understood.whole());
 }
 
 TEST(Vocabulary, WantsASubjectAsAWholePhrase) {
-  for (const char* caption : {"red", "a red picture of the sea", "hot-air on the sea", "balloon", "", "boats"})
+  for (const char* caption :
+       {"red", "a red picture of the sea", "hot-air on the sea", "balloon", "", "boats"})
     EXPECT_FALSE(landscapes().read(caption).subject) << caption;
   EXPECT_THAT(landscapes().read("hot-air on the sea").unknown, IsEmpty());
 }
