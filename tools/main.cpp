@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "base/utf8.h"
 #include "bundle/machine.h"
@@ -56,6 +57,21 @@ int code_of(const Error& error) {
   return static_cast<int>(error.code());
 }
 
+// Texts for the launcher, as C++.
+void print_help_texts(CLI::App& app) {
+  const auto literal = [](const std::string& text) {
+    return "R\"text(" + text.substr(0, text.find_last_not_of('\n') + 1) + ")text\"";
+  };
+  std::cout << "inline constexpr const char* kVersionText = " << literal(version_text()) << ";\n"
+            << "struct HelpText {\n  const char *command, *text;\n};\n"
+            << "inline constexpr HelpText kHelpTexts[] = {\n    {\"\", " << literal(app.help()) << "},\n";
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    std::cout << "    {\"" << command->get_name() << "\", " << literal(command->help(app.get_name()))
+              << "},\n";
+  }
+  std::cout << "};\n";
+}
+
 int run(int count, char** arguments) {
   CLI::App app("Draws pictures with visual autoregressive models.", "lamplighter");
   app.set_version_flag("--version", version_text());
@@ -70,6 +86,10 @@ int run(int count, char** arguments) {
   add_tune_tree(app);
   add_bench(app);
   add_devices(app);
+  if (count == 2 && std::string_view(arguments[1]) == "--help-texts") {
+    print_help_texts(app);
+    return 0;
+  }
   try {
     app.parse(count, arguments);
     return 0;

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir lib/cmake/lamplighter)
 
 install(TARGETS lamplighter lamplighter_ops EXPORT lamplighterTargets LIBRARY DESTINATION lib)
-install(TARGETS lamplighter_cli RUNTIME DESTINATION bin)
+install(TARGETS lamplighter_cli lamplighter_engine RUNTIME DESTINATION bin)
 install(DIRECTORY include/lamplighter DESTINATION include)
 install(FILES "${PROJECT_BINARY_DIR}/generated/lamplighter/version.h" DESTINATION include/lamplighter)
 install(EXPORT lamplighterTargets NAMESPACE lamplighter:: DESTINATION ${package_dir}

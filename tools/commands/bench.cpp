@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "bench/report/csv.h"
 #include "bench_compare.h"
+#include "bench_startup.h"
 #include "bundle/synthetic.h"
 #include "commands.h"
 #include "lamplighter/error.h"
@@ -16,29 +17,32 @@
 namespace lamplighter::cli {
 namespace {
 
-// Random weights take the place of a bundle and its pictures: a flag about those would change nothing. What
-// the environment has set is not in parse_order().
-void check_synthetic(const CLI::App& command) {
-  static const std::set<std::string> known{
-      "--synthetic", "--layers",      "--accept",     "--clock",           "--tree",        "--repeats",
-      "--json",      "--export-json", "--export-csv", "--export-markdown", "--export-html", "--overwrite",
-      "--device",    "--dtype",       "--threads",    "--no-graph",        "--quiet",       "--verbose"};
+// Kinds of measurement that do not draw with a bundle in this process, and the flags they have a use for.
+struct Kind {
+  const char* flag;
+  std::set<std::string> known;
+  const char* why;
+};
+
+const Kind kSynthetic{"--synthetic",
+                      {"--synthetic", "--layers", "--accept", "--clock", "--tree", "--repeats", "--json",
+                       "--export-json", "--export-csv", "--export-markdown", "--export-html", "--overwrite",
+                       "--device", "--dtype", "--threads", "--no-graph", "--quiet", "--verbose"},
+                      ": random weights have no bundle and no pictures"};
+const Kind kCompare{
+    "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
+const Kind kStartup{
+    "--startup",
+    {"--startup", "--model", "--prompt", "--repeats", "--json", "--export-json", "--export-markdown",
+     "--overwrite", "--device", "--dtype", "--threads", "--skip-checksums", "--quiet", "--verbose"},
+    ": whole processes are timed"};
+
+// A flag about something else would change nothing. What the environment has set is not in parse_order().
+void check_kind(const CLI::App& command, const Kind& kind) {
   for (const CLI::Option* option : command.parse_order()) {
     const std::string name = option->get_name();
-    if (known.count(name) == 0) {
-      throw Error(
-          ExitCode::usage,
-          name + " and --synthetic exclude each other: random weights have no bundle and no pictures");
-    }
-  }
-}
-
-// Files that are there take the place of a run.
-void check_compare(const CLI::App& command) {
-  static const std::set<std::string> known{"--compare", "--json", "--quiet", "--verbose"};
-  for (const CLI::Option* option : command.parse_order()) {
-    if (known.count(option->get_name()) == 0)
-      throw Error(ExitCode::usage, option->get_name() + " and --compare exclude each other");
+    if (kind.known.count(name) == 0)
+      throw Error(ExitCode::usage, name + " and " + kind.flag + " exclude each other" + kind.why);
   }
 }
 
@@ -114,10 +118,12 @@ void give_results(const BenchFlags& flags, const BenchResults& results, const Js
     }
   }
   for (const std::string& line : results.remarks) terminal.say(line);
-  if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n");
-  if (!flags.export_csv.empty()) write_file(flags.export_csv, to_csv(results.json.at("methods")));
-  if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results));
-  if (!flags.export_html.empty()) write_file(flags.export_html, html(results, scores, terminal));
+  if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n", flags.overwrite);
+  if (!flags.export_csv.empty())
+    write_file(flags.export_csv, to_csv(results.json.at("methods")), flags.overwrite);
+  if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results), flags.overwrite);
+  if (!flags.export_html.empty())
+    write_file(flags.export_html, html(results, scores, terminal), flags.overwrite);
 }
 
 template <typename T>
@@ -193,8 +199,10 @@ void add_bench(CLI::App& app) {
   add_list(*command, "--batch-sizes,--batch-size", flags->batch_sizes,
            "Pictures drawn together; every method runs with each of these (default: 1)");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
-  add_list(*command, "--methods", flags->methods,
-           "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them");
+  add_list(
+      *command, "--methods", flags->methods,
+      "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: an "
+      "exact and a relaxed one that the bundle can, on four captions)");
   add_list(*command, "--tree", flags->trees, "As --sweep tree=LIST; with --synthetic: the trees to run");
   add_list(*command, "--sweep", flags->sweep,
            "Options for the methods that name none: tree=chain-2,chain-4,lambda=2,3 runs every combination "
@@ -212,6 +220,8 @@ void add_bench(CLI::App& app) {
                    "Count the prompt's pass in S; no, as papers that leave it out (default: yes)")
       ->type_name("yes|no");
   add_synthetic(*command, *flags);
+  command->add_flag("--startup", flags->startup,
+                    "Time whole processes instead: version, help, and a picture from start to file");
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");
@@ -231,15 +241,16 @@ void add_bench(CLI::App& app) {
   command->callback([flags, command] {
     Terminal terminal(flags->talk);
     if (!flags->compare.empty()) {
-      check_compare(*command);
+      check_kind(*command, kCompare);
       return compare_benches(flags->compare, flags->json, terminal);
     }
-    if (!flags->synthetic.empty()) check_synthetic(*command);
+    const bool synthetic = !flags->synthetic.empty();
+    if (synthetic) check_kind(*command, kSynthetic);
+    if (flags->startup) check_kind(*command, kStartup);
     check_flags(*flags);
     const Json scores = flags->scores.empty() ? Json::object() : read_scores(flags->scores);
-    const bool synthetic = !flags->synthetic.empty();
-    give_results(*flags, synthetic ? bench_synthetic(*flags, terminal) : bench_bundle(*flags, terminal),
-                 scores, terminal);
+    const auto measure = flags->startup ? bench_startup : synthetic ? bench_synthetic : bench_bundle;
+    give_results(*flags, measure(*flags, terminal), scores, terminal);
   });
 }
 

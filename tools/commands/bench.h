@@ -13,12 +13,17 @@
 
 namespace lamplighter::cli {
 
+// What is drawn where no caption is given.
+inline constexpr const char* kPrompts[] = {
+    "a white lighthouse on the coast at dusk", "a red boat on the sea at noon",
+    "a blue house in the snow at night", "a yellow windmill on a meadow in the morning"};
+
 struct BenchFlags {
   ModelFlags model;
   JobFlags jobs;
   PlanOptions captions;
   TalkFlags talk;
-  std::vector<std::string> methods{kBaseline}, trees, sweep;
+  std::vector<std::string> methods, trees, sweep;
   std::vector<int> batch_sizes{1};
   std::optional<int> repeats;
   int warmup = 1;
@@ -27,7 +32,7 @@ struct BenchFlags {
   std::string synthetic, clock = "wall";
   std::optional<std::int64_t> layers;
   std::vector<double> accept;
-  bool json = false, overwrite = false, save_table = false;
+  bool startup = false, json = false, overwrite = false, save_table = false;
   std::string export_json, export_csv, export_markdown, export_html;
   std::string scores;                // file
   std::vector<std::string> compare;  // two files

@@ -10,13 +10,12 @@
 #include "bundle/machine.h"
 #include "lamplighter/error.h"
 #include "tools/auto_method.h"
+#include "tools/bundle_facts.h"
 #include "tools/devices.h"
 #include "tools/signals.h"
 
 namespace lamplighter::cli {
 namespace {
-
-constexpr const char* kPrompt = "a white lighthouse on the coast at dusk";
 
 std::size_t largest(const std::vector<int>& sizes) {
   return static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
@@ -42,15 +41,17 @@ std::vector<Request> read_captions(const BenchFlags& flags) {
 
 std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manifest) {
   Request defaults;
-  if (manifest.prompt && manifest.prompt->kind == "class") {
-    defaults.class_id = 0;
-  } else {
-    defaults.prompt = kPrompt;
-  }
+  if (manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
-  // One caption fills the largest batch, where there is no other.
-  if (!named) jobs.batch_count = std::max(jobs.batch_count, static_cast<int>(largest(flags.batch_sizes)));
+  if (!named) {
+    // A comparison that nothing is said about takes a few captions; in every case they fill the largest
+    // batch.
+    const std::size_t captions = flags.methods.empty() && !defaults.class_id ? std::size(kPrompts) : 1;
+    if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + captions);
+    const std::size_t copies = (largest(flags.batch_sizes) + captions - 1) / captions;
+    jobs.batch_count = std::max(jobs.batch_count, static_cast<int>(copies));
+  }
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(jobs.seed)))
     requests.push_back(std::move(job.request));
@@ -71,9 +72,19 @@ std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& mani
   return requests;
 }
 
+// Where none are named: the default of exact speculation and a relaxed one, as far as the bundle can.
+std::vector<std::string> methods_of(const BenchFlags& flags, const Manifest& manifest) {
+  if (!flags.methods.empty()) return flags.methods;
+  std::vector<std::string> methods{kBaseline};
+  for (const auto& [method, needs] : method_needs(manifest)) {
+    if (needs.empty() && (method == "eagle" || method == "lantern++")) methods.push_back(method);
+  }
+  return methods;
+}
+
 BenchOptions read_options(const BenchFlags& flags, const Manifest& manifest) {
   BenchOptions options;
-  options.methods = bench_methods(flags.methods, sweep_of(flags));
+  options.methods = bench_methods(methods_of(flags, manifest), sweep_of(flags));
   for (const BenchMethod& method : options.methods) resolve_method(method.options, manifest);
   options.requests = read_requests(flags, manifest);
   options.batch_sizes.assign(flags.batch_sizes.begin(), flags.batch_sizes.end());
