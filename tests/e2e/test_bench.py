@@ -341,3 +341,9 @@ def test_what_cannot_be_compared(refused: Refused, tmp_path: Path) -> None:
         (2, ("torn.json", "foreign.json", "--repeats", 2), "--repeats and --compare"),
     ):
         assert text in refused(code, "bench", "--compare", *words, model=None)
+
+
+def test_bench_without_flags_compares(cli: Cli, drafter_bundle: Path) -> None:
+    report = numbers(cli, "bench", "--repeats", 1, model=drafter_bundle)
+    assert [method["method"] for method in report["methods"]] == ["ar", "eagle", "lantern++"]
+    assert all(method["samples"] == 4 for method in report["methods"])

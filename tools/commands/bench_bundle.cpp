@@ -39,15 +39,27 @@ std::vector<Request> read_captions(const BenchFlags& flags) {
   return requests;
 }
 
+// Where none are named: the default of exact speculation and a relaxed one, as far as the bundle can.
+std::vector<std::string> methods_of(const BenchFlags& flags, const Manifest& manifest) {
+  if (!flags.methods.empty()) return flags.methods;
+  std::vector<std::string> methods{kBaseline};
+  for (const auto& [method, needs] : method_needs(manifest)) {
+    if (needs.empty() && (method == "eagle" || method == "lantern++")) methods.push_back(method);
+  }
+  return methods;
+}
+
 std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manifest) {
   Request defaults;
   if (manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
   if (!named) {
-    // A comparison that nothing is said about takes a few captions; in every case they fill the largest
-    // batch.
-    const std::size_t captions = flags.methods.empty() && !defaults.class_id ? std::size(kPrompts) : 1;
+    // A comparison that nothing is said about takes a few captions; they fill the largest batch in every
+    // case.
+    const bool compares = flags.methods.empty() && methods_of(flags, manifest).size() > 1;
+    const std::size_t captions =
+        compares && jobs.batch_count == 1 && !defaults.class_id ? std::size(kPrompts) : 1;
     if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + captions);
     const std::size_t copies = (largest(flags.batch_sizes) + captions - 1) / captions;
     jobs.batch_count = std::max(jobs.batch_count, static_cast<int>(copies));
@@ -70,16 +82,6 @@ std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& mani
                                      ", the number of pictures");
   }
   return requests;
-}
-
-// Where none are named: the default of exact speculation and a relaxed one, as far as the bundle can.
-std::vector<std::string> methods_of(const BenchFlags& flags, const Manifest& manifest) {
-  if (!flags.methods.empty()) return flags.methods;
-  std::vector<std::string> methods{kBaseline};
-  for (const auto& [method, needs] : method_needs(manifest)) {
-    if (needs.empty() && (method == "eagle" || method == "lantern++")) methods.push_back(method);
-  }
-  return methods;
 }
 
 BenchOptions read_options(const BenchFlags& flags, const Manifest& manifest) {
