@@ -174,7 +174,7 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--methods", "eagle:k"), "KEY=VALUE"),
         (("--methods", "eagle,eagle"), "twice"),
         (("--methods", "lantern:lambda=2"), "lambda needs the rule lantern++"),
-        (("--tree", "nosuch"), "names no tree"),
+        (("--tree", "nosuch"), "expected chain-1 to chain-63"),
         (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "names no tree"),
         (("--methods", "eagle", "--sweep", "tree=chain-1", "--tree", "chain-2"), "tree twice"),
         (("--methods", "eagle", "--sweep", "lambda=2"), "names no lambda"),

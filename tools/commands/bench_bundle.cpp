@@ -55,14 +55,13 @@ std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manif
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
   if (!named) {
-    // A comparison that nothing is said about takes a few captions; they fill the largest batch in every
-    // case.
+    // A comparison that nothing is said about takes a few captions; else one fills the largest batch.
+    const std::size_t pictures =
+        std::max(static_cast<std::size_t>(jobs.batch_count), largest(flags.batch_sizes));
     const bool compares = flags.methods.empty() && methods_of(flags, manifest).size() > 1;
-    const std::size_t captions =
-        compares && jobs.batch_count == 1 && !defaults.class_id ? std::size(kPrompts) : 1;
-    if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + captions);
-    const std::size_t copies = (largest(flags.batch_sizes) + captions - 1) / captions;
-    jobs.batch_count = std::max(jobs.batch_count, static_cast<int>(copies));
+    const bool few = compares && pictures == 1 && !defaults.class_id;
+    if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + (few ? std::size(kPrompts) : 1));
+    jobs.batch_count = static_cast<int>(pictures);
   }
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(jobs.seed)))
