@@ -66,6 +66,16 @@ make_venv() {
   echo "$want" >"$stamp"
 }
 
+# The exporters, from any folder: lamplighter-export and python -m models.export.
+make_exporter() {
+  local site script=.venv/bin/lamplighter-export
+  site=$(echo .venv/lib/python3*/site-packages)
+  [ "$(cat "$site/lamplighter.pth" 2>/dev/null)" = "$root" ] && [ -x $script ] && return 0
+  printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m models.export "$@"\n' "$root" >$script
+  chmod +x $script
+  echo "$root" >"$site/lamplighter.pth"
+}
+
 make_sentencepiece() {
   local stamp=.cache/sentencepiece/stamp
   local want
@@ -77,13 +87,15 @@ make_sentencepiece() {
   echo "$want" >"$stamp"
 }
 
-# Ninja's lines on standard input: a counter on a terminal, else one line, nothing when nothing is compiled.
+# Ninja's lines on standard input: a bar on a terminal, else one line, nothing when nothing is compiled.
 progress() {
-  local line said=
+  local line said= done all bar
   while read -r line; do
-    [[ $line =~ ^\[([0-9]+/[0-9]+)\]\ [^R] ]] || continue # "Re-running CMake" is no news
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ [^R] ]] || continue # "Re-running CMake" is no news
+    done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
     if [ -t 2 ]; then
-      printf '\rsetup: building %s ' "${BASH_REMATCH[1]}"
+      printf -v bar '%*s' $((30 * done / all)) ''
+      printf '\rsetup: building [%-30s] %s/%s ' "${bar// /#}" "$done" "$all"
     elif [ -z "$said" ]; then
       say "building ($LAMPLIGHTER_JOBS jobs at a time)"
     fi
@@ -107,11 +119,15 @@ build() {
     { grep -v '^\[' "$log" | tail -n 60; fail "building failed ($log)"; }
 }
 
+if [ ! -x .venv/bin/python ]; then
+  say "first run: packages, Torch (a large download) and the build take 10 to 14 minutes on two cores, once"
+fi
 mkdir -p .cache
 exec 9>.cache/lock
 flock -n 9 || { say "waiting for another set-up in this folder"; flock 9; }
 install_all_packages "$@"
 make_venv
+make_exporter
 make_sentencepiece
 for preset in "${@:-release}"; do
   build "$preset" 9>&-

@@ -9,7 +9,6 @@
 #include "terminal.h"
 
 namespace lamplighter::cli {
-namespace {
 
 std::string with_interval(const Interval& interval) {
   if (interval.count == 0) return "-";
@@ -17,6 +16,8 @@ std::string with_interval(const Interval& interval) {
   if (interval.count == 1) return mean;
   return mean + " [" + format_fixed(interval.low, 2) + ", " + format_fixed(interval.high, 2) + "]";
 }
+
+namespace {
 
 std::string stages(const StageTimes& times) {
   if (times.score <= 0) return "-";  // not timed one by one
@@ -125,7 +126,7 @@ std::vector<Table> tables(const BenchRun& run) {
   for (const BenchReport& r : run.reports) {
     const std::string batch = std::to_string(r.batch_size);
     gains.rows.push_back({r.method, tree_of(run, r.method), batch, format_fixed(r.acceptance_length.mean, 2),
-                          format_fixed(r.tokens_per_pass.mean, 2), with_interval(r.speedup),
+                          format_fixed(r.step_compression.mean, 2), with_interval(r.speedup),
                           share(r.share_kept), format_fixed(r.latency_ms.p50, 1),
                           format_fixed(r.latency_ms.p90, 1), format_fixed(r.latency_ms.p99, 1),
                           format_fixed(r.token_ms.p50, 3), format_fixed(r.tokens_per_second.p50, 0),

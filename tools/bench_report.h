@@ -17,6 +17,9 @@ struct Table {
   std::string markdown() const;
 };
 
+// "2.34 [2.31, 2.37]".
+std::string with_interval(const Interval& interval);
+
 // What was measured, method by method.
 std::vector<Table> tables(const BenchRun& run);
 std::vector<Table> tables(const SyntheticReport& report);

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "help.h"
 #include "lamplighter/error.h"
 #include "propose/options.h"
 #include "propose/registry.h"
@@ -48,12 +49,14 @@ void add_option(CLI::App& command, const MethodOption& option, T& value) {
 }  // namespace
 
 void ModelFlags::add_model(CLI::App& command, bool positional) {
+  begin_group(command, "Model and machine");
   model_ = command.add_option(positional ? "-m,--model,model" : "-m,--model", model,
                               "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)");
   model_->envname("LAMPLIGHTER_MODEL")->type_name("DIR");
 }
 
 void ModelFlags::add_batch_size(CLI::App& command) {
+  begin_group(command, "Model and machine");
   command
       .add_option("--batch-size", runtime.batch_size,
                   "Pictures drawn side by side; the next takes the place of one that is complete")
@@ -61,6 +64,7 @@ void ModelFlags::add_batch_size(CLI::App& command) {
 }
 
 void ModelFlags::add_runtime(CLI::App& command) {
+  begin_group(command, "Model and machine");
   runtime.note = print_note;
   command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
   command.add_option("--dtype", runtime.dtype, "auto, fp32, bf16, or fp16 on CUDA")->type_name("NAME");
@@ -91,23 +95,18 @@ RuntimeOptions ModelFlags::options() const {
 }
 
 void TalkFlags::add(CLI::App& command) {
+  begin_group(command, "Options");
   CLI::Option* silent = command.add_flag("-q,--quiet", quiet, "Print results and errors only");
   command.add_flag("-v,--verbose", verbose, "Print where the time goes")->excludes(silent);
 }
 
 void SamplingFlags::add(CLI::App& command) {
-  command.add_option("--cfg-scale", cfg_scale, "Guidance scale; 1 = none")->group("Sampling")->type_name("X");
-  command.add_option("--temperature", temperature, "0 = most probable token")
-      ->group("Sampling")
-      ->type_name("X");
-  command.add_option("--top-k", top_k, "Keep the K most probable tokens; 0 = all")
-      ->group("Sampling")
-      ->type_name("K");
-  command.add_option("--top-p", top_p, "Keep tokens up to this mass; 1 = all")
-      ->group("Sampling")
-      ->type_name("X");
+  begin_group(command, "Sampling");
+  command.add_option("--cfg-scale", cfg_scale, "Guidance scale; 1 = none")->type_name("X");
+  command.add_option("--temperature", temperature, "0 = most probable token")->type_name("X");
+  command.add_option("--top-k", top_k, "Keep the K most probable tokens; 0 = all")->type_name("K");
+  command.add_option("--top-p", top_p, "Keep tokens up to this mass; 1 = all")->type_name("X");
   command.add_option("--cfg-interval", cfg_interval, "Guide tokens 0 .. N + 1 only; -1 = all")
-      ->group("Sampling")
       ->type_name("N");
   command.add_option("-W,--width", width, "Pixels; one of the bundle's grids")->type_name("N");
   command.add_option("-H,--height", height, "Pixels; one of the bundle's grids")->type_name("N");
@@ -127,14 +126,14 @@ void SamplingFlags::apply(Request& request) const {
 }
 
 void MethodFlags::add(CLI::App& command) {
+  begin_group(command, "Method");
   method_ = command
                 .add_option("--method", options.method,
                             method_names() +
                                 ", or auto: the fastest exact one that bench --save-table or "
                                 "tune-tree --save-table found here; the rest follows")
-                ->group("Method")
                 ->type_name("NAME");
-  std::string meanings = "Methods:";
+  std::string meanings = "Methods";
   for (const MethodEntry& method : methods())
     meanings += "\n  " + std::string(method.name) + ": " + method.meaning;
   command.footer(meanings);
@@ -143,8 +142,7 @@ void MethodFlags::add(CLI::App& command) {
 }
 
 MethodOptions MethodFlags::over(const MethodOptions& recorded) const {
-  const bool other_method = method_->count() != 0 && options.method != recorded.method;
-  return other_method ? options : merge_options(recorded, options);
+  return merge_methods(recorded, options, method_->count() != 0);
 }
 
 std::uint64_t parse_seed(const std::string& text) {

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "base/utf8.h"
 #include "bundle/machine.h"
 #include "commands/commands.h"
+#include "help.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "signals.h"
+#include "terminal.h"
 #include "usage.h"
 
 namespace lamplighter::cli {
@@ -29,14 +31,8 @@ std::string version_text() {
 #endif
 }
 
-// The first line: messages of libraries bring stack traces along.
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-// Damaged files put arbitrary bytes into messages; terminals and logs want UTF-8.
 int fail(int code, const std::string& message) {
-  std::cerr << "lamplighter: error: " << encode_utf8(decode_utf8(first_line(message))) << std::endl;
+  print_error(message);
   return code;
 }
 
@@ -76,7 +72,7 @@ int run(int count, char** arguments) {
   CLI::App app("Draws pictures with visual autoregressive models.", "lamplighter");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<Help>());
   add_generate(app);
   add_batch(app);
   add_decode(app);
@@ -86,6 +82,16 @@ int run(int count, char** arguments) {
   add_tune_tree(app);
   add_bench(app);
   add_devices(app);
+  add_examples(app,
+               {{"draw a picture with the demo model",
+                 "lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png"},
+                {"what the model knows", "lamplighter inspect"},
+                {"all about a command", "lamplighter generate --help"}});
+  app.footer(
+      "Exit codes\n  0 done   2 flags   3 input   4 bundle   5 device   6 memory   7 output   8 some items "
+      "failed"
+      "   130, 143 stopped\n\n" +
+      app.get_footer());
   if (count == 2 && std::string_view(arguments[1]) == "--help-texts") {
     print_help_texts(app);
     return 0;

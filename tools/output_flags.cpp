@@ -32,11 +32,13 @@ constexpr Output kOutputs[] = {
      [](std::int64_t count, const Extent& picture) { return square_sheet_extent(count, picture); }},
     {"--save-codes", "Also write the image tokens, for `lamplighter decode`", false,
      [](const Place& place) { return codes_sink(place.origin, place.path, place.overwrite); }},
-    {"--trace", "Also write every cycle of every picture, as JSON lines", false,
-     [](const Place& place) { return trace_sink(place.path, place.overwrite); }},
+    {"--trace", "Also write every picture's settings and cycles, as JSON lines", false,
+     [](const Place& place) { return trace_sink(place.origin, place.path, place.overwrite); }},
     {"--acceptance-map", "Also write the pictures beside their tokens, coloured by how many came at once",
      true, [](const Place& place) { return acceptance_map_sink(place.path, place.overwrite); },
      acceptance_map_extent},
+    {"--growth", "Also write six moments of every picture, coloured in the same way", true,
+     [](const Place& place) { return growth_sink(place.path, place.overwrite); }, growth_strips_extent},
     {"--preview", "Rewrite this picture whenever a row of tokens is complete", true,
      [](const Place& place) {
        TextToImage& engine = place.engine;

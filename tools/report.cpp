@@ -74,6 +74,7 @@ Json report(const std::string& path, const Json& picture, const Statistics& s) {
   line["acceptance_length"] = s.acceptance_length();
   line["drafted_by_depth"] = s.drafted;
   line["accepted_by_depth"] = s.accepted;
+  line["ms_of"] = s.batch > 1 ? "batch" : "picture";  // but for `image`, which is the picture's
   line["ms"] = {{"text", s.text_ms},   {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
                 {"image", s.image_ms}, {"draft", s.draft_ms},     {"score", s.score_ms},
                 {"judge", s.judge_ms}, {"commit", s.commit_ms}};

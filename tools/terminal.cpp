@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter::cli {
@@ -35,6 +36,13 @@ void print_note(const std::string& text) {
   std::cerr << "lamplighter: note: " << text << std::endl;
 }
 
+// Messages of libraries bring stack traces along, and damaged files put arbitrary bytes into them; terminals
+// and logs want UTF-8.
+void print_error(const std::string& message) {
+  const std::string line = message.substr(0, message.find('\n'));
+  std::cerr << "lamplighter: error: " << encode_utf8(decode_utf8(line)) << std::endl;
+}
+
 Terminal::Terminal(const TalkFlags& flags)
     : flags_(flags), bar_wanted_(!flags.quiet && terminal_draws_bars()) {}
 
@@ -51,6 +59,11 @@ void Terminal::say(const std::string& line) {
   if (flags_.quiet) return;
   clear_bar();
   std::cerr << line << std::endl;
+}
+
+void Terminal::complain(const std::string& line) {
+  clear_bar();
+  print_error(line);
 }
 
 void Terminal::detail(const std::string& line) {

@@ -16,9 +16,10 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  void say(const std::string& line);     // unless --quiet
-  void detail(const std::string& line);  // with --verbose
-  void result(const std::string& line);  // standard output
+  void say(const std::string& line);       // unless --quiet
+  void detail(const std::string& line);    // with --verbose
+  void result(const std::string& line);    // standard output
+  void complain(const std::string& line);  // an error that does not end the program
 
   // Shows how far `total` units are, and `more`; the clock starts with the first call.
   void progress(double done, double total, const char* unit = "tokens", const std::string& more = "");
@@ -41,6 +42,9 @@ class Terminal {
 
 // What the library tells by the way, on standard error.
 void print_note(const std::string& text);
+
+// The first line of an error, on standard error.
+void print_error(const std::string& message);
 
 std::string format_fixed(double value, int digits);
 

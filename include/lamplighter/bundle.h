@@ -134,6 +134,8 @@ LAMPLIGHTER_API Manifest read_manifest(const std::string& directory);
 // Compares presence and size of every file the manifest names, and with `checksums` their SHA-256.
 // Throws Error(ExitCode::bundle) for the first that differs.
 LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
+// What is wrong with each file that differs, by its name.
+LAMPLIGHTER_API std::map<std::string, std::string> find_damage(const Manifest& manifest, bool checksums);
 
 // What `generate` would still need, as names of manifest entries; empty when pictures can be drawn.
 LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);

@@ -67,6 +67,7 @@ struct Request {
   int height = 0;  // pixels
   std::optional<float> cfg_scale, temperature, top_p;
   std::optional<std::int64_t> top_k, cfg_interval;
+  std::optional<MethodOptions> method;  // of this picture alone; not set: the run's
 };
 
 }  // namespace lamplighter

@@ -9,19 +9,24 @@
 
 namespace lamplighter {
 
-// Where one picture goes: a pattern with %d or %04d (number of the picture, from 0), {index} or {index:04d}
-// (the same) and {seed}, or a folder (one that exists, or a name that ends in "/"), which stands for
-// FOLDER/%04d.png, whatever its own name holds. "-" is standard output, for one picture alone.
+// Where one picture goes: a pattern with %d or %04d (number of the picture), {index} or {index:04d} (the
+// same), {seed} and {prompt} (the caption's words as a part of a name), or a folder (one that exists, or a
+// name that ends in "/"), which stands for FOLDER/%04d.png, whatever its own name holds. "-" is standard
+// output, for one picture alone.
 struct OutputRequest {
   std::string pattern;
   std::size_t index = 0;
   std::uint64_t seed = 0;
+  std::string prompt = {};
 };
+
+// Whether the pattern gives every number another path.
+LAMPLIGHTER_API bool is_numbered(const std::string& pattern);
 
 // Throws Error(ExitCode::usage) naming `what` for endings of other kinds of pictures.
 LAMPLIGHTER_API void check_picture_name(const std::string& what, const std::string& path);
 
-// Paths of the pictures, in order. A pattern that would give several pictures one name gets "-%04d" before
+// Paths of the pictures, in order. A pattern that would give two pictures one name gets "-%04d" before
 // its ending. Throws Error(ExitCode::usage) for malformed patterns, endings other than .png and names that
 // still collide.
 LAMPLIGHTER_API std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);

@@ -106,8 +106,8 @@ class LAMPLIGHTER_API TextToImage {
   // amx. Else empty.
   std::string instructions() const;
 
-  // Throws Error(ExitCode::input or usage) when a request cannot be drawn with this bundle; cheap, needs no
-  // weights.
+  // Throws Error (input, usage; bundle for its own method) when a request cannot be drawn with this bundle;
+  // cheap, needs no weights.
   static void check(const Manifest& manifest, const Request& request);
 
   // What of a caption the bundle does not know (VocabularyEntry) or does not take, in one line each; empty
@@ -115,9 +115,9 @@ class LAMPLIGHTER_API TextToImage {
   std::vector<std::string> notes(const Request& request);
 
   // Draws all requests, `batch_size` side by side: when a picture is complete, the next request takes its
-  // place, as long as grids are the same and all pictures are drawn or all at temperature 0. Hands over each
-  // result as soon as it and all before it are ready, in request order. Throws Error(ExitCode::usage or
-  // bundle) when the method does not fit the bundle.
+  // place, as long as methods and grids are the same and all pictures are drawn or all at temperature 0.
+  // Hands over each result as soon as it and all before it are ready, in request order. Throws
+  // Error(ExitCode::usage or bundle) when the method does not fit the bundle.
   void generate(const std::vector<Request>& requests, const ResultCallback& on_result,
                 const ProgressCallback& on_progress = {}, const MethodOptions& method = {},
                 const TurnCallback& on_turn = {});

@@ -62,17 +62,25 @@ LAMPLIGHTER_API std::unique_ptr<Sink> sheet_sink(std::string path, bool overwrit
 LAMPLIGHTER_API std::unique_ptr<Sink> codes_sink(Origin origin, std::string path, bool overwrite = true);
 
 // Every cycle of every picture as a JSON line: picture, cycle (from 0), first (index of the first token
-// committed), committed, accepted (drafted tokens), ms by stage.
-LAMPLIGHTER_API std::unique_ptr<Sink> trace_sink(std::string path, bool overwrite = true);
+// committed), committed, accepted (drafted tokens, also those past the last token of the picture: there
+// `committed` is less than one more), ms by stage. Before a picture's cycles a line with its settings, what
+// its PNG file says.
+LAMPLIGHTER_API std::unique_ptr<Sink> trace_sink(Origin origin, std::string path, bool overwrite = true);
 
-// The pictures beside their tokens, coloured by how many came at once, a PNG file.
+// The pictures beside their tokens, coloured by how many came at once, with the method and its tokens per
+// target pass in words; a PNG file.
 LAMPLIGHTER_API std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite = true);
 
-// A PNG file that is kept up to date with the pictures in work: rows of tokens that are complete, grey below.
+// The same at six moments of the drawing, a row a picture.
+LAMPLIGHTER_API std::unique_ptr<Sink> growth_sink(std::string path, bool overwrite = true);
+
+// A PNG file that follows the pictures in work: rows of tokens that are complete, grey below. Painting them
+// takes no more than `share` of the time that decoding takes, but for the first; rows that it has no time for
+// are shown with the next ones.
 // Several pictures stand on one sheet, where the next one takes the place of one that is finished. The file
 // is replaced in one step each time. `decode` turns codes into a picture, as TextToImage::decode does.
 LAMPLIGHTER_API std::unique_ptr<Sink> preview_sink(std::string path,
                                                    std::function<Image(const Codes& codes)> decode,
-                                                   bool overwrite = true);
+                                                   bool overwrite = true, double share = 0.2);
 
 }  // namespace lamplighter

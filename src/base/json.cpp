@@ -15,7 +15,7 @@ namespace lamplighter {
 namespace {
 
 std::string excerpt(const Json& value) {
-  return shorten(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
+  return shorten(to_text(value), 60);
 }
 
 std::string list(const std::vector<std::string>& words) {
@@ -124,6 +124,10 @@ Json parse_json(std::string_view text, const std::string& where, ExitCode code) 
   Builder builder(where, code);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
+}
+
+std::string to_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 double shortest(float value) {

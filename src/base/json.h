@@ -20,6 +20,9 @@ using Json = nlohmann::ordered_json;
 // Error(code), also where an object has a key twice and where values are nested more than 200 deep.
 Json parse_json(std::string_view text, const std::string& where, ExitCode code);
 
+// A JSON value on one line, in valid UTF-8 whatever its texts hold.
+std::string to_text(const Json& json);
+
 // A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
 double shortest(float value);
 

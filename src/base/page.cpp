@@ -29,7 +29,7 @@ std::string base64(std::string_view bytes) {
 
 // There `<` only stands in texts.
 std::string script_text(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = to_text(json);
   std::string safe;
   safe.reserve(text.size());
   for (const char letter : text) {

@@ -13,6 +13,8 @@ class Stopwatch {
     last_ = now;
     return ms;
   }
+  // Since the last lap, without one.
+  double elapsed() const { return Stopwatch(*this).lap(); }
 
  private:
   using Clock = std::chrono::steady_clock;

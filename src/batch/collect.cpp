@@ -29,7 +29,7 @@ std::string text_of(const Record& record) {
 }
 
 std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return to_text(json) + "\n";
 }
 
 void write_captions(const std::string& folder, std::vector<const Record*> pictures) {

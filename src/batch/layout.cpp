@@ -29,7 +29,7 @@ std::string padded(std::size_t number) {
 }
 
 std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return to_text(json) + "\n";
 }
 
 // GenEval reads FOLDER/00000/metadata.jsonl and FOLDER/00000/samples/00000.png. The samples are links to the

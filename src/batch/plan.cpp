@@ -103,7 +103,7 @@ std::string digest(const std::vector<PlannedPicture>& pictures) {
         record.index, record.id,
         record.class_id ? nlohmann::json(*record.class_id) : nlohmann::json(record.caption),
         nlohmann::json(record.fields)};  // by key, whatever the file's order
-    hash.update(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    hash.update(to_text(line) + "\n");
   }
   return hash.hex_digest();
 }

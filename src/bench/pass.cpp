@@ -121,7 +121,7 @@ std::string verdict(const BenchReport& report, const BenchReport& baseline) {
   std::string text = report.method + " at batch size " + std::to_string(report.batch_size) +
                      (slower ? " does not pay" : " keeps little of S as time") + ": " +
                      number(report.speedup.mean) + " times as fast as ar at S " +
-                     number(report.tokens_per_pass.mean) + ", because a cycle gives " +
+                     number(report.step_compression.mean) + ", because a cycle gives " +
                      number(report.acceptance_length.mean) + " tokens and costs " +
                      number(report.cycle_ms / step) + " steps of ar";
   if (report.score_ms > 0) {

@@ -70,6 +70,13 @@ SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Stat
   return acceptance;
 }
 
+Interval tokens_by_picture(const Tree& tree, const Tree& survey, const std::vector<Statistics>& pictures) {
+  std::vector<double> tokens;
+  for (const Statistics& picture : pictures)
+    tokens.push_back(expected_tokens(tree, measured_acceptance(survey, {picture}, 1)));
+  return mean_interval(tokens);
+}
+
 TreeCosts measured_costs(const std::vector<CycleRounds>& chains) {
   TreeCosts costs;
   double depths = 0, drafts = 0, products = 0, squares = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/cycles.h"
+#include "bench/report/statistics.h"
 #include "lamplighter/pipeline.h"
 #include "tree/tune.h"
 
@@ -19,6 +20,9 @@ Tree survey_tree();
 // reached and has children. Depths that were seen in fewer than `least` cycles are left out.
 SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& pictures,
                                       std::int64_t least = 50);
+
+// Expected tokens per cycle with `tree`, by the acceptance of each picture alone.
+Interval tokens_by_picture(const Tree& tree, const Tree& survey, const std::vector<Statistics>& pictures);
 
 // Costs in milliseconds from rounds of the trees chain-0, chain-1, ...: scoring, judging and commit by
 // rows; a drafter level and the rest of drafting as slope and offset of its time over the depth. More rows

@@ -7,33 +7,47 @@
 
 namespace lamplighter {
 
-void verify_files(const Manifest& manifest, bool checksums) {
+namespace {
+
+// What is wrong with a file; empty when nothing is.
+std::string damage_of(const Manifest& manifest, const std::string& name, const FileEntry& entry,
+                      bool checksums) {
   namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path folder = fs::canonical(manifest.directory, ignored);
-  for (const auto& [name, entry] : manifest.files) {
-    const std::string path = join_path(manifest.directory, name);
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(path, error);
-    if (error) throw Error(ExitCode::bundle, "bundle file " + path + ": " + error.message());
-    if (fs::canonical(path, error).parent_path() != folder) {
-      throw Error(ExitCode::bundle, "bundle file " + path +
-                                        ": it is a link out of the bundle's folder; copy the "
-                                        "file itself");
-    }
-    if (size != entry.bytes) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got " + std::to_string(size) +
-                                        " bytes, expected " + std::to_string(entry.bytes) +
-                                        "; copy or export the bundle again");
-    }
-    if (!checksums) continue;
-    const std::string sum = sha256_file(path, ExitCode::bundle);
-    if (sum != entry.sha256) {
-      throw Error(ExitCode::bundle, "bundle file " + path + ": got SHA-256 " + sum.substr(0, 16) +
-                                        "..., expected " + entry.sha256.substr(0, 16) +
-                                        "...; the file was changed or damaged");
-    }
+  const std::string path = join_path(manifest.directory, name);
+  std::error_code error, ignored;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return error.message();
+  if (fs::canonical(path, error).parent_path() != fs::canonical(manifest.directory, ignored))
+    return "it is a link out of the bundle's folder; copy the file itself";
+  if (size != entry.bytes) {
+    return "got " + std::to_string(size) + " bytes, expected " + std::to_string(entry.bytes) +
+           "; copy or export the bundle again";
   }
+  const std::string sum = checksums ? sha256_file(path, ExitCode::bundle) : entry.sha256;
+  if (sum != entry.sha256) {
+    return "got SHA-256 " + sum.substr(0, 16) + "..., expected " + entry.sha256.substr(0, 16) +
+           "...; the file was changed or damaged";
+  }
+  return "";
+}
+
+}  // namespace
+
+void verify_files(const Manifest& manifest, bool checksums) {
+  for (const auto& [name, entry] : manifest.files) {
+    const std::string damage = damage_of(manifest, name, entry, checksums);
+    if (!damage.empty())
+      throw Error(ExitCode::bundle, "bundle file " + join_path(manifest.directory, name) + ": " + damage);
+  }
+}
+
+std::map<std::string, std::string> find_damage(const Manifest& manifest, bool checksums) {
+  std::map<std::string, std::string> found;
+  for (const auto& [name, entry] : manifest.files) {
+    const std::string damage = damage_of(manifest, name, entry, checksums);
+    if (!damage.empty()) found[name] = damage;
+  }
+  return found;
 }
 
 std::vector<std::string> missing_for_generation(const Manifest& manifest) {

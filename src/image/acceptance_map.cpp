@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
+#include "image/lettering.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -14,7 +16,8 @@ constexpr int kGap = 4;      // pixels between a picture and its grid
 constexpr int kMargin = 12;  // between pairs, and around the bar
 constexpr int kBarHeight = 12;
 constexpr int kMostField = 24;  // width of a field of the bar
-constexpr Colour kGround{255, 255, 255}, kInk{40, 40, 40};
+constexpr Colour kGround{255, 255, 255}, kInk{40, 40, 40}, kUnknown{224, 224, 224};
+constexpr int kMoments = 6;  // of a picture's growth
 
 // Ten steps of the viridis scale (Smith and van der Walt, matplotlib): even steps for the eye, also in grey
 // and for colour-blind readers.
@@ -29,64 +32,8 @@ constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
                                          {180, 222, 44},
                                          {253, 231, 37}}};
 
-// Figures of 3 x 5 dots, rows from the top, the left dot in the highest bit.
-constexpr std::array<std::array<unsigned, 5>, 10> kFigures{{{7, 5, 5, 5, 7},
-                                                            {2, 6, 2, 2, 7},
-                                                            {7, 1, 7, 4, 7},
-                                                            {7, 1, 7, 1, 7},
-                                                            {5, 5, 7, 1, 1},
-                                                            {7, 4, 7, 1, 7},
-                                                            {7, 4, 7, 5, 7},
-                                                            {7, 1, 2, 2, 2},
-                                                            {7, 5, 7, 5, 7},
-                                                            {7, 5, 7, 1, 7}}};
-constexpr int kDot = 2, kFigureWidth = 4 * kDot, kFigureHeight = 5 * kDot;
-constexpr int kBelow = 2 * kMargin + kBarHeight + 2 * kDot + kFigureHeight;  // what the bar takes
-
-int width_of(std::int64_t number) {
-  return static_cast<int>(std::to_string(number).size()) * kFigureWidth - kDot;
-}
-
-void write_number(Image& image, std::int64_t number, int left, int top) {
-  for (const char figure : std::to_string(number)) {
-    const auto& rows = kFigures[static_cast<std::size_t>(figure - '0')];
-    for (int y = 0; y < 5; ++y) {
-      for (int x = 0; x < 3; ++x) {
-        const bool set = (rows[static_cast<std::size_t>(y)] >> (2 - x) & 1U) != 0;
-        if (set) fill(image, {left + x * kDot, top + y * kDot, kDot, kDot}, kInk);
-      }
-    }
-    left += kFigureWidth;
-  }
-}
-
-// The grid at the size of its picture.
-Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
-  Image image = make_canvas(grid.picture.width, grid.picture.height, kGround);
-  for (int row = 0; row < grid.rows; ++row) {
-    for (int column = 0; column < grid.columns; ++column) {
-      const int left = column * image.width / grid.columns, right = (column + 1) * image.width / grid.columns;
-      const int top = row * image.height / grid.rows, bottom = (row + 1) * image.height / grid.rows;
-      const std::ptrdiff_t cell = std::ptrdiff_t{row} * grid.columns + column;
-      fill(image, {left, top, right - left, bottom - top},
-           acceptance_colour(grid.committed.begin()[cell], most));
-    }
-  }
-  return image;
-}
-
-// One field per number 1 .. most; all are numbered, or every second, third, ... where fields are narrow.
-void paint_bar(Image& image, int left, int top, int room, std::int64_t most) {
-  const int fields = static_cast<int>(most);
-  const int width = std::max(1, std::min(kMostField, room / fields));
-  const int label = width_of(most) + 4 * kDot;
-  const int stride = (label + width - 1) / width;
-  for (int i = 1; i <= fields; ++i, left += width) {
-    fill(image, {left, top, width, kBarHeight}, acceptance_colour(i, most));
-    if (i % stride != 0) continue;
-    write_number(image, i, left + (width - width_of(i)) / 2, top + kBarHeight + 2 * kDot);
-  }
-}
+constexpr int kLine = kLetterHeight + 4;                  // a line of words
+constexpr int kBelow = 2 * kMargin + kBarHeight + kLine;  // what the bar takes
 
 void check(const std::vector<AcceptanceGrid>& grids) {
   if (grids.empty()) throw Error(ExitCode::usage, "an acceptance map needs pictures");
@@ -99,6 +46,86 @@ void check(const std::vector<AcceptanceGrid>& grids) {
                                        " cells");
     }
   }
+}
+
+std::int64_t most_of(const std::vector<AcceptanceGrid>& grids) {
+  std::int64_t most = 1;
+  for (const AcceptanceGrid& grid : grids)
+    most = std::max(most, *std::max_element(grid.committed.begin(), grid.committed.end()));
+  return most;
+}
+
+// Of a picture as large as the grid's.
+Rectangle cell_of(const AcceptanceGrid& grid, std::int64_t cell) {
+  const int row = static_cast<int>(cell) / grid.columns, column = static_cast<int>(cell) % grid.columns;
+  const int width = grid.picture.width, height = grid.picture.height;
+  const int left = column * width / grid.columns, right = (column + 1) * width / grid.columns;
+  const int top = row * height / grid.rows, bottom = (row + 1) * height / grid.rows;
+  return {left, top, right - left, bottom - top};
+}
+
+// The first `known` cells at the size of the picture.
+Image paint_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known) {
+  Image image = make_canvas(grid.picture.width, grid.picture.height, kGround);
+  for (std::int64_t cell = 0; cell < known; ++cell)
+    fill(image, cell_of(grid, cell), acceptance_colour(grid.committed.begin()[cell], most));
+  return image;
+}
+Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
+  return paint_cells(grid, most, std::int64_t{grid.rows} * grid.columns);
+}
+
+// How many tokens are there after every pass, the prefill's first.
+std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
+  std::vector<std::int64_t> known{1};
+  const auto tokens = static_cast<std::int64_t>(grid.committed.size());
+  while (known.back() < tokens)
+    known.push_back(std::min(tokens, known.back() + grid.committed.begin()[known.back()]));
+  return known;
+}
+
+// The picture after a sixth, two sixths, ... of its passes, above the cells that are known by then.
+Image paint_moments(const AcceptanceGrid& grid, std::int64_t most) {
+  const std::vector<std::int64_t> passes = tokens_by_pass(grid);
+  const int count = static_cast<int>(passes.size()), width = grid.picture.width, height = grid.picture.height;
+  std::vector<Image> moments;
+  for (int moment = 1; moment <= kMoments; ++moment) {
+    const int pass = std::max(1, count * moment / kMoments);
+    const std::int64_t known = passes[static_cast<std::size_t>(pass) - 1];
+    Image picture = grid.picture;
+    for (std::int64_t cell = known; cell < std::int64_t{grid.rows} * grid.columns; ++cell)
+      fill(picture, cell_of(grid, cell), kUnknown);
+    Image image = make_canvas(width, 2 * height + kGap + kLine, kGround);
+    paste(picture, image, 0, 0);
+    paste(paint_cells(grid, most, known), image, 0, height + kGap);
+    const std::string words = "pass " + std::to_string(pass) + " of " + std::to_string(count);
+    write_text(image, words, (width - text_width(words)) / 2, 2 * height + 2 * kGap, kInk);
+    moments.push_back(std::move(image));
+  }
+  return contact_sheet(moments, kMoments, kGap);
+}
+
+// One field per number 1 .. most; all are numbered, or every second, third, ... where fields are narrow.
+void paint_bar(Image& image, int left, int top, int room, std::int64_t most) {
+  const int fields = static_cast<int>(most);
+  const int width = std::max(1, std::min(kMostField, room / fields));
+  const int stride = (text_width(std::to_string(most)) + 4 + width - 1) / width;
+  for (int i = 1; i <= fields; ++i, left += width) {
+    fill(image, {left, top, width, kBarHeight}, acceptance_colour(i, most));
+    if (i % stride != 0) continue;
+    const std::string number = std::to_string(i);
+    write_text(image, number, left + (width - text_width(number)) / 2, top + kBarHeight + 4, kInk);
+  }
+}
+
+// A sheet above the bar and a line of words.
+Image with_legend(const Image& sheet, std::int64_t most, const std::string& caption) {
+  const int words = caption.empty() ? 0 : kLine;
+  Image image = make_canvas(sheet.width, sheet.height + kBelow + words, kGround);
+  paste(sheet, image, 0, 0);
+  paint_bar(image, kMargin, sheet.height + kMargin, sheet.width - 2 * kMargin, most);
+  write_text(image, caption, kMargin, sheet.height + 2 * kMargin + kBarHeight + kLine, kInk);
+  return image;
 }
 
 }  // namespace
@@ -129,26 +156,32 @@ std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size
   return counts;
 }
 
-Image acceptance_map(const std::vector<AcceptanceGrid>& grids) {
+Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
   check(grids);
-  std::int64_t most = 1;
-  for (const AcceptanceGrid& grid : grids) {
-    most = std::max(most, *std::max_element(grid.committed.begin(), grid.committed.end()));
-  }
   std::vector<Image> pairs;
   pairs.reserve(grids.size());
   for (const AcceptanceGrid& grid : grids)
-    pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most)}, 2, kGap));
-  const Image sheet = square_sheet(pairs, kMargin);
-  Image map = make_canvas(sheet.width, sheet.height + kBelow, kGround);
-  paste(sheet, map, 0, 0);
-  paint_bar(map, kMargin, sheet.height + kMargin, sheet.width - 2 * kMargin, most);
-  return map;
+    pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most_of(grids))}, 2, kGap));
+  return with_legend(square_sheet(pairs, kMargin), most_of(grids), caption);
+}
+
+Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
+  check(grids);
+  std::vector<Image> strips;
+  strips.reserve(grids.size());
+  for (const AcceptanceGrid& grid : grids) strips.push_back(paint_moments(grid, most_of(grids)));
+  return with_legend(contact_sheet(strips, 1, kMargin), most_of(grids), caption);
 }
 
 Extent acceptance_map_extent(std::int64_t count, const Extent& picture) {
   const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, picture, kGap), kMargin);
-  return {sheet.width, sheet.height + kBelow};
+  return {sheet.width, sheet.height + kBelow + kLine};
+}
+
+Extent growth_strips_extent(std::int64_t count, const Extent& picture) {
+  const Extent moment{picture.width, 2 * picture.height + kGap + kLine};
+  const Extent sheet = sheet_extent(count, 1, sheet_extent(kMoments, kMoments, moment, kGap), kMargin);
+  return {sheet.width, sheet.height + kBelow + kLine};
 }
 
 }  // namespace lamplighter

@@ -86,6 +86,26 @@ std::string expand_name(const std::string& what, const std::string& pattern, con
   return path;
 }
 
+std::string name_of_caption(const std::string& caption) {
+  constexpr std::size_t longest = 80;
+  std::string name;
+  for (const unsigned char c : caption) {
+    const bool kept = c >= 0x80 || std::isalnum(c) != 0;
+    if (kept) {
+      name += static_cast<char>(c < 0x80 ? std::tolower(c) : c);
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  if (name.size() > longest) {
+    std::size_t end = longest;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80) --end;  // within a letter
+    name.resize(end);
+  }
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name.empty() ? "picture" : name;
+}
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() <= kMaxName && name[0] != '.' && name[0] != '-' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {

@@ -27,9 +27,10 @@ bool is_folder(const std::string& pattern) {
 // The name of a folder stands for itself.
 std::string expand(const OutputRequest& request) {
   const bool folder = is_folder(request.pattern);
-  const std::string name =
-      expand_name("output", folder ? "%04d.png" : request.pattern,
-                  {{"index", std::uint64_t{request.index}}, {"seed", std::uint64_t{request.seed}}});
+  const std::string name = expand_name("output", folder ? "%04d.png" : request.pattern,
+                                       {{"index", std::uint64_t{request.index}},
+                                        {"seed", std::uint64_t{request.seed}},
+                                        {"prompt", name_of_caption(request.prompt)}});
   return folder ? join_path(request.pattern, name) : name;
 }
 
@@ -52,6 +53,10 @@ void check_picture_name(const std::string& what, const std::string& path) {
   }
 }
 
+bool is_numbered(const std::string& pattern) {
+  return !pattern.empty() && expand({pattern, 0}) != expand({pattern, 1});
+}
+
 std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests) {
   std::map<std::string, std::set<std::string>> paths_of;  // distinct paths of a pattern
   std::map<std::string, std::size_t> uses;
@@ -66,9 +71,7 @@ std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& reques
   for (OutputRequest request : requests) {
     const std::string& pattern = request.pattern;
     if (pattern == "-" && requests.size() > 1) reject("-", "one picture for standard output");
-    if (uses[pattern] > 1 && paths_of[pattern].size() == 1) {
-      request.pattern = numbered(pattern);
-    }
+    if (uses[pattern] > paths_of[pattern].size()) request.pattern = numbered(pattern);
     paths.push_back(expand(request));
     check_picture_name("output", paths.back());
     if (!taken.insert(fs::path(paths.back()).lexically_normal().string()).second) {

@@ -17,9 +17,10 @@
 #include "decode/prompts.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
+#include "lamplighter/method.h"
 #include "pipeline/drawing.h"
+#include "pipeline/methods.h"
 #include "pipeline/request.h"
-#include "propose/method.h"
 #include "propose/registry.h"
 #include "text/vocabulary.h"
 
@@ -159,6 +160,7 @@ std::string TextToImage::instructions() const {
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
   resolve_request(manifest, request);
+  if (request.method) resolve_method(*request.method, manifest);
 }
 
 std::vector<std::string> TextToImage::notes(const Request& request) {
@@ -184,19 +186,21 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
                            const ProgressCallback& on_progress, const MethodOptions& method,
                            const TurnCallback& on_turn) {
   Implementation& self = *implementation_;
-  const std::vector<ResolvedRequest> wanted =
+  std::vector<ResolvedRequest> wanted =
       resolve_requests(self.manifest, requests, [&](const Request& request, const Grid& grid) {
         self.load_tokenizer();
         return self.tokenizer->encode(request, grid);
       });
+  Methods methods(self.manifest, self.placement, self.options.batch_size);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    wanted[i].method = methods.find(requests[i].method.value_or(method));
   const std::vector<RequestGroup> groups = group_requests(wanted);
-  const MethodOptions resolved = resolve_method(
-      method, self.manifest, self.placement.device.is_cpu() ? "cpu" : "cuda", self.options.batch_size);
   const std::size_t slots = static_cast<std::size_t>(self.options.batch_size);
-  for (const RequestGroup& group : groups)
-    require_caches(self.manifest, resolved, self.placement, wanted, group, slots);
+  for (const RequestGroup& group : groups) {
+    require_caches(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted, group,
+                   slots);
+  }
   self.load_all();
-  std::optional<Method> greedy, drawn;  // trees and tables are read once
   bool stopped = false;
   const TurnCallback turn = [&](std::size_t request) {
     const Turn answer = on_turn ? on_turn(request) : Turn::draw;
@@ -205,10 +209,10 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   };
   for (const RequestGroup& group : groups) {
     if (stopped) return;
-    const bool is_ranked = wanted[group.begin].is_greedy();
-    std::optional<Method>& ready = is_ranked ? greedy : drawn;
-    if (!ready) ready = make_method(resolved, self.manifest, self.placement.device, is_ranked);
-    Drawing drawing({self.models_of(resolved), *self.prompts, self.options, resolved, *ready}, wanted, group,
+    const ResolvedRequest& first = wanted[group.begin];
+    const MethodOptions& resolved = methods.options(first.method);
+    const Method& ready = methods.ready(first.method, first.is_greedy());
+    Drawing drawing({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, wanted, group,
                     {[&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress, turn});
     with_machine_errors([&] { drawing.run(); });
   }

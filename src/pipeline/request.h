@@ -16,13 +16,14 @@ struct ResolvedRequest {
   const Grid* grid = nullptr;  // of the manifest
   SamplingOptions sampling;    // its own values over the bundle's
   std::uint64_t seed = 0;
+  std::size_t method = 0;  // its number among those of a run
   // Null until prompts are tokenised. A request with the prompt of the one before it shares that one's.
   std::shared_ptr<const PromptIds> prompt = nullptr;
 
   bool is_greedy() const { return sampling.temperature <= 0; }
-  // Whether both can be drawn side by side: with the same grid, and both greedy or neither.
+  // Whether both can be drawn side by side: by one method, with the same grid, and both greedy or neither.
   bool runs_beside(const ResolvedRequest& other) const {
-    return grid == other.grid && is_greedy() == other.is_greedy();
+    return method == other.method && grid == other.grid && is_greedy() == other.is_greedy();
   }
 };
 

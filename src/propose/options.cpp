@@ -257,6 +257,17 @@ MethodOptions merge_options(const MethodOptions& recorded, const MethodOptions& 
   return merged;
 }
 
+MethodOptions merge_methods(const MethodOptions& recorded, const MethodOptions& given, bool names_method) {
+  return names_method && given.method != recorded.method ? given : merge_options(recorded, given);
+}
+
+bool is_same(const MethodOptions& one, const MethodOptions& other) {
+  return one.method == other.method &&
+         std::all_of(std::begin(kOptions), std::end(kOptions), [&](const MethodOption& option) {
+           return std::visit([&](auto field) { return one.*field == other.*field; }, option.field);
+         });
+}
+
 void check_options(const MethodOptions& method) {
   for (const MethodOption& option : kOptions) {
     if (is_set(method, option)) with_value(method, option, [&](const auto& value) { check(value, option); });

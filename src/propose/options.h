@@ -64,6 +64,12 @@ MethodOptions read_options(JsonReader& reader);
 // the old one are dropped.
 MethodOptions merge_options(const MethodOptions& recorded, const MethodOptions& given);
 
+// The same where a method may be named, too: what belongs to another one is dropped with it.
+MethodOptions merge_methods(const MethodOptions& recorded, const MethodOptions& given, bool names_method);
+
+// Whether both say the same, word for word.
+bool is_same(const MethodOptions& one, const MethodOptions& other);
+
 // Throws Error(usage) for the first value out of its range or choices.
 void check_options(const MethodOptions& method);
 

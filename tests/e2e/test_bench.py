@@ -34,9 +34,9 @@ def test_methods_side_by_side(cli: Cli, drafter_bundle: Path, tmp_path: Path) ->
     assert len(report["samples"]) == 12
     assert [s["method"] for s in report["samples"][:6]] == names + names[1:] + names[:1]
     ar, eagle, relaxed = report["methods"]
-    assert ar["tokens_per_pass"]["mean"] == 1 and ar["reached_depth"] == []
-    assert all(1 <= m["tokens_per_pass"]["mean"] <= 3 for m in (eagle, relaxed))
-    assert [m["tokens_per_pass"]["count"] for m in report["methods"]] == [2, 2, 2]  # captions
+    assert ar["step_compression"]["mean"] == 1 and ar["reached_depth"] == []
+    assert all(1 <= m["step_compression"]["mean"] <= 3 for m in (eagle, relaxed))
+    assert [m["step_compression"]["count"] for m in report["methods"]] == [2, 2, 2]  # captions
     assert len(eagle["reached_depth"]) == 2 and eagle["stage_ms"]["draft"] > 0
     assert eagle["speedup"]["count"] == 2  # captions, not repeats
     assert eagle["speedup"]["low"] <= eagle["speedup"]["mean"] <= eagle["speedup"]["high"]
@@ -68,8 +68,8 @@ def test_fields_agree_with_each_other(cli: Cli, drafter_bundle: Path, tmp_path: 
     for method in methods:
         samples = [s for s in report["samples"] if s["method"] == method["method"]]
         compression = [s["tokens"] / s["target_passes"] for s in samples]
-        assert method["tokens_per_pass"]["mean"] == pytest.approx(sum(compression) / 2)
-        share = method["speedup"]["mean"] / method["tokens_per_pass"]["mean"]
+        assert method["step_compression"]["mean"] == pytest.approx(sum(compression) / 2)
+        share = method["speedup"]["mean"] / method["step_compression"]["mean"]
         assert method["share_kept"] == pytest.approx(share)
         latency = sum(s["prefill_ms"] + s["decode_ms"] for s in samples) / 2
         assert method["mean_latency_ms"]["mean"] == pytest.approx(latency)
@@ -113,10 +113,10 @@ def test_papers_leave_the_prompt_out(cli: Cli, drafter_bundle: Path, tmp_path: P
     for method, other in zip(ours["methods"], papers["methods"], strict=True):
         (sample,) = [s for s in papers["samples"] if s["method"] == other["method"]]
         tokens, passes = sample["tokens"], sample["target_passes"]
-        assert method["tokens_per_pass"]["mean"] == pytest.approx(tokens / passes)
-        assert other["tokens_per_pass"]["mean"] == pytest.approx((tokens - 1) / (passes - 1))
-        assert other["acceptance_length"] == other["tokens_per_pass"]
-        share = other["speedup"]["mean"] / other["tokens_per_pass"]["mean"]
+        assert method["step_compression"]["mean"] == pytest.approx(tokens / passes)
+        assert other["step_compression"]["mean"] == pytest.approx((tokens - 1) / (passes - 1))
+        assert other["acceptance_length"] == other["step_compression"]
+        share = other["speedup"]["mean"] / other["step_compression"]["mean"]
         assert other["share_kept"] == pytest.approx(share)
 
 
@@ -270,11 +270,32 @@ def test_tune_tree_writes_a_tree_that_runs(
     about = tree["about"]
     assert about["pictures"] == 20 and len(about["target_pass_ms_by_rows"]) == 4
     assert all(0 <= sum(row) <= 1 + 1e-9 for row in about["acceptance_by_depth_and_rank"])
+    for quantity in ("acceptance_length", "speedup"):
+        assert 0 < about[quantity]["low"] <= about[quantity]["mean"] <= about[quantity]["high"]
+        assert about[quantity]["count"] == 20
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["trees"] == {"cpu": "tree-cpu.json"}
     assert (bundle / "tree-cpu.json").read_text() == (tmp_path / "tree.json").read_text()
     report = numbers(cli, "bench", "--methods", "eagle", "--repeats", 1, model=bundle)
     assert len(report["methods"][1]["reached_depth"]) == max(map(len, tree["paths"]))
+
+
+def test_tune_tree_keeps_a_tree_that_was_tuned_before(
+    cli: Cli, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "tuned"
+    shutil.copytree(drafter_bundle, bundle)
+    # Without captions it brings its own.
+    words = ("tune-tree", "--bundle", bundle, "-b", 5, "--max-nodes", 1, "--rounds", 1)
+    first = cli(*words, model=None)
+    assert first.returncode == 0, first.stderr
+    tree = (bundle / "tree-cpu.json").read_bytes()
+    again = cli(*words, model=None)
+    assert (
+        again.returncode == 7 and "has a tree for cpu, tree-cpu.json; --overwrite" in again.stderr
+    )
+    assert (bundle / "tree-cpu.json").read_bytes() == tree
+    assert cli(*words, "--overwrite", model=None).returncode == 0
 
 
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
@@ -303,7 +324,7 @@ def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> No
     comparison = numbers_of(cli("bench", "--compare", "a.json", "a.json", "--json", model=None))
     assert [m["method"] for m in comparison["methods"]] == ["ar", "eagle:tree=chain-2"]
     for method in comparison["methods"]:
-        for quantity in ("tokens_per_pass", "speedup", "token_ms"):
+        for quantity in ("step_compression", "speedup", "token_ms"):
             change = method[quantity]
             assert change["ratio"]["mean"] == 1 and not change["beyond_noise"]
             assert change["before"]["count"] == 3 and change["paired"]

@@ -61,7 +61,7 @@ def row(method: str, passes: float, ratio: float, nodes: int, batch: int = 1) ->
     depth = min(nodes - 1, 3)
     return {
         "method": method, "batch_size": batch, "mean_latency_ms": interval(200 * batch / ratio),
-        "tokens_per_pass": interval(passes), "speedup": interval(ratio),
+        "step_compression": interval(passes), "speedup": interval(ratio),
         "pictures_per_second": {"p50": 5 * ratio}, "exact": "+" not in method,
         "reached_depth": [0.8, 0.6, 0.4][:depth], "reached_rank": [[0.5, 0.3], [0.6]][:depth],
         "stage_ms": {"draft": 0.1 * depth, "score": 1 + 0.1 * nodes, "judge": 0.1, "commit": 0.01},
@@ -159,7 +159,7 @@ def test_what_was_not_measured_is_left_out(browser: Browser, page: Page) -> None
         one["reached_rank"] = [ranks[:1] for ranks in one["reached_rank"]]
         one["stage_ms"] = {"draft": 0, "score": 0, "judge": 0, "commit": 0}
         one["pass"] = {"rows": 2, "score_ms": None}
-        one["tokens_per_pass"].update(low=None, high=None)
+        one["step_compression"].update(low=None, high=None)
     open_drawn(browser, page({"report": chain}))
     assert shown(browser) == ["tables", "latency", "ratio", "depth"]
     open_drawn(browser, page({"report": report(batches=(1,))}))

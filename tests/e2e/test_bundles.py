@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -108,12 +109,27 @@ def test_missing_and_damaged_files(refused: Refused, copy: Path) -> None:
     flipped = bytearray(content)
     flipped[len(flipped) // 2] ^= 1
     (copy / "target.pt").write_bytes(flipped)
-    for command in (("generate", "-p", "a", "-o", "x.png"), ("inspect",), ("check",)):
+    for command in (("generate", "-p", "a", "-o", "x.png"), ("check",)):
         assert "target.pt" in refused(4, *command, model=copy)
     (copy / "target.pt").write_bytes(content[:-1])
-    assert "target.pt" in refused(4, "inspect", "--skip-checksums", model=copy)
+    assert "target.pt" in refused(4, "bench", "--skip-checksums", model=copy)
     (copy / "target.pt").unlink()
     assert "target.pt" in refused(4, "check", model=copy)
+
+
+def test_inspect_looks_at_damaged_bundles(cli: Cli, copy: Path) -> None:
+    whole = cli("inspect", model=copy).stdout
+    content = bytearray((copy / "target.pt").read_bytes())
+    content[-1] ^= 1
+    (copy / "target.pt").write_bytes(content)
+    (copy / "spiece.model").unlink()
+    result = cli("inspect", model=copy)
+    assert (result.returncode, result.stdout) == (4, whole)
+    tokenizer, target, end = result.stderr.splitlines()
+    assert "spiece.model: No such file" in tokenizer and "target.pt: got SHA-256" in target
+    assert "2 of " in end and "are damaged or missing" in end
+    report = cli("inspect", "--json", "--skip-checksums", model=copy)
+    assert report.returncode == 4 and list(json.loads(report.stdout)["damage"]) == ["spiece.model"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +189,7 @@ def test_bench(cli: Cli, tmp_path: Path) -> None:
     assert len(report["samples"]) == 4
     assert {sample["tokens"] for sample in report["samples"]} == {16}
     (method,) = report["methods"]
-    assert method["tokens_per_pass"]["mean"] == 1 and method["tokens_per_second"]["p50"] > 0
+    assert method["step_compression"]["mean"] == 1 and method["tokens_per_second"]["p50"] > 0
     assert method["token_ms"]["min"] <= method["token_ms"]["p50"] <= method["token_ms"]["max"]
     assert (
         json.loads(cli("bench", "--repeats", 1, "--json", "-q").stdout)["methods"][0]["samples"]
@@ -192,15 +208,28 @@ def test_help_and_version(cli: Cli) -> None:
     for command in (
         (),
         ("generate",),
+        ("batch",),
         ("decode",),
         ("inspect",),
         ("check",),
         ("neighbours",),
+        ("tune-tree",),
         ("bench",),
         ("devices",),
     ):
         result = cli(*command, "--help")
-        assert result.returncode == 0 and "Usage" in result.stdout and result.stderr == ""
+        assert result.returncode == 0 and result.stderr == ""
+        text = result.stdout
+        assert "Usage: " + " ".join(("lamplighter", *command)) in text
+        assert all(len(line) <= 140 for line in text.splitlines())
+        # Every example names flags that the command has.
+        examples = text.split("\nExamples\n")[1].splitlines()
+        assert len(examples) >= 2
+        for line in examples:
+            if command and line.startswith(f"  lamplighter {command[0]} "):
+                known = text.split("\nExamples\n")[0]
+                for flag in re.findall(r"--[a-z-]+", line):
+                    assert re.search(f"{flag}[ ,]", known), line
 
 
 def test_model_is_found_beside_the_program(cli: Cli, demo_bundle: Path) -> None:

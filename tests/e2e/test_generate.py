@@ -129,31 +129,6 @@ def test_default_output_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> Non
     assert (tmp_path / "output.png").read_bytes() != before
 
 
-def test_prompt_file_with_lines_and_fields(cli: Cli, tmp_path: Path) -> None:
-    lines = [
-        "\ufeffa plain line\r",
-        "   ",
-        json.dumps({"prompt": "fields", "seed": 9, "output": "own.png", "temperature": 0.5,
-                    "cfg_scale": 2, "top_k": 5, "top_p": 0.75, "cfg_interval": 3,
-                    "width": SIDE, "height": SIDE}),
-        "né à 猫",
-    ]  # fmt: skip
-    (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
-    result = cli("generate", "--prompt-file", "prompts.txt", "-o", "p%d.png", "--json")
-    assert result.returncode == 0, result.stderr
-    first, second, third = map(json.loads, result.stdout.splitlines())
-    assert (first["prompt"], first["output"], first["seed"]) == ("a plain line", "p0.png", 42)
-    assert (second["output"], second["seed"], second["temperature"]) == ("own.png", 9, 0.5)
-    assert (second["cfg_scale"], second["top_k"], second["top_p"]) == (2, 5, 0.75)
-    assert second["cfg_interval"] == 3
-    assert (third["prompt"], third["output"], third["seed"]) == ("né à 猫", "p2.png", 44)
-
-
-def test_prompts_from_standard_input(cli: Cli, tmp_path: Path) -> None:
-    result = cli("generate", "--prompt-file", "-", "-o", "%d.png", input="one\ntwo")
-    assert result.stdout.splitlines() == ["0.png", "1.png"], result.stderr
-
-
 @pytest.mark.parametrize(
     "prompt", ["-x --y", "[a, b]", "%s {seed}", "a\nb\tc", "</s> <extra_id_3>", "=", "ﬁ 猫 😀"]
 )
@@ -377,12 +352,3 @@ def test_a_picture_on_standard_output(cli: Cli, tmp_path: Path) -> None:
     assert result.returncode == 0
     assert result.stdout == (tmp_path / "a.png").read_bytes()  # type: ignore[comparison-overlap]
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
-
-
-def test_comments_and_arrays_of_prompts(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "lines").write_text('# two prompts\n[in brackets\n{"prompt": "b", "seed": 5}\n')
-    (tmp_path / "array").write_text(' [\n "[in brackets",\n {"prompt": "b", "seed": 5}\n]\n')
-    for name in ("lines", "array"):
-        result = cli("generate", "--prompt-file", name, "-o", f"{name}-out/", "--json")
-        told = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [(line["prompt"], line["seed"]) for line in told] == [("[in brackets", 42), ("b", 5)]

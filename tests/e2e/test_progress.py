@@ -25,10 +25,20 @@ def array(path: Path) -> numpy.ndarray:  # type: ignore[type-arg]
         return numpy.asarray(image.convert("RGB"))
 
 
+def cycles_of(path: Path) -> list[dict[str, Any]]:
+    """The cycles of a trace, without the settings that stand before those of every picture."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if "settings" not in line]
+
+
 def test_trace(draw: Any, tmp_path: Path) -> None:
     lines = draw("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
                  "--trace", "t.jsonl", "-o", "%d.png")  # fmt: skip
-    cycles = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    first = json.loads((tmp_path / "t.jsonl").read_text().splitlines()[0])
+    assert first["picture"] == 0 and first["settings"]["tree"] == "lantern-26"
+    with Image.open(tmp_path / "0.png") as image:
+        assert json.loads(image.text["lamplighter"]) == first["settings"]
+    cycles = cycles_of(tmp_path / "t.jsonl")
     for picture, line in enumerate(lines):
         own = [cycle for cycle in cycles if cycle["picture"] == picture]
         assert [cycle["cycle"] for cycle in own] == list(range(line["cycles"]))
@@ -49,9 +59,8 @@ def test_acceptance_map(draw: Any, tmp_path: Path) -> None:
     draw("-p", "a", "--method", "lantern", "--delta", 1, "--trace", "t.jsonl",
          "--acceptance-map", "map.png", "-o", "a.png")  # fmt: skip
     counts = [1]
-    for line in (tmp_path / "t.jsonl").read_text().splitlines():
-        committed = json.loads(line)["committed"]
-        counts += [committed] * committed
+    for cycle in cycles_of(tmp_path / "t.jsonl"):
+        counts += [cycle["committed"]] * cycle["committed"]
     assert len(counts) == TOKENS and max(counts) > 1
     image = array(tmp_path / "map.png")
     assert (image[:SIDE, :SIDE] == array(tmp_path / "a.png")).all()
@@ -110,15 +119,19 @@ def test_preview_shows_rows_as_they_come(
     picture = array(tmp_path / "a.png")
     shown = frames(bytes(stream))
     ends = [0]
-    for line in (tmp_path / "t.jsonl").read_text().splitlines():
-        cycle = json.loads(line)
+    for cycle in cycles_of(tmp_path / "t.jsonl"):
         ends.append((cycle["first"] + cycle["committed"]) // 4)
     rows = sorted(set(ends) - {0})
-    assert len(shown) == len(rows) and rows[-1] == 4
+    # Rows that painting has no time for are shown with later ones; how many depends on the machine.
+    assert 2 <= len(shown) <= len(rows) and rows[-1] == 4
     assert (shown[-1] == picture).all()
-    for complete, frame in zip(rows, shown, strict=True):
+    seen = []
+    for frame in shown[:-1]:
         assert frame.shape == picture.shape
-        assert (frame[complete * 8 :] == 128).all() and not (frame[: complete * 8] == 128).all()
+        grey = [bool((frame[row * 8 : row * 8 + 8] == 128).all()) for row in range(4)]
+        seen.append(grey.index(True))
+        assert all(grey[seen[-1] :])
+    assert seen == sorted(set(seen)) and set(seen) <= set(rows)
 
 
 def test_preview_is_one_file(draw: Any, tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <vector>
+
 #include "image/canvas.h"
 #include "lamplighter/error.h"
 
@@ -61,11 +65,49 @@ TEST(AcceptanceMap, NumbersTheFieldsOfItsBar) {
   EXPECT_EQ(pixel(map, 12 + 24, top + 11), (Colour{35, 144, 140}));  // halfway between two steps
   EXPECT_EQ(pixel(map, 12 + 48, top), kBrightest);
   EXPECT_EQ(pixel(map, 12 + 72, top), kWhite);
-  // A "1" under the first field, ten pixels high and with a foot that is six wide.
+  // A "1" in the middle under the first field.
+  const auto is_ink = [&](int x) {
+    bool ink = false;
+    for (int y = top + 12; y < map.height; ++y) ink = ink || pixel(map, x, y) != kWhite;
+    return ink;
+  };
+  EXPECT_TRUE(is_ink(12 + 12));
+  EXPECT_FALSE(is_ink(12 + 2) || is_ink(12 + 22));
+  EXPECT_EQ(map.height, top + 12 + 13 + 12);
+}
+
+TEST(AcceptanceMap, HasALineOfWords) {
+  const std::vector<AcceptanceGrid> grids{{make_canvas(100, 40, kRed), 1, 3, {1, 2, 3}}};
+  const Image bare = acceptance_map(grids), map = acceptance_map(grids, "eagle chain-3");
+  ASSERT_GT(map.height, bare.height);
   int ink = 0;
-  for (int x = 12; x < 12 + 24; ++x) ink += pixel(map, x, top + 12 + 4 + 9) != kWhite;
-  EXPECT_EQ(ink, 6);
-  EXPECT_EQ(map.height, top + 12 + 4 + 10 + 12);
+  for (int y = bare.height - 12; y < map.height; ++y)
+    for (int x = 0; x < map.width; ++x) ink += pixel(map, x, y) != kWhite;
+  EXPECT_GT(ink, 50);
+  EXPECT_EQ(map.height, acceptance_map_extent(1, {100, 40}).height);
+}
+
+TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
+  // Passes leave 1, 2, 4, 5, 6 and 8 tokens.
+  const AcceptanceGrid grid{make_canvas(40, 20, kRed), 2, 4, {1, 1, 2, 2, 1, 1, 2, 2}};
+  const Image strips = growth_strips({grid}, "words");
+  constexpr std::array<int, 6> known{1, 2, 4, 5, 6, 8};
+  for (int moment = 0; moment < 6; ++moment) {
+    for (int cell = 0; cell < 8; ++cell) {
+      const int left = moment * (40 + 4) + cell % 4 * 10 + 5, top = cell / 4 * 10 + 5;
+      const bool is_known = cell < known[static_cast<std::size_t>(moment)];
+      EXPECT_EQ(pixel(strips, left, top) == kRed, is_known) << moment << " " << cell;
+      EXPECT_EQ(pixel(strips, left, 24 + top) != kWhite, is_known) << moment << " " << cell;
+    }
+  }
+  EXPECT_EQ(pixel(strips, 5 * 44 + 5, 24 + 5), kDarkest);
+  EXPECT_EQ(pixel(strips, 5 * 44 + 35, 24 + 15), kBrightest);
+  EXPECT_EQ(strips.width, growth_strips_extent(1, {40, 20}).width);
+  EXPECT_EQ(strips.height, growth_strips_extent(1, {40, 20}).height);
+}
+
+TEST(GrowthStrips, TakePicturesOfOnePass) {
+  EXPECT_EQ(growth_strips({{make_canvas(8, 8, kRed), 1, 1, {1}}}).width, 6 * 8 + 5 * 4);
 }
 
 TEST(AcceptanceMap, OneScaleForAllPictures) {

@@ -289,3 +289,14 @@ def test_memory(tmp_path: Path) -> None:
     shard = max(path.stat().st_size for path in large.model.glob("*.safetensors"))
     assert (large.out / "target.pt").stat().st_size > 2.5 * shard
     assert sizes[1] - sizes[0] < shard
+
+
+def test_the_exporters_run_from_any_folder(tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("lamplighter-export")
+    for command in ([str(program)], [sys.executable, "-m", "models.export"]):
+        result = subprocess.run(
+            [*command, "llamagen", "--gpt", "none.pt", "--out", "out"],
+            cwd=tmp_path, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+        assert result.returncode != 0 and "none.pt" in result.stderr
+        assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ int main(int, char** arguments) {
     lamplighter::write_png(arguments[2], model.generate(request).image);
     lamplighter::Sinks sinks;
     sinks.push_back(lamplighter::png_sink(lamplighter::describe_origin(model), {arguments[3]}));
-    sinks.push_back(lamplighter::trace_sink(arguments[4]));
+    sinks.push_back(lamplighter::trace_sink(lamplighter::describe_origin(model), arguments[4]));
     lamplighter::generate_into(sinks, model, {request});
   } catch (const lamplighter::Error& error) {
     return static_cast<int>(error.code());

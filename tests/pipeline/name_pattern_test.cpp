@@ -58,5 +58,18 @@ TEST(NamePattern, PlainNames) {
     EXPECT_FALSE(is_plain_name(name)) << name;
 }
 
+TEST(NamePattern, MakesNamesOfCaptions) {
+  EXPECT_EQ(name_of_caption("A red boat, at sea!"), "a-red-boat-at-sea");
+  EXPECT_EQ(name_of_caption("../etc/passwd"), "etc-passwd");
+  EXPECT_EQ(name_of_caption(" \n{%d}.png "), "d-png");
+  EXPECT_EQ(name_of_caption("\xC3\xA9t\xC3\xA9 \xE7\x8C\xAB"), "\xC3\xA9t\xC3\xA9-\xE7\x8C\xAB");
+  EXPECT_EQ(name_of_caption(""), "picture");
+  EXPECT_EQ(name_of_caption("?!"), "picture");
+  EXPECT_EQ(name_of_caption(std::string(200, 'x')), std::string(80, 'x'));
+  EXPECT_EQ(name_of_caption("x" + std::string(79, '-') + "\xE7\x8C\xAB"), "x-\xE7\x8C\xAB");
+  // No letter is cut apart.
+  EXPECT_EQ(name_of_caption(std::string(79, 'x') + "\xE7\x8C\xAB"), std::string(79, 'x'));
+}
+
 }  // namespace
 }  // namespace lamplighter

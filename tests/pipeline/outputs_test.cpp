@@ -44,11 +44,17 @@ TEST(Outputs, NumberAPatternThatNamesOneFile) {
   EXPECT_THAT(two("plain.png"), ElementsAre("plain-0000.png", "plain-0001.png"));
   EXPECT_THAT(two("100%.png"), ElementsAre("100%-0000.png", "100%-0001.png"));
   EXPECT_THAT(expand_outputs({{"plain.png", 0, 7}}), ElementsAre("plain.png"));
+  EXPECT_THAT(expand_outputs({{"{prompt}.png", 3, 7, "A"}, {"{prompt}.png", 4, 7, "B"}}),
+              ElementsAre("a.png", "b.png"));
+  EXPECT_THAT(expand_outputs({{"{seed}.png", 0, 7}, {"{seed}.png", 1, 8}, {"{seed}.png", 2, 7}}),
+              ElementsAre("7-0000.png", "8-0001.png", "7-0002.png"));
+  EXPECT_TRUE(is_numbered("%d.png") && is_numbered("a{index}.png") && is_numbered("new/"));
+  EXPECT_FALSE(is_numbered("{seed}.png") || is_numbered("-") || is_numbered(""));
 }
 
 TEST(Outputs, RefuseWhatNamesNoFile) {
   EXPECT_THAT(refusal([] { two(""); }), HasSubstr("output: got ''"));
-  EXPECT_THAT(refusal([] { two("{name}.png"); }), HasSubstr("{index} or {seed}"));
+  EXPECT_THAT(refusal([] { two("{name}.png"); }), HasSubstr("{index}, {prompt} or {seed}"));
   EXPECT_THAT(refusal([] { two("%99d.png"); }), HasSubstr("N up to 20"));
   EXPECT_THAT(refusal([] { two("%d.JPG"); }), HasSubstr("ends in .png"));
   EXPECT_THAT(refusal([] {

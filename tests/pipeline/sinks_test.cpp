@@ -108,25 +108,35 @@ TEST_F(SinksTest, CodesAreReadBack) {
 }
 
 TEST_F(SinksTest, TraceHasALinePerCycle) {
-  run(*trace_sink(path("trace.jsonl")));
+  run(*trace_sink(origin_, path("trace.jsonl")));
   std::istringstream lines(read_file(path("trace.jsonl")));
   std::vector<std::vector<int>> found;
+  std::vector<Json> settings;
   for (std::string line; std::getline(lines, line);) {
     const Json cycle = Json::parse(line);
+    if (cycle.contains("settings")) {
+      settings.push_back(cycle);
+      continue;
+    }
     found.push_back({cycle.at("picture"), cycle.at("cycle"), cycle.at("first"), cycle.at("committed"),
                      cycle.at("accepted")});
     EXPECT_EQ(cycle.at("ms").at("cycle"), cycle.at("cycle") == 0 ? 0.5 : 2);
   }
   EXPECT_THAT(found, ElementsAre(ElementsAre(0, 0, 1, 1, 0), ElementsAre(0, 1, 2, 4, 3),
                                  ElementsAre(1, 0, 1, 1, 0), ElementsAre(1, 1, 2, 4, 3)));
+  EXPECT_THAT(settings, ElementsAre(Json{{"picture", 0}, {"settings", described(first_)}},
+                                    Json{{"picture", 1}, {"settings", described(second_)}}));
 }
 
 TEST_F(SinksTest, AcceptanceMapCountsTheTokensOfEveryCycle) {
   run(*acceptance_map_sink(path("map.png")));
   const std::vector<std::int64_t> counts{1, 1, 4, 4, 4, 4};
-  const Image expected =
-      acceptance_map({{first_.image, kRows, kColumns, counts}, {second_.image, kRows, kColumns, counts}});
-  EXPECT_EQ(read_file(path("map.png")), encode_png(expected));
+  const std::vector<AcceptanceGrid> grids{{first_.image, kRows, kColumns, counts},
+                                          {second_.image, kRows, kColumns, counts}};
+  const std::string words = "eagle chain-4: 12 tokens in 6 target passes, S = 2.00";
+  EXPECT_EQ(read_file(path("map.png")), encode_png(acceptance_map(grids, words)));
+  run(*growth_sink(path("growth.png")));
+  EXPECT_EQ(read_file(path("growth.png")), encode_png(growth_strips(grids, words)));
 }
 
 TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
@@ -136,10 +146,14 @@ TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   grid.rows = kRows;
   grid.columns = kColumns;
   std::vector<std::vector<std::int32_t>> asked;
-  const auto sink = preview_sink(path("preview.png"), [&](const Codes& codes) {
-    asked.push_back(codes.ids);
-    return flat(50);
-  });
+  constexpr double all = 1e9;  // of the time
+  const auto sink = preview_sink(
+      path("preview.png"),
+      [&](const Codes& codes) {
+        asked.push_back(codes.ids);
+        return flat(50);
+      },
+      true, all);
   const auto advance = [&](std::size_t first, std::vector<std::vector<std::int32_t>> codes) {
     Progress progress;
     for (std::size_t i = 0; i < codes.size(); ++i) progress.requests.push_back(first + i);
@@ -167,6 +181,32 @@ TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, second_.image}, 2)));
 }
 
+TEST_F(SinksTest, PreviewPaintsOnceWhereItHasNoTime) {
+  Grid grid;
+  grid.width = kColumns * kSide;
+  grid.height = kRows * kSide;
+  grid.rows = kRows;
+  grid.columns = kColumns;
+  int painted = 0;
+  const auto sink = preview_sink(
+      path("preview.png"),
+      [&](const Codes&) {
+        ++painted;
+        return flat(50);
+      },
+      true, 0);
+  for (std::int32_t tokens = 1; tokens < kRows * kColumns; ++tokens) {
+    Progress progress;
+    progress.requests = {0};
+    progress.grid = &grid;
+    progress.codes = [&](std::size_t) { return std::vector<std::int32_t>(static_cast<std::size_t>(tokens)); };
+    sink->progress(progress);
+  }
+  EXPECT_EQ(painted, 1);
+  sink->picture(0, request_, first_);
+  EXPECT_EQ(read_file(path("preview.png")), encode_png(first_.image));
+}
+
 // What comes into being while a picture is drawn belongs to somebody else.
 TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
   for (const char* name : {"a.png", "b.png", "x"}) write_file(path(name), "kept");
@@ -181,7 +221,7 @@ TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
   EXPECT_TRUE(refuses(png_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
   EXPECT_TRUE(refuses(sheet_sink(path("x"), false)));
   EXPECT_TRUE(refuses(codes_sink(origin_, path("x"), false)));
-  EXPECT_TRUE(refuses(trace_sink(path("x"), false)));
+  EXPECT_TRUE(refuses(trace_sink(origin_, path("x"), false)));
   EXPECT_TRUE(refuses(acceptance_map_sink(path("x"), false)));
   EXPECT_TRUE(refuses(preview_sink(path("x"), {}, false)));
   EXPECT_EQ(read_file(path("a.png")) + read_file(path("x")), "keptkept");
@@ -193,7 +233,7 @@ TEST_F(SinksTest, WriteWhatIsCompleteWhenARunIsStopped) {
   Sinks sinks;
   sinks.push_back(sheet_sink(path("sheet.png")));
   sinks.push_back(codes_sink(origin_, path("codes.json")));
-  sinks.push_back(trace_sink(path("trace.jsonl")));
+  sinks.push_back(trace_sink(origin_, path("trace.jsonl")));
   sinks.push_back(acceptance_map_sink(path("map.png")));
   for (const auto& sink : sinks) sink->stopped();  // before the first picture
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
@@ -219,7 +259,7 @@ TEST_F(SinksTest, PngCarriesATreeThatAFileGave) {
 }
 
 TEST_F(SinksTest, SayWhatCannotBeWritten) {
-  const auto sink = trace_sink(path("missing/trace.jsonl"));
+  const auto sink = trace_sink(origin_, path("missing/trace.jsonl"));
   try {
     run(*sink);
     ADD_FAILURE() << "written";

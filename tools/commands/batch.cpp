@@ -12,6 +12,7 @@
 #include "lamplighter/error.h"
 #include "tools/auto_method.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
@@ -123,9 +124,7 @@ class BatchReporter {
     const double passes = static_cast<double>(std::max<std::int64_t>(1, progress.target_passes));
     return format_fixed(static_cast<double>(progress.tokens) / passes, 2) + " tokens a pass";
   }
-  void event(const Json& json) {
-    terminal_.result(json.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
+  void event(const Json& json) { terminal_.result(to_text(json)); }
 
   const BatchFlags& flags_;
   Terminal& terminal_;
@@ -248,7 +247,9 @@ void add_batch(CLI::App& app) {
   auto flags = std::make_shared<BatchFlags>();
   CLI::App* command =
       app.add_subcommand("batch", "Draw a caption set into a folder; begun again, it goes on");
+  begin_group(*command, "Captions");
   add_input(*command, *flags);
+  begin_group(*command, "Output");
   add_output(*command, *flags);
   flags->model.add_model(*command, false);
   flags->sampling.add(*command);
@@ -256,6 +257,7 @@ void add_batch(CLI::App& app) {
   flags->model.add_runtime(*command);
   flags->model.add_batch_size(*command);
   add_processes(*command, *flags);
+  begin_group(*command, "Options");
   command->add_flag("--dry-run", flags->dry_run,
                     "Check everything and estimate time and disk; draw nothing that stays");
   command->add_option("--status", flags->status, "Tell where the run in this folder stands")
@@ -264,10 +266,16 @@ void add_batch(CLI::App& app) {
   command->add_option("--config", flags->config, "JSON file with flags: {\"cfg_scale\": 5}")
       ->type_name("FILE");
   flags->talk.add(*command);
-  std::string names = "Layouts:";
+  std::string names = "Layouts";
   for (const Layout& layout : layouts()) names += "\n  " + std::string(layout.name) + ": " + layout.meaning;
-  command->footer(command->get_footer() + "\n\n" + names +
-                  "\n\nExample: lamplighter batch --captions captions_val2017.json --select longest -o out/");
+  command->footer(command->get_footer() + "\n\n" + names);
+  add_examples(*command, {{"COCO's captions, one an image; the same command goes on where it stopped",
+                           "lamplighter batch --captions captions_val2017.json --select longest -o out/"},
+                          {"time and disk that this would take",
+                           "lamplighter batch --captions captions.txt -o out/ --dry-run"},
+                          {"a quarter of it by hand; torchrun, Slurm and others number their processes",
+                           "lamplighter batch --captions captions.txt -o out/ --shard 0/4"},
+                          {"where it stands", "lamplighter batch --status out/"}});
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     batch(*flags);

@@ -13,6 +13,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
 #include "tools/auto_method.h"
+#include "tools/help.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -195,10 +196,12 @@ void add_bench(CLI::App& app) {
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
+  begin_group(*command, "Captions");
   add_captions(*command, *flags);
+  command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
+  begin_group(*command, "Measurement");
   add_list(*command, "--batch-sizes,--batch-size", flags->batch_sizes,
            "Pictures drawn together; every method runs with each of these (default: 1)");
-  command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
   add_list(
       *command, "--methods", flags->methods,
       "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: an "
@@ -222,6 +225,7 @@ void add_bench(CLI::App& app) {
   add_synthetic(*command, *flags);
   command->add_flag("--startup", flags->startup,
                     "Time whole processes instead: version, help, and a picture from start to file");
+  begin_group(*command, "Output");
   command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
   command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
       ->type_name("FILE");
@@ -238,6 +242,15 @@ void add_bench(CLI::App& app) {
       ->expected(2)
       ->type_name("FILE FILE");
   flags->talk.add(*command);
+  add_examples(
+      *command,
+      {{"autoregression, exact and relaxed speculation on four captions", "lamplighter bench"},
+       {"a page with figures, of twenty captions",
+        "lamplighter bench --methods eagle,lantern++ --sweep tree=chain-2,chain-4 --captions captions.json "
+        "--limit 20 --export-html page.html"},
+       {"cycles of a published model's shape, no checkpoint needed",
+        "lamplighter bench --synthetic lumina-768 --tree chain-3,lantern-58"},
+       {"what changed between two runs", "lamplighter bench --compare before.json after.json"}});
   command->callback([flags, command] {
     Terminal terminal(flags->talk);
     if (!flags->compare.empty()) {

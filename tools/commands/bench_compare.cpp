@@ -33,7 +33,7 @@ Table table_of(const Comparison& comparison) {
       {"method", "quantity", "before [95 %]", "after [95 %]", "after / before [95 %]", "beyond noise"}, {}};
   for (const MethodChange& one : comparison.methods) {
     const std::string name = row_name(one.method, one.batch_size);
-    add_row(table, name, "S", one.tokens_per_pass, 2);
+    add_row(table, name, "S", one.step_compression, 2);
     if (one.method != kBaseline) add_row(table, name, "speed-up", one.speedup, 2);
     add_row(table, name, "ms/token", one.token_ms, 3);
   }

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/terminal.h"
 
 namespace lamplighter::cli {
@@ -77,6 +78,9 @@ void add_check(CLI::App& app) {
   command->remove_option(command->get_option("--dtype"));  // recorded in fp32, replayed in fp32
   command->remove_option(command->get_option("--skip-checksums"));
   flags->talk.add(*command);
+  add_examples(*command,
+               {{"the demo model", "lamplighter check"},
+                {"an exported bundle, on its device", "lamplighter check bundles/anole --device cuda"}});
   command->callback([flags] { check(*flags); });
 }
 

@@ -8,6 +8,7 @@
 #include "pipeline/codes_file.h"
 #include "pipeline/metadata.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
@@ -73,6 +74,9 @@ void add_decode(CLI::App& app) {
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
   command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
   flags->talk.add(*command);
+  add_examples(*command, {{"tokens that generate kept, as pictures",
+                           "lamplighter generate -p \"a tent at night\" --save-codes tent.json -o tent.png\n"
+                           "  lamplighter decode tent.json -o again.png"}});
   command->callback([flags] { decode(*flags); });
 }
 

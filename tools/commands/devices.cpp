@@ -8,6 +8,7 @@
 #include "bundle/machine.h"
 #include "commands.h"
 #include "kernels/common/isa.h"
+#include "tools/help.h"
 #include "tools/terminal.h"
 
 #if defined(LAMPLIGHTER_WITH_CUDA)
@@ -79,6 +80,7 @@ void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("devices", "List what pictures can be drawn on");
   command->add_flag("--json", *json, "Print JSON");
+  add_examples(*command, {{"for programs", "lamplighter devices --json"}});
   command->callback([json] { devices(*json); });
 }
 

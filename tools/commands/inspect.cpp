@@ -10,6 +10,7 @@
 #include "lamplighter/bundle.h"
 #include "tools/bundle_facts.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/terminal.h"
 #include "tree/tree.h"
 
@@ -43,7 +44,7 @@ std::string list_ids(const std::vector<std::int64_t>& ids) {
 
 // A text on one line.
 std::string quote(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return to_text(text);
 }
 
 std::vector<std::string> methods(const Manifest& manifest) {
@@ -63,11 +64,10 @@ std::string describe_drafter(const Manifest& manifest, const DrafterEntry& draft
          std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
 }
 
-std::string describe_neighbours(const Manifest& manifest) {
-  const NeighbourTable table = read_neighbours(join_path(manifest.directory, *manifest.neighbours),
+std::string describe_neighbours(const Manifest& manifest, const std::string& file) {
+  const NeighbourTable table = read_neighbours(join_path(manifest.directory, file),
                                                manifest.tokens.codebook_size, 0, ExitCode::bundle);
-  return *manifest.neighbours + ", " + std::to_string(table.width) + " for each of " +
-         std::to_string(table.codes) + " codes";
+  return file + ", " + std::to_string(table.width) + " for each of " + std::to_string(table.codes) + " codes";
 }
 
 std::string describe_tree(const Manifest& manifest, const std::string& file) {
@@ -124,7 +124,13 @@ std::string describe_sampling(const SamplingOptions& s, const std::string& order
 
 using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
 
-void describe_files(const Manifest& manifest, Lines& lines) {
+using Damage = std::map<std::string, std::string>;  // what is wrong, by file
+
+void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines) {
+  // What stands in a file is told where it can be read.
+  const auto content = [&](const std::string& file, const auto& tell) {
+    return damage.count(file) != 0 ? file : tell(manifest, file);
+  };
   for (const auto& [name, module] : manifest.modules)
     lines.emplace_back(name, describe_module(manifest, module));
   for (const auto& [name, drafter] : manifest.drafters)
@@ -133,9 +139,10 @@ void describe_files(const Manifest& manifest, Lines& lines) {
   for (const auto& [name, bytes] : weight_bytes(manifest)) total += bytes;
   lines.emplace_back("weights", megabytes(total) + " in all");
   for (const auto& [device, file] : manifest.trees)
-    lines.emplace_back("tree " + device, describe_tree(manifest, file));
+    lines.emplace_back("tree " + device, content(file, describe_tree));
   if (manifest.tokenizer) lines.emplace_back("tokenizer", describe_tokenizer(*manifest.tokenizer));
-  if (manifest.neighbours) lines.emplace_back("neighbours", describe_neighbours(manifest));
+  if (manifest.neighbours)
+    lines.emplace_back("neighbours", content(*manifest.neighbours, describe_neighbours));
   if (manifest.golden)
     lines.emplace_back("recorded results", std::to_string(manifest.golden_records.size()) + " calls");
 }
@@ -180,12 +187,12 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   }
 }
 
-Lines describe(const Manifest& manifest, c10::ScalarType dtype) {
+Lines describe(const Manifest& manifest, const Damage& damage, c10::ScalarType dtype) {
   Lines lines{{"bundle", manifest.name + " (" + manifest.family + ") in " + manifest.directory},
               {"source", manifest.source},
               {"licence", manifest.licence},
               {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
-  describe_files(manifest, lines);
+  describe_files(manifest, damage, lines);
   describe_drawing(manifest, dtype, lines);
   describe_methods(manifest, lines);
   return lines;
@@ -234,17 +241,25 @@ Json report(const Manifest& manifest, c10::ScalarType dtype) {
 void inspect(const InspectFlags& flags) {
   Terminal terminal({});
   const Manifest manifest = read_manifest(flags.model.folder());
-  verify_files(manifest, !flags.model.skip_checksums);
+  const Damage damage = find_damage(manifest, !flags.model.skip_checksums);
   const c10::ScalarType dtype = resolve_placement(flags.model.runtime).dtype;
   if (flags.json) {
-    terminal.result(report(manifest, dtype).dump(1, ' ', false, Json::error_handler_t::replace));
-    return;
+    Json json = report(manifest, dtype);
+    json["damage"] = damage;
+    terminal.result(json.dump(1, ' ', false, Json::error_handler_t::replace));
+  } else {
+    constexpr std::size_t kLabel = 22;
+    for (auto [label, value] : describe(manifest, damage, dtype)) {
+      label.resize(std::max(label.size() + 1, kLabel), ' ');
+      terminal.result(label + value);
+    }
   }
-  constexpr std::size_t kLabel = 22;
-  for (auto [label, value] : describe(manifest, dtype)) {
-    label.resize(std::max(label.size() + 1, kLabel), ' ');
-    terminal.result(label + value);
-  }
+  if (damage.empty()) return;
+  for (const auto& [name, words] : damage)
+    terminal.complain(join_path(manifest.directory, name) + ": " + words);
+  throw Error(ExitCode::bundle, std::to_string(damage.size()) + " of " +
+                                    std::to_string(manifest.files.size()) + " files of bundle " +
+                                    manifest.directory + " are damaged or missing");
 }
 
 }  // namespace
@@ -256,6 +271,8 @@ void add_inspect(CLI::App& app) {
   flags->model.add_runtime(*command);
   command->remove_option(command->get_option("--threads"));
   command->add_flag("--json", flags->json, "Print JSON");
+  add_examples(*command, {{"the demo model: what it knows, which methods it can", "lamplighter inspect"},
+                          {"for programs", "lamplighter inspect bundles/anole --json"}});
   command->callback([flags] { inspect(*flags); });
 }
 

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
@@ -119,6 +120,10 @@ void add_neighbours(CLI::App& app) {
   command->add_flag("--skip-checksums", flags->model.skip_checksums,
                     "Do not compare the bundle's files with their checksums");
   flags->talk.add(*command);
+  add_examples(*command,
+               {{"compute the table once, and store it in the bundle",
+                 "lamplighter neighbours --bundle bundles/anole"},
+                {"take a published one", "lamplighter neighbours --bundle bundles/anole --from top.npy"}});
   command->callback([flags, command] { neighbours(*flags, command->get_option("--metric")->count() != 0); });
 }
 

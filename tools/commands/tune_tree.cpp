@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bench.h"
 #include "bench/methods.h"
+#include "bench/report/json.h"
+#include "bench/report/statistics.h"
 #include "bench/tune.h"
 #include "bundle/attach.h"
 #include "bundle/drafter.h"
@@ -17,6 +21,8 @@
 #include "propose/method.h"
 #include "propose/registry.h"
 #include "tools/auto_method.h"
+#include "tools/bench_report.h"
+#include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
@@ -39,11 +45,21 @@ struct Tuning {
   SiblingAcceptance acceptance;
   TreeCosts costs;
   TunedTree best;
-  std::size_t pictures = 0, cycles = 0;
+  std::vector<Statistics> pictures;
+  std::size_t cycles = 0;
   std::string device, dtype;
 
+  Interval tokens() const { return scale(1); }  // per cycle
   // Against a pass over the root alone.
-  double speedup() const { return best.tokens * costs.target_pass.front() / best.time; }
+  Interval speedup() const { return scale(costs.target_pass.front() / best.time); }
+
+ private:
+  // The expected tokens per cycle; the ends tell what other pictures would change.
+  Interval scale(double factor) const {
+    const Interval spread = tokens_by_picture(best.tree, survey_tree(), pictures);
+    factor *= best.tokens / spread.mean;
+    return {spread.mean * factor, spread.low * factor, spread.high * factor, spread.count};
+  }
 };
 
 DecodeRequest draw(const ResolvedRequest& request) {
@@ -110,7 +126,7 @@ void check_flags(const TuneFlags& flags, bool model_given) {
 void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& requests, Terminal& terminal,
                         Tuning& tuning) {
   const Tree survey = survey_tree();
-  std::vector<Statistics> pictures;
+  std::vector<Statistics>& pictures = tuning.pictures;
   for (const ResolvedRequest& request : requests) {
     const Method method = bench.with_tree(survey, request.is_greedy());
     const Prompts rows = bench.embed(request);
@@ -127,7 +143,6 @@ void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& 
     tuning.cycles += pictures.back().cycles.size();
   }
   tuning.acceptance = measured_acceptance(survey, pictures);
-  tuning.pictures = pictures.size();
   if (tuning.acceptance.empty()) {
     throw Error(ExitCode::usage,
                 "got " + std::to_string(tuning.cycles) + " cycles, expected at least 50: give more prompts");
@@ -169,27 +184,38 @@ Json about(const Tuning& tuning, const TuneFlags& flags, const Manifest& manifes
           {"threads", flags.model.runtime.threads},
           {"clock", flags.clock},
           {"method", flags.method},
-          {"pictures", tuning.pictures},
+          {"pictures", tuning.pictures.size()},
           {"cycles", tuning.cycles},
           {"acceptance_by_depth_and_rank", tuning.acceptance},
           {"target_pass_ms_by_rows", tuning.costs.target_pass},
           {"draft_level_ms", tuning.costs.draft_level},
           {"draft_rest_ms", tuning.costs.cycle},
-          {"tokens_per_cycle", tuning.best.tokens},
+          {"acceptance_length", to_json(tuning.tokens())},
           {"cycle_ms", tuning.best.time},
-          {"speedup", tuning.speedup()}};
+          {"speedup", to_json(tuning.speedup())}};
 }
 
 std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manifest) {
   Request defaults;
   if (manifest.prompt && manifest.prompt->kind == "class") defaults.class_id = 0;
+  JobFlags jobs = flags.jobs;
+  const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
+  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kPrompts), std::end(kPrompts));
   std::vector<Request> requests;
-  for (Job& job : make_jobs(flags.jobs, defaults, parse_seed(flags.jobs.seed))) {
+  for (Job& job : make_jobs(jobs, defaults, parse_seed(flags.jobs.seed))) {
     TextToImage::check(manifest, job.request);
     requests.push_back(std::move(job.request));
   }
   if (flags.count > 0 && flags.count < requests.size()) requests.resize(flags.count);
   return requests;
+}
+
+// A tree that was tuned before is not lost by the way.
+void check_room(const TuneFlags& flags, const Manifest& manifest, const std::string& kind) {
+  const auto tree = manifest.trees.find(kind);
+  if (flags.bundle.empty() || flags.overwrite || tree == manifest.trees.end()) return;
+  throw Error(ExitCode::output, "--bundle: " + manifest.directory + " has a tree for " + kind + ", " +
+                                    tree->second + "; --overwrite replaces it");
 }
 
 void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::string& kind, const Json& file,
@@ -207,7 +233,7 @@ void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::str
 void write_table(const TuneFlags& flags, const Bench& bench, const Tuning& tuning, Terminal& terminal) {
   if (!flags.save_table) return;
   const TableRow baseline{{}, std::nullopt, 1};
-  const TableRow tuned{parse_method(flags.method), tuning.best.tree, tuning.speedup()};
+  const TableRow tuned{parse_method(flags.method), tuning.best.tree, tuning.speedup().mean};
   save_table(bench.manifest, bench.placement, {1, {baseline, tuned}}, terminal);
 }
 
@@ -234,6 +260,8 @@ void tune(TuneFlags& flags, bool model_given) {
     throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
   verify_files(manifest, flags.model.options().verify_checksums);
   const Placement placement = resolve_placement(flags.model.options());
+  const std::string kind = placement.device.is_cpu() ? "cpu" : "cuda";
+  check_room(flags, manifest, kind);
   const Bench bench(manifest, placement, method);
   const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
   Tuning tuning;
@@ -243,16 +271,15 @@ void tune(TuneFlags& flags, bool model_given) {
   measure_acceptance(bench, wanted, terminal, tuning);
   measure_costs(bench, wanted.front(), flags, tuning);
   tuning.best = best_drafting_tree(tuning, flags.max_depth);
-  const std::string kind = tuning.device.substr(0, tuning.device.find(':'));
   const Json file = tree_to_json(tuning.best.tree, about(tuning, flags, manifest));
   if (flags.json) terminal.result(file.dump());  // first: a file may prove unwritable
   write_tree(flags, manifest, kind, file, terminal);
   write_table(flags, bench, tuning, terminal);
   terminal.say("tree of " + std::to_string(tuning.best.tree.drafted()) + " nodes, depth " +
-               std::to_string(tuning.best.tree.max_depth()) + ": " + format_fixed(tuning.best.tokens, 2) +
-               " tokens a cycle expected, " + format_fixed(tuning.speedup(), 2) +
-               " times as fast as ar, from " + std::to_string(tuning.cycles) + " cycles");
-  if (tuning.speedup() <= 1)
+               std::to_string(tuning.best.tree.max_depth()) + ": " + with_interval(tuning.tokens()) +
+               " tokens a cycle expected, " + with_interval(tuning.speedup()) +
+               " times as fast as ar [95 %], from " + std::to_string(tuning.cycles) + " cycles");
+  if (tuning.speedup().mean <= 1)
     terminal.say("no tree pays here: --method " + std::string(kBaseline) + " is quicker");
 }
 
@@ -269,8 +296,11 @@ void add_tune_tree(CLI::App& app) {
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
   flags->model.add_runtime(*command);
+  begin_group(*command, "Output");
   command->add_option("-o,--output", flags->output, "Write the tree here, for --tree")->type_name("FILE");
-  command->add_flag("--overwrite", flags->overwrite, "Replace the file of --output where it exists");
+  command->add_flag("--overwrite", flags->overwrite,
+                    "Replace the tree of the bundle, and the file of --output");
+  begin_group(*command, "Measurement");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
   command
       ->add_option("--method", flags->method,
@@ -287,6 +317,9 @@ void add_tune_tree(CLI::App& app) {
   command->add_flag("--json", flags->json, "Print the tree as JSON");
   command->add_flag("--save-table", flags->save_table, kSaveTable);
   flags->talk.add(*command);
+  add_examples(*command, {{"store the best tree in a bundle", "lamplighter tune-tree --bundle bundles/anole"},
+                          {"for four threads and a relaxed rule, as a file for --tree",
+                           "lamplighter tune-tree -t 4 --method lantern++:k=10:lambda=3 -o tree.json"}});
   command->callback([flags, command] {
     // What the command line gave: --bundle goes before a --model of the environment.
     const std::vector<CLI::Option*>& given = command->parse_order();

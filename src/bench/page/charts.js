@@ -43,9 +43,9 @@ const dashed = { type: "rule", strokeDash: [5, 4], strokeWidth: 1.2 };
 // Sections by id: what it draws, or nothing where there are no data.
 const figures = {
   latency() {
-    const values = first.filter((row) => known(row.mean_latency_ms?.mean) && known(row.tokens_per_pass?.mean)).map((row) => ({
+    const values = first.filter((row) => known(row.mean_latency_ms?.mean) && known(row.step_compression?.mean)).map((row) => ({
       method: row.method, ms: row.mean_latency_ms.mean, low: row.mean_latency_ms.low, high: row.mean_latency_ms.high,
-      s: row.tokens_per_pass.mean, left: row.tokens_per_pass.low, right: row.tokens_per_pass.high,
+      s: row.step_compression.mean, left: row.step_compression.low, right: row.step_compression.high,
     }));
     if (values.length < 2) return null;
     const most = 1.05 * Math.max(...values.map(({ s, right }) => right ?? s));
@@ -72,7 +72,7 @@ const figures = {
   ratio() {
     const values = first.map((row) => ({ row, ratio: row.speedup ?? row.ratio })).filter(({ row, ratio }) =>
       ratio?.count > 0 && row.method !== "ar" && row.speedup).map(({ row, ratio }) => ({
-      method: row.method, ratio: ratio.mean, low: ratio.low, high: ratio.high, s: row.tokens_per_pass?.mean,
+      method: row.method, ratio: ratio.mean, low: ratio.low, high: ratio.high, s: row.step_compression?.mean,
     }));
     if (!values.length) return null;
     const x = quantity("ratio", "times as fast as ar", { scale: { zero: true } });

@@ -24,7 +24,7 @@ using Values = std::map<std::uint64_t, std::vector<double>>;
 struct Row {
   std::string method;
   std::size_t batch_size = 1;
-  Values tokens_per_pass, drawing_ms, token_ms;
+  Values step_compression, drawing_ms, token_ms;
 };
 
 struct Run {
@@ -89,8 +89,8 @@ class RunReader {
     // Without the prompt's pass, which gives the first token.
     const std::int64_t less = count_prompt_ || passes == 1 ? 0 : 1;
     Row& row = row_of(method, static_cast<std::size_t>(size));
-    row.tokens_per_pass[seed].push_back(static_cast<double>(tokens - less) /
-                                        static_cast<double>(passes - less));
+    row.step_compression[seed].push_back(static_cast<double>(tokens - less) /
+                                         static_cast<double>(passes - less));
     const double decode = positive(sample, "decode_ms"), drawing = decode + positive(sample, "prefill_ms");
     const auto [found, first] = batches_.try_emplace({method, size, number, repeat}, Batch{seed, 0, 0});
     Batch& batch = found->second;
@@ -233,7 +233,7 @@ Comparison compare_runs(const Json& before, const std::string& before_name, cons
     const Row* other = find_row(second, row.method, row.batch_size);
     if (other == nullptr) continue;
     comparison.methods.push_back({row.method, row.batch_size,
-                                  change_of(once(row.tokens_per_pass), once(other->tokens_per_pass)),
+                                  change_of(once(row.step_compression), once(other->step_compression)),
                                   change_of(speedup_of(first, row), speedup_of(second, *other)),
                                   change_of(row.token_ms, other->token_ms)});
   }
@@ -248,7 +248,7 @@ Json to_json(const Comparison& comparison) {
   for (const MethodChange& one : comparison.methods) {
     methods.push_back({{"method", one.method},
                        {"batch_size", one.batch_size},
-                       {"tokens_per_pass", to_json(one.tokens_per_pass)},
+                       {"step_compression", to_json(one.step_compression)},
                        {"speedup", to_json(one.speedup)},
                        {"token_ms", to_json(one.token_ms)}});
   }

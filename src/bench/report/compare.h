@@ -26,9 +26,9 @@ struct Change {
 struct MethodChange {
   std::string method;
   std::size_t batch_size = 1;
-  Change tokens_per_pass;  // S
-  Change speedup;          // over own ar; count 0: ar was not drawn
-  Change token_ms;         // decode milliseconds a token
+  Change step_compression;  // S
+  Change speedup;           // over own ar; count 0: ar was not drawn
+  Change token_ms;          // decode milliseconds a token
 };
 
 // A method with the pictures drawn together, as "eagle:tree=chain-4, 2 together".

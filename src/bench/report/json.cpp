@@ -87,7 +87,7 @@ Json to_json(const BenchReport& r) {
           {"prefill_ms", to_json(r.prefill_ms)},
           {"decode_ms", to_json(r.decode_ms)},
           {"image_ms", to_json(r.image_ms)},
-          {"tokens_per_pass", to_json(r.tokens_per_pass)},
+          {"step_compression", to_json(r.step_compression)},
           {"acceptance_length", to_json(r.acceptance_length)},
           {"speedup", to_json(r.speedup)},
           {"share_kept", or_null(r.share_kept)},

@@ -21,7 +21,7 @@ Json to_json(const PassCost& pass);
 
 // method, batch_size, samples;
 // latency_ms, pictures_per_second, token_ms, tokens_per_second, text_ms, prefill_ms, decode_ms, image_ms:
-// summaries; mean_latency_ms, tokens_per_pass, acceptance_length, speedup: intervals; share_kept;
+// summaries; mean_latency_ms, step_compression, acceptance_length, speedup: intervals; share_kept;
 // reached_depth [d], reached_rank [d][r]; cycle_ms, stage_ms; peak_bytes, joules_per_picture; pass;
 // verdict: a sentence or ""
 Json to_json(const BenchReport& report);

@@ -171,13 +171,13 @@ std::vector<BenchReport> report(const std::vector<BenchSample>& samples, const R
     result.samples = batches.size();
     result.mean_latency_ms = latency_of(batches);
     add_times(batches, result);
-    result.tokens_per_pass =
+    result.step_compression =
         over_pictures(group, [&](const Statistics& s) { return compression(s, options.count_prompt); });
     result.acceptance_length =
         over_pictures(group, [](const Statistics& s) { return s.acceptance_length(); });
     add_cycles(group, result);
     result.speedup = speedup_of(baselines[group.batch_size], batches);
-    if (result.speedup.count > 0) result.share_kept = result.speedup.mean / result.tokens_per_pass.mean;
+    if (result.speedup.count > 0) result.share_kept = result.speedup.mean / result.step_compression.mean;
     add_resources(batches, result);
     reports.push_back(std::move(result));
   }

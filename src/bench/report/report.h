@@ -42,7 +42,7 @@ struct BenchReport {
   Summary text_ms, prefill_ms, decode_ms, image_ms;
   // Step compression S: tokens per target pass, the prompt's pass counted unless ReportOptions says
   // otherwise. Over pictures.
-  Interval tokens_per_pass;
+  Interval step_compression;
   Interval acceptance_length;              // tau: tokens per cycle, bonus token included. Over pictures.
   std::vector<double> reached;             // [d]: share of cycles whose path reached depth d + 1
   std::vector<std::vector<double>> ranks;  // [d][r]: share of cycles whose path took child r at depth d + 1

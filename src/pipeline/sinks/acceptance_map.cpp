@@ -2,36 +2,74 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "lamplighter/sinks.h"
+#include "tree/tree.h"
 
 namespace lamplighter {
 namespace {
 
-class AcceptanceMapSink : public Sink {
+// "lantern++ chain-5 (k 10, lambda 3)".
+std::string words_of(const MethodOptions& method) {
+  std::string words = method.method;
+  if (!method.tree.empty()) words += " " + tree_name(method.tree);
+  std::string bounds;
+  const auto add = [&](const char* name, float value) {
+    bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
+  };
+  if (method.k) bounds += "k " + std::to_string(*method.k);
+  if (method.delta) add("delta", *method.delta);
+  if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
+  return bounds.empty() ? words : words + " (" + bounds + ")";
+}
+
+// A picture of all pictures and how their tokens came, with a line that says by which method.
+class AcceptanceSink : public Sink {
  public:
-  AcceptanceMapSink(std::string path, bool overwrite) : path_(std::move(path)), overwrite_(overwrite) {}
+  using Paint = Image (*)(const std::vector<AcceptanceGrid>& grids, const std::string& caption);
+
+  AcceptanceSink(Paint paint, std::string path, bool overwrite)
+      : paint_(paint), path_(std::move(path)), overwrite_(overwrite) {}
 
   void picture(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     const Codes& codes = result.codes;
     grids_.push_back(
         {result.image, codes.rows, codes.columns, committed_with(result.statistics, codes.ids.size())});
+    const std::string method = words_of(result.method);
+    if (!method_.empty() && method != method_) mixed_ = true;
+    method_ = method;
+    tokens_ += result.statistics.tokens;
+    passes_ += result.statistics.target_passes;
   }
 
-  void done() override { write_png(path_, acceptance_map(grids_), {}, overwrite_); }
+  void done() override { write_png(path_, paint_(grids_, caption()), {}, overwrite_); }
   void stopped() override {
     if (!grids_.empty()) done();
   }
 
  private:
-  std::string path_;
-  bool overwrite_;
+  std::string caption() const {
+    std::string compression = std::to_string(static_cast<double>(tokens_) / static_cast<double>(passes_));
+    compression.resize(compression.find('.') + 3);
+    return (mixed_ ? "several methods" : method_) + ": " + std::to_string(tokens_) + " tokens in " +
+           std::to_string(passes_) + " target passes, S = " + compression;
+  }
+
+  Paint paint_;
+  std::string path_, method_;
+  bool overwrite_, mixed_ = false;
   std::vector<AcceptanceGrid> grids_;
+  std::int64_t tokens_ = 0, passes_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite) {
-  return std::make_unique<AcceptanceMapSink>(std::move(path), overwrite);
+  return std::make_unique<AcceptanceSink>(acceptance_map, std::move(path), overwrite);
+}
+
+std::unique_ptr<Sink> growth_sink(std::string path, bool overwrite) {
+  return std::make_unique<AcceptanceSink>(growth_strips, std::move(path), overwrite);
 }
 
 }  // namespace lamplighter

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "image/canvas.h"
 #include "lamplighter/sinks.h"
 
@@ -11,10 +12,12 @@ constexpr Colour kGrey{128, 128, 128};
 
 class PreviewSink : public Sink {
  public:
-  PreviewSink(std::string path, std::function<Image(const Codes&)> decode, bool overwrite)
-      : path_(std::move(path)), decode_(std::move(decode)), overwrite_(overwrite) {}
+  PreviewSink(std::string path, std::function<Image(const Codes&)> decode, bool overwrite, double share)
+      : path_(std::move(path)), decode_(std::move(decode)), overwrite_(overwrite), share_(share) {}
 
   void progress(const Progress& progress) override {
+    if (spent_ > share_ * watch_.elapsed()) return;
+    const Stopwatch painting;
     const Grid& grid = *progress.grid;
     bool changed = false;
     for (std::size_t i = 0; i < progress.requests.size(); ++i) {
@@ -22,7 +25,9 @@ class PreviewSink : public Sink {
       if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kGrey);
       changed = update(place, progress.codes(i)) || changed;
     }
-    if (changed) show();
+    if (!changed) return;
+    show();
+    spent_ += painting.elapsed();
   }
 
   void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
@@ -47,6 +52,8 @@ class PreviewSink : public Sink {
   std::string path_;
   std::function<Image(const Codes&)> decode_;
   bool overwrite_;
+  double share_, spent_ = 0;  // milliseconds of painting
+  Stopwatch watch_;
   std::vector<Place> places_;
 };
 
@@ -90,8 +97,8 @@ void PreviewSink::show() {
 }  // namespace
 
 std::unique_ptr<Sink> preview_sink(std::string path, std::function<Image(const Codes& codes)> decode,
-                                   bool overwrite) {
-  return std::make_unique<PreviewSink>(std::move(path), std::move(decode), overwrite);
+                                   bool overwrite, double share) {
+  return std::make_unique<PreviewSink>(std::move(path), std::move(decode), overwrite, share);
 }
 
 }  // namespace lamplighter

@@ -3,12 +3,13 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "lamplighter/sinks.h"
+#include "pipeline/metadata.h"
 
 namespace lamplighter {
 namespace {
 
-std::string trace_lines(std::size_t picture, const Statistics& statistics) {
-  std::string lines;
+std::string trace_lines(std::size_t picture, const Json& description, const Statistics& statistics) {
+  std::string lines = to_text({{"picture", picture}, {"settings", description}}) + "\n";
   std::size_t number = 0;
   for (const Cycle& cycle : statistics.cycles) {
     const Json line{{"picture", picture},
@@ -29,10 +30,11 @@ std::string trace_lines(std::size_t picture, const Statistics& statistics) {
 
 class TraceSink : public Sink {
  public:
-  TraceSink(std::string path, bool overwrite) : path_(std::move(path)), overwrite_(overwrite) {}
+  TraceSink(Origin origin, std::string path, bool overwrite)
+      : origin_(std::move(origin)), path_(std::move(path)), overwrite_(overwrite) {}
 
-  void picture(std::size_t index, const Request& /*request*/, const Result& result) override {
-    lines_ += trace_lines(index, result.statistics);
+  void picture(std::size_t index, const Request& request, const Result& result) override {
+    lines_ += trace_lines(index, describe_picture(origin_, request, result), result.statistics);
   }
 
   void done() override { write_file(path_, lines_, overwrite_); }
@@ -41,14 +43,15 @@ class TraceSink : public Sink {
   }
 
  private:
+  Origin origin_;
   std::string path_, lines_;
   bool overwrite_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> trace_sink(std::string path, bool overwrite) {
-  return std::make_unique<TraceSink>(std::move(path), overwrite);
+std::unique_ptr<Sink> trace_sink(Origin origin, std::string path, bool overwrite) {
+  return std::make_unique<TraceSink>(std::move(origin), std::move(path), overwrite);
 }
 
 }  // namespace lamplighter

@@ -1,0 +1,201 @@
+"""Files and streams of prompts: plain lines, JSON lines and arrays, and lines that cannot be drawn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from tests.e2e.support import SIDE, Cli, Refused
+
+
+def told(stdout: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stdout.splitlines()]
+
+
+def test_prompt_file_with_lines_and_fields(cli: Cli, tmp_path: Path) -> None:
+    lines = [
+        "\ufeffa plain line\r",
+        "   ",
+        json.dumps({"prompt": "fields", "seed": 9, "output": "own.png", "temperature": 0.5,
+                    "cfg_scale": 2, "top_k": 5, "top_p": 0.75, "cfg_interval": 3,
+                    "width": SIDE, "height": SIDE}),
+        "né à 猫",
+    ]  # fmt: skip
+    (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
+    result = cli("generate", "--prompt-file", "prompts.txt", "-o", "p%d.png", "--json")
+    assert result.returncode == 0, result.stderr
+    first, second, third = map(json.loads, result.stdout.splitlines())
+    assert (first["prompt"], first["output"], first["seed"]) == ("a plain line", "p0.png", 42)
+    assert (second["output"], second["seed"], second["temperature"]) == ("own.png", 9, 0.5)
+    assert (second["cfg_scale"], second["top_k"], second["top_p"]) == (2, 5, 0.75)
+    assert second["cfg_interval"] == 3
+    assert (third["prompt"], third["output"], third["seed"]) == ("né à 猫", "p2.png", 44)
+
+
+def test_prompts_from_standard_input(cli: Cli, tmp_path: Path) -> None:
+    result = cli("generate", "--prompt-file", "-", "-o", "%d.png", input="one\ntwo")
+    assert result.stdout.splitlines() == ["0.png", "1.png"], result.stderr
+
+
+def test_comments_and_arrays_of_prompts(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text('# two prompts\n[in brackets\n{"prompt": "b", "seed": 5}\n')
+    (tmp_path / "array").write_text(' [\n "[in brackets",\n {"prompt": "b", "seed": 5}\n]\n')
+    for name in ("lines", "array"):
+        result = cli("generate", "--prompt-file", name, "-o", f"{name}-out/", "--json")
+        told = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(line["prompt"], line["seed"]) for line in told] == [("[in brackets", 42), ("b", 5)]
+
+
+def test_lines_with_methods_and_counts_of_their_own(
+    cli: Cli, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    lines = [
+        {"prompt": "a", "batch_count": 2},
+        {"prompt": "b", "method": "eagle", "tree": "chain-2", "seed": 42},
+        {"prompt": "c", "method": "lantern++", "relax_k": 3, "lambda": [2]},
+        {"prompt": "b", "seed": 42},
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = cli(
+        "generate", "--prompt-file", "p.jsonl", "-o", "%d.png", "--json", "--temperature", 0,
+        model=drafter_bundle,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    drawn = told(result.stdout)
+    assert [line["method"] for line in drawn] == ["ar", "ar", "eagle", "lantern++", "ar"]
+    assert [line["seed"] for line in drawn] == [42, 43, 42, 45, 42]
+    assert (drawn[2]["tree"], drawn[3]["relax_k"], drawn[3]["lambda"]) == ("chain-2", 3, [2])
+    with Image.open(tmp_path / "2.png") as exact, Image.open(tmp_path / "4.png") as plain:
+        assert exact.tobytes() == plain.tobytes()  # greedy
+        assert json.loads(exact.text["lamplighter"])["method"] == "eagle"
+
+
+def test_a_line_changes_the_method_of_the_flags(
+    cli: Cli, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    lines = [
+        '{"prompt": "a", "tree": "chain-1"}',
+        '{"prompt": "a"}',
+        '{"prompt": "a", "method": "ar"}',
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines))
+    result = cli(
+        "generate", "--prompt-file", "p.jsonl", "-o", "%d.png", "--json", "--method", "eagle", "--tree",
+        "chain-3", model=drafter_bundle,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert [line.get("tree") for line in told(result.stdout)] == ["chain-1", "chain-3", None]
+
+
+def test_a_failed_line_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> None:
+    lines = [
+        "good",
+        '{"prompt": }',
+        '{"prompt": "small", "width": 31}',
+        '{"prompt": "a", "method": "guess"}',
+        '{"prompt": "twice", "batch_count": 2, "colour": 1}',
+        "also good",
+    ]
+    (tmp_path / "p").write_text("\n".join(lines))
+    result = cli("generate", "--prompt-file", "p", "-o", "%d.png", "--json", "-q")
+    assert result.returncode == 8
+    expected = [
+        "p line 2: no valid JSON",
+        "p line 3: size: got width 31",
+        "p line 4: method: got 'guess'",
+        "p line 5: unknown field colour",
+        "5 of 7 pictures could not be drawn",
+    ]
+    errors = result.stderr.splitlines()
+    assert len(errors) == len(expected)
+    for error, words in zip(errors, expected, strict=True):
+        assert error.startswith("lamplighter: error: ") and words in error
+    drawn = told(result.stdout)
+    assert [line["index"] for line in drawn[:5]] == [1, 2, 3, 4, 5]
+    assert all("line" in line["error"] for line in drawn[:5])
+    # Each picture has the number and the seed that it has where nothing fails.
+    assert [(line["output"], line["seed"]) for line in drawn[5:]] == [("0.png", 42), ("6.png", 48)]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0.png", "6.png"]
+
+
+def test_nothing_is_drawn_where_all_lines_fail(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "p").write_text('{"prompt": 1}\n{"prompt": 2}\n')
+    assert "p line 1: prompt: got 1" in refused(3, "generate", "--prompt-file", "p", "-o", "x/")
+
+
+def test_what_flags_say_wrong_concerns_all_lines(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "p").write_text("a\nb\n")
+    assert "--method ar drafts nothing" in refused(
+        2, "generate", "--prompt-file", "p", "--tree", "chain-2", "-o", "x/"
+    )
+
+
+def test_pictures_are_drawn_while_lines_come(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    command = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as run:
+        assert run.stdin is not None and run.stdout is not None
+        for index, line in enumerate(
+            ["one\n", '{"prompt": "two", "seed": 5}\n', "# nothing\nthree\n"]
+        ):
+            run.stdin.write(line)
+            run.stdin.flush()
+            assert run.stdout.readline() == f"{index}.png\n"  # before the next line is written
+        run.stdin.write("a last one without an end")
+        run.stdin.close()
+        assert run.stdout.read() == "3.png\n"
+    assert run.returncode == 0
+    with Image.open(tmp_path / "2.png") as image:
+        assert json.loads(image.text["lamplighter"])["seed"] == 44
+
+
+def test_failures_of_a_stream(cli: Cli, tmp_path: Path) -> None:
+    result = cli("generate", "--prompt-file", "-", "-o", "%d.png", input='{"prompt": 1}\nfine\n')
+    assert (result.returncode, result.stdout) == (8, "1.png\n")
+    assert "standard input line 1: prompt: got 1" in result.stderr
+    result = cli("generate", "--prompt-file", "-", "-o", "x%d.png", input='{"prompt": 1}\n')
+    assert (result.returncode, result.stdout) == (3, "")
+    result = cli("generate", "--prompt-file", "-", "-o", "x%d.png", input="\n \n")
+    assert result.returncode == 3 and "no prompts" in result.stderr
+
+
+def test_an_array_of_prompts_by_standard_input(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    command = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as run:
+        assert run.stdin is not None and run.stdout is not None
+        run.stdin.write('["a",\n')
+        run.stdin.flush()
+        time.sleep(0.2)  # the array comes in two parts
+        run.stdin.write('"b"]')
+        run.stdin.close()
+        assert run.stdout.read() == "0.png\n1.png\n"
+    assert run.returncode == 0
+
+
+def test_names_from_prompts_and_numbers(cli: Cli, tmp_path: Path) -> None:
+    result = cli(
+        "generate", "-p", "A red boat, at sea!", "-p", "猫", "-o", "{prompt}-{index:03d}.png",
+        "--first-index", 7,
+    )  # fmt: skip
+    assert result.stdout.splitlines() == ["a-red-boat-at-sea-007.png", "猫-008.png"], result.stderr
+    result = cli("generate", "-p", "a", "-b", 2, "-o", "{prompt}.png", "--first-index", 2)
+    assert result.stdout.splitlines() == ["a-0002.png", "a-0003.png"], result.stderr
+
+
+def test_measurements_take_no_methods_from_lines(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a", "method": "ar"}\n')
+    assert "flags say what is measured" in refused(
+        2, "bench", "--methods", "ar", "--prompt-file", "p.jsonl"
+    )
