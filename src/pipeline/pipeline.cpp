@@ -83,6 +83,7 @@ struct TextToImage::Implementation {
   RuntimeOptions options;
   Placement placement;
   std::optional<PromptTokenizer> tokenizer;
+  std::map<std::pair<std::string, const Grid*>, PromptIds> noted;
   std::optional<PromptEncoder> prompts;
   std::optional<Target> target;
   std::map<std::string, Drafter> drafters;
@@ -103,6 +104,12 @@ struct TextToImage::Implementation {
     if (tokenizer) return;
     require_drawable(manifest);
     tokenizer.emplace(manifest);
+  }
+  // Notes are told of captions that are drawn next: their ids are kept so that they are read once.
+  PromptIds encode(const Request& request, const Grid& grid) {
+    load_tokenizer();
+    const auto known = noted.find({request.prompt, &grid});
+    return known != noted.end() ? known->second : tokenizer->encode(request, grid);
   }
   // The target, and the drafter that a resolved method names.
   Models models_of(const MethodOptions& method) {
@@ -167,8 +174,9 @@ std::vector<std::string> TextToImage::notes(const Request& request) {
   Implementation& self = *implementation_;
   const Manifest& manifest = self.manifest;
   const ResolvedRequest resolved = resolve_request(manifest, request);
-  self.load_tokenizer();
-  const PromptIds prompt = self.tokenizer->encode(request, *resolved.grid);
+  const PromptIds& prompt =
+      self.noted.insert_or_assign({request.prompt, resolved.grid}, self.encode(request, *resolved.grid))
+          .first->second;
   std::vector<std::string> lines;
   if (manifest.prompt->vocabulary) {
     const std::string line =
@@ -187,10 +195,9 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
                            const TurnCallback& on_turn) {
   Implementation& self = *implementation_;
   std::vector<ResolvedRequest> wanted =
-      resolve_requests(self.manifest, requests, [&](const Request& request, const Grid& grid) {
-        self.load_tokenizer();
-        return self.tokenizer->encode(request, grid);
-      });
+      resolve_requests(self.manifest, requests,
+                       [&](const Request& request, const Grid& grid) { return self.encode(request, grid); });
+  self.noted.clear();
   Methods methods(self.manifest, self.placement, self.options.batch_size);
   for (std::size_t i = 0; i < requests.size(); ++i)
     wanted[i].method = methods.find(requests[i].method.value_or(method));
