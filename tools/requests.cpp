@@ -32,7 +32,8 @@ void JobFlags::add(CLI::App& command) {
   begin_group(command, "Output");
   command
       .add_option("-o,--output", output,
-                  "File, pattern with %04d, {index}, {seed}, {prompt}, or folder; - = standard output "
+                  "File (.png, .jpg, .webp), pattern with %04d, {index}, {seed}, {prompt}, or folder; - = "
+                  "standard output "
                   "(default: output.png)")
       ->type_name("PATTERN");
   sampling.add(command);

@@ -27,14 +27,14 @@ LAMPLIGHTER_API bool is_numbered(const std::string& pattern);
 LAMPLIGHTER_API void check_picture_name(const std::string& what, const std::string& path);
 
 // Paths of the pictures, in order. A pattern that would give two pictures one name gets "-%04d" before
-// its ending. Throws Error(ExitCode::usage) for malformed patterns, endings other than .png and names that
-// still collide.
+// its ending, or becomes a folder where it has none. Throws Error(ExitCode::usage) for malformed patterns,
+// endings of pictures that cannot be written and names that still collide.
 LAMPLIGHTER_API std::vector<std::string> expand_outputs(const std::vector<OutputRequest>& requests);
 
 // Throws Error(ExitCode::usage) when two of the paths name one file.
 LAMPLIGHTER_API void check_distinct(const std::vector<std::string>& paths);
 
-// Creates the folders of patterns that end in "/", then checks that every path can be written, and removes
+// Creates the folders that patterns stand for, then checks that every path can be written, and removes
 // what runs that were killed left half-written beside them.
 // Throws Error(ExitCode::output).
 LAMPLIGHTER_API void prepare_outputs(const std::vector<OutputRequest>& requests,

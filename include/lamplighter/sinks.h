@@ -47,15 +47,15 @@ struct Origin {
 };
 LAMPLIGHTER_API Origin describe_origin(const TextToImage& engine);
 
-// The sinks there are. All throw Error(ExitCode::output) for files that cannot be written, without
-// `overwrite` also for those that exist by then. Those that write one file about all pictures write it about
-// the complete ones when a run is stopped.
+// The sinks there are; pictures are of the kind that their names end in (write_picture). All throw
+// Error(ExitCode::output) for files that cannot be written, without `overwrite` also for those that exist by
+// then. Those that write one file about all pictures write it about the complete ones when a run is stopped.
 
-// Picture i as the PNG file paths[i], which carries what drew it unless `text` is false.
-LAMPLIGHTER_API std::unique_ptr<Sink> png_sink(Origin origin, std::vector<std::string> paths,
-                                               bool text = true, bool overwrite = true);
+// Picture i as the file paths[i], which carries what drew it unless `text` is false.
+LAMPLIGHTER_API std::unique_ptr<Sink> picture_sink(Origin origin, std::vector<std::string> paths,
+                                                   bool text = true, bool overwrite = true);
 
-// All pictures on one sheet, a PNG file.
+// All pictures on one sheet.
 LAMPLIGHTER_API std::unique_ptr<Sink> sheet_sink(std::string path, bool overwrite = true);
 
 // All pictures as image tokens with what drew them, a file for `lamplighter decode`.
@@ -68,13 +68,13 @@ LAMPLIGHTER_API std::unique_ptr<Sink> codes_sink(Origin origin, std::string path
 LAMPLIGHTER_API std::unique_ptr<Sink> trace_sink(Origin origin, std::string path, bool overwrite = true);
 
 // The pictures beside their tokens, coloured by how many came at once, with the method and its tokens per
-// target pass in words; a PNG file.
+// target pass in words.
 LAMPLIGHTER_API std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite = true);
 
 // The same at six moments of the drawing, a row a picture.
 LAMPLIGHTER_API std::unique_ptr<Sink> growth_sink(std::string path, bool overwrite = true);
 
-// A PNG file that follows the pictures in work: rows of tokens that are complete, grey below. Painting them
+// A file that follows the pictures in work: rows of tokens that are complete, grey below. Painting them
 // takes no more than `share` of the time that decoding takes, but for the first; rows that it has no time for
 // are shown with the next ones.
 // Several pictures stand on one sheet, where the next one takes the place of one that is finished. The file

@@ -7,6 +7,15 @@ find_path(STB_INCLUDE_DIR stb_image_write.h PATH_SUFFIXES stb REQUIRED)
 add_library(stb INTERFACE IMPORTED)
 target_include_directories(stb SYSTEM INTERFACE "${STB_INCLUDE_DIR}")
 
+# Optional: pictures as WebP files.
+find_path(WEBP_INCLUDE_DIR webp/encode.h)
+find_library(WEBP_LIBRARY webp)
+if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
+  add_library(webp INTERFACE IMPORTED)
+  target_include_directories(webp SYSTEM INTERFACE "${WEBP_INCLUDE_DIR}")
+  target_link_libraries(webp INTERFACE "${WEBP_LIBRARY}")
+endif()
+
 # Static and hidden: a distribution's shared SentencePiece exports flags that overwrite LibTorch's memory.
 add_library(sentencepiece STATIC IMPORTED)
 set_target_properties(sentencepiece PROPERTIES

@@ -259,8 +259,9 @@ std::size_t BatchRun::count_present(const Pictures& pictures) const {
 void BatchRun::write(const PlannedPicture& picture, const Request& request, const Result& result) {
   Record record = complete_record(picture.record, result);
   record.configuration = configuration_number_;
-  const std::string png = encode_png(
-      result.image, options_.metadata ? png_text(describe_picture(origin_, request, result)) : PngText());
+  const std::string png =
+      encode_png(result.image, options_.metadata ? picture_text(describe_picture(origin_, request, result))
+                                                 : PictureText());
   record.bytes = png.size();
   record.sha256 = Sha256::of(png);
   folder_.add(record, png);

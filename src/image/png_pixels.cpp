@@ -1,4 +1,5 @@
 #include "base/files.h"
+#include "image/big_endian.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
@@ -30,11 +31,11 @@ void require_content(std::string_view bytes, const std::string& path) {
   constexpr std::uint64_t kRatio = 1032;  // bytes that deflate can make of one
   if (bytes.substr(0, kPngSignature.size()) != kPngSignature) return;
   if (bytes.size() >= 24) {
-    const std::uint64_t area = std::uint64_t{big_endian(bytes.substr(16))} * big_endian(bytes.substr(20));
+    const std::uint64_t area = std::uint64_t{read_32(bytes.substr(16))} * read_32(bytes.substr(20));
     if (area / 8 > kRatio * bytes.size()) refuse("it is too small for its pixels");  // a bit each at least
   }
   for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kFrame;) {
-    const std::size_t length = big_endian(bytes);
+    const std::size_t length = read_32(bytes);
     if (length > bytes.size() - kFrame) refuse("a chunk is cut off");
     if (bytes.substr(4, 4) == "IEND") return;  // what follows is no part of the picture
     bytes.remove_prefix(kFrame + length);

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/utf8.h"
+#include "image/big_endian.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
@@ -64,7 +65,7 @@ std::optional<std::string> read_ztxt(std::string_view data, std::size_t most) {
 }
 
 // Adds the text of a chunk, of which `most` bytes are wanted; false when the chunk is malformed.
-bool add_text(std::string_view type, std::string_view data, std::size_t most, PngText& texts) {
+bool add_text(std::string_view type, std::string_view data, std::size_t most, PictureText& texts) {
   const auto keyword = take_field(data);
   if (!keyword) return false;
   std::optional<std::string> text;
@@ -78,28 +79,24 @@ bool add_text(std::string_view type, std::string_view data, std::size_t most, Pn
 
 }  // namespace
 
-PngText read_png_text(const std::string& path) {
-  const std::string bytes = read_input(path);
+PictureText parse_png_text(std::string_view bytes, const std::string& path) {
   const auto damaged = [&](const std::string& what) {
     return Error(ExitCode::input, path + ": damaged PNG file: " + what);
   };
   std::string_view rest = bytes;
-  if (rest.substr(0, kPngSignature.size()) != kPngSignature) {
-    throw Error(ExitCode::input, path + ": not a PNG file");
-  }
   rest.remove_prefix(kPngSignature.size());
-  PngText texts;
+  PictureText texts;
   std::size_t left = limits::kPngText;
   for (;;) {
     if (rest.size() < 12) throw damaged("it ends before its last chunk");
-    const std::size_t length = big_endian(rest);
+    const std::size_t length = read_32(rest);
     const std::string_view type = rest.substr(4, 4);
     if (length > rest.size() - 12) throw damaged("a chunk reaches beyond its end");
     if (type == "IEND") return texts;
     if (type == "tEXt" || type == "zTXt" || type == "iTXt") {
       const std::string_view body = rest.substr(4, 4 + length);
       const uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
-      if (crc != big_endian(rest.substr(8 + length))) throw damaged("checksum of a text chunk");
+      if (crc != read_32(rest.substr(8 + length))) throw damaged("checksum of a text chunk");
       if (texts.size() == limits::kPngTexts)
         throw damaged("more than " + std::to_string(limits::kPngTexts) + " text chunks");
       if (!add_text(type, body.substr(4), left, texts)) throw damaged("malformed text chunk");

@@ -96,7 +96,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
   return json;
 }
 
-PngText png_text(const Json& picture) {
+PictureText picture_text(const Json& picture) {
   std::string text = picture.contains("prompt") ? picture.at("prompt").get<std::string>()
                                                 : "class " + picture.at("class").dump();
   const auto value = [&](const char* key) { return picture.at(key).dump(); };
@@ -138,7 +138,7 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
 
 Recorded read_recorded(const std::string& png_path) {
   std::string text;
-  for (const auto& [keyword, value] : read_png_text(png_path)) {
+  for (const auto& [keyword, value] : read_picture_text(png_path)) {
     if (keyword == "lamplighter") text = value;
   }
   if (text.empty()) {

@@ -14,7 +14,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
 
 // The text chunks of a picture: "parameters" in the form that image viewers and web UIs read, and
 // "lamplighter", the JSON.
-PngText png_text(const Json& picture);
+PictureText picture_text(const Json& picture);
 
 // What drew a picture.
 struct Recorded {

@@ -1,13 +1,12 @@
 #include "lamplighter/outputs.h"
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/files.h"
 #include "lamplighter/error.h"
+#include "lamplighter/image.h"
 #include "pipeline/name_pattern.h"
 
 namespace lamplighter {
@@ -34,23 +33,18 @@ std::string expand(const OutputRequest& request) {
   return folder ? join_path(request.pattern, name) : name;
 }
 
+// What tells pictures of one name apart: a number before its ending; a name without one becomes a folder.
 std::string numbered(const std::string& pattern) {
   const fs::path path(pattern);
+  if (path.extension().empty() && pattern.find_first_of("%{") == std::string::npos) return pattern + "/";
   return (path.parent_path() / (path.stem().string() + "-%04d" + path.extension().string())).string();
 }
 
 }  // namespace
 
 void check_picture_name(const std::string& what, const std::string& path) {
-  std::string ending = fs::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  static const std::set<std::string> others{".jpg", ".jpeg", ".webp", ".gif", ".bmp",
-                                            ".tif", ".tiff", ".avif", ".ppm"};
-  if (others.count(ending) != 0) {
-    throw Error(ExitCode::usage,
-                what + ": got '" + path + "', expected a name that ends in .png: pictures are PNG files");
-  }
+  const std::string expected = refuse_picture_name(path);
+  if (!expected.empty()) throw Error(ExitCode::usage, what + ": got '" + path + "', expected " + expected);
 }
 
 bool is_numbered(const std::string& pattern) {
@@ -91,13 +85,13 @@ void check_distinct(const std::vector<std::string>& paths) {
 
 void prepare_outputs(const std::vector<OutputRequest>& requests, const std::vector<std::string>& paths,
                      bool overwrite) {
-  for (const OutputRequest& request : requests) {
-    if (request.pattern.back() != '/') continue;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::string folder = requests[i].pattern;
+    if (folder.back() != '/') folder += '/';
+    if (paths[i].rfind(folder, 0) != 0) continue;
     std::error_code error;
-    fs::create_directories(request.pattern, error);
-    if (error) {
-      throw Error(ExitCode::output, "cannot create folder " + request.pattern + ": " + error.message());
-    }
+    fs::create_directories(folder, error);
+    if (error) throw Error(ExitCode::output, "cannot create folder " + folder + ": " + error.message());
   }
   std::set<std::string> folders;
   for (const std::string& path : paths) {

@@ -67,7 +67,7 @@ DRAW = ("generate", "-p", "a")
         ((*DRAW, "-o", "{seed"), "{index}, {prompt} or {seed}"),
         ((*DRAW, "-o", "%99d.png"), "%0Nd"),
         ((*DRAW, "-o", "x.png", "--grid", "x.png"), "x.png twice"),
-        ((*DRAW, "-o", "x.png", "--grid", "x.jpg"), "--grid"),
+        ((*DRAW, "-o", "x.png", "--grid", "x.gif"), "--grid"),
         ((*DRAW, "-o", "x.png", "--acceptance-map", "x.bmp"), "--acceptance-map"),
         (("decode",), "codes"),
         (("bench", "--methods", "magic"), "magic"),
@@ -181,7 +181,7 @@ def test_config_files(refused: Refused, tmp_path: Path, config: str, words: str)
 def test_parameters_from_other_files(cli: Cli, refused: Refused, tmp_path: Path) -> None:
     assert "No such file" in refused(3, "generate", "--params-from", "none.png")
     (tmp_path / "p.png").write_bytes(b"GIF89a")
-    assert "not a PNG file" in refused(3, "generate", "--params-from", "p.png")
+    assert "not a picture" in refused(3, "generate", "--params-from", "p.png")
     assert cli("generate", "-p", "a", "-o", "x.png", "--no-metadata").returncode == 0
     assert "holds no parameters" in refused(3, "generate", "--params-from", "x.png", "-o", "y.png")
     (tmp_path / "p.png").write_bytes((tmp_path / "x.png").read_bytes()[:60])

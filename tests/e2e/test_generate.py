@@ -352,3 +352,26 @@ def test_a_picture_on_standard_output(cli: Cli, tmp_path: Path) -> None:
     assert result.returncode == 0
     assert result.stdout == (tmp_path / "a.png").read_bytes()  # type: ignore[comparison-overlap]
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+@pytest.mark.parametrize("ending", ["jpg", "webp"])
+def test_other_kinds_of_files(cli: Cli, tmp_path: Path, ending: str) -> None:
+    draw = ("generate", "-p", "a猫", "--cfg-scale", 3, "-s", 5)
+    assert cli(*draw, "-o", "a.png").returncode == 0
+    done = cli(*draw, "-o", f"a.{ending}", "--grid", f"sheet.{ending}")
+    if "no libwebp" in done.stderr:
+        pytest.skip("built without libwebp")
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "a.png") as exact, Image.open(tmp_path / f"a.{ending}") as other:
+        assert other.format == {"jpg": "JPEG", "webp": "WEBP"}[ending] and other.size == exact.size
+        pairs = zip(exact.tobytes(), other.convert("RGB").tobytes(), strict=True)
+        differences = [abs(one - two) for one, two in pairs]
+        assert sum(differences) / len(differences) <= (0 if ending == "webp" else 8)
+        details = other.getexif().get_ifd(0x8769)
+        assert details[0x9286].startswith(b"UNICODE\0")
+        assert details[0x9286][8:].decode("utf-16-be") == exact.text["parameters"]
+        vendor, _, settings = details[0x927C].partition(b"\0")
+        assert vendor == b"lamplighter" and settings.decode() == exact.text["lamplighter"]
+    again = cli("generate", "--params-from", f"a.{ending}", "-o", "again.png")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "a.png").read_bytes()

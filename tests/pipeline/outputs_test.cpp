@@ -43,6 +43,8 @@ TEST(Outputs, FillPatterns) {
 TEST(Outputs, NumberAPatternThatNamesOneFile) {
   EXPECT_THAT(two("plain.png"), ElementsAre("plain-0000.png", "plain-0001.png"));
   EXPECT_THAT(two("100%.png"), ElementsAre("100%-0000.png", "100%-0001.png"));
+  EXPECT_THAT(two("pictures"), ElementsAre("pictures/0000.png", "pictures/0001.png"));
+  EXPECT_THAT(expand_outputs({{"pictures", 0, 7}}), ElementsAre("pictures"));
   EXPECT_THAT(expand_outputs({{"plain.png", 0, 7}}), ElementsAre("plain.png"));
   EXPECT_THAT(expand_outputs({{"{prompt}.png", 3, 7, "A"}, {"{prompt}.png", 4, 7, "B"}}),
               ElementsAre("a.png", "b.png"));
@@ -56,12 +58,12 @@ TEST(Outputs, RefuseWhatNamesNoFile) {
   EXPECT_THAT(refusal([] { two(""); }), HasSubstr("output: got ''"));
   EXPECT_THAT(refusal([] { two("{name}.png"); }), HasSubstr("{index}, {prompt} or {seed}"));
   EXPECT_THAT(refusal([] { two("%99d.png"); }), HasSubstr("N up to 20"));
-  EXPECT_THAT(refusal([] { two("%d.JPG"); }), HasSubstr("ends in .png"));
+  EXPECT_THAT(refusal([] { two("%d.GIF"); }), HasSubstr("ends in .png"));
   EXPECT_THAT(refusal([] {
                 expand_outputs({{"a.png", 0, 7}, {"./a.png", 1, 8}});
               }),
               HasSubstr("two would be ./a.png"));
-  EXPECT_THAT(refusal([] { check_picture_name("sheet", "a.webp"); }), HasSubstr("sheet: got 'a.webp'"));
+  EXPECT_THAT(refusal([] { check_picture_name("sheet", "a.tif"); }), HasSubstr("sheet: got 'a.tif'"));
   EXPECT_THAT(refusal([] { check_distinct({"a.png", "b.png", "./b.png"}); }), HasSubstr("./b.png twice"));
 }
 
@@ -75,6 +77,17 @@ TEST(Outputs, MakeFoldersAndKeepFiles) {
   EXPECT_THAT(refusal([&] { prepare_outputs(requests, paths, false); }, ExitCode::output),
               HasSubstr("it exists"));
   prepare_outputs(requests, paths, true);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Outputs, MakeAFolderOfANameForSeveral) {
+  const std::string folder =
+      (std::filesystem::path(testing::TempDir()) / ("outputs_n" + std::to_string(::getpid()))).string();
+  const std::vector<OutputRequest> requests{{folder, 0, 7}, {folder, 1, 8}};
+  const std::vector<std::string> paths = expand_outputs(requests);
+  prepare_outputs(requests, paths, false);
+  EXPECT_TRUE(std::filesystem::is_directory(folder));
+  EXPECT_EQ(paths[1], folder + "/0001.png");
   std::filesystem::remove_all(folder);
 }
 

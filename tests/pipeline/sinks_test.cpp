@@ -76,9 +76,9 @@ class SinksTest : public testing::Test {
 };
 
 TEST_F(SinksTest, PngCarriesWhatDrewThePicture) {
-  run(*png_sink(origin_, {path("a.png"), path("b.png")}));
-  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image, png_text(described(first_))));
-  EXPECT_EQ(read_file(path("b.png")), encode_png(second_.image, png_text(described(second_))));
+  run(*picture_sink(origin_, {path("a.png"), path("b.png")}));
+  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image, picture_text(described(first_))));
+  EXPECT_EQ(read_file(path("b.png")), encode_png(second_.image, picture_text(described(second_))));
   const Recorded recorded = read_recorded(path("b.png"));
   EXPECT_EQ(recorded.request.prompt, "a cat");
   EXPECT_EQ(recorded.request.seed, 43U);
@@ -87,7 +87,7 @@ TEST_F(SinksTest, PngCarriesWhatDrewThePicture) {
 }
 
 TEST_F(SinksTest, PngWithoutText) {
-  run(*png_sink(origin_, {path("a.png"), path("b.png")}, false));
+  run(*picture_sink(origin_, {path("a.png"), path("b.png")}, false));
   EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image));
   EXPECT_THROW(read_recorded(path("a.png")), Error);
 }
@@ -218,7 +218,7 @@ TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
       return error.code() == ExitCode::output;
     }
   };
-  EXPECT_TRUE(refuses(png_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
+  EXPECT_TRUE(refuses(picture_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
   EXPECT_TRUE(refuses(sheet_sink(path("x"), false)));
   EXPECT_TRUE(refuses(codes_sink(origin_, path("x"), false)));
   EXPECT_TRUE(refuses(trace_sink(origin_, path("x"), false)));
@@ -254,7 +254,7 @@ TEST_F(SinksTest, PngCarriesATreeThatAFileGave) {
   const Json described_first = described(first_);
   EXPECT_EQ(described_first.at("tree"), "t.json");
   EXPECT_EQ(described_first.at("tree_paths").dump(), "[[0],[0,0]]");
-  run(*png_sink(origin_, {path("a.png"), path("b.png")}));
+  run(*picture_sink(origin_, {path("a.png"), path("b.png")}));
   EXPECT_EQ(read_recorded(path("a.png")).method.tree, first_.method.tree);
 }
 

@@ -52,7 +52,8 @@ void decode(const DecodeFlags& flags) {
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     const Image image = engine.decode(pictures[i].codes);
     const bool text = !flags.no_metadata && !pictures[i].parameters.is_null();
-    write_png(paths[i], image, text ? png_text(pictures[i].parameters) : PngText(), flags.overwrite);
+    write_picture(paths[i], image, text ? picture_text(pictures[i].parameters) : PictureText(),
+                  flags.overwrite);
     terminal.detail(std::to_string(i + 1) + "/" + std::to_string(pictures.size()) + " " + paths[i]);
     terminal.result(paths[i]);
     if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
@@ -68,11 +69,13 @@ void add_decode(CLI::App& app) {
       ->required()
       ->type_name("CODES");
   flags->model.add_model(*command, false);
-  command->add_option("-o,--output", flags->output, "File, pattern with %04d, {index}, {seed}, or folder")
+  command
+      ->add_option("-o,--output", flags->output,
+                   "File (.png, .jpg, .webp), pattern with %04d, {index}, {seed}, or folder")
       ->type_name("PATTERN");
   flags->model.add_runtime(*command);
   command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
-  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the files");
   flags->talk.add(*command);
   add_examples(*command, {{"tokens that generate kept, as pictures",
                            "lamplighter generate -p \"a tent at night\" --save-codes tent.json -o tent.png\n"

@@ -100,7 +100,7 @@ void draw(const GenerateFlags& flags, const Settings& settings, const Plan& plan
     requests.push_back(picture.job.request);
     paths.push_back(picture.path);
   }
-  sinks.push_back(png_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
+  sinks.push_back(picture_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
   auto told = std::make_unique<TerminalSink>(plan, settings, origin, flags.json, terminal);
   const TerminalSink& told_of = *told;
   sinks.push_back(std::move(told));
@@ -170,7 +170,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--json", flags->json,
                     "Print one JSON line per picture instead of its path; its ms are those of the pictures "
                     "drawn side by side, image alone is its own");
-  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the PNG files");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the files");
   begin_group(*command, "Options");
   command->add_option("--params-from", flags->params_from, "Take what is not given here from a picture")
       ->type_name("IMAGE");

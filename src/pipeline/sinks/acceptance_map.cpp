@@ -42,7 +42,7 @@ class AcceptanceSink : public Sink {
     passes_ += result.statistics.target_passes;
   }
 
-  void done() override { write_png(path_, paint_(grids_, caption()), {}, overwrite_); }
+  void done() override { write_picture(path_, paint_(grids_, caption()), {}, overwrite_); }
   void stopped() override {
     if (!grids_.empty()) done();
   }

@@ -90,7 +90,7 @@ bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
 void PreviewSink::show() {
   std::vector<Image> pictures;
   for (const Place& place : places_) pictures.push_back(place.picture);
-  write_png(path_, square_sheet(pictures), {}, overwrite_);
+  write_picture(path_, square_sheet(pictures), {}, overwrite_);
   overwrite_ = true;  // it is ours from here on
 }
 

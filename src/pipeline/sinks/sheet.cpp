@@ -13,7 +13,7 @@ class SheetSink : public Sink {
     pictures_.push_back(result.image);
   }
 
-  void done() override { write_png(path_, square_sheet(pictures_), {}, overwrite_); }
+  void done() override { write_picture(path_, square_sheet(pictures_), {}, overwrite_); }
   void stopped() override {
     if (!pictures_.empty()) done();
   }

@@ -1,10 +1,10 @@
 #include "lamplighter/image.h"
 #include "tests/fuzz/fuzz.h"
 
-// Pictures of strangers: their texts, and their pixels.
+// Picture files of strangers: their texts, and their pixels.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
   const std::string path = fuzz::file_of(fuzz::text(bytes, size));
-  fuzz::meet([&] { read_png_text(path); });
+  fuzz::meet([&] { read_picture_text(path); });
   return fuzz::meet([&] { read_png(path); });
 }

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lamplighter {
+
+inline std::string encode_16(std::uint16_t value) {
+  return {static_cast<char>(value >> 8U), static_cast<char>(value & 0xFFU)};
+}
+inline std::string encode_32(std::uint32_t value) {
+  return encode_16(static_cast<std::uint16_t>(value >> 16U)) +
+         encode_16(static_cast<std::uint16_t>(value & 0xFFFFU));
+}
+
+// The numbers in the first bytes, which have to be there.
+inline std::uint16_t read_16(std::string_view bytes) {
+  return static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[0]) << 8U |
+                                    static_cast<unsigned char>(bytes[1]));
+}
+inline std::uint32_t read_32(std::string_view bytes) {
+  return static_cast<std::uint32_t>(read_16(bytes)) << 16U | read_16(bytes.substr(2));
+}
+
+}  // namespace lamplighter
