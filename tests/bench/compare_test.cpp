@@ -44,7 +44,7 @@ TEST(Compare, EqualRunsHaveNotChanged) {
   const Comparison same = compare(run(), run());
   ASSERT_EQ(same.methods.size(), 2U);
   for (const MethodChange& one : same.methods) {
-    for (const Change* change : {&one.tokens_per_pass, &one.speedup, &one.token_ms}) {
+    for (const Change* change : {&one.step_compression, &one.speedup, &one.token_ms}) {
       EXPECT_TRUE(change->paired);
       EXPECT_FALSE(change->is_beyond_noise());
       EXPECT_EQ(change->ratio.mean, 1);
@@ -61,7 +61,7 @@ TEST(Compare, PicturesOfBothRunsArePaired) {
   EXPECT_NEAR(eagle.token_ms.ratio.mean, 1 / 1.05, 1e-9);
   EXPECT_TRUE(eagle.speedup.is_beyond_noise());
   EXPECT_GT(eagle.speedup.ratio.low, 1.04);
-  EXPECT_FALSE(eagle.tokens_per_pass.is_beyond_noise());
+  EXPECT_FALSE(eagle.step_compression.is_beyond_noise());
 
   Json others = run(1.05);
   for (Json& one : others["samples"]) one["seed"] = one["seed"].get<std::uint64_t>() + 100;
@@ -74,8 +74,8 @@ TEST(Compare, PicturesOfBothRunsArePaired) {
 
 TEST(Compare, FewerPassesAreMoreTokensAPass) {
   const MethodChange eagle = compare(run(), run(1, 40)).methods.at(1);
-  EXPECT_TRUE(eagle.tokens_per_pass.is_beyond_noise());
-  EXPECT_GT(eagle.tokens_per_pass.ratio.low, 1);
+  EXPECT_TRUE(eagle.step_compression.is_beyond_noise());
+  EXPECT_GT(eagle.step_compression.ratio.low, 1);
   EXPECT_FALSE(eagle.token_ms.is_beyond_noise());
 }
 
@@ -91,8 +91,8 @@ TEST(Compare, OnePictureHasItsRepeats) {
   const MethodChange eagle = compare(repeated(100), repeated(200)).methods.at(0);
   EXPECT_TRUE(eagle.token_ms.is_beyond_noise());
   EXPECT_EQ(eagle.token_ms.before.count, 5U);
-  EXPECT_EQ(eagle.tokens_per_pass.before.count, 1U);
-  EXPECT_FALSE(eagle.tokens_per_pass.is_beyond_noise());
+  EXPECT_EQ(eagle.step_compression.before.count, 1U);
+  EXPECT_FALSE(eagle.step_compression.is_beyond_noise());
   EXPECT_EQ(eagle.speedup.before.count, 0U);  // ar was not drawn
 }
 

@@ -18,7 +18,7 @@ BenchReport measured(const std::string& method, double draft, double score, doub
   report.score_ms = score;
   report.judge_ms = rest;
   report.cycle_ms = draft + score + rest;
-  report.acceptance_length = report.tokens_per_pass = {tokens, tokens, tokens, 8};
+  report.acceptance_length = report.step_compression = {tokens, tokens, tokens, 8};
   report.speedup = {speedup, speedup - 0.02, speedup + 0.02, 8};
   report.share_kept = speedup / tokens;
   return report;

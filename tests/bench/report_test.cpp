@@ -27,7 +27,7 @@ TEST(BenchReport, SeparatesMethodsAndLeavesThePrefillOut) {
   EXPECT_DOUBLE_EQ(reports[0].token_ms.p50, 2);
   EXPECT_DOUBLE_EQ(reports[0].tokens_per_second.p50, 1000);
   EXPECT_DOUBLE_EQ(reports[1].token_ms.p50, 1);
-  EXPECT_DOUBLE_EQ(reports[1].tokens_per_pass.mean, 2.2);
+  EXPECT_DOUBLE_EQ(reports[1].step_compression.mean, 2.2);
 }
 
 // Pairing keeps the machine's slow spells, which hit both methods, out of the ratio.
@@ -106,7 +106,7 @@ TEST(BenchReport, BatchSizesAreReportsOfTheirOwn) {
   ASSERT_EQ(reports.size(), 4U);
   EXPECT_EQ(reports[2].batch_size, 4U);
   EXPECT_EQ(reports[2].samples, 1U);
-  EXPECT_EQ(reports[2].tokens_per_pass.count, 4U);  // pictures
+  EXPECT_EQ(reports[2].step_compression.count, 4U);  // pictures
   EXPECT_NEAR(reports[1].speedup.mean, 2, 1e-12);
   EXPECT_NEAR(reports[3].speedup.mean, 0.8, 1e-12);
   EXPECT_DOUBLE_EQ(reports[0].pictures_per_second.p50, 50);
@@ -119,11 +119,11 @@ TEST(BenchReport, TheShareKeptIsTheSpeedUpOverS) {
   five.cycles.resize(4);
   const std::vector<BenchSample> samples{{"ar", 0, 0, 1, drawn(11, 11, 15)}, {"eagle", 0, 0, 1, five}};
   const BenchReport counted = report(samples)[1];
-  EXPECT_DOUBLE_EQ(counted.tokens_per_pass.mean, 11.0 / 5);
+  EXPECT_DOUBLE_EQ(counted.step_compression.mean, 11.0 / 5);
   EXPECT_DOUBLE_EQ(*counted.share_kept, 1.5 / 2.2);
   // Ten tokens in four cycles, without the prompt's pass and its token.
   const BenchReport papers = report(samples, {false})[1];
-  EXPECT_DOUBLE_EQ(papers.tokens_per_pass.mean, 2.5);
+  EXPECT_DOUBLE_EQ(papers.step_compression.mean, 2.5);
   EXPECT_DOUBLE_EQ(papers.acceptance_length.mean, 2.5);
   EXPECT_DOUBLE_EQ(*papers.share_kept, 1.5 / 2.5);
 }
@@ -137,7 +137,7 @@ TEST(BenchReport, PicturesAreTheUnitsOfSWhateverTheirRepeats) {
       samples.push_back(sample);
     }
   }
-  const Interval interval = report(samples).front().tokens_per_pass;
+  const Interval interval = report(samples).front().step_compression;
   EXPECT_EQ(interval.count, 2U);
   EXPECT_DOUBLE_EQ(interval.mean, 2.5);
 }
