@@ -13,9 +13,7 @@ namespace lamplighter {
 namespace {
 
 constexpr int kGap = 4;      // pixels between a picture and its grid
-constexpr int kMargin = 12;  // between pairs, and around the bar
-constexpr int kBarHeight = 12;
-constexpr int kMostField = 24;  // width of a field of the bar
+constexpr int kMargin = 12;  // between pairs
 constexpr Colour kGround{255, 255, 255}, kInk{40, 40, 40}, kUnknown{224, 224, 224};
 constexpr int kMoments = 6;  // of a picture's growth
 
@@ -32,8 +30,24 @@ constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
                                          {180, 222, 44},
                                          {253, 231, 37}}};
 
-constexpr int kLine = kLetterHeight + 4;                  // a line of words
-constexpr int kBelow = 2 * kMargin + kBarHeight + kLine;  // what the bar takes
+// Of what stands below the pictures: it grows with them, so that it can be read where they are shown small.
+struct Legend {
+  int dot;  // pixels
+
+  explicit Legend(std::int64_t width) : dot(static_cast<int>(std::max<std::int64_t>(1, width / 128))) {}
+  int margin() const { return 12 * dot; }
+  int bar() const { return 12 * dot; }
+  int field() const { return 24 * dot; }  // at most
+  int space() const { return 4 * dot; }   // above words
+  int line() const { return kLetterHeight * dot + space(); }
+  int height(bool words) const { return 2 * margin() + bar() + line() * (words ? 2 : 1); }
+};
+
+Legend legend_of(const std::vector<AcceptanceGrid>& grids) {
+  int width = 0;
+  for (const AcceptanceGrid& grid : grids) width = std::max(width, grid.picture.width);
+  return Legend(width);
+}
 
 void check(const std::vector<AcceptanceGrid>& grids) {
   if (grids.empty()) throw Error(ExitCode::usage, "an acceptance map needs pictures");
@@ -85,7 +99,7 @@ std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
 }
 
 // The picture after a sixth, two sixths, ... of its passes, above the cells that are known by then.
-Image paint_moments(const AcceptanceGrid& grid, std::int64_t most) {
+Image paint_moments(const AcceptanceGrid& grid, std::int64_t most, const Legend& legend) {
   const std::vector<std::int64_t> passes = tokens_by_pass(grid);
   const int count = static_cast<int>(passes.size()), width = grid.picture.width, height = grid.picture.height;
   std::vector<Image> moments;
@@ -95,36 +109,41 @@ Image paint_moments(const AcceptanceGrid& grid, std::int64_t most) {
     Image picture = grid.picture;
     for (std::int64_t cell = known; cell < std::int64_t{grid.rows} * grid.columns; ++cell)
       fill(picture, cell_of(grid, cell), kUnknown);
-    Image image = make_canvas(width, 2 * height + kGap + kLine, kGround);
+    Image image = make_canvas(width, 2 * height + kGap + legend.line(), kGround);
     paste(picture, image, 0, 0);
     paste(paint_cells(grid, most, known), image, 0, height + kGap);
     const std::string words = "pass " + std::to_string(pass) + " of " + std::to_string(count);
-    write_text(image, words, (width - text_width(words)) / 2, 2 * height + 2 * kGap, kInk);
+    write_text(image, words, (width - text_width(words, legend.dot)) / 2, 2 * height + kGap + legend.space(),
+               kInk, legend.dot);
     moments.push_back(std::move(image));
   }
   return contact_sheet(moments, kMoments, kGap);
 }
 
 // One field per number 1 .. most; all are numbered, or every second, third, ... where fields are narrow.
-void paint_bar(Image& image, int left, int top, int room, std::int64_t most) {
-  const int fields = static_cast<int>(most);
-  const int width = std::max(1, std::min(kMostField, room / fields));
-  const int stride = (text_width(std::to_string(most)) + 4 + width - 1) / width;
+void paint_bar(Image& image, int top, std::int64_t most, const Legend& legend) {
+  const int fields = static_cast<int>(most), room = image.width - 2 * legend.margin();
+  const int width = std::max(1, std::min(legend.field(), room / fields));
+  const int stride = (text_width(std::to_string(most), legend.dot) + legend.space() + width - 1) / width;
+  int left = legend.margin();
   for (int i = 1; i <= fields; ++i, left += width) {
-    fill(image, {left, top, width, kBarHeight}, acceptance_colour(i, most));
+    fill(image, {left, top, width, legend.bar()}, acceptance_colour(i, most));
     if (i % stride != 0) continue;
     const std::string number = std::to_string(i);
-    write_text(image, number, left + (width - text_width(number)) / 2, top + kBarHeight + 4, kInk);
+    write_text(image, number, left + (width - text_width(number, legend.dot)) / 2,
+               top + legend.bar() + legend.space(), kInk, legend.dot);
   }
 }
 
 // A sheet above the bar and a line of words.
-Image with_legend(const Image& sheet, std::int64_t most, const std::string& caption) {
-  const int words = caption.empty() ? 0 : kLine;
-  Image image = make_canvas(sheet.width, sheet.height + kBelow + words, kGround);
+Image with_legend(const Image& sheet, const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
+  const Legend legend = legend_of(grids);
+  Image image = make_canvas(sheet.width, sheet.height + legend.height(!caption.empty()), kGround);
   paste(sheet, image, 0, 0);
-  paint_bar(image, kMargin, sheet.height + kMargin, sheet.width - 2 * kMargin, most);
-  write_text(image, caption, kMargin, sheet.height + 2 * kMargin + kBarHeight + kLine, kInk);
+  const int top = sheet.height + legend.margin();
+  paint_bar(image, top, most_of(grids), legend);
+  write_text(image, caption, legend.margin(), top + legend.bar() + legend.line() + legend.space(), kInk,
+             legend.dot);
   return image;
 }
 
@@ -162,26 +181,28 @@ Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string
   pairs.reserve(grids.size());
   for (const AcceptanceGrid& grid : grids)
     pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most_of(grids))}, 2, kGap));
-  return with_legend(square_sheet(pairs, kMargin), most_of(grids), caption);
+  return with_legend(square_sheet(pairs, kMargin), grids, caption);
 }
 
 Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
   check(grids);
   std::vector<Image> strips;
   strips.reserve(grids.size());
-  for (const AcceptanceGrid& grid : grids) strips.push_back(paint_moments(grid, most_of(grids)));
-  return with_legend(contact_sheet(strips, 1, kMargin), most_of(grids), caption);
+  for (const AcceptanceGrid& grid : grids)
+    strips.push_back(paint_moments(grid, most_of(grids), legend_of(grids)));
+  return with_legend(contact_sheet(strips, 1, kMargin), grids, caption);
 }
 
 Extent acceptance_map_extent(std::int64_t count, const Extent& picture) {
   const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, picture, kGap), kMargin);
-  return {sheet.width, sheet.height + kBelow + kLine};
+  return {sheet.width, sheet.height + Legend(picture.width).height(true)};
 }
 
 Extent growth_strips_extent(std::int64_t count, const Extent& picture) {
-  const Extent moment{picture.width, 2 * picture.height + kGap + kLine};
+  const Legend legend(picture.width);
+  const Extent moment{picture.width, 2 * picture.height + kGap + legend.line()};
   const Extent sheet = sheet_extent(count, 1, sheet_extent(kMoments, kMoments, moment, kGap), kMargin);
-  return {sheet.width, sheet.height + kBelow + kLine};
+  return {sheet.width, sheet.height + legend.height(true)};
 }
 
 }  // namespace lamplighter

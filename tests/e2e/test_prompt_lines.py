@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from tests.e2e.support import SIDE, Cli, Refused
@@ -135,26 +137,36 @@ def test_what_flags_say_wrong_concerns_all_lines(refused: Refused, tmp_path: Pat
     )
 
 
-def test_pictures_are_drawn_while_lines_come(
-    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
-) -> None:
-    command = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    ) as run:
-        assert run.stdin is not None and run.stdout is not None
-        for index, line in enumerate(
-            ["one\n", '{"prompt": "two", "seed": 5}\n', "# nothing\nthree\n"]
-        ):
-            run.stdin.write(line)
-            run.stdin.flush()
-            assert run.stdout.readline() == f"{index}.png\n"  # before the next line is written
-        run.stdin.write("a last one without an end")
-        run.stdin.close()
-        assert run.stdout.read() == "3.png\n"
-    assert run.returncode == 0
+@pytest.fixture
+def stream(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Iterator[Popen[str]]:
+    """The program with numbered pictures, at work on standard input."""
+    words = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
+    with Popen(words, stdin=PIPE, stdout=PIPE, text=True, cwd=tmp_path) as run:
+        yield run
+        assert run.wait() == 0
+
+
+def test_pictures_are_drawn_while_lines_come(stream: Popen[str], tmp_path: Path) -> None:
+    assert stream.stdin is not None and stream.stdout is not None
+    for index, line in enumerate(["one\n", '{"prompt": "two", "seed": 5}\n', "# none\nthree\n"]):
+        stream.stdin.write(line)
+        stream.stdin.flush()
+        assert stream.stdout.readline() == f"{index}.png\n"  # before the next line is written
+    stream.stdin.write("a last one without an end")
+    stream.stdin.close()
+    assert stream.stdout.read() == "3.png\n"
     with Image.open(tmp_path / "2.png") as image:
         assert json.loads(image.text["lamplighter"])["seed"] == 44
+
+
+def test_an_array_of_prompts_by_standard_input(stream: Popen[str]) -> None:
+    assert stream.stdin is not None and stream.stdout is not None
+    stream.stdin.write('["a",\n')
+    stream.stdin.flush()
+    time.sleep(0.2)  # the array comes in two parts
+    stream.stdin.write('"b"]')
+    stream.stdin.close()
+    assert stream.stdout.read() == "0.png\n1.png\n"
 
 
 def test_failures_of_a_stream(cli: Cli, tmp_path: Path) -> None:
@@ -165,23 +177,6 @@ def test_failures_of_a_stream(cli: Cli, tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (3, "")
     result = cli("generate", "--prompt-file", "-", "-o", "x%d.png", input="\n \n")
     assert result.returncode == 3 and "no prompts" in result.stderr
-
-
-def test_an_array_of_prompts_by_standard_input(
-    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
-) -> None:
-    command = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    ) as run:
-        assert run.stdin is not None and run.stdout is not None
-        run.stdin.write('["a",\n')
-        run.stdin.flush()
-        time.sleep(0.2)  # the array comes in two parts
-        run.stdin.write('"b"]')
-        run.stdin.close()
-        assert run.stdout.read() == "0.png\n1.png\n"
-    assert run.returncode == 0
 
 
 def test_names_from_prompts_and_numbers(cli: Cli, tmp_path: Path) -> None:

@@ -106,6 +106,15 @@ TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
   EXPECT_EQ(strips.height, growth_strips_extent(1, {40, 20}).height);
 }
 
+TEST(AcceptanceMap, WordsGrowWithThePictures) {
+  const AcceptanceGrid grid{make_canvas(512, 256, kRed), 1, 3, {1, 2, 3}};
+  const Image map = acceptance_map({grid}, "eagle");
+  EXPECT_EQ(map.height - 256, 4 * (acceptance_map_extent(1, {100, 100}).height - 100));
+  EXPECT_EQ(map.height, acceptance_map_extent(1, {512, 256}).height);
+  EXPECT_EQ(pixel(map, 4 * 12, 256 + 4 * 12), kDarkest);
+  EXPECT_EQ(pixel(map, 4 * (12 + 48), 256 + 4 * 12), kBrightest);
+}
+
 TEST(GrowthStrips, TakePicturesOfOnePass) {
   EXPECT_EQ(growth_strips({{make_canvas(8, 8, kRed), 1, 1, {1}}}).width, 6 * 8 + 5 * 4);
 }

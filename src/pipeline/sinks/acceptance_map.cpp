@@ -17,7 +17,7 @@ std::string words_of(const MethodOptions& method) {
   const auto add = [&](const char* name, float value) {
     bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
   };
-  if (method.k) bounds += "k " + std::to_string(*method.k);
+  if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
   if (method.delta) add("delta", *method.delta);
   if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
   return bounds.empty() ? words : words + " (" + bounds + ")";
