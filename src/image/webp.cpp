@@ -14,11 +14,6 @@ namespace lamplighter {
 namespace {
 
 // WebP's numbers are little-endian (WebP container specification).
-std::string encode_little(std::size_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i, value >>= 8U) text += static_cast<char>(value & 0xFFU);
-  return text;
-}
 std::size_t read_little(std::string_view bytes) {
   std::size_t value = 0;
   for (int i = 3; i >= 0; --i)
@@ -29,6 +24,12 @@ std::size_t read_little(std::string_view bytes) {
 constexpr std::size_t kFileHeader = 12, kChunkHeader = 8;  // bytes
 
 #if defined(LAMPLIGHTER_WITH_WEBP)
+std::string encode_little(std::size_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i, value >>= 8U) text += static_cast<char>(value & 0xFFU);
+  return text;
+}
+
 std::string chunk(std::string_view name, std::string_view content) {
   std::string bytes = std::string(name) + encode_little(content.size(), 4) + std::string(content);
   if (content.size() % 2 != 0) bytes += '\0';

@@ -62,7 +62,7 @@ DRAW = ("generate", "-p", "a")
         (("generate",), "nothing to draw"),
         (("generate", "-p"), "--prompt"),
         ((*DRAW, "-o", ""), "output: got ''"),
-        ((*DRAW, "-o", "a.jpg"), ".png"),
+        ((*DRAW, "-o", "a.gif"), ".png"),
         ((*DRAW, "-o", "{name}.png"), "{index}, {prompt} or {seed}"),
         ((*DRAW, "-o", "{seed"), "{index}, {prompt} or {seed}"),
         ((*DRAW, "-o", "%99d.png"), "%0Nd"),
