@@ -21,38 +21,30 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from models.demo.render.captions import (
-    COLOUR_WORDS,
-    SUBJECT_WORDS,
-    TIME_PHRASES,
-    TIME_TAGS,
-    caption,
-    ground_phrases,
-)
+from models.demo.render.captions import caption
 from models.demo.render.scene import Scene
 from models.demo.render.world import SIZE
-from models.demo.training.classifier import COLUMNS, held_out_scenes, load_classifier
+from models.demo.training.classifier import (
+    COLUMNS,
+    held_out_scenes,
+    load_classifier,
+    withheld_scenes,
+)
 from models.evaluate import arithmetic
-from models.evaluate.demo import judged, renderings
+from models.evaluate.demo import UNSAID, judged, named_values, renderings
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
 
 
 def named(scene: Scene, text: str) -> list[bool]:
     """Which of the judged attributes the caption mentions, in the order of JUDGED."""
-    options = (
-        SUBJECT_WORDS[scene.subject],
-        COLOUR_WORDS[scene.colour],
-        TIME_PHRASES[scene.time] + TIME_TAGS[scene.time],
-        ground_phrases(scene),
-    )
-    return [any(words in text for words in group) for group in options]
+    return [value != UNSAID for value in named_values(text)]
 
 
 def draw(
     binary: Path, bundle: Path, captions: list[str], folder: Path, options: list[str]
 ) -> np.ndarray:
-    """Pictures uint8 [N, 128, 128, 3] of the captions, made by the engine; picture i has seed i."""
+    """Pictures uint8 [N, 256, 256, 3] of the captions, made by the engine; picture i has seed i."""
     prompts = folder / "prompts.jsonl"
     lines = [json.dumps({"prompt": text, "seed": i}) for i, text in enumerate(captions)]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -77,18 +69,26 @@ def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
     Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * SIZE, columns * SIZE, 3)).save(path)
 
 
-def held_out(count: int) -> tuple[list[tuple[int, Scene]], list[str]]:
-    """Scenes that nothing was trained on, with their numbers, and their captions."""
+def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str]]:
+    """Scenes that nothing was trained on, with their numbers, and their captions.
+
+    withheld: scenes whose combinations training never showed, in place of scenes it might have shown.
+    """
     rng = np.random.default_rng(2024)
-    scenes = held_out_scenes(0, count)
+    scenes = withheld_scenes(count) if withheld else held_out_scenes(0, count)
     return scenes, [caption(scene, rng) for _, scene in scenes]
 
 
 def evaluate(
-    binary: Path, bundle: Path, count: int, sheet: Path | None, options: list[str]
+    binary: Path,
+    bundle: Path,
+    count: int,
+    sheet: Path | None,
+    options: list[str],
+    withheld: bool = False,
 ) -> dict:
     """Accuracies over the captions that name an attribute, and Frechet distances."""
-    scenes, captions = held_out(count)
+    scenes, captions = asked(count, withheld)
     with tempfile.TemporaryDirectory() as folder:
         images = draw(binary, bundle, captions, Path(folder), options)
     if sheet:
@@ -100,6 +100,7 @@ def evaluate(
     return {
         "bundle": str(bundle),
         "captions": count,
+        "scenes": "withheld combinations" if withheld else "held out",
         "options": options,
         "accuracy": {name: round(share, 4) for name, share in accuracy.items()},
         "classifier accuracy on held-out renderings": load_classifier()[1],
@@ -117,15 +118,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bundle", type=Path)
     parser.add_argument("-n", type=int, default=500, help="number of captions (default 500)")
+    parser.add_argument(
+        "--withheld", action="store_true", help="draw combinations that training never showed"
+    )
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--sheet", type=Path, help="save a contact sheet of the first 48 pictures")
     parser.add_argument("--json", type=Path, help="also write the report here")
     parser.add_argument("--captions", type=Path, help="write the captions here, and draw nothing")
     options, rest = parser.parse_known_args()
     if options.captions:
-        options.captions.write_text("\n".join(held_out(options.n)[1]) + "\n", encoding="utf-8")
+        lines = asked(options.n, options.withheld)[1]
+        options.captions.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return
-    report = evaluate(options.binary, options.bundle, options.n, options.sheet, rest)
+    report = evaluate(
+        options.binary, options.bundle, options.n, options.sheet, rest, options.withheld
+    )
     text = json.dumps(report, indent=1)
     if options.json:
         options.json.write_text(text + "\n", encoding="utf-8")

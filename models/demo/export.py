@@ -14,7 +14,7 @@ from models.llamagen.vq import VQModel
 
 BUNDLE = Path(__file__).parent / "bundle"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/demo"
-SAMPLING = {"cfg_scale": 2.0, "temperature": 0.9, "top_k": 200, "top_p": 1.0}
+SAMPLING = {"cfg_scale": 2.0, "temperature": 0.9, "top_k": 50, "top_p": 1.0}
 STORAGE = {
     "target": torch.bfloat16,
     "text_encoder": torch.bfloat16,
@@ -23,9 +23,9 @@ STORAGE = {
 
 
 def image_tokenizer(work: Path) -> VQModel:
-    """Codebook and decoder; the fine-tuned decoder when there is one."""
-    tuned = work / "vq.pt"
-    return load_tokenizer(tuned if tuned.exists() else work / "vq-codes.pt").vq
+    """Codebook and decoder as far as it is trained."""
+    trained = work / "vq.pt"
+    return load_tokenizer(trained if trained.exists() else work / "codes.pt").vq
 
 
 def export_bundle(work: Path = WORK, out: Path = BUNDLE) -> None:

@@ -1,16 +1,17 @@
 """Trains the demo model: python -m models.demo.train all, or one stage after the other.
 
-    render     pictures with attributes                   work/images-*.npy
-    vq         codes: k-means over patches                work/vq-codes.pt
-    tokenise   pictures to codes                          work/tokens-*.npy
-    decoder    image decoder on the frozen codes          work/vq.pt
-    text       tokenizer and text encoder on captions     work/text.model, work/text.pt
-    ar         GPT and text encoder                       work/ar.pt
-    classifier judge of the evaluation                    models/demo/classifier.pt
-    export     the bundle                                 models/demo/bundle
-    drafter    trained on the bundle's own pictures       work/drafter.pt, then into the bundle
+    codes      encoder and codebook, on fresh renderings   work/codes.pt
+    tokenise   20,000 scenes and more, rendered, to codes  work/tokens-*.npz
+    decoder    image decoder for the codes                 work/vq.pt
+    text       tokenizer and text encoder on captions      work/text.model, work/text.pt
+    ar         GPT, at a constant rate                     work/ar.pt
+    cool       its last steps, with a falling rate         work/ar-cooled.pt
+    classifier judge of the evaluation                     work/classifier.pt
+    export     the bundle                                  --out
+    drafter    trained on the bundle's own pictures        work/drafter.pt, then into the bundle
 
-Every stage continues where it was stopped. Stages end after the given time.
+Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
+process, so that a busy machine trains as well as an idle one. More minutes for `ar` prolong it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from pathlib import Path
 import torch
 
 from models.demo.export import BUNDLE, export_bundle
-from models.demo.training import classifier, data, patch_codes, text, vq_decoder
+from models.demo.training import classifier, data, text, vq_codes, vq_decoder
 from models.demo.training.ar_train import Options, train_ar
 from models.demo.training.model import gpt_config
 
-STAGES = ("render", "vq", "tokenise", "decoder", "text", "ar", "classifier", "export", "drafter")
+MINUTES = {
+    "codes": 20, "decoder": 50, "text": 5, "ar": 80, "cool": 12, "classifier": 4, "drafter": 57
+}  # fmt: skip
+STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", "drafter")
 
 
 def add_drafter(work: Path, bundle: Path, minutes: float) -> None:
@@ -47,36 +51,35 @@ def add_drafter(work: Path, bundle: Path, minutes: float) -> None:
 
 def run(stage: str, options: argparse.Namespace) -> None:
     work: Path = options.work
-    minutes = options.minutes
-    if stage == "render":
-        data.render_all(work, options.shards)
-    elif stage == "vq":
-        if not (work / "vq-codes.pt").exists():
-            patch_codes.fit_codes(work)
+    minutes = options.minutes or MINUTES.get(stage, 0)
+    if stage == "codes":
+        if not (work / "codes.pt").exists():
+            vq_codes.train_codes(work, 60 * minutes)
     elif stage == "tokenise":
-        data.tokenise_all(work)
+        data.tokenise_all(work, options.shards)
     elif stage == "decoder":
-        vq_decoder.train_decoder(work, 60 * (minutes or 60))
+        vq_decoder.train_decoder(work, 60 * minutes)
     elif stage == "text":
         if not (work / "text.pt").exists():
-            text.pretrain_text(work, gpt_config().dim, minutes or 3)
-    elif stage == "ar":
+            text.pretrain_text(work, gpt_config().dim, minutes)
+    elif stage in ("ar", "cool"):
         train_ar(
             work,
             Options(
-                minutes=minutes or 80,
+                minutes=minutes,
+                cool=stage == "cool",
                 processes=options.processes,
                 batch=options.batch,
                 device=options.device,
             ),
         )
     elif stage == "classifier":
-        if not classifier.CLASSIFIER.exists():
-            classifier.train_classifier(work, 60 * (minutes or 3))
+        if not (work / "classifier.pt").exists():
+            classifier.train_classifier(60 * minutes, path=work / "classifier.pt")
     elif stage == "export":
         export_bundle(work, options.out)
     else:
-        add_drafter(work, options.out, minutes or 57)
+        add_drafter(work, options.out, minutes)
 
 
 def main() -> None:
@@ -90,15 +93,18 @@ def main() -> None:
         "--work", type=Path, default=data.WORK, help="folder for intermediate files"
     )
     parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
-    parser.add_argument("--shards", type=int, default=30, help="2000 pictures each (render)")
-    parser.add_argument("--minutes", type=float, help="time of one training stage; not for all")
-    parser.add_argument("--processes", type=int, default=2, help="of the ar stage, one thread each")
-    parser.add_argument("--batch", type=int, default=8, help="pictures per process (ar)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (ar)")
+    parser.add_argument("--shards", type=int, default=24, help="1000 scenes each (tokenise)")
+    parser.add_argument(
+        "--minutes", type=float, help="processor time of one training stage; not for all"
+    )
+    parser.add_argument("--processes", type=int, default=2, help="of ar and cool, one thread each")
+    parser.add_argument("--batch", type=int, default=8, help="pictures per process (ar, cool)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (ar, cool)")
     options = parser.parse_args()
     if options.stage == "all" and options.minutes:
         parser.error("--minutes: give it with a single stage")
-    torch.set_num_threads(1 if options.stage == "text" else torch.get_num_threads())
+    torch.set_num_threads(1)
+    options.work.mkdir(parents=True, exist_ok=True)
     for stage in STAGES if options.stage == "all" else [options.stage]:
         print(f"== {stage}", flush=True)
         run(stage, options)

@@ -11,43 +11,51 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..demo.render.captions import (
+from ..demo.render.vocabulary import (
+    ATTRIBUTES,
     BACKGROUND_PHRASES,
     COAST_PHRASES,
     COLOUR_WORDS,
     GROUND_PHRASES,
     OVER_PHRASES,
     SUBJECT_WORDS,
+    SUBJECTS,
     TIME_PHRASES,
     TIME_TAGS,
+    WEATHER_PHRASES,
 )
-from ..demo.render.scene import ATTRIBUTES
 from ..demo.render.world import render
 from ..demo.training.classifier import JUDGED, held_out_scenes, judge, load_classifier
 from .arithmetic import Statistics, frechet, statistics
 
 UNSAID = -1
+Table = list[tuple[str, str]]
 
 
-def phrase_tables() -> dict[str, list[tuple[str, str]]]:
-    """Phrases of every attribute and their values, the longest first."""
-    groups = {
-        "background": (BACKGROUND_PHRASES,),
-        "time": (TIME_PHRASES, TIME_TAGS),
-        "ground": (GROUND_PHRASES, OVER_PHRASES, {"sea": COAST_PHRASES}),
-        "subject": (SUBJECT_WORDS,),
-        "colour": (COLOUR_WORDS,),
-    }
-    tables = {}
-    for name, group in groups.items():
-        pairs = {
-            (text, value) for table in group for value, texts in table.items() for text in texts
-        }
-        tables[name] = sorted(pairs, key=lambda pair: (-len(pair[0]), pair))
-    return tables
+def _longest_first(*group: dict[str, tuple[str, ...]]) -> Table:
+    """Phrases and their values."""
+    pairs = {(text, value) for table in group for value, texts in table.items() for text in texts}
+    return sorted(pairs, key=lambda pair: (-len(pair[0]), pair))
 
 
-PHRASES = phrase_tables()
+PHRASES: dict[str, Table] = {
+    "background": _longest_first(BACKGROUND_PHRASES),
+    "weather": _longest_first(WEATHER_PHRASES),
+    "time": _longest_first(TIME_PHRASES, TIME_TAGS),
+    "ground": _longest_first(GROUND_PHRASES, OVER_PHRASES, {"sea": COAST_PHRASES}),
+}
+_NOUNS, _COLOURS = dict(_longest_first(SUBJECT_WORDS)), dict(_longest_first(COLOUR_WORDS))
+_NOUN = re.compile(
+    rf"(?:\b({'|'.join(map(re.escape, _COLOURS))}) )?\b({'|'.join(map(re.escape, _NOUNS))})\b"
+)
+
+
+def named_subjects(text: str) -> list[tuple[str, str | None]]:
+    """At most two subjects with their colours, if they are named, in the order of SUBJECTS."""
+    found: dict[str, str | None] = {}
+    for colour, noun in _NOUN.findall(text):
+        found.setdefault(_NOUNS[noun], _COLOURS[colour] if colour else None)
+    return sorted(list(found.items())[:2], key=lambda pair: SUBJECTS.index(pair[0]))
 
 
 def named_values(text: str) -> list[int]:
@@ -55,7 +63,7 @@ def named_values(text: str) -> list[int]:
 
     What one attribute's phrase has said is taken out: the sky of a dusk is red whatever the house.
     """
-    text, found = text.lower(), dict.fromkeys(PHRASES, UNSAID)
+    text, found = text.lower(), dict.fromkeys(JUDGED, UNSAID)
     for name, pairs in PHRASES.items():
         for phrase, value in pairs:
             match = re.search(rf"\b{re.escape(phrase)}\b", text)
@@ -63,6 +71,10 @@ def named_values(text: str) -> list[int]:
                 found[name] = ATTRIBUTES[name].index(value)
                 text = text[: match.start()] + " , " + text[match.end() :]
                 break
+    columns = (("subject", "colour"), ("second", "second_colour"))
+    for (subject, colour), (kind, paint) in zip(columns, named_subjects(text)):
+        found[subject] = ATTRIBUTES[subject].index(kind)
+        found[colour] = ATTRIBUTES[colour].index(paint) if paint else UNSAID
     return [found[name] for name in JUDGED]
 
 
@@ -83,7 +95,7 @@ def judged(
 ) -> tuple[dict[str, float], Statistics]:
     """Accuracy by attribute over the captions that name it, and the statistics of the features.
 
-    batches: pictures uint8 [B, 128, 128, 3], N in all; truth int [N, 4] in the order of JUDGED; said bool [N, 4].
+    batches: pictures uint8 [B, 256, 256, 3], N in all; truth int [N, 8] in the order of JUDGED; said bool [N, 8].
     """
     model, _ = load_classifier()
     answers, features = zip(*(judge(model, images) for images in batches))

@@ -14,7 +14,8 @@ import torch
 
 from models.demo import evaluate, export
 from models.demo.render.captions import caption
-from models.demo.render.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.render.scene import Scene, sample_scene
+from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.training import ar_train, model
 from models.demo.training.ar_train import Options, Trainee, Trainer
 from models.demo.training.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
@@ -44,9 +45,12 @@ def add_shard(work: Path, shard: int) -> None:
     tokens = rng.integers(1024, size=(SHARD, 2, 256)).astype(np.uint16)
     tokens[:, :, 0] = np.arange(SHARD)[:, None] % 1000
     scenes = [scene_of(shard * SHARD + i) for i in range(SHARD)]
-    np.save(shard_path(work, "attributes", shard), np.stack([s.indices() for s in scenes]))
-    np.save(shard_path(work, "cells", shard), rng.random((SHARD, 256)) < 0.2)
-    np.save(shard_path(work, "tokens", shard), tokens)
+    np.savez(
+        shard_path(work, shard),
+        attributes=np.stack([s.indices() for s in scenes]),
+        cells=rng.random((SHARD, 256)) < 0.2,
+        tokens=tokens,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("demo")
     pretrain_text(work, SMALL.dim, minutes=0)
     add_shard(work, 0)
-    save_tokenizer(DemoTokenizer(), work / "vq-codes.pt")
+    save_tokenizer(DemoTokenizer(), work / "codes.pt")
     return work
 
 
@@ -192,12 +196,12 @@ def test_two_processes_keep_one_model(prepared: Path, tmp_path: Path) -> None:
 
 def test_classifier_judges_every_attribute() -> None:
     torch.manual_seed(0)
-    images = np.random.default_rng(0).integers(256, size=(3, 128, 128, 3)).astype(np.uint8)
+    images = np.random.default_rng(0).integers(256, size=(3, 256, 256, 3)).astype(np.uint8)
     answers, features = judge(SceneClassifier().eval(), images)
     assert answers.shape == (3, len(JUDGED)) and features.shape == (3, FEATURES)
     for column, name in enumerate(JUDGED):
         assert (answers[:, column] < len(ATTRIBUTES[name])).all()
-    rgb = torch.zeros(2, 3, 128, 128)
+    rgb = torch.zeros(2, 3, 256, 256)
     assert disturb(rgb, np.random.default_rng(0)).shape == rgb.shape
 
 
@@ -210,13 +214,19 @@ def test_frechet_distance_of_known_distributions() -> None:
 
 
 def test_named_attributes_are_those_the_caption_says() -> None:
-    scene = Scene("tent", "purple", "dusk", "snow", "none", "left")
-    assert evaluate.named(scene, "a violet tent in winter, sunset") == [True] * 4
-    assert evaluate.named(scene, "a camping tent") == [True, False, False, False]
+    scene = Scene("tent", "purple", "dusk", "meadow", "none", "left", "rain", "tree", "red")
+    said = dict(zip(JUDGED, evaluate.named(scene, "a tree and a violet tent on grass, sunset")))
+    assert [name for name, value in said.items() if value] == [
+        "subject",
+        "colour",
+        "time",
+        "second",
+    ]
+    assert evaluate.named(scene, "a camping tent") == [True] + [False] * 7
     rng = np.random.default_rng(0)
     drawn = [sample_scene(rng) for _ in range(500)]
     said = np.array([evaluate.named(s, caption(s, rng)) for s in drawn])
-    assert said[:, 0].all() and (said.mean(0) > 0.9).all()
+    assert said[:, 0].all() and (said.mean(0)[:4] > 0.9).all()
 
 
 def test_exported_bundle_names_its_parts(work: Path, tmp_path: Path) -> None:
@@ -229,5 +239,5 @@ def test_exported_bundle_names_its_parts(work: Path, tmp_path: Path) -> None:
     assert manifest["prompt"] == {
         "kind": "text_features", "length": PREFIX, "align": "end", "features": 128,
     }  # fmt: skip
-    assert manifest["grids"][0]["width"] == 128
+    assert manifest["grids"][0]["width"] == 256
     assert manifest["sampling"]["cfg_scale"] == export.SAMPLING["cfg_scale"]

@@ -1,171 +1,168 @@
-"""Painters of lighthouse, house and windmill; see subjects.py."""
+"""Subjects that are built: lighthouse, house, windmill, castle; x is the middle column, y the foot."""
 
 from __future__ import annotations
 
 from math import cos, pi, sin
 
-from models.demo.render.brush import Brush, shadow
-from models.demo.render.paint import mix
+from models.demo.render.canvas import mix, mul
+from models.demo.render.subjects import Brush, placed, reflect, ring
 
 
-def lighthouse(brush: Brush, x: float, y: float, at_sea: bool) -> None:
-    c, paint = brush.canvas, brush.paint
-    if at_sea:
-        rock = brush.lit(0.36, 0.33, 0.32)
-        left, right = float(brush.rng.uniform(24, 30)), float(brush.rng.uniform(24, 30))
-        c.shape(
-            [(x - left - 3, y), (x + right + 3, y + 8)],
-            brush.lit(0.9, 0.95, 1.0),
-            ellipse=True,
-            opacity=0.5,
-        )
-        c.shape(
-            [
-                (x - left, y + 6),
-                (x - 21, y),
-                (x - 14, y - 4),
-                (x + 14, y - 4),
-                (x + 20, y - 1),
-                (x + right, y + 6),
-            ],
-            rock,
-            shade=(1.3, 0.6),
-        )
-        c.shape(
-            [(x - 12, y + 6), (x - 7, y), (x + 4, y - 2), (x + 8, y + 6)],
-            rock * 1.15,
-            shade=(1.2, 0.8),
-        )
-    else:
-        shadow(brush, x + 3, y, 19)
-    band = brush.lit(0.50, 0.55, 0.64) if paint.min() > 0.7 else brush.lit(0.97, 0.96, 0.93)
-    top, foot = y - 56, y - 1
+def _rock(b: Brush, x: float, y: float) -> None:
+    rock = b.lit(0.40, 0.38, 0.42)
+    b.c.pill(x - 62, x + 62, y + 14, 5, mix(b.light.cloud, b.light.middle, 0.2))
+    body = [(-56, 14), (-44, 0), (-26, -8), (26, -8), (42, -2), (56, 14)]
+    b.c.poly(placed(body, x, y), rock)
+    side = [(6, 14), (16, -8), (26, -8), (42, -2), (56, 14)]
+    b.c.poly(placed(side, x, y), mul(rock, (0.74, 0.74, 0.78)))
+
+
+def lighthouse(b: Brush, x: float, y: float, sea: bool) -> None:
+    """Five stripes, gallery, lamp and roof; on a rock if it stands in the sea."""
+    c = b.c
+    _rock(b, x, y) if sea else b.shadow(x, y, 40)
+    stripe = b.lit(0.52, 0.58, 0.70) if b.white else b.lit(0.98, 0.97, 0.94)
+    top, foot = y - 116, y - 1
 
     def half(row: float) -> float:
-        return 8.5 + 5.5 * (row - top) / (foot - top)
+        return 17 + 13 * (row - top) / (foot - top)
 
     for i in range(5):
-        a, b = top + (foot - top) * i / 5, top + (foot - top) * (i + 1) / 5
-        if i in (1, 3):
-            a, b = a + 2.5, b - 2.5
-        if i in (0, 2, 4):
-            a, b = a - (2.5 if i else 0), b + (2.5 if i < 4 else 0)
-        c.shape(
-            [(x - half(a), a), (x + half(a), a), (x + half(b), b), (x - half(b), b)],
-            paint if i % 2 == 0 else band,
-            shade=(1.18, 0.62),
-        )
-    door, dark = brush.lit(0.25, 0.16, 0.12), brush.lit(0.16, 0.17, 0.22)
-    c.shape([(x - 3.5, foot), (x - 3.5, foot - 8), (x + 3.5, foot - 8), (x + 3.5, foot)], door)
-    c.shape([(x - 2, y - 34), (x + 2, y - 34), (x + 2, y - 29), (x - 2, y - 29)], brush.lamp())
-    c.shape(
-        [(x - 11.5, top - 1), (x + 11.5, top - 1), (x + 10, top + 2.5), (x - 10, top + 2.5)], dark
-    )
-    shine = mix((1.0, 0.95, 0.6), (1.0, 0.98, 0.8), 0.5)
-    c.shape([(x - 6, top - 10), (x + 6, top - 10), (x + 6, top - 1), (x - 6, top - 1)], shine)
-    for dx in (-6, 0, 5.2):
-        c.shape(
-            [
-                (x + dx - 0.4, top - 10),
-                (x + dx + 0.5, top - 10),
-                (x + dx + 0.5, top - 1),
-                (x + dx - 0.4, top - 1),
-            ],
-            dark,
-        )
-    c.shape(
-        [(x - 8, top - 10), (x, top - 17), (x + 8, top - 10)],
-        mix(paint, dark, 0.55),
-        shade=(1.3, 0.7),
-    )
-    if brush.light.lamps > 0:
-        beam(brush, x, top - 5.5)
-
-
-def beam(brush: Brush, x: float, y: float) -> None:
-    c, power = brush.canvas, brush.light.lamps
+        a, q = top + (foot - top) * i / 5, top + (foot - top) * (i + 1) / 5
+        colour = b.paint if i % 2 == 0 else stripe
+        shade = b.dark if i % 2 == 0 else mul(stripe, (0.78, 0.80, 0.86))
+        c.poly([(x - half(a), a), (x + half(a), a), (x + half(q), q), (x - half(q), q)], colour)
+        edge = [(x + half(a) * 0.35, a), (x + half(a), a), (x + half(q), q)]
+        c.poly([*edge, (x + half(q) * 0.35, q)], shade)
+    dark = b.lit(0.20, 0.22, 0.30)
+    door = [(x - 8, foot), *ring(x, foot - 16, pi, 2 * pi, 8, 8, 12), (x + 8, foot)]
+    c.poly(door, b.lit(0.30, 0.19, 0.14))
+    c.poly(ring(x, y - 74, 0, 2 * pi, 5.5, 7), b.lamp())
+    c.rect(x - 24, top - 4, x + 24, top + 4, dark)
+    c.rect(x - 13, top - 24, x + 13, top - 4, (1.0, 0.94, 0.62))
+    for dx in (-13, -1.2, 10.6):
+        c.rect(x + dx, top - 24, x + dx + 2.4, top - 4, dark)
+    c.poly([(x - 18, top - 24), (x, top - 42), (x + 18, top - 24)], b.dark)
     c.record = False
-    far = 80.0 if x < 64 else -80.0
-    for spread, opacity in ((15, 0.10), (9, 0.15)):
-        c.shape(
-            [(x, y - 1.5), (x + far, y - spread), (x + far, y + spread * 0.3), (x, y + 1.5)],
-            (1.0, 0.96, 0.7),
-            blur=1.0,
-            opacity=opacity * power,
-        )
-    c.glow(x, y, 17, (1.0, 0.94, 0.65), 0.75 * power)
-    c.record = True
+    if b.light.lamps > 0:
+        far, row = (200 if x < 128 else -200), top - 14
+        beam = [(x, row - 4), (x + far, row - 34), (x + far, row + 22), (x, row + 4)]
+        c.veil(beam, (1, 0.96, 0.70), 0.20 * b.light.lamps)
+        b.glow(x, row, 34, 0.8)
+    if sea:
+        reflect(b, x, y + 14, 40)
 
 
-def house(brush: Brush, x: float, y: float) -> None:
-    c, paint, way = brush.canvas, brush.paint, 1 if brush.rng.random() < 0.5 else -1
-    shadow(brush, x + 2, y - 1, 34)
-
-    def px(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        return [(x + way * a, y + b) for a, b in points]
-
-    roof, trim = brush.lit(0.34, 0.17, 0.14), brush.lit(0.97, 0.95, 0.90)
-    if brush.rng.random() < 0.5:
-        roof = brush.lit(0.26, 0.28, 0.34)
-    c.shape(
-        px([(16, -53), (22, -53), (22, -38), (16, -38)]),
-        brush.lit(0.55, 0.30, 0.24),
-        shade=(1.1, 0.8),
+def house(b: Brush, x: float, y: float) -> None:
+    """A gable to one side, two windows on the other."""
+    c, w = b.c, b.way
+    b.shadow(x, y, 70)
+    roof, trim = b.lit(0.34, 0.32, 0.40), b.lit(0.98, 0.96, 0.92)
+    c.poly(placed([(22, -124), (38, -124), (38, -90), (22, -90)], x, y, w), b.lit(0.66, 0.36, 0.28))
+    c.poly(placed([(-8, -60), (62, -60), (62, 0), (-8, 0)], x, y, w), b.dark)
+    front = [(-62, -60), (-35, -104), (-8, -60), (-8, 0), (-62, 0)]
+    c.poly(placed(front, x, y, w), b.paint)
+    c.poly(placed([(-36, -108), (44, -108), (70, -54), (-4, -54)], x, y, w), roof)
+    c.poly(
+        placed([(-36, -109), (-28, -109), (-62, -52), (-70, -52)], x, y, w), mul(roof, (1.25,) * 3)
     )
-    c.shape(px([(-4, -29), (30, -29), (30, 0), (-4, 0)]), paint * 0.84, fall=0.12)
-    c.shape(
-        px([(-30, -29), (-17, -50), (-4, -29), (-4, 0), (-30, 0)]),
-        mix(paint, (1, 1, 1), 0.06),
-        fall=0.10,
-    )
-    c.shape(px([(-18, -51), (21, -51), (33, -27), (-3, -27)]), roof, fall=0.25)
-    c.shape(px([(-18, -53), (-15, -51), (-30, -26), (-33, -27)]), roof * 1.15)
-    c.shape(px([(-18, -53), (-14, -51), (0, -27), (-4, -25)]), roof * 0.8)
-    lamp, door = brush.lamp(), brush.lit(0.30, 0.17, 0.11)
-    c.shape(px([(-21, -14), (-13, -14), (-13, 0), (-21, 0)]), door, fall=0.2)
-    c.circle(x + way * -17, y - 33, 3.2, trim)
-    c.circle(x + way * -17, y - 33, 2.3, lamp)
-    for left in (2, 17):
-        c.shape(px([(left - 1, -22), (left + 10, -22), (left + 10, -10), (left - 1, -10)]), trim)
-        c.shape(px([(left, -21), (left + 4, -21), (left + 4, -11), (left, -11)]), lamp)
-        c.shape(px([(left + 5, -21), (left + 9, -21), (left + 9, -11), (left + 5, -11)]), lamp)
-    if brush.light.lamps:
-        c.record = False
-        for left in (6.5, 21.5):
-            c.glow(x + way * left, y - 16, 13, (1.0, 0.75, 0.3), 0.38 * brush.light.lamps)
-        c.record = True
-
-
-def windmill(brush: Brush, x: float, y: float) -> None:
-    c, paint = brush.canvas, brush.paint
-    shadow(brush, x + 3, y, 20)
-    top = y - 44
-    c.shape([(x - 9, top), (x + 9, top), (x + 16, y), (x - 16, y)], paint, shade=(1.18, 0.65))
-    cap = brush.lit(0.32, 0.20, 0.16)
-    c.shape([(x - 11, top - 9), (x + 11, top + 9)], cap, ellipse=True, shade=(1.3, 0.7))
-    c.shape([(x - 11, top), (x + 11, top), (x + 11, top + 2.5), (x - 11, top + 2.5)], cap * 0.8)
-    c.shape([(x - 4, y), (x - 4, y - 11), (x + 4, y - 11), (x + 4, y)], brush.lit(0.26, 0.15, 0.10))
-    for dx, dy in ((-5, 26), (4, 18)):
-        c.shape(
-            [
-                (x + dx, y - dy),
-                (x + dx + 4.5, y - dy),
-                (x + dx + 4.5, y - dy + 6),
-                (x + dx, y - dy + 6),
-            ],
-            brush.lamp(),
+    c.poly(placed([(-36, -109), (-28, -109), (2, -52), (-7, -52)], x, y, w), mul(roof, (0.72,) * 3))
+    lamp = b.lamp()
+    c.poly(placed([(-45, 0), (-45, -30), (-25, -30), (-25, 0)], x, y, w), b.lit(0.36, 0.21, 0.15))
+    c.circle(x - w * 35, y - 68, 8, trim)
+    c.circle(x - w * 35, y - 68, 5.5, lamp)
+    for left in (4, 34):
+        c.poly(
+            placed([(left - 2, -44), (left + 22, -44), (left + 22, -18), (left - 2, -18)], x, y, w),
+            trim,
         )
-    spar, cloth = brush.lit(0.30, 0.20, 0.14), brush.lit(0.97, 0.93, 0.83)
-    hub, turn = (x, top - 1), float(brush.rng.uniform(0.15, 0.85)) * pi / 2
+        for pane in (left + 1, left + 11):
+            c.poly(
+                placed([(pane, -41), (pane + 8, -41), (pane + 8, -21), (pane, -21)], x, y, w), lamp
+            )
+
+
+def windmill(b: Brush, x: float, y: float) -> None:
+    """A tower with four wide sails that stand crosswise; the same when mirrored."""
+    c = b.c
+    b.shadow(x, y, 44)
+    top = y - 92
+    c.poly(placed([(-20, -92), (20, -92), (34, 0), (-34, 0)], x, y), b.paint)
+    c.poly(placed([(7, -92), (20, -92), (34, 0), (12, 0)], x, y), b.dark)
+    cap = b.lit(0.42, 0.26, 0.20)
+    c.poly(ring(x, top + 2, pi, 2 * pi, 24, 24), cap)
+    c.rect(x - 24, top, x + 24, top + 5, mul(cap, (0.72, 0.70, 0.72)))
+    door = [(x - 9, y), *ring(x, y - 18, pi, 2 * pi, 9, 9, 12), (x + 9, y)]
+    c.poly(door, b.lit(0.30, 0.18, 0.13))
+    c.rect(x - 5, y - 50, x + 5, y - 38, b.lamp())
+    frame, cloth = b.lit(0.34, 0.22, 0.16), b.lit(1.0, 0.94, 0.78)
+    hub = (x, top - 4)
     for k in range(4):
-        ux, uy = cos(turn + k * pi / 2), sin(turn + k * pi / 2)
-        vx, vy = -uy, ux
+        ux, uy = cos(pi / 4 + k * pi / 2), sin(pi / 4 + k * pi / 2)
 
         def at(along: float, across: float) -> tuple[float, float]:
-            return hub[0] + ux * along + vx * across, hub[1] + uy * along + vy * across
+            return hub[0] + ux * along - uy * across, hub[1] + uy * along + ux * across
 
-        c.shape([at(7, 0.5), at(31, 0.5), at(31, 8), at(7, 6.5)], cloth * (1.0 if k % 2 else 0.9))
-        for step in (12.5, 18.5, 24.5):
-            c.shape([at(step, 0.5), at(step + 0.8, 0.5), at(step + 0.8, 7), at(step, 7)], spar)
-        c.shape([at(0, -0.9), at(32, -0.9), at(32, 0.9), at(0, 0.9)], spar)
-    c.circle(*hub, 2.6, brush.lit(0.8, 0.65, 0.3))
+        def bar(a: float, b_: float, c_: float, d: float) -> list[tuple[float, float]]:
+            return [at(a, b_), at(c_, b_), at(c_, d), at(a, d)]
+
+        c.poly(bar(0, -2.2, 20, 2.2), frame)
+        c.poly(bar(18, -13, 80, 13), frame)
+        for low in (21.5, 41.5, 61.5):
+            c.poly(bar(low, -9.5, low + 15.5, -1.6), cloth)
+            c.poly(bar(low, 1.6, low + 15.5, 9.5), cloth)
+    c.circle(*hub, 7, b.lit(0.95, 0.76, 0.30))
+
+
+def castle(b: Brush, x: float, y: float) -> None:
+    """A wall with a gate between two towers, and a taller one behind."""
+    c = b.c
+    b.shadow(x, y, 66)
+    stone, lamp = b.dark, b.lamp()
+    roof = b.lit(0.34, 0.32, 0.40)
+
+    def tower(dx: float, half: float, tall: float, colour: tuple[float, float, float]) -> None:
+        shade = mul(colour, (0.80, 0.80, 0.84))
+        c.poly(
+            placed([(dx - half, -tall), (dx + half, -tall), (dx + half, 0), (dx - half, 0)], x, y),
+            colour,
+        )
+        c.poly(
+            placed(
+                [
+                    (dx + half * 0.3, -tall),
+                    (dx + half, -tall),
+                    (dx + half, 0),
+                    (dx + half * 0.3, 0),
+                ],
+                x,
+                y,
+            ),
+            shade,
+        )
+        c.poly(
+            placed(
+                [(dx - half - 5, -tall), (dx, -tall - half * 2.1), (dx + half + 5, -tall)], x, y
+            ),
+            roof,
+        )
+        c.poly(
+            placed(
+                [(dx, -tall - half * 2.1), (dx + half + 5, -tall), (dx + half * 0.3, -tall)], x, y
+            ),
+            mul(roof, (0.75,) * 3),
+        )
+        c.rect(x + dx - 4, y - tall + 14, x + dx + 4, y - tall + 27, lamp)
+
+    tower(0, 17, 96, stone)
+    c.rect(x, y - 152, x + 1.8, y - 130, b.lit(0.3, 0.2, 0.15))
+    c.poly(placed([(2, -152), (20, -146), (2, -140)], x, y), b.lit(0.95, 0.78, 0.25))
+    c.rect(x - 44, y - 48, x + 44, y, b.paint)
+    for dx in (-28, -12, 4, 20):
+        c.rect(x + dx, y - 56, x + dx + 8, y - 47, b.paint)
+    tower(-46, 16, 72, b.paint)
+    tower(46, 16, 72, b.paint)
+    gate = [(x - 14, y), *ring(x, y - 22, pi, 2 * pi, 14, 14, 14), (x + 14, y)]
+    c.poly(gate, b.lit(0.30, 0.19, 0.14))
+    for dx in (-6, 4):
+        c.rect(x + dx, y - 34, x + dx + 2, y, b.lit(0.18, 0.11, 0.09))

@@ -1,134 +1,221 @@
-"""Light and sky of a demo picture."""
+"""Light of the times of day, sky, sun and moon, clouds and weather.
+
+Shapes keep to positions that repeat with the grid of token cells: a code then stands for few pictures.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import cos, pi
 
 import numpy as np
 
-from models.demo.render.paint import NOISE, SCALE, SIDE, Canvas, Colour, noise, rgb
+from models.demo.render.canvas import SIZE, Canvas, Colour, mix, mul
 
 
 @dataclass(frozen=True)
 class Light:
-    """How a time of day colours the world."""
-
     top: Colour
     middle: Colour
     horizon: Colour
-    ground: Colour  # factor on ground colours
-    subject: Colour  # factor on the subject's colours
+    ground: Colour
+    subject: Colour
     cloud: Colour
     cloud_shade: Colour
-    glow: Colour  # sun or moon
-    lamps: float  # how bright windows and lamps shine
+    glow: Colour
+    lamps: float
+    ambient: tuple[Colour, float] = ((1.0, 1.0, 1.0), 0.0)  # what all land takes on, and its share
+
+    def on(self, colour: Colour) -> Colour:
+        """A colour of the land in this light."""
+        return mix(mul(colour, self.ground), *self.ambient)
+
+    @property
+    def haze(self) -> Colour:
+        return mix(self.horizon, self.middle, 0.45)
 
 
-LIGHTS: dict[str, Light] = {
+LIGHTS = {
     "dawn": Light(
-        (0.50, 0.66, 0.88), (0.93, 0.78, 0.84), (1.0, 0.87, 0.70), (1.0, 0.93, 0.88),
-        (1.0, 0.96, 0.92), (1.0, 0.90, 0.88), (0.88, 0.70, 0.78), (1.0, 0.95, 0.78), 0.0,
+        (0.50, 0.66, 0.90), (0.97, 0.80, 0.84), (1.0, 0.91, 0.74), (1.0, 0.93, 0.88),
+        (1.0, 0.96, 0.93), (1.0, 0.95, 0.93), (0.97, 0.80, 0.82), (1.0, 0.94, 0.66), 0.0,
     ),
     "day": Light(
-        (0.12, 0.42, 0.86), (0.42, 0.69, 0.96), (0.80, 0.92, 0.99), (1.0, 1.0, 1.0),
-        (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.78, 0.85, 0.94), (1.0, 0.97, 0.75), 0.0,
+        (0.16, 0.50, 0.90), (0.46, 0.75, 0.97), (0.86, 0.95, 0.99), (1.0, 1.0, 1.0),
+        (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.82, 0.91, 0.98), (1.0, 0.90, 0.42), 0.0,
     ),
     "dusk": Light(
-        (0.23, 0.13, 0.42), (0.78, 0.25, 0.38), (1.0, 0.58, 0.18), (0.84, 0.67, 0.70),
-        (0.95, 0.86, 0.84), (0.98, 0.52, 0.36), (0.50, 0.20, 0.42), (1.0, 0.80, 0.36), 0.7,
+        (0.25, 0.13, 0.42), (0.82, 0.28, 0.42), (1.0, 0.68, 0.30), (0.88, 0.66, 0.68),
+        (0.96, 0.86, 0.84), (0.98, 0.58, 0.42), (0.66, 0.26, 0.44), (1.0, 0.86, 0.48), 0.7,
+        ((0.45, 0.16, 0.36), 0.12),
     ),
     "night": Light(
-        (0.015, 0.03, 0.12), (0.04, 0.08, 0.25), (0.10, 0.17, 0.40), (0.46, 0.47, 0.60),
-        (0.80, 0.81, 0.88), (0.16, 0.21, 0.40), (0.07, 0.10, 0.24), (0.98, 0.97, 0.86), 1.0,
+        (0.03, 0.05, 0.18), (0.07, 0.12, 0.34), (0.17, 0.26, 0.52), (0.40, 0.46, 0.66),
+        (0.82, 0.83, 0.93), (0.17, 0.23, 0.46), (0.12, 0.17, 0.38), (0.99, 0.96, 0.82), 1.0,
+        ((0.07, 0.11, 0.32), 0.38),
     ),
     "storm": Light(
-        (0.17, 0.19, 0.24), (0.33, 0.37, 0.42), (0.66, 0.70, 0.68), (0.74, 0.76, 0.78),
-        (0.90, 0.91, 0.93), (0.46, 0.49, 0.54), (0.14, 0.16, 0.21), (0.92, 0.92, 1.0), 0.8,
+        (0.20, 0.23, 0.30), (0.37, 0.42, 0.49), (0.66, 0.72, 0.73), (0.66, 0.71, 0.76),
+        (0.88, 0.90, 0.93), (0.44, 0.48, 0.55), (0.30, 0.34, 0.41), (1.0, 0.95, 0.62), 0.8,
+        ((0.36, 0.42, 0.48), 0.15),
     ),
 }  # fmt: skip
+_GREY = {"dawn": 0.66, "day": 0.62, "dusk": 0.42, "night": 0.16, "storm": 0.4}  # of rain clouds
+_STARS = (  # two skies of stars, as columns and rows of token cells; the last number is 1 for a big star
+    ((1, 1, 1), (3, 3, 0), (4, 0, 0), (6, 2, 1), (7, 4, 0), (9, 1, 0), (10, 3, 1), (12, 0, 0),
+     (13, 4, 1), (14, 2, 0), (2, 5, 0), (5, 5, 0)),
+    ((0, 3, 0), (2, 1, 0), (3, 4, 1), (5, 1, 1), (6, 4, 0), (8, 0, 0), (8, 3, 1), (11, 2, 0),
+     (12, 4, 0), (13, 1, 1), (15, 3, 0), (10, 5, 0)),
+)  # fmt: skip
 
 
-def sky(canvas: Canvas, light: Light, horizon: float, rng: np.random.Generator) -> None:
-    """A vertical gradient from the top colour through the middle to the horizon colour."""
-    height = int(horizon * SCALE) + 8
-    t = np.linspace(0, 1, height, dtype=np.float32)[:, None]
-    low = np.clip(t * 2 - 1, 0, 1) ** 1.2
-    column = rgb(light.top) + (rgb(light.middle) - rgb(light.top)) * np.clip(t * 2, 0, 1)
-    column += (rgb(light.horizon) - rgb(light.middle)) * low
-    column *= np.float32(rng.uniform(0.95, 1.04))
-    canvas.pixels[:height] = column[:, None]
+def light_of(time: str, weather: str) -> Light:
+    """Rain and snowfall dull the light of the time of day."""
+    light = LIGHTS[time]
+    if weather not in ("rain", "snowfall") or time == "storm":
+        return light
+    grey = (_GREY[time],) * 2 + (_GREY[time] * 1.08,)
+    return replace(
+        light,
+        top=mix(light.top, mul(grey, (0.72, 0.72, 0.78)), 0.75),
+        middle=mix(light.middle, grey, 0.45),
+        horizon=mix(light.horizon, grey, 0.2),
+        cloud=mix(light.cloud, grey, 0.55),
+        cloud_shade=mix(light.cloud_shade, mul(grey, (0.8, 0.8, 0.82)), 0.7),
+        ground=mul(light.ground, (0.86, 0.89, 0.92)),
+        subject=mul(light.subject, (0.95, 0.96, 0.97)),
+    )
 
 
-def stars(canvas: Canvas, horizon: float, rng: np.random.Generator) -> None:
-    count = int(rng.integers(50, 80))
-    x = rng.integers(1, SIDE - 2, count)
-    y = (rng.random(count) ** 1.3 * (horizon - 8) * SCALE).astype(int)
-    bright = (0.35 + 0.6 * rng.random(count)).astype(np.float32)[:, None]
-    big = rng.random(count) < 0.35
-    for dy, dx in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        canvas.pixels[y + dy, x + dx] = np.maximum(canvas.pixels[y + dy, x + dx], bright)
-    for dy, dx in ((-1, 0), (-1, 1), (2, 0), (2, 1), (0, -1), (1, -1), (0, 2), (1, 2)):
-        star = np.clip(y[big] + dy, 0, SIDE - 1), np.clip(x[big] + dx, 0, SIDE - 1)
-        canvas.pixels[star] = np.maximum(canvas.pixels[star], bright[big] * 0.6)
+def sky(c: Canvas, light: Light, horizon: float) -> None:
+    c.sky([(0, light.top), (0.55, light.middle), (1, light.horizon)], horizon + 6)
+
+
+def stars(c: Canvas, rng: np.random.Generator) -> None:
+    """One of two skies."""
+    for column, row, big in _STARS[int(rng.integers(2))]:
+        x, y = column * 16 + 8, row * 16 + 8
+        if not big:
+            c.circle(x, y, 1.5, (0.88, 0.90, 0.98))
+            continue
+        r, w = 4.6, 1.2
+        points = [(x, y - r), (x + w, y - w), (x + r, y), (x + w, y + w)]
+        points += [(x, y + r), (x - w, y + w), (x - r, y), (x - w, y - w)]
+        c.poly(points, (0.98, 0.97, 0.86))
+
+
+def moon(c: Canvas, x: float, y: float, radius: float, crescent: bool, colour: Colour) -> None:
+    """A full moon with three seas, or a crescent: a disc less a smaller one moved sideways."""
+    if not crescent:
+        c.circle(x, y, radius, colour)
+        for dx, dy, r in ((-5, -3, 4), (5, 4, 3), (4, -7, 2.2)):
+            c.circle(x + dx, y + dy, r, (0.90, 0.86, 0.70))
+        return
+    outer = [
+        (x + radius * cos(a), y + radius * np.sin(a))
+        for a in np.linspace(0.915, 2 * pi - 0.915, 40)
+    ]
+    inner = [
+        (x + radius * (0.5 + 0.8 * cos(a)), y + radius * 0.8 * np.sin(a))
+        for a in np.linspace(2 * pi - 1.433, 1.433, 40)
+    ]
+    c.poly(outer + inner, colour)
 
 
 def celestial(
-    canvas: Canvas, time: str, light: Light, horizon: float, away: float, rng: np.random.Generator
+    c: Canvas, time: str, light: Light, horizon: float, left: bool, rng: np.random.Generator
 ) -> float:
-    """Sun, moon or lightning on the side away from column `away`; returns its column."""
-    x = float(rng.uniform(12, 44) if away > 64 else rng.uniform(84, 116))
-    if 54 < away < 74 and rng.random() < 0.5:
-        x = 128 - x
-    if time == "storm":
-        if rng.random() < 0.6:
-            lightning(canvas, x, horizon, rng)
-        return x
-    y = {"dawn": horizon - 16, "day": 20.0, "dusk": horizon - 8, "night": 20.0}[time]
-    y += float(rng.uniform(-5, 5))
+    """Sun or moon on the left or right; returns its column."""
+    x = float(rng.choice([32, 64] if left else [192, 224]))
+    y = {"dawn": horizon - 32, "day": 40.0, "dusk": horizon - 24, "night": 40.0}[time]
+    radius = {"dawn": 16, "day": 18, "dusk": 24, "night": 17}[time]
     reach, strength = {
-        "dawn": (46, 0.6), "day": (40, 0.55), "dusk": (60, 0.75), "night": (30, 0.35)
-    }[time]  # fmt: skip
-    radius = {"dawn": 7.0, "day": 8.0, "dusk": 10.0, "night": 8.0}[time]
-    canvas.glow(x, y, reach, light.glow, strength)
-    canvas.circle(x, y, radius, light.glow)
+        "dawn": (88, 0.75),
+        "day": (72, 0.7),
+        "dusk": (128, 0.8),
+        "night": (64, 0.4),
+    }[time]
+    c.glow(x, y, reach, mix(light.glow, (1, 1, 1), 0.2), strength)
     if time == "night":
-        crescent = rng.random() < 0.4
-        for dx, dy, r in ((-2.5, -1.5, 2.0), (2.0, 2.5, 1.5), (2.5, -3.0, 1.2)):
-            if not crescent:
-                canvas.circle(x + dx, y + dy, r, (0.86, 0.86, 0.78))
-        if crescent:
-            row = canvas.pixels[int((y + 14) * SCALE), int(x * SCALE)].copy()
-            canvas.circle(x + 3.5, y - 2, 7.0, row)
+        moon(c, x, y, radius, rng.random() < 0.5, light.glow)
+    else:
+        c.circle(x, y, radius, light.glow)
     return x
 
 
-def lightning(canvas: Canvas, x: float, horizon: float, rng: np.random.Generator) -> None:
-    canvas.glow(x, horizon * 0.45, 50, (0.85, 0.88, 1.0), 0.45)
-    y, points = 10.0, [(x, 10.0)]
-    while y < horizon - 2:
-        y += float(rng.uniform(6, 12))
-        points.append((points[-1][0] + float(rng.uniform(-7, 7)), min(y, horizon)))
-    width = np.linspace(1.3, 0.5, len(points))
-    outline = [(px - w, py) for (px, py), w in zip(points, width)]
-    outline += [(px + w, py) for (px, py), w in zip(points[::-1], width[::-1])]
-    canvas.shape(outline, (0.9, 0.92, 1.0), blur=1.5, opacity=0.8)
-    canvas.shape(outline, (1.0, 1.0, 0.95))
+def cloud(c: Canvas, x: float, y: float, size: float, light: Light) -> None:
+    """Two stacked capsules with a flat foot."""
+    s = size
+    c.pill(x - 30 * s, x + 34 * s, y + 5 * s, 7 * s, light.cloud_shade)
+    c.pill(x - 36 * s, x + 28 * s, y, 8 * s, light.cloud)
+    c.circle(x - 10 * s, y - 7 * s, 12 * s, light.cloud)
+    c.circle(x + 8 * s, y - 5 * s, 9 * s, light.cloud)
 
 
-def clouds(
-    canvas: Canvas, time: str, light: Light, horizon: float, rng: np.random.Generator
-) -> None:
-    """Flat-lying noise above a threshold, lit from above; a storm covers most of the sky."""
-    storm = time == "storm"
-    height = int((horizon - 6) * SCALE)
-    rows = (np.arange(height) * (1.7 if storm else 2.6)).astype(int)
-    y0, x0 = rng.integers(NOISE, size=2)
-    field = noise("cloud")[np.ix_((rows + y0) % NOISE, (np.arange(SIDE) + x0) % NOISE)]
-    above = noise("cloud")[np.ix_((rows + y0 - 14) % NOISE, (np.arange(SIDE) + x0 - 4) % NOISE)]
-    start = 0.38 if storm else float(rng.uniform(0.52, 0.72))
-    alpha = np.clip((field - start) * (4 if storm else 5), 0, 1)
-    fade = np.linspace(1, 0.15, height, dtype=np.float32)[:, None]
-    alpha = alpha * (fade if storm else np.minimum(fade * 1.6, 1)) * np.float32(0.95)
-    lit = np.clip(0.5 + (field - above) * 4.0, 0, 1)[..., None]
-    colour = rgb(light.cloud_shade) + (rgb(light.cloud) - rgb(light.cloud_shade)) * lit
-    canvas.blend(alpha, colour, 0, 0)
+def clouds(c: Canvas, light: Light, sun: float, many: bool, rng: np.random.Generator) -> None:
+    """A few clouds beside the sun, or a sky full of them."""
+    if many:
+        shift = float(rng.choice([0, 16]))
+        for x, y in ((24, 72), (88, 32), (152, 72), (216, 32), (232, 96), (88, 104)):
+            if y > 90 or abs(x + shift - sun) >= 44:
+                cloud(c, x + shift, y, 0.9, light)
+        return
+    spots = [(40, 40), (104, 64), (168, 32), (224, 64), (72, 88), (200, 88)]
+    for k in rng.choice(len(spots), int(rng.integers(1, 4)), replace=False):
+        x, y = spots[int(k)]
+        if abs(x - sun) >= 52:
+            cloud(c, x, y, 0.9, light)
+
+
+def bank(c: Canvas, light: Light, rng: np.random.Generator) -> None:
+    """Heavy clouds in three rows at the top."""
+    rows = ((40, 22, light.cloud, 0), (22, 24, light.cloud_shade, 16), (2, 24, light.top, 0))
+    start = int(rng.integers(2)) * 16
+    for y, radius, colour, shift in rows:
+        c.rect(0, 0, SIZE, y, colour)
+        for i in range(-1, 9):
+            c.circle(i * 32 + start + shift, y, radius, colour)
+
+
+def bolt(c: Canvas, x: float, way: int) -> None:
+    shape = [(0, 40), (14, 40), (6, 66), (15, 66), (-6, 112), (0, 80), (-9, 80)]
+    c.glow(x, 72, 72, (0.86, 0.88, 1.0), 0.5)
+    c.poly([(x + way * a, b) for a, b in shape], (1.0, 0.95, 0.60))
+
+
+def rain(c: Canvas, light: Light, horizon: float) -> None:
+    """Slanted streaks on a lattice between clouds and horizon."""
+    colour = mix(light.horizon, (0.86, 0.93, 1.0), 0.55)
+    for row, y in enumerate(range(72, int(horizon) - 8, 16)):
+        for x in range(4 + 16 * (row % 2), SIZE + 8, 32):
+            c.poly([(x, y), (x + 2.2, y), (x - 4.0, y + 15), (x - 6.2, y + 15)], colour)
+
+
+def snowfall(c: Canvas, light: Light, horizon: float) -> None:
+    """Flakes on a lattice."""
+    colour = mix(light.cloud, (1, 1, 1), 0.8)
+    for row, y in enumerate(range(56, int(horizon) - 4, 16)):
+        for x in range(8 + 16 * (row % 2), SIZE, 32):
+            c.circle(x, y, 2.6, colour)
+
+
+def rainbow(c: Canvas, light: Light, horizon: float, left: bool) -> None:
+    """Five bands from one side of the horizon to the other."""
+    x = 112.0 if left else 144.0
+    bands = (
+        (0.92, 0.26, 0.28),
+        (0.98, 0.62, 0.22),
+        (0.99, 0.89, 0.36),
+        (0.36, 0.76, 0.44),
+        (0.30, 0.52, 0.90),
+    )
+    for k, colour in enumerate(bands):
+        c.arc(x, horizon + 8, 128 - 6 * k, 6.4, mix(colour, light.middle, 0.25))
+
+
+def mist(c: Canvas, light: Light, horizon: float) -> None:
+    """Pale bands before the background."""
+    pale = mix(light.horizon, light.cloud, 0.5)
+    c.haze(horizon - 64, horizon + 40, pale, 0.92)
+    for x, y, half in ((40, -32, 56), (208, -24, 64), (112, -8, 72)):
+        c.pill(x - half, x + half, horizon + y, 6, mix(pale, (1, 1, 1), 0.25 * light.ground[0]))

@@ -1,176 +1,229 @@
-"""The seven subjects. A painter gets the brush, the centre column x and the row y of its foot."""
+"""Subjects in two flat tones: what floats, grows, drives or camps; x is the middle column, y the foot."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import cos, pi, sin
 
 import numpy as np
 
-from models.demo.render.brush import Brush, shadow
-from models.demo.render.buildings import house, lighthouse, windmill
-from models.demo.render.paint import mix
+from models.demo.render.canvas import SIZE, Canvas, Colour, Points, mix, mul
+from models.demo.render.sky import Light
 
-__all__ = ["balloon", "house", "lighthouse", "sailboat", "tent", "tree", "windmill"]
-
-
-def sailboat(brush: Brush, x: float, y: float) -> None:
-    c, paint, way = brush.canvas, brush.paint, 1 if brush.rng.random() < 0.5 else -1
-    hull = brush.lit(0.45, 0.24, 0.12)
-    mast = x + 1.0 * way
-    c.shape(
-        [(mast - 0.8, y - 67), (mast + 0.8, y - 67), (mast + 0.8, y - 8), (mast - 0.8, y - 8)],
-        brush.lit(0.35, 0.22, 0.14),
-    )
-    main = [
-        (mast - way * 1.5, y - 65),
-        (mast - way * 12, y - 40),
-        (mast - way * 25, y - 14),
-        (mast - way * 1.5, y - 13),
-    ]
-    jib = [
-        (mast + way * 1.5, y - 61),
-        (mast + way * 15, y - 34),
-        (mast + way * 25, y - 13),
-        (mast + way * 1.5, y - 15),
-    ]
-    c.shape(main, paint, shade=(0.95, 1.1) if way > 0 else (1.12, 0.85), fall=0.12)
-    c.shape(
-        jib, mix(paint, (1, 1, 1), 0.16), shade=(0.9, 1.12) if way > 0 else (1.1, 0.8), fall=0.1
-    )
-    for k in (0.35, 0.65):
-        a = (mast - way * 1.5, y - 65 + 52 * k)
-        b = (mast - way * (1.5 + 23 * k), y - 65 + 51 * k)
-        c.shape([a, b, (b[0], b[1] + 0.8), (a[0], a[1] + 0.8)], paint * 0.72)
-    c.shape(
-        [
-            (x - 29, y - 9),
-            (x + 29, y - 9),
-            (x + (23 if way > 0 else 20), y + 1),
-            (x - (20 if way > 0 else 23), y + 1),
-        ],
-        hull,
-        shade=(1.25, 0.8),
-        fall=0.3,
-    )
-    c.shape(
-        [(x - 29, y - 9.5), (x + 29, y - 9.5), (x + 28, y - 7), (x - 28, y - 7)],
-        brush.lit(0.93, 0.90, 0.84),
-    )
-    c.shape([(mast, y - 68), (mast - way * 7, y - 66), (mast, y - 64)], brush.lit(0.95, 0.95, 0.9))
+PAINTS: dict[str, Colour] = {
+    "red": (0.88, 0.14, 0.14),
+    "orange": (1.0, 0.52, 0.08),
+    "yellow": (1.0, 0.84, 0.16),
+    "green": (0.16, 0.66, 0.30),
+    "blue": (0.16, 0.38, 0.88),
+    "purple": (0.55, 0.22, 0.76),
+    "pink": (1.0, 0.54, 0.72),
+    "white": (0.97, 0.97, 0.96),
+}
 
 
-def tent(brush: Brush, x: float, y: float) -> None:
-    c, paint, way = brush.canvas, brush.paint, 1 if brush.rng.random() < 0.5 else -1
-    shadow(brush, x, y, 39)
+@dataclass(frozen=True)
+class Brush:
+    """What all painters need: canvas, light, the subject's colour, and which way it looks."""
 
-    def px(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        return [(x + way * a, y + b) for a, b in points]
+    c: Canvas
+    light: Light
+    colour: str
+    way: int  # 1 or -1
 
-    inside = mix(brush.lit(0.16, 0.10, 0.09), (1.0, 0.82, 0.40), brush.light.lamps)
-    c.shape(px([(-12, -50), (24, -43), (37, -2), (14, 1)]), paint * 0.70, fall=0.15)
-    c.shape(px([(-12, -50), (14, 1), (-36, 1)]), mix(paint, (1, 1, 1), 0.07), fall=0.12)
-    c.shape(px([(-12, -38), (1, 1), (-21, 1)]), inside, fall=0.25)
-    c.shape(px([(-12, -38), (-21, 1), (-25, 1), (-14, -40)]), mix(paint, (1, 1, 1), 0.35))
-    c.shape(px([(-12, -51), (-10, -50.5), (15, 1), (13, 1)]), paint * 0.55)
-    c.shape(px([(24, -43), (38, -2), (37, -2), (23, -43)]), paint * 0.5)
-    rope = brush.lit(0.85, 0.80, 0.65)
-    c.shape(px([(-24, -22), (-41, 2), (-40.3, 2), (-23.4, -21.4)]), rope)
-    c.shape(px([(31, -22), (42, 0), (41.3, 0), (30.4, -21.4)]), rope)
-    if brush.light.lamps:
-        c.record = False
-        c.glow(x - way * 9, y - 10, 30, (1.0, 0.75, 0.35), 0.40 * brush.light.lamps)
-        c.record = True
+    @property
+    def white(self) -> bool:
+        return self.colour == "white"
 
+    @property
+    def paint(self) -> Colour:
+        return mul(PAINTS[self.colour], self.light.subject)
 
-def tree(brush: Brush, x: float, y: float) -> None:
-    c, paint, rng = brush.canvas, brush.paint, brush.rng
-    shadow(brush, x + 2, y, 26)
-    bark = brush.lit(0.38, 0.24, 0.15)
-    c.shape(
-        [
-            (x - 4, y - 34),
-            (x + 4, y - 34),
-            (x + 5, y - 6),
-            (x + 9, y + 1),
-            (x - 9, y + 1),
-            (x - 5, y - 6),
-        ],
-        bark,
-        shade=(1.3, 0.6),
-    )
-    c.shape([(x - 1, y - 24), (x + 2, y - 22), (x + 15, y - 36), (x + 12, y - 38)], bark * 0.85)
-    crown = [
-        (0, -50, 20),
-        (-15, -42, 13),
-        (15, -42, 13),
-        (-10, -56, 13),
-        (10, -57, 13),
-        (0, -38, 14),
-    ]
-    for dx, dy, r in crown:
-        c.circle(x + dx + rng.uniform(-1, 1), y + dy + 2, r + 0.8, paint * 0.58)
-    for dx, dy, r in crown:
-        c.circle(x + dx + rng.uniform(-1, 1), y + dy, r - 0.6, paint, shade=(1.08, 0.72), fall=0.22)
-    for _ in range(26):
-        angle, reach = rng.uniform(0, 2 * pi), rng.random() ** 0.5
-        dx, dy = cos(angle) * reach * 23, sin(angle) * reach * 17
-        bright = mix(paint, (1, 1, 1), 0.28) if dx + dy < rng.uniform(-12, 12) else paint * 0.62
-        c.circle(x + dx, y - 48 + dy, float(rng.uniform(1.6, 3.0)), bright, opacity=0.55)
+    @property
+    def dark(self) -> Colour:
+        return mul(self.paint, (0.76, 0.80, 0.90) if self.white else (0.70, 0.68, 0.72))
 
-
-def balloon(brush: Brush, x: float, y: float) -> None:
-    """y is the basket's foot."""
-    c, paint = brush.canvas, brush.paint
-    wide, cy, radius = 26.0, y - 47, 26.0
-    pale = (
-        mix(paint, (1, 1, 1), 0.42) if paint.min() < 0.7 else mix(paint, (0.55, 0.62, 0.75), 0.35)
-    )
-    angles = np.linspace(0, pi, 25)
-    upper = [(x - wide * cos(a), cy - radius * sin(a)) for a in angles]
-
-    def gore(share: float) -> list[tuple[float, float]]:
-        side = [
-            (x + share * wide * cos(a), cy - radius * sin(a)) for a in np.linspace(pi / 2, 0, 12)
-        ]
-        return side + [(x + share * 23, y - 34), (x + share * 15, y - 22), (x + share * 6, y - 14)]
-
-    c.shape(
-        upper
-        + [
-            (x + 23, y - 34),
-            (x + 15, y - 22),
-            (x + 6, y - 14),
-            (x - 6, y - 14),
-            (x - 15, y - 22),
-            (x - 23, y - 34),
-        ],
-        paint,
-        shade=(1.12, 0.66),
-    )
-    for outer, inner, colour in ((0.78, 0.42, pale), (-0.42, -0.78, pale), (0.14, -0.14, pale)):
-        edge_a, edge_b = gore(outer), gore(inner)
-        bright = 1.06 - 0.26 * (outer + inner) / 2
-        c.shape(edge_a + edge_b[::-1], colour * bright)
-    for dx in (-5, 5):
-        c.shape(
-            [
-                (x + dx, y - 14),
-                (x + dx * 0.8, y - 7),
-                (x + dx * 0.8 + 0.7, y - 7),
-                (x + dx + 0.7, y - 14),
-            ],
-            brush.lit(0.25, 0.18, 0.12),
+    @property
+    def pale(self) -> Colour:
+        """A third tone: lighter, but for white."""
+        return (
+            mul(self.paint, (0.88, 0.90, 0.96)) if self.white else mix(self.paint, (1, 1, 1), 0.38)
         )
-    c.shape(
-        [(x - 5, y - 8), (x + 5, y - 8), (x + 4.2, y), (x - 4.2, y)],
-        brush.lit(0.50, 0.30, 0.14),
-        shade=(1.25, 0.75),
+
+    def lit(self, r: float, g: float, b: float) -> Colour:
+        return mul((r, g, b), self.light.subject)
+
+    def lamp(self) -> Colour:
+        """Colour of a window: dark glass by day, warm light otherwise."""
+        return mix(self.lit(0.26, 0.36, 0.50), (1.0, 0.86, 0.42), min(1, self.light.lamps * 1.4))
+
+    def shadow(self, x: float, y: float, half: float) -> None:
+        record, self.c.record = self.c.record, False
+        self.c.veil(ring(x, y, 0, 2 * pi, half, 5), (0.04, 0.06, 0.14), 0.28)
+        self.c.record = record
+
+    def glow(self, x: float, y: float, radius: int, strength: float) -> None:
+        record, self.c.record = self.c.record, False
+        self.c.glow(x, y, radius, (1.0, 0.86, 0.46), strength * self.light.lamps)
+        self.c.record = record
+
+
+def ring(x: float, y: float, start: float, end: float, rx: float, ry: float, n: int = 32) -> Points:
+    return [(x + rx * cos(a), y + ry * sin(a)) for a in np.linspace(start, end, n)]
+
+
+def placed(points: Points, x: float, y: float, way: int = 1) -> Points:
+    """Points relative to the foot, turned to the side that the subject looks to."""
+    return [(x + way * a, y + b) for a, b in points]
+
+
+def reflect(b: Brush, x: float, y: float, half: float) -> None:
+    """Three strokes of the subject's colour in the water."""
+    water = mix(b.light.middle, (0.07, 0.30, 0.5), 0.5)
+    for k, (down, share) in enumerate(((6, 1.0), (14, 0.72), (23, 0.46))):
+        if y + down < SIZE - 2:
+            h, shift = half * share, (5, -5)[k % 2]
+            colour = mix(b.paint, water, 0.35 + 0.1 * k)
+            b.c.pill(x - h + shift, x + h + shift, y + down, 2.2, colour)
+
+
+def sailboat(b: Brush, x: float, y: float) -> None:
+    c, w = b.c, b.way
+    hull, trim = b.lit(0.50, 0.28, 0.16), b.lit(0.97, 0.94, 0.88)
+    c.rect(x - 1.8, y - 138, x + 1.8, y - 16, b.lit(0.38, 0.24, 0.16))
+    main = [(-4, -132), (-22, -88), (-38, -54), (-54, -28), (-4, -28)]
+    c.poly(placed(main, x, y, w), b.paint)
+    c.poly(placed([(-4, -132), (-4, -28), (-22, -28)], x, y, w), b.dark)
+    c.poly(placed([(4, -122), (24, -76), (50, -28), (4, -32)], x, y, w), b.pale)
+    c.poly(placed([(0, -142), (-20, -135), (0, -128)], x, y, w), b.lit(0.95, 0.78, 0.25))
+    c.poly([(x - 62, y - 20), (x + 62, y - 20), (x + 46, y + 2), (x - 46, y + 2)], hull)
+    keel = [(x - 54, y - 9), (x + 54, y - 9), (x + 46, y + 2), (x - 46, y + 2)]
+    c.poly(keel, mul(hull, (0.76, 0.74, 0.76)))
+    c.rect(x - 62, y - 22, x + 62, y - 16, trim)
+    c.record = False
+    reflect(b, x, y, 46)
+
+
+def tent(b: Brush, x: float, y: float) -> None:
+    c, w = b.c, b.way
+    b.shadow(x, y, 76)
+    inside = mix(b.lit(0.20, 0.13, 0.12), (1.0, 0.82, 0.42), b.light.lamps)
+    c.poly(placed([(-22, -100), (44, -88), (72, -4), (30, 2)], x, y, w), b.dark)
+    c.poly(placed([(-22, -100), (30, 2), (-72, 2)], x, y, w), b.paint)
+    c.poly(placed([(-22, -76), (2, 2), (-44, 2)], x, y, w), inside)
+    c.poly(placed([(-22, -76), (-44, 2), (-56, 2), (-26, -80)], x, y, w), b.pale)
+    c.poly(
+        placed([(-25, -102), (-18, -102), (34, 2), (26, 2)], x, y, w), mul(b.dark, (0.7, 0.7, 0.73))
     )
-    c.shape(
-        [(x - 5.5, y - 8.5), (x + 5.5, y - 8.5), (x + 5.5, y - 7), (x - 5.5, y - 7)],
-        brush.lit(0.32, 0.18, 0.10),
+
+
+def tree(b: Brush, x: float, y: float) -> None:
+    c = b.c
+    b.shadow(x, y, 50)
+    bark = b.lit(0.46, 0.29, 0.18)
+    c.poly(placed([(-8, -70), (8, -70), (9, -12), (17, 2), (-17, 2), (-9, -12)], x, y), bark)
+    side = [(2, -70), (8, -70), (9, -12), (17, 2), (4, 2)]
+    c.poly(placed(side, x, y), mul(bark, (0.74, 0.72, 0.74)))
+    crown = [
+        (0, -100, 40),
+        (-30, -84, 27),
+        (30, -84, 27),
+        (-20, -112, 27),
+        (20, -114, 27),
+        (0, -76, 28),
+    ]
+    for dx, dy, r in crown:
+        c.circle(x + dx + 4, y + dy + 4, r, b.dark)
+    for dx, dy, r in crown:
+        c.circle(x + dx - 3, y + dy - 3, r - 5, b.paint)
+    for dx, dy, r in ((-18, -116, 12), (-32, -90, 8), (10, -126, 9)):
+        c.circle(x + dx, y + dy, r, b.pale)
+
+
+def balloon(b: Brush, x: float, y: float) -> None:
+    c, middle, half = b.c, y - 96, 54
+    other = b.lit(0.55, 0.64, 0.80) if b.white else mix(b.paint, (1, 1, 1), 0.5)
+
+    def seam(s: float) -> Points:
+        side = [(x + s * half * cos(a), middle - half * sin(a)) for a in np.linspace(pi / 2, 0, 14)]
+        return [*side, (x + s * 48, y - 70), (x + s * 33, y - 46), (x + s * 15, y - 28)]
+
+    edges = (-1, -0.6, -0.2, 0.2, 0.6, 1)
+    shades = (1.0, 1.0, 1.0, 0.93, 0.80)
+    for k, (s, t) in enumerate(zip(edges, edges[1:])):
+        colour = mul(b.paint if k % 2 == 0 else other, (shades[k],) * 3)
+        c.poly(seam(s) + seam(t)[::-1], colour)
+    rope, basket = b.lit(0.30, 0.20, 0.14), b.lit(0.62, 0.40, 0.20)
+    for dx in (-11, 11):
+        c.poly(
+            placed(
+                [(dx * 1.2, -29), (dx * 0.9, -14), (dx * 0.9 + 1.6, -14), (dx * 1.2 + 1.6, -29)],
+                x,
+                y,
+            ),
+            rope,
+        )
+    c.poly(placed([(-12, -16), (12, -16), (10, 0), (-10, 0)], x, y), basket)
+    c.poly(placed([(3, -16), (12, -16), (10, 0), (3, 0)], x, y), mul(basket, (0.75, 0.73, 0.75)))
+    c.rect(x - 13, y - 18, x + 13, y - 14, b.lit(0.40, 0.24, 0.13))
+    if b.light.lamps:
+        b.glow(x, y - 36, 40, 0.6)
+
+
+def mushroom(b: Brush, x: float, y: float) -> None:
+    """A toadstool with a dotted cap."""
+    c = b.c
+    b.shadow(x, y, 46)
+    stem = b.lit(0.97, 0.92, 0.82)
+    c.poly(placed([(-17, -62), (17, -62), (20, -24), (30, 0), (-30, 0), (-20, -24)], x, y), stem)
+    side = [(5, -62), (17, -62), (20, -24), (30, 0), (8, 0)]
+    c.poly(placed(side, x, y), mul(stem, (0.80, 0.78, 0.80)))
+    c.poly(
+        placed([(-30, -56), (30, -56), (20, -42), (-20, -42)], x, y), mul(stem, (0.86, 0.82, 0.78))
     )
-    if brush.light.lamps:
-        c.record = False
-        c.glow(x, y - 20, 26, (1.0, 0.80, 0.40), 0.55 * brush.light.lamps)
-        c.record = True
+    c.poly([*ring(x, y - 56, pi, 2 * pi, 66, 64), *ring(x, y - 56, 0, pi, 66, 9)], b.paint)
+    c.poly(
+        [
+            *ring(x, y - 56, -0.95, 0, 66, 64, 16),
+            *ring(x, y - 56, 0, 1.2, 66, 9, 12),
+            (x + 40, y - 80),
+        ],
+        b.dark,
+    )
+    dots = b.lit(0.60, 0.66, 0.80) if b.white else b.lit(1.0, 0.98, 0.94)
+    for dx, dy, rx, ry in ((-36, -76, 11, 9), (-2, -96, 14, 11), (36, -72, 10, 9), (-8, -64, 8, 6)):
+        c.ellipse(x + dx, y + dy, rx, ry, dots)
+
+
+def car(b: Brush, x: float, y: float) -> None:
+    """A small car from the side."""
+    c, w = b.c, b.way
+    b.shadow(x, y, 74)
+    body = [
+        (-68, -12),
+        (-68, -34),
+        (-60, -42),
+        (-44, -46),
+        (-26, -76),
+        (22, -76),
+        (44, -46),
+        (64, -40),
+        (70, -30),
+        (70, -12),
+    ]
+    c.poly(placed(body, x, y, w), b.paint)
+    c.poly(placed([(-68, -12), (-68, -24), (70, -24), (70, -12)], x, y, w), b.dark)
+    glass = mix(b.lit(0.66, 0.84, 0.95), (1.0, 0.86, 0.42), 0.5 * b.light.lamps)
+    c.poly(placed([(-36, -48), (-21, -70), (-4, -70), (-4, -48)], x, y, w), glass)
+    c.poly(placed([(2, -48), (2, -70), (18, -70), (34, -48)], x, y, w), glass)
+    c.poly(placed([(-26, -76), (22, -76), (24, -72), (-28, -72)], x, y, w), b.pale)
+    c.poly(placed([(62, -39), (70, -33), (70, -25), (60, -27)], x, y, w), (1.0, 0.93, 0.60))
+    c.poly(
+        placed([(-68, -35), (-62, -35), (-62, -26), (-68, -26)], x, y, w), b.lit(0.80, 0.10, 0.12)
+    )
+    c.poly(placed([(4, -40), (14, -40), (14, -37), (4, -37)], x, y, w), b.lit(0.25, 0.26, 0.30))
+    for dx in (-40, 40):
+        c.circle(x + dx, y - 13, 18, b.lit(0.15, 0.16, 0.20))
+        c.circle(x + dx, y - 13, 8, b.lit(0.80, 0.82, 0.86))
+    if b.light.lamps:
+        b.glow(x + w * 74, y - 32, 32, 0.7)

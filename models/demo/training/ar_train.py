@@ -1,8 +1,9 @@
 """Trains the demo's GPT and text encoder on tokenised pictures.
 
-Data parallel over processes (one thread each beats one process with as many threads), with a
-learning rate that follows the clock: training ends, with the rate at zero, after the given
-minutes, however busy the machine is. Weights that ship are a moving average.
+Data parallel over processes (one thread each beats one process with as many threads). The main run has
+a constant learning rate, so it can go on for as long as there is time; a second, short one starts from
+its newest checkpoint and brings the rate to zero. Weights that ship are a moving average. Minutes are
+processor time of one process: a busy machine trains as well as an idle one.
 """
 
 from __future__ import annotations
@@ -29,20 +30,23 @@ from models.demo.training.muon import Muon
 from models.demo.training.text import PREFIX, AttributeHeads, CaptionReader
 from models.demo.training.vq_model import load_tokenizer
 
+MAIN, COOLED = "ar.pt", "ar-cooled.pt"
+
 
 @dataclass
 class Options(Feeding):
     """Settings of one run; those of a resumed run may differ."""
 
-    minutes: float = 80.0
+    minutes: float = 80.0  # in all, those of a resumed run included
+    cool: bool = False  # the second run
     muon: float = 1e-3  # root mean square of a step
     decay: float = 0.1
     adam: float = 1.5e-3
-    hold: float = 0.25  # share of the run before the learning rate falls
     auxiliary: float = 0.1  # weight of the attribute heads
-    subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subject's cells: first, last
+    subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subjects' cells: first, last
+    calm: float = 2000.0  # steps in which the difference of the two halves
     average: float = 0.999
-    save_minutes: float = 4.0
+    save_minutes: float = 2.0
     device: str = "cpu"
 
 
@@ -87,7 +91,7 @@ class Trainer:
         # The text encoder is done; noisy gradients of the GPT would only make its features drift.
         load_pretrained_text(model, work / "text.pt")
         model.text.requires_grad_(False)
-        start_from_codes(model, load_tokenizer(work / "vq-codes.pt").centres)
+        start_from_codes(model, load_tokenizer(work / "codes.pt").vq.quantize.table())
         self.trainee = Trainee(model).to(options.device)
         matrices = [p for p in model.gpt.layers.parameters() if p.dim() == 2]
         taken = {id(p) for p in matrices}
@@ -96,17 +100,36 @@ class Trainer:
         self.muon = Muon(matrices, options.muon, relative=False, decay=options.decay)
         self.adam = torch.optim.AdamW(rest, options.adam, betas=(0.9, 0.98), weight_decay=0.01)
         self.average = copy.deepcopy(model)
-        self.step, self.spent = 0, 0.0
-        if (work / "ar.pt").exists():
-            self._restore(torch.load(work / "ar.pt", map_location="cpu", weights_only=True))
+        self.step, self.spent, self.origin = 0, 0.0, 0
+        self._resume()
         self.feeder = Feeder(work, rank, self.step, options)
+
+    def _resume(self) -> None:
+        """Continues the run, or begins the second one at the newest checkpoint of the first."""
+        main = self._saved(MAIN)
+        if not self.options.cool:
+            if main:
+                self._restore(main)
+            return
+        if main is None:
+            raise FileNotFoundError(f"{self.work / MAIN}: the main run comes first")
+        cooled = self._saved(COOLED)
+        if cooled and cooled["origin"] == main["step"]:
+            self._restore(cooled)
+        else:
+            self._restore(main)
+            self.origin, self.spent = self.step, 0.0
+
+    def _saved(self, name: str) -> dict | None:
+        path = self.work / name
+        return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
     def _restore(self, saved: dict) -> None:
         self.trainee.load_state_dict(saved["trainee"])
         self.average.load_state_dict(saved["average"])
         self.muon.load_state_dict(saved["muon"])
         self.adam.load_state_dict(saved["adam"])
-        self.step, self.spent = saved["step"], saved["spent"]
+        self.step, self.spent, self.origin = saved["step"], saved["spent"], saved["origin"]
 
     def _save(self) -> None:
         state = {
@@ -116,10 +139,11 @@ class Trainer:
             "adam": self.adam.state_dict(),
             "step": self.step,
             "spent": self.spent,
+            "origin": self.origin,
         }
         part = self.work / "ar.part"
         torch.save(state, part)
-        part.rename(self.work / "ar.pt")
+        part.rename(self.work / (COOLED if self.options.cool else MAIN))
 
     def _share(self, gradients: list[Tensor], spent: float) -> float:
         """Averages gradients and the clock over the processes."""
@@ -136,14 +160,14 @@ class Trainer:
 
     def _rates(self, share: float) -> float:
         o = self.options
-        scale = min((self.step + 1) / 100, 1.0) * min(1.0, (1 - share) / (1 - o.hold))
-        self.muon.param_groups[0]["lr"] = o.muon * max(scale, 0.0)
-        self.adam.param_groups[0]["lr"] = o.adam * max(scale, 0.0)
-        return o.subject[0] + (o.subject[1] - o.subject[0]) * min(share, 1.0)
+        scale = max(1 - share, 0.0) if o.cool else min((self.step + 1) / 100, 1.0)
+        self.muon.param_groups[0]["lr"] = o.muon * scale
+        self.adam.param_groups[0]["lr"] = o.adam * scale
+        return o.subject[1] + (o.subject[0] - o.subject[1]) * 0.5 ** (self.step / o.calm)
 
     def run(self) -> None:
         o, base, last_save = self.options, self.spent, time.monotonic()
-        begun, total = last_save, 60 * o.minutes
+        begun, total = time.process_time(), 60 * o.minutes
         shown = np.zeros(3)
         while self.spent < total:
             weight = self._rates(self.spent / total)
@@ -153,7 +177,7 @@ class Trainer:
             emphasis = torch.where(batch.cells, weight, 1.0)
             ((loss * emphasis).sum() / emphasis.sum() + o.auxiliary * extra).backward()
             self.spent = self._share(
-                [p.grad for p in self.weights], base + time.monotonic() - begun
+                [p.grad for p in self.weights], base + time.process_time() - begun
             )
             nn.utils.clip_grad_norm_(self.weights, 1.0)
             self.muon.step()
@@ -224,7 +248,7 @@ def environment(changes: dict[str, str]) -> Iterator[None]:
 
 
 def train_ar(work: Path = WORK, options: Options | None = None) -> None:
-    """Runs or resumes training; the result is ar.pt."""
+    """Runs or resumes training; the result is ar.pt, that of the second run ar-cooled.pt."""
     options = options or Options()
     (work / "ar.store").unlink(missing_ok=True)
     with environment(LARGE_TENSORS):

@@ -1,37 +1,30 @@
-"""A small classifier of demo pictures: which subject, colour, time of day and ground they show.
+"""A small classifier of demo pictures: which subjects, colours, time of day, ground and weather they show.
 
-It is trained on renderings alone and measures generated pictures: its answers against the caption,
-and a Frechet distance in its features.
+It is trained on renderings alone, those of withheld combinations included, and measures generated
+pictures: its answers against the caption, and a Frechet distance in its features.
 """
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset
 
-from models.demo.render.scene import ATTRIBUTES, Scene
+from models.demo.render.scene import Scene, sample_any, sample_withheld
+from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.render.world import render
-from models.demo.training.data import (
-    SHARD,
-    WORK,
-    held_out,
-    image_shards,
-    load_images,
-    scene_of,
-    shard_path,
-)
+from models.demo.training.data import HELD_OUT, held_out, scene_of
 from models.demo.training.vq_model import to_rgb
+from models.demo.training.vq_train import Clock
 
-JUDGED = ("subject", "colour", "time", "ground")
+JUDGED = ("subject", "colour", "time", "ground", "background", "weather", "second", "second_colour")
 COLUMNS = [list(ATTRIBUTES).index(name) for name in JUDGED]
 VALUES = [len(ATTRIBUTES[name]) for name in JUDGED]
 FEATURES = 128
-HELD_OUT = 50  # every so many seeds, see data.held_out
 CLASSIFIER = Path(__file__).resolve().parents[1] / "classifier.pt"
 
 
@@ -54,8 +47,8 @@ class SceneClassifier(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         widths = (48, 80, 128)
-        layers: list[nn.Module] = [nn.PixelUnshuffle(4)]
-        before = 48
+        layers: list[nn.Module] = [nn.PixelUnshuffle(8)]
+        before = 192
         for i, width in enumerate(widths):
             layers += [
                 nn.Conv2d(before, width, 3, 1 if i == 0 else 2, 1, bias=False),
@@ -69,7 +62,7 @@ class SceneClassifier(nn.Module):
         self.heads = nn.Linear(FEATURES, sum(VALUES))
 
     def features(self, rgb: Tensor) -> Tensor:
-        """[B, FEATURES] of rgb [B, 3, 128, 128] in [-1, 1]."""
+        """[B, FEATURES] of rgb [B, 3, 256, 256] in [-1, 1]."""
         x = self.trunk(rgb).float()
         return F.relu(self.embed(torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1))).float()
 
@@ -79,13 +72,13 @@ class SceneClassifier(nn.Module):
 
 
 def pixels(images: np.ndarray) -> Tensor:
-    """uint8 [B, 128, 128, 3] -> fp32 [B, 3, 128, 128] in [-1, 1]."""
+    """uint8 [B, 256, 256, 3] -> fp32 [B, 3, 256, 256] in [-1, 1]."""
     return to_rgb(torch.from_numpy(np.ascontiguousarray(images)))
 
 
 def disturb(rgb: Tensor, rng: np.random.Generator) -> Tensor:
     """Shifts and mirrors, and sometimes blurs, so that a decoder's small faults do not matter."""
-    shift = [int(s) for s in rng.integers(-6, 7, size=2)]
+    shift = [int(s) for s in rng.integers(-12, 13, size=2)]
     rgb = torch.roll(rgb, shift, (2, 3))
     if rng.random() < 0.5:
         rgb = rgb.flip(3)
@@ -97,7 +90,7 @@ def disturb(rgb: Tensor, rng: np.random.Generator) -> Tensor:
 
 @torch.inference_mode()
 def judge(model: SceneClassifier, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Answers int64 [N, 4] in the order of JUDGED, and features fp32 [N, FEATURES]."""
+    """Answers int64 [N, 8] in the order of JUDGED, and features fp32 [N, FEATURES]."""
     answers, features = [], []
     for i in range(0, len(images), 50):
         x = model.features(pixels(images[i : i + 50]))
@@ -113,41 +106,57 @@ def held_out_scenes(first: int, count: int) -> list[tuple[int, Scene]]:
     return [(seed, scene_of(seed)) for seed in seeds]
 
 
-def train_classifier(work: Path = WORK, seconds: float = 180.0, seed: int = 3) -> None:
-    """Writes models/demo/classifier.pt with the weights and the accuracy on held-out renderings."""
+def withheld_scenes(count: int) -> list[tuple[int, Scene]]:
+    """Seeds and scenes of combinations that nothing is trained on."""
+    return [(seed, sample_withheld(np.random.default_rng([8, seed]))) for seed in range(count)]
+
+
+class Examples(IterableDataset):
+    """Endless pictures uint8 [48, 256, 256, 3] and their values int64 [48, 8]."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __iter__(self):
+        rng = np.random.default_rng([41, self.seed])
+        while True:
+            scenes = [
+                sample_withheld(rng) if rng.random() < 0.1 else sample_any(rng) for _ in range(48)
+            ]
+            pictures = np.stack([render(s, int(rng.integers(10**9))) for s in scenes])
+            yield pictures, np.stack([s.indices()[COLUMNS] for s in scenes]).astype(np.int64)
+
+
+def train_classifier(
+    seconds: float = 240.0, seed: int = 3, path: Path = CLASSIFIER, workers: int = 1
+) -> None:
+    """Writes the weights and the accuracy on held-out renderings."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    shards = image_shards(work)
-    pictures = load_images(work, shards)
-    labels = [
-        np.load(shard_path(work, "attributes", k))[:, COLUMNS].astype(np.int64) for k in shards
-    ]
-    allowed = np.flatnonzero(~held_out(np.arange(SHARD)))
+    examples = iter(DataLoader(Examples(seed), batch_size=None, num_workers=workers))
     model = SceneClassifier()
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
-    clock, step = time.process_time(), 0
-    while (share := (time.process_time() - clock) / seconds) < 1:
+    clock, step = Clock(seconds), 0
+    while (share := clock.progress) < 1:
         optimizer.param_groups[0]["lr"] = 3e-3 * min((step + 1) / 50, 1) * (1 - share) + 1e-5
-        shard = int(rng.integers(len(shards)))
-        rows = np.sort(rng.choice(allowed, 48, replace=False))
+        pictures, target = next(examples)
         with torch.autocast("cpu", torch.bfloat16):
-            x = model.features(disturb(pixels(pictures[shard][rows]), rng))
-        target = torch.from_numpy(labels[shard][rows])
+            x = model.features(disturb(to_rgb(pictures), rng))
         losses = [F.cross_entropy(p, target[:, i]) for i, p in enumerate(model.split(x))]
         loss = torch.stack(losses).sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         if step % 50 == 0:
-            print(f"classifier step {step} loss {loss.item():.3f}", flush=True)
+            print(f"classifier step {step} {clock.spent:.0f} s loss {loss.item():.3f}", flush=True)
         step += 1
-    scenes = held_out_scenes(0, 1000)
+    scenes = [*held_out_scenes(0, 500), *withheld_scenes(100)]
     answers, _ = judge(model.eval(), np.stack([render(scene, seed) for seed, scene in scenes]))
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
     accuracy = dict(zip(JUDGED, (answers == truth).mean(0).tolist()))
     print("classifier on held-out renderings:", accuracy, flush=True)
     state = {k: v.half() if v.is_floating_point() else v for k, v in model.state_dict().items()}
-    torch.save({"model": state, "accuracy": accuracy}, CLASSIFIER)
+    torch.save({"model": state, "accuracy": accuracy}, path)
 
 
 def load_classifier(path: Path = CLASSIFIER) -> tuple[SceneClassifier, dict[str, float]]:

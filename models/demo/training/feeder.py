@@ -32,7 +32,7 @@ class Batch:
     tokens: Tensor  # int64 [B, 256]
     inputs: Tensor  # int64 [B, 256]: tokens, some replaced
     cells: Tensor  # bool [B, 256]
-    attributes: Tensor  # int64 [B, 6]
+    attributes: Tensor  # int64 [B, 9]
     drop: Tensor  # bool [B]: null condition
 
     def to(self, device: str) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.demo.render.captions import caption
-from models.demo.render.scene import ATTRIBUTES, Scene
+from models.demo.render.scene import Scene, mirror
+from models.demo.render.vocabulary import ATTRIBUTES, NONE
 from models.demo.training.data import WORK, held_out, load_tokens
 from models.demo.training.text import FEATURES, PREFIX, CaptionReader, text_config
 from models.llamagen.config import GPTConfig
@@ -52,7 +54,7 @@ def load_pretrained_text(model: DemoModel, path: Path) -> None:
 
 
 def start_from_codes(model: DemoModel, centres: Tensor) -> None:
-    """Gives similar codes similar embeddings from the start; centres [codes, width] of the patches."""
+    """Gives similar codes similar embeddings from the start; centres [codes, width] on the sphere."""
     weight = model.gpt.tok_embeddings.weight
     spread = centres - centres.mean(0)
     spread = spread / spread.square().sum(1).mean().clamp(min=1e-12).sqrt()
@@ -61,11 +63,26 @@ def start_from_codes(model: DemoModel, centres: Tensor) -> None:
 
 
 def load_average(work: Path = WORK) -> DemoModel:
-    """The averaged weights of the newest checkpoint."""
+    """The averaged weights of the second run if it belongs to the first one, else of the first."""
     saved = torch.load(work / "ar.pt", map_location="cpu", weights_only=True)
+    cooled = work / "ar-cooled.pt"
+    if cooled.exists():
+        newer = torch.load(cooled, map_location="cpu", weights_only=True)
+        saved = newer if newer["origin"] == saved["step"] else saved
     model = DemoModel(len(CaptionReader(work / "text.model").pieces))
     model.load_state_dict(saved["average"])
     return model.eval()
+
+
+def turned(scene: Scene, name: str) -> Scene:
+    """The scene with another value of one attribute; the same where it has no second subject to change."""
+    if scene.pair and name == "side":
+        return mirror(scene)
+    if name.startswith("second") and not scene.pair:
+        return scene
+    values = [v for v in ATTRIBUTES[name] if v != NONE or name == "background"]
+    after = values[(values.index(getattr(scene, name)) + 1) % len(values)]
+    return replace(scene, **{name: after})
 
 
 @torch.no_grad()
@@ -76,25 +93,27 @@ def caption_gaps(model: DemoModel, work: Path = WORK, count: int = 96) -> dict[s
     truth = [Scene.from_indices(a) for a in data.attributes[rows]]
     tokens = torch.from_numpy(data.tokens[rows].astype(np.int64))
 
-    def loss(scenes: list[Scene], null: bool = False) -> float:
-        rng = np.random.default_rng(5)
-        total = 0.0
+    def losses(scenes: list[Scene], null: bool = False) -> np.ndarray:
+        """Of every picture."""
+        rng, parts = np.random.default_rng(5), []
         for i in range(0, len(rows), 24):
             ids, mask = reader.encode([caption(s, rng) for s in scenes[i : i + 24]])
             features, left = model.condition(ids, mask)
-            drop = torch.full((len(ids),), null)
             part = tokens[i : i + 24]
             with torch.autocast("cpu", torch.bfloat16):
-                logits = model.gpt(part[:, :-1], features, left, drop)
-            total += float(
-                F.cross_entropy(logits.float().flatten(0, 1), part.flatten(), reduction="sum")
-            )
-        return total / tokens.numel()
+                logits = model.gpt(part[:, :-1], features, left, torch.full((len(ids),), null))
+            loss = F.cross_entropy(logits.float().mT, part, reduction="none")
+            parts.append(loss.mean(1))
+        return torch.cat(parts).numpy()
 
-    result = {"held-out": loss(truth)}
-    result["null"] = loss(truth, null=True) - result["held-out"]
-    for name, values in ATTRIBUTES.items():
-        turned = [Scene(**{**vars(s), name: values[(values.index(getattr(s, name)) + 1) % len(values)]})
-                  for s in truth]  # fmt: skip
-        result[name] = loss(turned) - result["held-out"]
+    right = losses(truth)
+    result = {
+        "held-out": float(right.mean()),
+        "null": float((losses(truth, null=True) - right).mean()),
+    }
+    for name in ATTRIBUTES:
+        wrong = [turned(scene, name) for scene in truth]
+        changed = np.array([a != b for a, b in zip(truth, wrong)])
+        gaps = (losses(wrong) - right)[changed]
+        result[name] = float(gaps.mean()) if len(gaps) else 0.0
     return result

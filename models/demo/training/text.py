@@ -17,14 +17,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.demo.render.captions import caption
-from models.demo.render.scene import ATTRIBUTES, Scene, sample_scene
+from models.demo.render.scene import Scene, sample_scene
+from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.training.data import WORK
 from models.llamagen.config import T5Config
 from models.llamagen.gpt import CaptionProjection, pad_left
 from models.llamagen.t5 import T5Encoder
 
 FEATURES = 128
-PREFIX = 24  # text positions; captions of more pieces lose their end
+PREFIX = 32  # text positions; captions of more pieces lose their end
 PAD, EOS, UNK = 0, 1, 2
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VALUES = [len(values) for values in ATTRIBUTES.values()]
@@ -99,7 +100,7 @@ class AttributeHeads(nn.Module):
         self.linear = nn.Linear(dim, sum(VALUES))
 
     def loss(self, x: Tensor, attributes: Tensor) -> Tensor:
-        """Mean cross entropy of x [N, dim] against attributes int64 [N, 6]."""
+        """Mean cross entropy of x [N, dim] against attributes int64 [N, 9]."""
         parts = self.linear(x).float().split(VALUES, -1)
         losses = [F.cross_entropy(p, attributes[:, i]) for i, p in enumerate(parts)]
         return torch.stack(losses).mean()
@@ -112,8 +113,8 @@ class AttributeHeads(nn.Module):
         ]
 
 
-def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 2.0) -> None:
-    """Trains encoder and projection; writes text.model (tokenizer) and text.pt."""
+def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 5.0) -> None:
+    """Trains encoder and projection for minutes of processor time; writes text.model (tokenizer) and text.pt."""
     work.mkdir(parents=True, exist_ok=True)
     train_tokenizer(work / "text.model")
     torch.manual_seed(0)
@@ -125,9 +126,9 @@ def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 2.0) -> No
         nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
     weights = [*encoder.parameters(), *project.parameters(), *heads.parameters()]
     optimizer = torch.optim.AdamW(weights, 2e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    start, step, share = time.monotonic(), 0, 0.0
+    start, step, share = time.process_time(), 0, 0.0
     while share < 1:
-        share = (time.monotonic() - start) / max(60 * minutes, 1e-9)
+        share = (time.process_time() - start) / max(60 * minutes, 1e-9)
         optimizer.param_groups[0]["lr"] = 2e-3 * min((step + 1) / 50, 1.0) * max(1 - share, 0.02)
         scenes = [sample_scene(rng) for _ in range(64)]
         ids, mask = reader.describe(scenes, rng)

@@ -1,7 +1,7 @@
-"""Trains decoder and codebook rows for fixed codes; a small patch discriminator sharpens the result.
+"""Trains the image decoder for fixed codes.
 
-The discriminator and its weight follow VQGAN (Esser et al. 2021). Schedules follow the wall clock, so the
-budget holds on a busy machine; a checkpoint is written every three minutes and continued from.
+The levels up to 64x64 come first, with a small head that is thrown away and draws the picture from
+them: steps cost half, and the whole decoder then starts from something that knows the pictures.
 """
 
 from __future__ import annotations
@@ -11,138 +11,136 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import spectral_norm
 
 from models.demo.training.data import WORK
 from models.demo.training.vq_model import DemoTokenizer, load_tokenizer, save_tokenizer
 from models.demo.training.vq_train import (
-    Batches,
     Clock,
-    evaluate,
+    apply_gradients,
+    fresh_batches,
     log,
     optimisers,
+    picture_loss,
+    psnr,
     rate,
-    reconstruction_loss,
     save_state,
     set_rates,
     validation,
 )
 
-GAN_WEIGHT = 0.7  # relative to the gradient of the reconstruction loss at the last layer
-GAN_START = 0.45  # share of the budget that trains without the discriminator
-JUDGE_RATE = 1e-3
+RATE = 0.01
+TRUNK_LEVELS = 3  # 16x16, 32x32 and 64x64
+TRUNK = 0.22  # share of the budget for them
 AVERAGE = 0.995  # decay of the running mean of the weights that is saved
-
-
-def discriminator() -> nn.Sequential:
-    """Judges 22-pixel patches: rgb [B, 3, h, w] -> scores [B, 1, h/4 - 2, w/4 - 2]."""
-    layers: list[nn.Module] = []
-    widths = (3, 32, 64, 128)
-    for i, (a, b) in enumerate(zip(widths, widths[1:])):
-        layers += [spectral_norm(nn.Conv2d(a, b, 4, 2 if i < 2 else 1, 1)), nn.LeakyReLU(0.2)]
-    return nn.Sequential(*layers, spectral_norm(nn.Conv2d(widths[-1], 1, 4, 1, 1)))
-
-
-def adaptive_weight(rebuild: Tensor, fool: Tensor, last: Tensor) -> Tensor:
-    """Ratio of the gradient norms of the two losses at the decoder's last layer (VQGAN, eq. 7)."""
-    (a,) = torch.autograd.grad(rebuild, last, retain_graph=True)
-    (b,) = torch.autograd.grad(fool, last, retain_graph=True)
-    return (a.norm() / (b.norm() + 1e-4)).clamp(0, 1e3).detach()
+CALM = 0.3  # factor on what residual branches add at the start
 
 
 class DecoderTraining:
-    """State of the stage: decoder, its running mean, the discriminator and their optimisers."""
+    """State of the stage: decoder, its running mean and the head of the first phase."""
 
     def __init__(self, work: Path, seed: int) -> None:
         torch.manual_seed(seed)
-        self.work, self.path = work, work / "vq-decoder-state.pt"
-        self.model: DemoTokenizer = load_tokenizer(work / "vq-codes.pt").train()
-        self.mean: DemoTokenizer = load_tokenizer(work / "vq-codes.pt")
-        self.named = list(self.model.vq.named_parameters())
-        self.judge = discriminator()
-        self.optims = optimisers(self.named, 0.01)
-        self.judge_optim = torch.optim.AdamW(
-            self.judge.parameters(), lr=JUDGE_RATE, betas=(0.5, 0.9)
+        self.work, self.path = work, work / "decoder-state.pt"
+        self.model: DemoTokenizer = load_tokenizer(work / "codes.pt").train()
+        decoder = self.model.vq.decoder
+        for module in decoder.modules():
+            if hasattr(module, "conv2"):
+                module.conv2.weight.data.mul_(CALM)
+        width = decoder.conv_blocks[TRUNK_LEVELS - 1].res[-1].conv2.out_channels
+        self.head = nn.Sequential(
+            nn.GroupNorm(32, width), nn.SiLU(), nn.Conv2d(width, 48, 3, padding=1)
         )
-        self.step, self.spent = 0, 0.0
+        self.model.encoder.requires_grad_(False)
+        self.model.vq.quantize.requires_grad_(False)
+        self.mean: DemoTokenizer = load_tokenizer(work / "codes.pt")
+        learnt = [("vq." + n, p) for n, p in self.model.vq.named_parameters() if p.requires_grad]
+        self.named = learnt + [("head." + n, p) for n, p in self.head.named_parameters()]
+        self.weights = [p for _, p in self.named]
+        self.optims = optimisers(self.named, RATE)
+        self.step, self.whole, self.spent = 0, 0, 0.0  # whole: steps of the second phase
         if self.path.exists():
             self.restore()
 
     def restore(self) -> None:
         state = torch.load(self.path, weights_only=False)
-        self.model.load_state_dict(state["model"])
-        self.mean.load_state_dict(state["mean"])
-        self.judge.load_state_dict(state["judge"])
-        for optimiser, saved in zip([*self.optims, self.judge_optim], state["optimisers"]):
+        for name in ("model", "mean", "head"):
+            getattr(self, name).load_state_dict(state[name])
+        for optimiser, saved in zip(self.optims, state["optimisers"]):
             optimiser.load_state_dict(saved)
-        self.step, self.spent = state["step"], state["spent"]
+        self.step, self.whole, self.spent = state["step"], state["whole"], state["spent"]
 
     def save(self, spent: float) -> None:
-        state = {
-            "model": self.model.state_dict(),
-            "mean": self.mean.state_dict(),
-            "judge": self.judge.state_dict(),
-            "optimisers": [o.state_dict() for o in [*self.optims, self.judge_optim]],
-            "step": self.step,
-            "spent": spent,
-        }
+        state = {name: getattr(self, name).state_dict() for name in ("model", "mean", "head")}
+        state |= {"step": self.step, "whole": self.whole, "spent": spent}
+        state["optimisers"] = [o.state_dict() for o in self.optims]
         save_state(self.path, state)
-        save_tokenizer(self.mean, self.work / "vq.pt")
+        if self.whole:
+            save_tokenizer(self.mean, self.work / "vq.pt")
 
-    def update(self, rgb: Tensor, weight: Tensor, gan: bool) -> tuple[float, float]:
-        """One step of decoder and discriminator; the losses of both."""
-        with torch.no_grad():
-            codes = self.model.encode(rgb)
+    def trunk(self, codes: Tensor) -> Tensor:
+        """The picture as the levels up to 64x64 see it."""
+        vq = self.model.vq
         with torch.autocast("cpu", torch.bfloat16):
-            output = self.model.vq.decode_code(codes).float()
-        loss = reconstruction_loss(output, rgb, weight)
-        if gan:
-            with torch.autocast("cpu", torch.bfloat16):
-                fool = -self.judge(output).float().mean()
-            last = self.model.vq.decoder.last_layer
-            loss = loss + GAN_WEIGHT * adaptive_weight(loss, fool, last) * fool
+            x = vq.decoder.conv_in(vq.post_quant_conv(vq.quantize.lookup(codes)))
+            for block in vq.decoder.mid:
+                x = block(x)
+            for level in vq.decoder.conv_blocks[: TRUNK_LEVELS - 1]:
+                for block in level.blocks():
+                    x = block(x)
+            for block in vq.decoder.conv_blocks[TRUNK_LEVELS - 1].res:
+                x = block(x)
+            return F.pixel_shuffle(self.head(x), 4).float()
+
+    @staticmethod
+    def decode(model: DemoTokenizer, codes: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return model.vq.decode_code(codes).float()
+
+    def draw(self, rgb: Tensor) -> Tensor:
+        """Pictures through the codes and what is trained at the moment."""
+        codes = self.model.encode(rgb)
+        return self.decode(self.mean, codes) if self.whole else self.trunk(codes)
+
+    def update(self, rgb: Tensor, weight: Tensor, whole: bool) -> float:
+        """One step; the loss."""
+        codes = self.model.encode(rgb)
+        output = self.decode(self.model, codes) if whole else self.trunk(codes)
+        loss = picture_loss(output, rgb, weight, square=0.0)
         loss.backward()
-        nn.utils.clip_grad_norm_([p for _, p in self.named], 5.0)
-        for optimiser in self.optims:
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
-        decay = min(AVERAGE, (self.step + 1) / (self.step + 20))
-        with torch.no_grad():
-            for slow, fast in zip(self.mean.parameters(), self.model.parameters()):
-                slow.lerp_(fast, 1 - decay)
+        apply_gradients(self.weights, self.optims)
         self.step += 1
-        return loss.item(), self.update_judge(rgb, output.detach()) if gan else 0.0
-
-    def update_judge(self, rgb: Tensor, output: Tensor) -> float:
-        self.judge_optim.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16):
-            real, fake = self.judge(rgb).float(), self.judge(output).float()
-        loss = 0.5 * (F.relu(1 - real).mean() + F.relu(1 + fake).mean())
-        loss.backward()
-        self.judge_optim.step()
+        self.whole += whole
+        decay = min(AVERAGE, self.whole / (self.whole + 20))
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.mean.vq.parameters()), list(self.model.vq.parameters()), 1 - decay
+            )
         return loss.item()
 
 
-def train_decoder(work: Path = WORK, seconds: float = 3600.0, seed: int = 2) -> None:
-    """Continues from work/vq-codes.pt; keeps work/vq.pt up to date with the running mean."""
+def train_decoder(
+    work: Path = WORK, seconds: float = 3000.0, seed: int = 2, workers: int = 1
+) -> None:
+    """Continues from work/codes.pt; keeps work/vq.pt up to date with the running mean."""
     training = DecoderTraining(work, seed)
     clock = Clock(seconds, training.spent)
-    batches, pictures = Batches(work, seed + training.step), validation(work)
-    total, judged = 0.0, 0.0
+    batches, pictures = fresh_batches(seed + training.step, workers), validation()
+    total = 0.0
     while (progress := clock.progress) < 1:
-        set_rates(training.optims, rate(progress, training.step))
-        rgb, weight = batches.draw(4)
-        a, b = training.update(rgb, weight, progress > GAN_START)
-        total, judged = total + a, judged + b
+        whole = progress > TRUNK
+        phase = (progress - TRUNK) / (1 - TRUNK) if whole else 0.7 * progress / TRUNK
+        steps = training.whole if whole else training.step
+        set_rates(training.optims, rate(phase, steps, hold=0.4 if whole else 0.0))
+        total += training.update(*next(batches), whole)
         if training.step % 100 == 0:
-            psnr = evaluate(training.mean, pictures)
+            name = "whole" if whole else "trunk"
             log(
                 work,
-                f"decoder step {training.step} {clock.spent:.0f} s loss {total / 100:.4f} "
-                f"judge {judged / 100:.3f} psnr {psnr:.2f}",
+                f"decoder {name} step {training.step} {clock.spent:.0f} s loss {total / 100:.4f} "
+                f"psnr {psnr(training.draw, pictures):.2f}",
             )
-            total, judged = 0.0, 0.0
+            total = 0.0
         if clock.due():
             training.save(clock.spent)
     training.save(clock.spent)
-    log(work, f"decoder done: {training.step} steps psnr {evaluate(training.mean, pictures):.2f}")
+    log(work, f"decoder done: {training.step} steps psnr {psnr(training.draw, pictures):.2f}")

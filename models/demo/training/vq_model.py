@@ -1,4 +1,4 @@
-"""The demo's image tokenizer: LlamaGen's decoder and codebook; pictures are encoded patch by patch."""
+"""The demo's image tokenizer: a small encoder, and LlamaGen's codebook and decoder."""
 
 from __future__ import annotations
 
@@ -13,38 +13,91 @@ from models.llamagen.vq import VQModel
 
 CONFIG = VQConfig(
     ch=32,
-    encoder_ch_mult=(1, 1, 2, 4),
-    decoder_ch_mult=(1, 1, 2, 4),
-    num_res_blocks=1,
+    encoder_ch_mult=(1, 1, 2, 4, 4),
+    decoder_ch_mult=(1, 1, 2, 4, 4),
+    num_res_blocks=0,
     z_channels=64,
     codebook_size=1024,
     codebook_embed_dim=8,
 )
-PATCH = 8  # pixels per side of the square that one code stands for
-FEATURES = 48  # width of the space in which patches are compared
+PATCH = 16  # pixels per side of the square that one code stands for
+
+
+class Residual(nn.Module):
+    def __init__(self, width: int, kernel: int = 3) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.GroupNorm(8, width), nn.GroupNorm(8, width)
+        self.conv1 = nn.Conv2d(width, width, kernel, padding=kernel // 2)
+        self.conv2 = nn.Conv2d(width, width, kernel, padding=kernel // 2)
+        nn.init.normal_(self.conv2.weight, std=0.02)
+        nn.init.zeros_(self.conv2.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x_ = self.conv1(F.silu(self.norm1(x)))
+        return x + self.conv2(F.silu(self.norm2(x_)))
+
+
+class CodeEncoder(nn.Module):
+    """rgb [B, 3, 256, 256] -> [B, 8, 16, 16]. Wide convolutions at 64x64 alone: a code sees little more
+    than its own square, so the same square gets the same code nearly everywhere."""
+
+    def __init__(self, width: int = CONFIG.codebook_embed_dim) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.PixelUnshuffle(4),
+            nn.Conv2d(48, 64, 3, padding=1),
+            Residual(64),
+            nn.Conv2d(64, 128, 2, stride=2),
+            Residual(128, kernel=1),
+            nn.Conv2d(128, 192, 2, stride=2),
+            Residual(192, kernel=1),
+            nn.GroupNorm(8, 192),
+            nn.SiLU(),
+            nn.Conv2d(192, width, 1),
+        )
+
+    def forward(self, rgb: Tensor) -> Tensor:
+        return self.net(rgb)
+
+
+class Sketcher(nn.Module):
+    """[B, 8, 16, 16] -> rgb [B, 3, 256, 256] at a third of the decoder's cost; trained with the codes
+    and then put away."""
+
+    def __init__(self, width: int = CONFIG.codebook_embed_dim) -> None:
+        super().__init__()
+        self.low = nn.Sequential(
+            nn.Conv2d(width, 192, 3, padding=1),
+            Residual(192),
+            Residual(192),
+            nn.Conv2d(192, 512, 1),
+        )
+        self.high = nn.Sequential(
+            Residual(128), Residual(128), nn.GroupNorm(8, 128), nn.SiLU(), nn.Conv2d(128, 192, 3, padding=1)
+        )  # fmt: skip
+
+    def forward(self, z: Tensor) -> Tensor:
+        return F.pixel_shuffle(self.high(F.pixel_shuffle(self.low(z), 2)), 8)
 
 
 class DemoTokenizer(nn.Module):
-    """128x128 pictures <-> 16x16 codes. Only `vq` (codebook and decoder) is needed to draw.
-
-    A patch gets the code whose centre is nearest in a linear feature space (patch_codes.py).
-    """
+    """256x256 pictures <-> 16x16 codes. Only `vq` (codebook and decoder) is needed to draw."""
 
     def __init__(self, config: VQConfig = CONFIG) -> None:
         super().__init__()
         self.vq = VQModel(config, encoder=False)
-        self.register_buffer("projection", torch.zeros(3 * PATCH * PATCH, FEATURES))
-        self.register_buffer("centres", torch.zeros(config.codebook_size, FEATURES))
+        self.encoder = CodeEncoder(config.codebook_embed_dim)
 
+    @torch.no_grad()
     def encode(self, rgb: Tensor) -> Tensor:
-        """rgb [B, 3, 128, 128] in [-1, 1] -> int64 codes [B, 16, 16]."""
-        patches = F.pixel_unshuffle(rgb, PATCH).movedim(1, -1)
-        half = self.centres.square().sum(1) / 2
-        return (patches @ self.projection @ self.centres.T - half).argmax(-1)
+        """rgb [B, 3, 256, 256] in [-1, 1] -> int64 codes [B, 16, 16]."""
+        with torch.autocast("cpu", torch.bfloat16):
+            z = self.encoder(rgb)
+        return self.vq.quantize.indices(z.float())
 
 
 def to_rgb(images: Tensor) -> Tensor:
-    """uint8 [B, 128, 128, 3] -> float [B, 3, 128, 128] in [-1, 1].
+    """uint8 [B, h, w, 3] -> float [B, 3, h, w] in [-1, 1].
 
     Contiguous, because training is two to three times slower in the channels-last layout.
     """
@@ -54,9 +107,9 @@ def to_rgb(images: Tensor) -> Tensor:
 def save_tokenizer(model: DemoTokenizer, path: Path) -> None:
     """{"model": decoder and codebook under the official keys in fp16, "encoder", "config"}."""
     state = {k: v.half() for k, v in model.vq.state_dict().items()}
-    encoder = {k: v for k, v in model.state_dict().items() if not k.startswith("vq.")}
     part = path.with_suffix(".part")
-    torch.save({"model": state, "encoder": encoder, "config": as_json(model.vq.config)}, part)
+    saved = {"model": state, "encoder": model.encoder.state_dict()}
+    torch.save({**saved, "config": as_json(model.vq.config)}, part)
     part.rename(path)
 
 
@@ -65,5 +118,5 @@ def load_tokenizer(path: Path) -> DemoTokenizer:
     saved = torch.load(path, map_location="cpu", weights_only=True)
     model = DemoTokenizer(VQConfig(**saved["config"]))
     model.vq.load_state_dict({k: v.float() for k, v in saved["model"].items()})
-    model.load_state_dict(saved["encoder"], strict=False)
+    model.encoder.load_state_dict(saved["encoder"])
     return model.eval()
