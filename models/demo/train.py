@@ -7,7 +7,7 @@
     ar         GPT, at a constant rate                     work/ar.pt
     cool       its last steps, with a falling rate         work/ar-cooled.pt
     classifier judge of the evaluation                     work/classifier.pt
-    export     the bundle                                  --out
+    export     the bundle, with the judge beside it        --out
     drafter    trained on the bundle's own pictures        work/drafter.pt, then into the bundle
 
 Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
@@ -17,6 +17,7 @@ process, so that a busy machine trains as well as an idle one. More minutes for 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,8 @@ def run(stage: str, options: argparse.Namespace) -> None:
             classifier.train_classifier(60 * minutes, path=work / "classifier.pt")
     elif stage == "export":
         export_bundle(work, options.out)
+        if options.out == BUNDLE:
+            shutil.copy(work / "classifier.pt", classifier.CLASSIFIER)
     else:
         add_drafter(work, options.out, minutes)
 

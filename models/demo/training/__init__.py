@@ -1,7 +1,7 @@
 """Training of the demo's parts; models.demo.train runs them as stages.
 
 data.py        the data set on disk; feeder.py: batches of it with captions
-patch_codes.py the codes; vq_model.py, vq_decoder.py, vq_train.py: the image decoder
+vq_codes.py    the codes; vq_model.py, vq_decoder.py, vq_train.py: the image decoder
 text.py        tokenizer and text encoder; model.py, ar_train.py, muon.py: the GPT
 classifier.py  the judge of the evaluation
 """
