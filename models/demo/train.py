@@ -30,7 +30,7 @@ from models.demo.training.ar_train import Options, train_ar
 from models.demo.training.model import gpt_config
 
 MINUTES = {
-    "codes": 20, "decoder": 50, "text": 5, "ar": 80, "cool": 12, "classifier": 4, "drafter": 57
+    "codes": 20, "decoder": 50, "text": 8, "ar": 80, "cool": 12, "classifier": 4, "drafter": 57
 }  # fmt: skip
 STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", "drafter")
 
@@ -61,8 +61,7 @@ def run(stage: str, options: argparse.Namespace) -> None:
     elif stage == "decoder":
         vq_decoder.train_decoder(work, 60 * minutes)
     elif stage == "text":
-        if not (work / "text.pt").exists():
-            text.pretrain_text(work, gpt_config().dim, minutes)
+        text.pretrain_text(work, gpt_config().dim, minutes)
     elif stage in ("ar", "cool"):
         train_ar(
             work,

@@ -183,6 +183,7 @@ def test_a_stopped_run_continues(work: Path) -> None:
 
 def test_two_processes_keep_one_model(prepared: Path, tmp_path: Path) -> None:
     work = Path(shutil.copytree(prepared, tmp_path / "work"))
+    (work / "text-state.pt").unlink()
     pretrain_text(work, model.gpt_config().dim, minutes=0)
     before = dict(os.environ)
     ar_train.train_ar(work, Options(minutes=0.02, processes=2, batch=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.demo.render.scene import Scene
+from models.demo.render.scene import Scene, exchanged
 from models.demo.render.vocabulary import (
     BACKGROUND_PHRASES,
     COAST_PHRASES,
@@ -52,7 +52,7 @@ def _noun(subject: str, colour: str, rng: np.random.Generator, article: bool) ->
 
 
 def _subjects(scene: Scene, rng: np.random.Generator, article: bool, sides: bool) -> str:
-    """One noun, or both in either order; with `sides`, a pair is told where each stands."""
+    """One noun, or both; with `sides`, a pair is told where each stands."""
     first = _noun(scene.subject, scene.colour, rng, article)
     if not scene.pair:
         return first
@@ -60,13 +60,23 @@ def _subjects(scene: Scene, rng: np.random.Generator, article: bool, sides: bool
     if sides:
         first += " " + _pick(rng, SIDE_PHRASES[scene.side])
         second += " " + _pick(rng, SIDE_PHRASES[_OPPOSITE[scene.side]])
-    if rng.random() < 0.5:
-        first, second = second, first
     return f"{first} {_pick(rng, JOINTS)} {second}"
 
 
+def tell(scene: Scene, rng: np.random.Generator) -> tuple[str, Scene]:
+    """A random caption, and the scene with its subjects in the order in which the caption names them."""
+    if scene.pair and rng.random() < 0.5:
+        scene = exchanged(scene)
+    return _sentence(scene, rng), scene
+
+
 def caption(scene: Scene, rng: np.random.Generator) -> str:
-    """A random lower-case caption of the scene.
+    """A random lower-case caption of the scene."""
+    return tell(scene, rng)[0]
+
+
+def _sentence(scene: Scene, rng: np.random.Generator) -> str:
+    """Names the subjects in the scene's order.
 
     Subjects always, colour, time, ground and weather nearly always, background and sides about half
     of the time. Either one sentence, a sentence that begins with time or place, or a list of tags.

@@ -40,8 +40,7 @@ BOTH = ("lighthouse", "balloon")  # what goes with water and with land
 class Scene:
     """One picture's content; every field holds one of the values in ATTRIBUTES.
 
-    Of two subjects the one that SUBJECTS has first is `subject`: a caption that names both without their
-    sides then says all about either. `side` is that of `subject`.
+    Of two subjects the one that SUBJECTS has first is `subject`. `side` is that of `subject`.
     """
 
     subject: str
@@ -70,7 +69,7 @@ class Scene:
         return self.second != NONE
 
 
-def _exchanged(scene: Scene) -> Scene:
+def exchanged(scene: Scene) -> Scene:
     """The same picture with its two subjects the other way round."""
     return replace(
         scene,
@@ -85,13 +84,13 @@ def _exchanged(scene: Scene) -> Scene:
 def ordered(scene: Scene) -> Scene:
     """The same picture with its subjects in the order of SUBJECTS."""
     if scene.pair and SUBJECTS.index(scene.second) < SUBJECTS.index(scene.subject):
-        return _exchanged(scene)
+        return exchanged(scene)
     return scene
 
 
 def withheld(scene: Scene) -> bool:
     """Whether the scene shows a combination of WITHHELD."""
-    views = (scene, _exchanged(scene)) if scene.pair else (scene,)
+    views = (scene, exchanged(scene)) if scene.pair else (scene,)
     return any(
         all(getattr(view, name) == value for name, value in combination.items())
         for combination in WITHHELD

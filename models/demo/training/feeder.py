@@ -32,7 +32,7 @@ class Batch:
     tokens: Tensor  # int64 [B, 256]
     inputs: Tensor  # int64 [B, 256]: tokens, some replaced
     cells: Tensor  # bool [B, 256]
-    attributes: Tensor  # int64 [B, 9]
+    attributes: Tensor  # int64 [B, 9], subjects in the caption's order
     drop: Tensor  # bool [B]: null condition
 
     def to(self, device: str) -> Batch:
@@ -94,8 +94,8 @@ def make_batch(
     noise: float = 0.0,
 ) -> Batch:
     """Joins rows of the data with freshly drawn captions."""
-    attributes = data.attributes[rows]
-    ids, mask = reader.describe([Scene.from_indices(a) for a in attributes], rng)
+    scenes = [Scene.from_indices(a) for a in data.attributes[rows]]
+    ids, mask, attributes = reader.describe(scenes, rng)
     tokens = data.tokens[rows].astype(np.int64)
     replaced = rng.random(tokens.shape) < noise
     inputs = np.where(replaced, rng.permutation(tokens.ravel()).reshape(tokens.shape), tokens)
@@ -105,6 +105,6 @@ def make_batch(
         tokens=torch.from_numpy(tokens),
         inputs=torch.from_numpy(inputs),
         cells=torch.from_numpy(data.cells[rows]),
-        attributes=torch.from_numpy(attributes.astype(np.int64)),
+        attributes=attributes,
         drop=torch.from_numpy(rng.random(len(rows)) < null),
     )

@@ -7,7 +7,6 @@ every attribute of the scene into every position of the prefix that the image to
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.render.captions import caption
+from models.demo.render.captions import caption, tell
 from models.demo.render.scene import Scene, sample_scene
 from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.training.data import WORK
+from models.demo.training.vq_train import Clock, save_state
 from models.llamagen.config import T5Config
 from models.llamagen.gpt import CaptionProjection, pad_left
 from models.llamagen.t5 import T5Encoder
@@ -27,6 +27,7 @@ from models.llamagen.t5 import T5Encoder
 FEATURES = 128
 PREFIX = 32  # text positions; captions of more pieces lose their end
 PAD, EOS, UNK = 0, 1, 2
+RATE = 2e-3
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VALUES = [len(values) for values in ATTRIBUTES.values()]
 
@@ -87,9 +88,14 @@ class CaptionReader:
             mask[row, : len(pieces)] = 1
         return ids, mask
 
-    def describe(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Ids and mask of one random caption per scene."""
-        return self.encode([perturb(caption(scene, rng), rng) for scene in scenes])
+    def describe(
+        self, scenes: list[Scene], rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids and mask of one random caption per scene, and the attributes int64 [B, 9] of the scenes,
+        subjects in the caption's order: which colour is whose is learnt no other way."""
+        captions, told = zip(*(tell(scene, rng) for scene in scenes))
+        ids, mask = self.encode([perturb(text, rng) for text in captions])
+        return ids, mask, torch.from_numpy(np.stack([s.indices() for s in told])).long()
 
 
 class AttributeHeads(nn.Module):
@@ -113,36 +119,93 @@ class AttributeHeads(nn.Module):
         ]
 
 
-def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 5.0) -> None:
-    """Trains encoder and projection for minutes of processor time; writes text.model (tokenizer) and text.pt."""
-    work.mkdir(parents=True, exist_ok=True)
-    train_tokenizer(work / "text.model")
-    torch.manual_seed(0)
-    rng = np.random.default_rng(12)
-    reader = CaptionReader(work / "text.model")
-    encoder = T5Encoder(text_config(len(reader.pieces)), dropout=0.05)
-    project, heads = CaptionProjection(FEATURES, dim), AttributeHeads(dim)
-    for layer in (project.fc1, project.fc2):
-        nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
-    weights = [*encoder.parameters(), *project.parameters(), *heads.parameters()]
-    optimizer = torch.optim.AdamW(weights, 2e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    start, step, share = time.process_time(), 0, 0.0
-    while share < 1:
-        share = (time.process_time() - start) / max(60 * minutes, 1e-9)
-        optimizer.param_groups[0]["lr"] = 2e-3 * min((step + 1) / 50, 1.0) * max(1 - share, 0.02)
-        scenes = [sample_scene(rng) for _ in range(64)]
-        ids, mask = reader.describe(scenes, rng)
-        features, valid = pad_left(encoder(ids, mask), mask)
-        rows = project(features)[valid.bool()]
-        labels = torch.from_numpy(np.stack([s.indices() for s in scenes])).long()
-        labels = labels.repeat_interleave(mask.sum(1), 0)
-        loss = heads.loss(rows, labels)
-        optimizer.zero_grad()
+class TextTraining:
+    """State of the pre-training: encoder, projection and heads."""
+
+    def __init__(self, work: Path, dim: int) -> None:
+        torch.manual_seed(0)
+        self.work, self.path = work, work / "text-state.pt"
+        self.reader = CaptionReader(work / "text.model")
+        self.nets = nn.ModuleDict(
+            {
+                "encoder": T5Encoder(text_config(len(self.reader.pieces)), dropout=0.05),
+                "project": CaptionProjection(FEATURES, dim),
+                "heads": AttributeHeads(dim),
+            }
+        )
+        for layer in (self.nets["project"].fc1, self.nets["project"].fc2):
+            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+        self.weights = list(self.nets.parameters())
+        self.optimizer = torch.optim.AdamW(self.weights, RATE, betas=(0.9, 0.98), weight_decay=0.01)
+        self.step, self.spent = 0, 0.0
+        if self.path.exists():
+            state = torch.load(self.path, weights_only=True)
+            self.nets.load_state_dict(state["nets"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.spent = state["step"], state["spent"]
+
+    def save(self, spent: float) -> None:
+        state = {"nets": self.nets.state_dict(), "optimizer": self.optimizer.state_dict()}
+        save_state(self.path, {**state, "step": self.step, "spent": spent})
+        parts = {name: self.nets[name].state_dict() for name in ("encoder", "project")}
+        save_state(self.work / "text.pt", parts)
+
+    def rows(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Projected features of every prefix position, and the attributes of its scene."""
+        ids, mask, labels = self.reader.describe(scenes, rng)
+        features, valid = pad_left(self.nets["encoder"](ids, mask), mask)
+        return self.nets["project"](features)[valid.bool()], labels.repeat_interleave(
+            mask.sum(1), 0
+        )
+
+    def update(self, scenes: list[Scene], rng: np.random.Generator) -> float:
+        """One step; the loss."""
+        rows, labels = self.rows(scenes, rng)
+        loss = self.nets["heads"].loss(rows, labels)
+        self.optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(weights, 1.0)
-        optimizer.step()
-        if step % 100 == 0 or share >= 1:
-            shares = " ".join(f"{a:.2f}" for a in heads.accuracy(rows, labels))
-            print(f"text step {step} loss {loss.item():.3f} accuracy {shares}", flush=True)
-        step += 1
-    torch.save({"encoder": encoder.state_dict(), "project": project.state_dict()}, work / "text.pt")
+        nn.utils.clip_grad_norm_(self.weights, 1.0)
+        self.optimizer.step()
+        self.step += 1
+        return loss.item()
+
+    @torch.no_grad()
+    def accuracy(self, rng: np.random.Generator) -> str:
+        """Shares of positions that know each attribute, of scenes with two subjects."""
+        self.nets.eval()
+        rows, labels = self.rows([sample_pair(rng) for _ in range(200)], rng)
+        self.nets.train()
+        shares = self.nets["heads"].accuracy(rows, labels)
+        return " ".join(f"{name} {share:.2f}" for name, share in zip(ATTRIBUTES, shares))
+
+
+def sample_pair(rng: np.random.Generator) -> Scene:
+    """A scene with two subjects."""
+    while not (scene := sample_scene(rng)).pair:
+        pass
+    return scene
+
+
+def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 8.0) -> None:
+    """Trains encoder and projection for minutes of processor time; writes text.model (tokenizer) and
+    text.pt. Half of the scenes have two subjects: which colour is whose is learnt last."""
+    work.mkdir(parents=True, exist_ok=True)
+    if not (work / "text.model").exists():
+        train_tokenizer(work / "text.model")
+    training = TextTraining(work, dim)
+    clock = Clock(max(60 * minutes, 1e-9), training.spent)
+    rng = np.random.default_rng([12, training.step])
+    total, share = 0.0, 0.0
+    while share < 1:
+        share = clock.progress
+        scale = min((training.step + 1) / 50, 1.0) * max(1 - share, 0.02)
+        training.optimizer.param_groups[0]["lr"] = RATE * scale
+        scenes = [sample_pair(rng) if i % 5 < 2 else sample_scene(rng) for i in range(64)]
+        total += training.update(scenes, rng)
+        if training.step % 200 == 0:
+            text = f"{clock.spent:.0f} s loss {total / 200:.3f} pairs: {training.accuracy(rng)}"
+            print(f"text step {training.step} {text}", flush=True)
+            total = 0.0
+        if clock.due():
+            training.save(clock.spent)
+    training.save(clock.spent)
