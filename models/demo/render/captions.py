@@ -63,16 +63,9 @@ def _subjects(scene: Scene, rng: np.random.Generator, article: bool, sides: bool
     return f"{first} {_pick(rng, JOINTS)} {second}"
 
 
-def tell(scene: Scene, rng: np.random.Generator) -> tuple[str, Scene]:
-    """A random caption, and the scene with its subjects in the order in which the caption names them."""
-    if scene.pair and rng.random() < 0.5:
-        scene = exchanged(scene)
-    return _sentence(scene, rng), scene
-
-
 def caption(scene: Scene, rng: np.random.Generator) -> str:
-    """A random lower-case caption of the scene."""
-    return tell(scene, rng)[0]
+    """A random lower-case caption of the scene; of two subjects either may be named first."""
+    return _sentence(exchanged(scene) if scene.pair and rng.random() < 0.5 else scene, rng)
 
 
 def _sentence(scene: Scene, rng: np.random.Generator) -> str:

@@ -27,7 +27,7 @@ from models.demo.training.data import WORK
 from models.demo.training.feeder import Batch, Feeder, Feeding
 from models.demo.training.model import DemoModel, load_pretrained_text, start_from_codes
 from models.demo.training.muon import Muon
-from models.demo.training.text import PREFIX, AttributeHeads, CaptionReader
+from models.demo.training.text import PREFIX, FactHeads, CaptionReader
 from models.demo.training.vq_model import load_tokenizer
 
 MAIN, COOLED = "ar.pt", "ar-cooled.pt"
@@ -51,7 +51,7 @@ class Options(Feeding):
 
 
 class Trainee(nn.Module):
-    """The model with the auxiliary heads: they keep the attributes alive in the image rows.
+    """The model with the auxiliary heads: they keep the scene's facts alive in the image rows.
 
     The heads see normalised rows: the residual stream grows, and heads that grow with it take over.
     """
@@ -62,7 +62,7 @@ class Trainee(nn.Module):
     def __init__(self, model: DemoModel) -> None:
         super().__init__()
         self.model = model
-        self.heads = nn.ModuleList(AttributeHeads(model.gpt.config.dim) for _ in self.TAPS)
+        self.heads = nn.ModuleList(FactHeads(model.gpt.config.dim) for _ in self.TAPS)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Cross entropy per token [B, 256] and the auxiliary loss."""
@@ -75,7 +75,7 @@ class Trainee(nn.Module):
         )
         told = ~batch.drop
         rows = [F.rms_norm(x[told, PREFIX - 1 :: self.STRIDE], x.shape[-1:]) for x in taken]
-        labels = batch.attributes[told].repeat_interleave(rows[0].shape[1], 0)
+        labels = batch.facts[told].repeat_interleave(rows[0].shape[1], 0)
         extra = [head.loss(x.flatten(0, 1), labels) for head, x in zip(self.heads, rows)]
         return loss.view_as(batch.tokens), torch.stack(extra).mean()
 

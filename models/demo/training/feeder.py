@@ -11,7 +11,7 @@ from torch import Tensor
 
 from models.demo.render.scene import Scene
 from models.demo.training.data import SHARD, TokenSet, held_out, load_tokens, token_shards
-from models.demo.training.text import CaptionReader
+from models.demo.training.text import CaptionReader, facts
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Batch:
     tokens: Tensor  # int64 [B, 256]
     inputs: Tensor  # int64 [B, 256]: tokens, some replaced
     cells: Tensor  # bool [B, 256]
-    attributes: Tensor  # int64 [B, 9], subjects in the caption's order
+    facts: Tensor  # int64 [B, FACTS]: what the scenes show, kind by kind
     drop: Tensor  # bool [B]: null condition
 
     def to(self, device: str) -> Batch:
@@ -95,7 +95,7 @@ def make_batch(
 ) -> Batch:
     """Joins rows of the data with freshly drawn captions."""
     scenes = [Scene.from_indices(a) for a in data.attributes[rows]]
-    ids, mask, attributes = reader.describe(scenes, rng)
+    ids, mask = reader.describe(scenes, rng)
     tokens = data.tokens[rows].astype(np.int64)
     replaced = rng.random(tokens.shape) < noise
     inputs = np.where(replaced, rng.permutation(tokens.ravel()).reshape(tokens.shape), tokens)
@@ -105,6 +105,6 @@ def make_batch(
         tokens=torch.from_numpy(tokens),
         inputs=torch.from_numpy(inputs),
         cells=torch.from_numpy(data.cells[rows]),
-        attributes=attributes,
+        facts=torch.from_numpy(facts(data.attributes[rows])),
         drop=torch.from_numpy(rng.random(len(rows)) < null),
     )

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.render.captions import caption, tell
+from models.demo.render.captions import caption
 from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES
+from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECTS
 from models.demo.training.data import WORK
 from models.demo.training.vq_train import Clock, save_state
 from models.llamagen.config import T5Config
@@ -29,7 +29,11 @@ PREFIX = 32  # text positions; captions of more pieces lose their end
 PAD, EOS, UNK = 0, 1, 2
 RATE = 2e-3
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-VALUES = [len(values) for values in ATTRIBUTES.values()]
+SHARED = ("time", "ground", "background", "weather")
+VALUES = [len(ATTRIBUTES[name]) for name in SHARED] + len(SUBJECTS) * [
+    len(COLOURS) + 1,
+    len(SIDES) + 1,
+]
 
 
 def text_config(pieces: int) -> T5Config:
@@ -88,35 +92,53 @@ class CaptionReader:
             mask[row, : len(pieces)] = 1
         return ids, mask
 
-    def describe(
-        self, scenes: list[Scene], rng: np.random.Generator
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids and mask of one random caption per scene, and the attributes int64 [B, 9] of the scenes,
-        subjects in the caption's order: which colour is whose is learnt no other way."""
-        captions, told = zip(*(tell(scene, rng) for scene in scenes))
-        ids, mask = self.encode([perturb(text, rng) for text in captions])
-        return ids, mask, torch.from_numpy(np.stack([s.indices() for s in told])).long()
+    def describe(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Ids and mask of one random caption per scene."""
+        return self.encode([perturb(caption(scene, rng), rng) for scene in scenes])
 
 
-class AttributeHeads(nn.Module):
-    """One linear classifier per attribute; used in training only."""
+def facts(attributes: np.ndarray) -> np.ndarray:
+    """What scenes of attributes [B, 9] show, int64 [B, 24]: the values of SHARED, then the colour and
+    side of every kind of subject, counted from one; zero where the scene has no such subject.
+
+    No fact depends on which subject is named first: learning that order, the encoder never leaves the
+    saddle at which both are guessed.
+    """
+    column = {name: attributes[:, i].astype(np.int64) for i, name in enumerate(ATTRIBUTES)}
+    rows = np.arange(len(attributes))
+    kinds = np.zeros((len(attributes), len(SUBJECTS), 2), np.int64)
+    kinds[rows, column["subject"]] = np.stack([column["colour"], column["side"]], 1) + 1
+    pairs = np.flatnonzero(column["second"])
+    # Both attributes of a second subject have "none" first.
+    second = np.stack([column["second_colour"], len(SIDES) - column["side"]], 1)
+    kinds[pairs, column["second"][pairs] - 1] = second[pairs]
+    shared = np.stack([column[name] for name in SHARED], 1)
+    return np.concatenate([shared, kinds.reshape(len(kinds), -1)], 1)
+
+
+class FactHeads(nn.Module):
+    """One linear classifier per fact; used in training only."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.linear = nn.Linear(dim, sum(VALUES))
 
-    def loss(self, x: Tensor, attributes: Tensor) -> Tensor:
-        """Mean cross entropy of x [N, dim] against attributes int64 [N, 9]."""
+    def loss(self, x: Tensor, labels: Tensor) -> Tensor:
+        """Cross entropy of x [N, dim] against facts int64 [N, 24], summed, per attribute of a scene."""
         parts = self.linear(x).float().split(VALUES, -1)
-        losses = [F.cross_entropy(p, attributes[:, i]) for i, p in enumerate(parts)]
-        return torch.stack(losses).mean()
+        losses = [F.cross_entropy(p, labels[:, i]) for i, p in enumerate(parts)]
+        return torch.stack(losses).sum() / len(ATTRIBUTES)
 
     @torch.no_grad()
-    def accuracy(self, x: Tensor, attributes: Tensor) -> list[float]:
-        parts = self.linear(x).split(VALUES, -1)
-        return [
-            float((p.argmax(-1) == attributes[:, i]).float().mean()) for i, p in enumerate(parts)
-        ]
+    def accuracy(self, x: Tensor, labels: Tensor) -> dict[str, float]:
+        """Shares of right answers; those for colour and side are of the subjects that there are."""
+        answers = torch.stack([p.argmax(-1) for p in self.linear(x).split(VALUES, -1)], 1)
+        right, there = (answers == labels).float(), labels > 0
+        shares = {name: float(right[:, i].mean()) for i, name in enumerate(SHARED)}
+        for i, name in enumerate(("colour", "side")):
+            kinds = slice(len(SHARED) + i, None, 2)
+            shares[name] = float(right[:, kinds][there[:, kinds]].mean())
+        return shares
 
 
 class TextTraining:
@@ -130,7 +152,7 @@ class TextTraining:
             {
                 "encoder": T5Encoder(text_config(len(self.reader.pieces)), dropout=0.05),
                 "project": CaptionProjection(FEATURES, dim),
-                "heads": AttributeHeads(dim),
+                "heads": FactHeads(dim),
             }
         )
         for layer in (self.nets["project"].fc1, self.nets["project"].fc2):
@@ -151,8 +173,9 @@ class TextTraining:
         save_state(self.work / "text.pt", parts)
 
     def rows(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Projected features of every prefix position, and the attributes of its scene."""
-        ids, mask, labels = self.reader.describe(scenes, rng)
+        """Projected features of every prefix position, and the facts of its scene."""
+        ids, mask = self.reader.describe(scenes, rng)
+        labels = torch.from_numpy(facts(np.stack([scene.indices() for scene in scenes])))
         features, valid = pad_left(self.nets["encoder"](ids, mask), mask)
         return self.nets["project"](features)[valid.bool()], labels.repeat_interleave(
             mask.sum(1), 0
@@ -171,12 +194,12 @@ class TextTraining:
 
     @torch.no_grad()
     def accuracy(self, rng: np.random.Generator) -> str:
-        """Shares of positions that know each attribute, of scenes with two subjects."""
+        """Shares of positions that know each fact, of scenes with two subjects."""
         self.nets.eval()
         rows, labels = self.rows([sample_pair(rng) for _ in range(200)], rng)
         self.nets.train()
         shares = self.nets["heads"].accuracy(rows, labels)
-        return " ".join(f"{name} {share:.2f}" for name, share in zip(ATTRIBUTES, shares))
+        return " ".join(f"{name} {share:.2f}" for name, share in shares.items())
 
 
 def sample_pair(rng: np.random.Generator) -> Scene:
