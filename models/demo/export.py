@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from models.demo.render.vocabulary import known
 from models.demo.training.data import WORK
 from models.demo.training.model import load_average
 from models.demo.training.vq_model import load_tokenizer
@@ -37,6 +38,7 @@ def export_bundle(work: Path = WORK, out: Path = BUNDLE) -> None:
     pieces = TokenizerFile(work / "text.model", extra_ids=0, cleaning="lower")
     parts = Parts(gpt=model.gpt, vq=vq, t5=model.text, tokenizer=pieces)
     bundle = llamagen_bundle(parts, "lamplighter-demo", "Apache-2.0", SOURCE, SAMPLING, STORAGE)
+    bundle.entries["prompt"]["vocabulary"] = known()
     bundle.write(out, overwrite=True)
     size = sum(p.stat().st_size for p in out.iterdir())
     print(f"{out}: {size / 1e6:.2f} MB")

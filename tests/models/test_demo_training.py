@@ -15,14 +15,23 @@ import torch
 from models.demo import evaluate, export
 from models.demo.render.captions import caption
 from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES
+from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECTS
 from models.demo.training import ar_train, model
 from models.demo.training.ar_train import Options, Trainee, Trainer
 from models.demo.training.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
 from models.demo.training.data import SHARD, held_out, load_tokens, scene_of, shard_path
 from models.demo.training.feeder import Batch, Feeder, make_batch
 from models.demo.training.model import DemoModel
-from models.demo.training.text import EOS, PREFIX, UNK, CaptionReader, perturb, pretrain_text
+from models.demo.training.text import (
+    EOS,
+    PREFIX,
+    SHARED,
+    UNK,
+    CaptionReader,
+    facts,
+    perturb,
+    pretrain_text,
+)
 from models.demo.training.vq_model import DemoTokenizer, save_tokenizer
 from models.llamagen.config import GPTConfig
 
@@ -138,8 +147,35 @@ def test_noise_changes_inputs_only(work: Path) -> None:
     share = (batch.inputs != batch.tokens).float().mean()
     assert 0.4 < share < 0.6
     assert batch.drop.all()
-    side = list(ATTRIBUTES).index("side")
-    assert batch.attributes[:, side].sum() == 2  # left and right, or centre twice
+    sides = batch.facts[:, len(SHARED) + 1 :: 2]  # of the picture and of its mirror image
+    assert (sides[0] > 0).any() and (sides.sum(0) == 4 * (sides[0] > 0)).all()
+
+
+def test_facts_tell_whose_colour_and_side_is_which() -> None:
+    scenes = [
+        Scene("lighthouse", "white", "dusk", "sea", "none", "left", "fair", "sailboat", "red"),
+        Scene("tent", "blue", "night", "snow", "forest", "centre"),
+    ]
+    rows = facts(np.stack([scene.indices() for scene in scenes]))[:, len(SHARED) :].reshape(
+        2, -1, 2
+    )
+    colours, sides = (list(values) for values in (COLOURS, SIDES))
+    expected = np.zeros_like(rows)
+    expected[0, SUBJECTS.index("lighthouse")] = 1 + colours.index("white"), 1 + sides.index("left")
+    expected[0, SUBJECTS.index("sailboat")] = 1 + colours.index("red"), 1 + sides.index("right")
+    expected[1, SUBJECTS.index("tent")] = 1 + colours.index("blue"), 1 + sides.index("centre")
+    assert (rows == expected).all()
+
+
+def test_nouns_know_their_own_colour(work: Path) -> None:
+    reader = CaptionReader(work / "text.model")
+    scene = Scene("balloon", "green", "day", "sea", "none", "left", "fair", "sailboat", "red")
+    labels = torch.from_numpy(facts(scene.indices()[None]))
+    ids, _ = reader.encode(["a red sail boat and a green hot air balloon over the sea"])
+    rows, positions, colours = reader.subjects(ids, labels)
+    found = [reader.pieces.id_to_piece(int(ids[0, p])) for p in positions]
+    assert rows.tolist() == [0, 0] and found == ["\u2581boat", "\u2581balloon"]
+    assert [COLOURS[int(c)] for c in colours] == ["red", "green"]
 
 
 def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:

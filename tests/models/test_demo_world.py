@@ -124,11 +124,17 @@ def test_withheld_combinations_are_nowhere_in_training() -> None:
 
 
 def test_what_the_demo_knows_is_written_down() -> None:
-    words = known()
-    assert list(words) == list(ATTRIBUTES)
-    for name, values in ATTRIBUTES.items():
-        assert tuple(words[name]) == values
-    assert "yacht" in words["subject"]["sailboat"] and words["weather"]["fair"] == []
+    entry = known()
+    kinds = entry["kinds"]
+    assert list(kinds) == [name for name in ATTRIBUTES if not name.startswith("second")]
+    for name, values in kinds.items():
+        assert tuple(values) == ATTRIBUTES[name]
+    assert "yacht" in kinds["subject"]["sailboat"] and kinds["weather"]["fair"] == []
+    phrases = [p for values in kinds.values() for words in values.values() for p in words]
+    words = set(" ".join([*phrases, *entry["other"]]).split())
+    rng = np.random.default_rng(3)
+    for text in [entry["example"], *(captions.caption(scene, rng) for scene in SCENES)]:
+        assert set(text.replace(",", " ").split()) <= words, text
 
 
 def test_indices_round_trip() -> None:

@@ -10,6 +10,8 @@ from models.demo.render.vocabulary import (
     COAST_PHRASES,
     COLOUR_WORDS,
     GROUND_PHRASES,
+    JOINTS,
+    OPENINGS,
     OVER_PHRASES,
     SIDE_PHRASES,
     SUBJECT_WORDS,
@@ -18,8 +20,6 @@ from models.demo.render.vocabulary import (
     WEATHER_PHRASES,
 )
 
-OPENINGS = ("", "", "", "", "a picture of ", "a photo of ", "a painting of ", "a view of ")
-JOINTS = ("and", "and", "and", "beside", "next to")
 _OPPOSITE = {"left": "right", "right": "left"}
 
 

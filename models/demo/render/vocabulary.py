@@ -5,6 +5,8 @@ Everything else is read from here: the columns of the data set, the captions, th
 
 from __future__ import annotations
 
+from typing import Any
+
 SUBJECT_WORDS: dict[str, tuple[str, ...]] = {
     "lighthouse": ("lighthouse", "lighthouse", "light house", "tower with a light"),
     "sailboat": ("sailboat", "sail boat", "boat", "yacht", "sailing boat"),
@@ -124,6 +126,10 @@ WEATHER_PHRASES: dict[str, tuple[str, ...]] = {
     "rainbow": ("with a rainbow", "under a rainbow", "below a rainbow"),
 }
 NONE = "none"
+OPENINGS = ("", "", "", "", "a picture of ", "a photo of ", "a painting of ", "a view of ")
+JOINTS = ("and", "and", "and", "beside", "next to")
+OTHER_WORDS = sorted({"a", "an", "the", *" ".join((*OPENINGS, *JOINTS)).split()})
+EXAMPLE = "a white lighthouse on the coast at dusk"
 
 #: Words for every attribute's values, in the order of the attribute columns of the data set. A second
 #: subject, if there is one, stands on the other side.
@@ -148,9 +154,18 @@ GROUNDS, BACKGROUNDS, SIDES = (ATTRIBUTES[name] for name in ("ground", "backgrou
 WEATHERS = ATTRIBUTES["weather"]
 
 
-def known() -> dict[str, dict[str, list[str]]]:
-    """Attribute, value and its distinct words, as plain values for a JSON file."""
-    return {
-        name: {value: sorted(set(words)) for value, words in values.items()}
-        for name, values in VOCABULARY.items()
+def known() -> dict[str, Any]:
+    """The same for a bundle's manifest (`prompt.vocabulary`), a second subject's words left out."""
+    more = {
+        "time": TIME_TAGS,
+        "ground": {**OVER_PHRASES, "sea": COAST_PHRASES + OVER_PHRASES["sea"]},
     }
+    kinds = {
+        name: {
+            value: list(dict.fromkeys(words + more.get(name, {}).get(value, ())))
+            for value, words in values.items()
+        }
+        for name, values in VOCABULARY.items()
+        if not name.startswith("second")
+    }
+    return {"kinds": kinds, "subject": "subject", "other": OTHER_WORDS, "example": EXAMPLE}

@@ -27,7 +27,7 @@ from models.demo.training.data import WORK
 from models.demo.training.feeder import Batch, Feeder, Feeding
 from models.demo.training.model import DemoModel, load_pretrained_text, start_from_codes
 from models.demo.training.muon import Muon
-from models.demo.training.text import PREFIX, FactHeads, CaptionReader
+from models.demo.training.text import PREFIX, CaptionReader, FactHeads
 from models.demo.training.vq_model import load_tokenizer
 
 MAIN, COOLED = "ar.pt", "ar-cooled.pt"

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from models.demo.render.captions import caption
 from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECTS
+from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECT_WORDS, SUBJECTS
 from models.demo.training.data import WORK
 from models.demo.training.vq_train import Clock, save_state
 from models.llamagen.config import T5Config
-from models.llamagen.gpt import CaptionProjection, pad_left
+from models.llamagen.gpt import CaptionProjection
 from models.llamagen.t5 import T5Encoder
 
 FEATURES = 128
@@ -81,6 +81,11 @@ class CaptionReader:
 
     def __init__(self, path: Path) -> None:
         self.pieces = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        self.nouns = [self._endings(words) for words in SUBJECT_WORDS.values()]
+
+    def _endings(self, words: tuple[str, ...]) -> list[int]:
+        """Last pieces of a subject's words."""
+        return sorted({pieces[-1] for pieces in self.pieces.encode(list(words))})
 
     def encode(self, captions: list[str]) -> tuple[Tensor, Tensor]:
         """Right-padded ids int64 [B, PREFIX], each ending with EOS, and their mask."""
@@ -95,6 +100,14 @@ class CaptionReader:
     def describe(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Ids and mask of one random caption per scene."""
         return self.encode([perturb(caption(scene, rng), rng) for scene in scenes])
+
+    def subjects(self, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, position and colour of every noun in ids [B, PREFIX] that names a subject of its scene;
+        labels are the scenes' facts."""
+        named = torch.stack([torch.isin(ids, torch.tensor(nouns)) for nouns in self.nouns], 2)
+        colour = labels[:, None, len(SHARED) :: 2] * named
+        row, position, kind = colour.nonzero(as_tuple=True)
+        return row, position, colour[row, position, kind] - 1
 
 
 def facts(attributes: np.ndarray) -> np.ndarray:
@@ -150,9 +163,10 @@ class TextTraining:
         self.reader = CaptionReader(work / "text.model")
         self.nets = nn.ModuleDict(
             {
-                "encoder": T5Encoder(text_config(len(self.reader.pieces)), dropout=0.05),
+                "encoder": T5Encoder(text_config(len(self.reader.pieces)), dropout=0.0),
                 "project": CaptionProjection(FEATURES, dim),
                 "heads": FactHeads(dim),
+                "own": nn.Linear(dim, len(COLOURS)),
             }
         )
         for layer in (self.nets["project"].fc1, self.nets["project"].fc2):
@@ -172,19 +186,23 @@ class TextTraining:
         parts = {name: self.nets[name].state_dict() for name in ("encoder", "project")}
         save_state(self.work / "text.pt", parts)
 
-    def rows(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Projected features of every prefix position, and the facts of its scene."""
+    def losses(
+        self, scenes: list[Scene], rng: np.random.Generator
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The loss: every position knows the facts of its scene, every noun its own colour, without which
+        the first never learns which colour is whose; and the shares of positions that know each fact."""
         ids, mask = self.reader.describe(scenes, rng)
         labels = torch.from_numpy(facts(np.stack([scene.indices() for scene in scenes])))
-        features, valid = pad_left(self.nets["encoder"](ids, mask), mask)
-        return self.nets["project"](features)[valid.bool()], labels.repeat_interleave(
-            mask.sum(1), 0
-        )
+        rows = self.nets["project"](self.nets["encoder"](ids, mask))
+        row, position, colour = self.reader.subjects(ids, labels)
+        own = F.cross_entropy(self.nets["own"](rows[row, position]).float(), colour)
+        rows, labels = rows[mask.bool()], labels.repeat_interleave(mask.sum(1), 0)
+        loss = self.nets["heads"].loss(rows, labels) + own
+        return loss, self.nets["heads"].accuracy(rows, labels)
 
     def update(self, scenes: list[Scene], rng: np.random.Generator) -> float:
         """One step; the loss."""
-        rows, labels = self.rows(scenes, rng)
-        loss = self.nets["heads"].loss(rows, labels)
+        loss = self.losses(scenes, rng)[0]
         self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.weights, 1.0)
@@ -196,9 +214,8 @@ class TextTraining:
     def accuracy(self, rng: np.random.Generator) -> str:
         """Shares of positions that know each fact, of scenes with two subjects."""
         self.nets.eval()
-        rows, labels = self.rows([sample_pair(rng) for _ in range(200)], rng)
+        shares = self.losses([sample_pair(rng) for _ in range(200)], rng)[1]
         self.nets.train()
-        shares = self.nets["heads"].accuracy(rows, labels)
         return " ".join(f"{name} {share:.2f}" for name, share in shares.items())
 
 
