@@ -15,7 +15,7 @@ import torch
 from models.demo import evaluate, export
 from models.demo.render.captions import caption
 from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECTS
+from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECTS, known
 from models.demo.training import ar_train, model
 from models.demo.training.ar_train import Options, Trainee, Trainer
 from models.demo.training.classifier import FEATURES, JUDGED, SceneClassifier, disturb, judge
@@ -275,6 +275,7 @@ def test_exported_bundle_names_its_parts(work: Path, tmp_path: Path) -> None:
     assert manifest["tokenizer"]["cleaning"] == "lower"
     assert manifest["prompt"] == {
         "kind": "text_features", "length": PREFIX, "align": "end", "features": 128,
+        "vocabulary": known(),
     }  # fmt: skip
     assert manifest["grids"][0]["width"] == 256
     assert manifest["sampling"]["cfg_scale"] == export.SAMPLING["cfg_scale"]
