@@ -42,7 +42,7 @@ class Options(Feeding):
     muon: float = 1e-3  # root mean square of a step
     decay: float = 0.1
     adam: float = 1.5e-3
-    auxiliary: float = 0.1  # weight of the attribute heads
+    auxiliary: float = 0.3  # weight of the attribute heads
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subjects' cells: first, last
     calm: float = 2000.0  # steps in which the difference of the two halves
     average: float = 0.999

@@ -10,8 +10,11 @@ import torch
 from torch import Tensor
 
 from models.demo.render.scene import Scene
+from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.training.data import SHARD, TokenSet, held_out, load_tokens, token_shards
 from models.demo.training.text import CaptionReader, facts
+
+SECOND = tuple(ATTRIBUTES).index("second")
 
 
 @dataclass
@@ -22,6 +25,7 @@ class Feeding:
     processes: int = 2
     null: float = 0.1  # share of captions replaced by the null condition
     noise: float = 0.05  # share of input codes replaced by others of the batch
+    pairs: int = 3  # times a scene of two subjects comes in a pass: whose colour comes slowly
     seed: int = 0
 
 
@@ -61,6 +65,8 @@ class Feeder:
         self.data, self.shards = load_tokens(self.work, shards), shards
         mine = ~held_out(self.data.seeds) & (self.data.seeds % self.settings.processes == self.rank)
         self.rows = np.flatnonzero(mine)
+        two = self.rows[self.data.attributes[self.rows][:, SECOND] != 0]
+        self.rows = np.concatenate([self.rows, *[two] * (self.settings.pairs - 1)])
         if pending is not None:
             new = np.isin(self.data.seeds[self.rows] // SHARD, list(fresh))
             waiting = np.isin(self._key(self.data)[self.rows], pending)
