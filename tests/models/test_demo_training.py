@@ -113,7 +113,7 @@ def test_perturbed_captions_keep_their_words() -> None:
 
 
 def test_processes_share_the_training_scenes(work: Path) -> None:
-    options = Options(batch=40, processes=2)
+    options = Options(batch=40, processes=2, pairs=1)
     seen: list[set[int]] = []
     for rank in (0, 1):
         feeder, firsts = Feeder(work, rank, 0, options), []
@@ -128,7 +128,7 @@ def test_processes_share_the_training_scenes(work: Path) -> None:
 
 
 def test_new_shards_join_the_pass_that_runs(work: Path) -> None:
-    options = Options(batch=500, processes=1)
+    options = Options(batch=500, processes=1, pairs=1)
     feeder = Feeder(work, 0, 0, options)
     before = len(feeder.rows)
     feeder.next()
@@ -172,10 +172,12 @@ def test_nouns_know_their_own_colour(work: Path) -> None:
     scene = Scene("balloon", "green", "day", "sea", "none", "left", "fair", "sailboat", "red")
     labels = torch.from_numpy(facts(scene.indices()[None]))
     ids, _ = reader.encode(["a red sail boat and a green hot air balloon over the sea"])
-    rows, positions, colours = reader.subjects(ids, labels)
+    rows, positions, kinds = reader.subjects(ids, labels)
     found = [reader.pieces.id_to_piece(int(ids[0, p])) for p in positions]
     assert rows.tolist() == [0, 0] and found == ["\u2581boat", "\u2581balloon"]
-    assert [COLOURS[int(c)] for c in colours] == ["red", "green"]
+    expected = [("sailboat", "red"), ("balloon", "green")]
+    named = [divmod(int(kind), len(COLOURS)) for kind in kinds]
+    assert [(SUBJECTS[k], COLOURS[c]) for k, c in named] == expected
 
 
 def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:
