@@ -43,6 +43,7 @@ class Options(Feeding):
     decay: float = 0.1
     adam: float = 1.5e-3
     auxiliary: float = 0.3  # weight of the attribute heads
+    exchange: float = 0.02  # weight of telling apart captions whose colours are exchanged
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subjects' cells: first, last
     calm: float = 2000.0  # steps in which the difference of the two halves
     average: float = 0.999
@@ -64,8 +65,8 @@ class Trainee(nn.Module):
         self.model = model
         self.heads = nn.ModuleList(FactHeads(model.gpt.config.dim) for _ in self.TAPS)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Cross entropy per token [B, 256] and the auxiliary loss."""
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Cross entropy per token [B, 256], the auxiliary loss, and that of exchanged colours."""
         features, mask = self.model.condition(batch.ids, batch.mask)
         logits, taken = self.model.gpt(
             batch.inputs[:, :-1], features, mask, batch.drop, return_layers=self.TAPS
@@ -77,7 +78,22 @@ class Trainee(nn.Module):
         rows = [F.rms_norm(x[told, PREFIX - 1 :: self.STRIDE], x.shape[-1:]) for x in taken]
         labels = batch.facts[told].repeat_interleave(rows[0].shape[1], 0)
         extra = [head.loss(x.flatten(0, 1), labels) for head, x in zip(self.heads, rows)]
-        return loss.view_as(batch.tokens), torch.stack(extra).mean()
+        loss = loss.view_as(batch.tokens)
+        return loss, torch.stack(extra).mean(), self.exchanged(batch, loss)
+
+    def exchanged(self, batch: Batch, loss: Tensor) -> Tensor:
+        """How little a picture of two subjects prefers its caption to that with the colours exchanged.
+
+        Which colour is whose is one bit of some 250 in a picture: without a loss of its own it is
+        learnt last.
+        """
+        rows = batch.pairs
+        if not len(rows):
+            return loss.new_zeros(())
+        features, mask = self.model.condition(batch.wrong_ids, batch.wrong_mask)
+        logits = self.model.gpt(batch.inputs[rows, :-1], features, mask, batch.drop[rows])
+        wrong = F.cross_entropy(logits.float().mT, batch.tokens[rows], reduction="none")
+        return F.softplus(loss[rows].sum(1) - wrong.sum(1)).sum() / len(loss)
 
 
 class Trainer:
@@ -168,14 +184,15 @@ class Trainer:
     def run(self) -> None:
         o, base, last_save = self.options, self.spent, time.monotonic()
         begun, total = time.process_time(), 60 * o.minutes
-        shown = np.zeros(3)
+        shown = np.zeros(4)
         while self.spent < total:
             weight = self._rates(self.spent / total)
             batch = self.feeder.next().to(o.device)
             with torch.autocast(o.device.split(":")[0], torch.bfloat16):
-                loss, extra = self.trainee(batch)
+                loss, extra, exchanged = self.trainee(batch)
             emphasis = torch.where(batch.cells, weight, 1.0)
-            ((loss * emphasis).sum() / emphasis.sum() + o.auxiliary * extra).backward()
+            whole = (loss * emphasis).sum() / emphasis.sum()
+            (whole + o.auxiliary * extra + o.exchange * exchanged).backward()
             self.spent = self._share(
                 [p.grad for p in self.weights], base + time.process_time() - begun
             )
@@ -193,7 +210,7 @@ class Trainer:
                     1 - decay,
                 )
             inside = loss.detach()[batch.cells].mean()
-            shown += np.array([loss.mean().item(), inside.item(), extra.item()])
+            shown += [t.item() for t in (loss.detach().mean(), inside, extra, exchanged)]
             if self.step % 50 == 0:
                 self._report(shown / 50, weight)
                 shown[:] = 0
@@ -208,8 +225,8 @@ class Trainer:
         if self.rank == 0:
             print(
                 f"step {self.step} minutes {self.spent / 60:.1f} loss {shown[0]:.3f} "
-                f"subject {shown[1]:.3f} attributes {shown[2]:.3f} weight {weight:.2f} "
-                f"rate {self.muon.param_groups[0]['lr']:.4f}",
+                f"subject {shown[1]:.3f} attributes {shown[2]:.3f} exchanged {shown[3]:.3f} "
+                f"weight {weight:.2f} rate {self.muon.param_groups[0]['lr']:.4f}",
                 flush=True,
             )
 

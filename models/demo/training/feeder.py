@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,9 @@ class Batch:
     cells: Tensor  # bool [B, 256]
     facts: Tensor  # int64 [B, FACTS]: what the scenes show, kind by kind
     drop: Tensor  # bool [B]: null condition
+    pairs: Tensor  # int64 [P]: scenes of two colours that are told
+    wrong_ids: Tensor  # int64 [P, T]: captions of these that exchange the colours
+    wrong_mask: Tensor  # int64 [P, T]
 
     def to(self, device: str) -> Batch:
         return Batch(**{name: value.to(device) for name, value in vars(self).items()})
@@ -101,9 +104,19 @@ def make_batch(
 ) -> Batch:
     """Joins rows of the data with freshly drawn captions."""
     scenes = [Scene.from_indices(a) for a in data.attributes[rows]]
-    ids, mask = reader.describe(scenes, rng)
+    seeds = rng.integers(1 << 32, size=len(rows))
+    ids, mask = reader.phrase(scenes, seeds)
     tokens = data.tokens[rows].astype(np.int64)
     replaced = rng.random(tokens.shape) < noise
+    drop = rng.random(len(rows)) < null
+    pairs = [
+        i for i, s in enumerate(scenes) if s.pair and s.colour != s.second_colour and not drop[i]
+    ]
+    exchanged = [
+        replace(s, colour=s.second_colour, second_colour=s.colour)
+        for s in (scenes[i] for i in pairs)
+    ]
+    wrong_ids, wrong_mask = reader.phrase(exchanged, seeds[pairs])
     inputs = np.where(replaced, rng.permutation(tokens.ravel()).reshape(tokens.shape), tokens)
     return Batch(
         ids=ids,
@@ -112,5 +125,8 @@ def make_batch(
         inputs=torch.from_numpy(inputs),
         cells=torch.from_numpy(data.cells[rows]),
         facts=torch.from_numpy(facts(data.attributes[rows])),
-        drop=torch.from_numpy(rng.random(len(rows)) < null),
+        drop=torch.from_numpy(drop),
+        pairs=torch.tensor(pairs, dtype=torch.int64),
+        wrong_ids=wrong_ids,
+        wrong_mask=wrong_mask,
     )

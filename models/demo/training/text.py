@@ -99,7 +99,12 @@ class CaptionReader:
 
     def describe(self, scenes: list[Scene], rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Ids and mask of one random caption per scene."""
-        return self.encode([perturb(caption(scene, rng), rng) for scene in scenes])
+        return self.phrase(scenes, rng.integers(1 << 32, size=len(scenes)))
+
+    def phrase(self, scenes: list[Scene], seeds: np.ndarray) -> tuple[Tensor, Tensor]:
+        """The same by seeds: scenes that differ in a value alone get captions that do so."""
+        dice = [np.random.default_rng(int(seed)) for seed in seeds]
+        return self.encode([perturb(caption(s, rng), rng) for s, rng in zip(scenes, dice)])
 
     def subjects(self, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Row and position of every noun in ids [B, PREFIX] that names a subject of its scene, and which
