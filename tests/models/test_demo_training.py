@@ -188,7 +188,7 @@ def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:
     optimizer = torch.optim.AdamW(trainee.parameters(), 3e-3)
     losses = []
     for _ in range(60):
-        loss, extra = trainee(batch)
+        loss, extra, _ = trainee(batch)
         (loss.mean() + extra).backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -200,6 +200,38 @@ def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:
     null = trainee.model.gpt.embed_condition(features, torch.tensor([False, True, True, True]))
     assert not torch.allclose(null[0], null[1])
     assert torch.equal(null[1], null[2])
+
+
+def test_pictures_of_two_subjects_learn_whose_colour_is_whose(work: Path) -> None:
+    torch.manual_seed(0)
+    data, reader = load_tokens(work), CaptionReader(work / "text.model")
+    scenes = [Scene.from_indices(a) for a in data.attributes]
+    told = np.array([s.pair and s.colour != s.second_colour for s in scenes])
+    rows = np.concatenate([np.flatnonzero(told)[:3], np.flatnonzero(~told)[:2]])
+    batch = make_batch(data, rows, reader, np.random.default_rng(0))
+    assert batch.pairs.tolist() == [0, 1, 2] and len(batch.wrong_ids) == 3
+    for right, wrong in zip(batch.ids, batch.wrong_ids):
+        assert not torch.equal(right, wrong)
+    assert not len(make_batch(data, rows[3:], reader, np.random.default_rng(0)).pairs)
+    trainee = Trainee(DemoModel(len(reader.pieces)))
+    optimizer = torch.optim.AdamW(trainee.parameters(), 3e-3)
+    losses = []
+    for _ in range(60):
+        losses.append(trainee(batch)[2])
+        losses[-1].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert losses[0].item() == pytest.approx(3 / 5 * np.log(2), abs=0.05)
+    assert losses[-1].item() < 0.2 * losses[0].item()
+
+
+def test_captions_of_equal_seeds_differ_in_what_the_scenes_differ_in(prepared: Path) -> None:
+    reader = CaptionReader(prepared / "text.model")
+    scene = Scene("tent", "pink", "day", "meadow", "none", "left", "fair", "tree", "white")
+    other = replace(scene, colour="white", second_colour="pink")
+    ids, _ = reader.phrase([scene, other], np.array([7, 7]))
+    words = [sorted(reader.pieces.decode(row.tolist()).split()) for row in ids]
+    assert words[0] == words[1] and not torch.equal(ids[0], ids[1])
 
 
 def test_a_stopped_run_continues(work: Path) -> None:
