@@ -21,7 +21,8 @@ def lighthouse(b: Brush, x: float, y: float, sea: bool) -> None:
     """Five stripes, gallery, lamp and roof; on a rock if it stands in the sea."""
     c = b.c
     _rock(b, x, y) if sea else b.shadow(x, y, 40)
-    stripe = b.lit(0.52, 0.58, 0.70) if b.white else b.lit(0.98, 0.97, 0.94)
+    stripe = b.lit(0.72, 0.72, 0.73) if b.white else b.lit(0.98, 0.97, 0.94)
+    roof = b.lit(0.34, 0.32, 0.40) if b.white else b.dark
     top, foot = y - 116, y - 1
 
     def half(row: float) -> float:
@@ -42,7 +43,7 @@ def lighthouse(b: Brush, x: float, y: float, sea: bool) -> None:
     c.rect(x - 13, top - 24, x + 13, top - 4, (1.0, 0.94, 0.62))
     for dx in (-13, -1.2, 10.6):
         c.rect(x + dx, top - 24, x + dx + 2.4, top - 4, dark)
-    c.poly([(x - 18, top - 24), (x, top - 42), (x + 18, top - 24)], b.dark)
+    c.poly([(x - 18, top - 24), (x, top - 42), (x + 18, top - 24)], roof)
     c.record = False
     if b.light.lamps > 0:
         far, row = (200 if x < 128 else -200), top - 14
