@@ -2,6 +2,8 @@
 #include <torch/headeronly/version.h>
 #include <CLI/CLI.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -21,6 +23,14 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr int kInternal = 1;
+
+// Tensors of a picture live for a step each. The C library would return their pages and have them cleared for
+// the next one, a fifth of the time that painting takes.
+void keep_freed_pages() {
+  constexpr int kLargest = 32 << 20, kKept = 256 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, kKept);
+}
 
 std::string version_text() {
   std::string text = std::string("lamplighter ") + kVersion + " (Torch " + TORCH_VERSION;
@@ -119,6 +129,7 @@ int report_other(const std::exception& error) {
 }  // namespace lamplighter::cli
 
 int main(int count, char** arguments) {
+  lamplighter::cli::keep_freed_pages();
   try {
     lamplighter::cli::install_signal_handlers();
     return lamplighter::cli::run(count, arguments);

@@ -30,7 +30,7 @@ from models.demo.training.ar_train import Options, train_ar
 from models.demo.training.model import gpt_config
 
 MINUTES = {
-    "codes": 20, "decoder": 50, "text": 8, "ar": 80, "cool": 12, "classifier": 4, "drafter": 57
+    "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27
 }  # fmt: skip
 STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", "drafter")
 
@@ -42,8 +42,8 @@ def add_drafter(work: Path, bundle: Path, minutes: float) -> None:
     train = ["eagle.train", "--bundle", bundle, "--data", pictures, "--out", weights]
     attach = ["export", "drafter", "--bundle", bundle, "--name", "eagle", "--drafter", weights]
     for module, *arguments in (
-        [*data, "--images", 5632],
-        [*train, "--minutes", minutes, "--input-norm", "--ffn", 768],
+        [*data, "--images", 4096],
+        [*train, "--minutes", minutes, "--input-norm", "--ffn", 448],
         [*attach, "--dtype", "bf16", "--overwrite"],
     ):
         command = [sys.executable, "-m", f"models.{module}", *map(str, arguments)]

@@ -131,13 +131,14 @@ class Cosine:
 
 
 def demo(settings: Settings) -> Callable[[Folder], Scores]:
+    from ..demo.render.world import SIZE
     from .demo import score
 
     def scores(folder: Folder) -> Scores:
         files = [picture.path for picture in folder.pictures]
         arrays = (
             np.stack([np.asarray(image) for image in loaded])
-            for loaded in batches(files, settings.batch, 128)
+            for loaded in batches(files, settings.batch, SIZE)
         )
         return score(arrays, [picture.caption for picture in folder.pictures])
 

@@ -230,7 +230,7 @@ def test_missing_device(refused: Refused, cli: Cli) -> None:
 
 def test_caches_that_cannot_fit(refused: Refused, demo_bundle: Path) -> None:
     """Refused before anything is read, with the batch that fits."""
-    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000)
+    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000, "-q")
     line = refused(6, *DRAW[:3], *count, model=demo_bundle)
     found = re.search(r"pictures need (\S+) [TG]iB, \S+ [MG]iB free; batch_size (\d+) fits", line)
     assert found and 0 < int(found[2]) < 1_000_000

@@ -269,7 +269,7 @@ def test_data_of_the_demo_bundle(
     [
         (data, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
         (data, {"captions": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: No such file or directory"),
-        (data, {"size": "8x8"}, 2, "got size 8x8, expected one of 128x128"),
+        (data, {"size": "8x8"}, 2, "got size 8x8, expected one of 256x256"),
         (data, {"build": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/lamplighter: No such file or directory"),
         (train, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
         (train, {"data": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: got no features, expected those of"),

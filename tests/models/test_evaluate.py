@@ -14,7 +14,7 @@ from PIL import Image
 
 from models.demo.render.captions import caption
 from models.demo.render.world import render
-from models.demo.training.classifier import COLUMNS, held_out_scenes
+from models.demo.training.classifier import COLUMNS, JUDGED, held_out_scenes
 from models.evaluate import arithmetic, clip, command, errors, images, report
 from models.evaluate.demo import UNSAID, named_values
 from models.evaluate.folders import Folder, Picture, method_name, read_folder
@@ -101,15 +101,16 @@ def test_middle_squares(tmp_path: Path) -> None:
 
 def test_captions_name_what_their_scenes_hold() -> None:
     rng = np.random.default_rng(2024)
-    said = 0
+    said = np.zeros(len(JUDGED))
     for _, scene in held_out_scenes(0, 400):
         text = caption(scene, rng)
-        for got, truth in zip(named_values(text), scene.indices()[COLUMNS], strict=True):
-            assert got in (truth, UNSAID), text
-            said += got != UNSAID
-    assert said > 0.9 * 4 * 400
-    assert named_values("a dog in the car") == [UNSAID] * 4
-    assert named_values("A White light house under a red sky") == [0, 7, 2, UNSAID]
+        named = np.array(named_values(text))
+        assert ((named == scene.indices()[COLUMNS]) | (named == UNSAID)).all(), text
+        said += named != UNSAID
+    assert said[:4].min() > 0.9 * 400 and said[4:].min() > 0.15 * 400
+    assert named_values("a dog in the bus") == [UNSAID] * len(JUDGED)
+    told = [0, 7, 2, *[UNSAID] * (len(JUDGED) - 3)]
+    assert named_values("A White light house under a red sky") == told
 
 
 @pytest.mark.parametrize(

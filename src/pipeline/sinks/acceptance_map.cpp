@@ -1,5 +1,6 @@
 #include "image/acceptance_map.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/json.h"
@@ -12,7 +13,7 @@ namespace {
 // "lantern++ chain-5 (k 10, lambda 3)".
 std::string words_of(const MethodOptions& method) {
   std::string words = method.method;
-  if (!method.tree.empty()) words += " " + tree_name(method.tree);
+  if (!method.tree.empty()) words += " " + std::filesystem::path(tree_name(method.tree)).filename().string();
   std::string bounds;
   const auto add = [&](const char* name, float value) {
     bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
