@@ -1,8 +1,7 @@
 """Times the engine against the plain PyTorch definition run eagerly on the same weights.
 
 Both decode the same caption with guidance, at batch 1 and on the same number of threads, turn by
-turn in one run, in fp32 and in bf16. Then the cost of a layer, and the share of the machine's
-streaming bandwidth that a step reaches on LlamaGen-L's shape with random weights.
+turn in one run, in fp32 and in bf16. Then the cost of a layer.
 The last line is `ratio R`: eager fp32 over the engine at its default precision, time per token.
 """
 
@@ -12,7 +11,6 @@ import argparse
 import json
 import os
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,73 +60,11 @@ def eager_runner(bundle: Path) -> Callable[[str], float]:
     return run
 
 
-def step_ms(module, like, length: int, repeats: int) -> float:  # noqa: ANN001
-    """Median milliseconds of one guided step (two rows) of a prepared target module."""
-    import torch
-
-    layers, heads = len(module.layers), module.kv_heads
-    head_dim = (module.qkv_width // (module.heads + 2 * heads))  # fmt: skip
-    cache = torch.zeros(layers, 2, 2, heads, length + 8, head_dim, dtype=like.dtype)
-    x = torch.randn(2, 1, module.dim).to(like.dtype)
-    positions = torch.full((2, 1), length)
-    lengths = torch.full((2,), length)
-    mask = torch.empty(0, dtype=torch.long)
-    times = []
-    with torch.inference_mode():
-        for _ in range(repeats):
-            start = time.perf_counter()
-            hidden, _ = module.forward(x, positions, mask, lengths, cache)
-            module.logits(hidden)
-            times.append(time.perf_counter() - start)
-    return 1000 * statistics.median(times[repeats // 4 :])
-
-
-def streaming_gb_per_s() -> float:
-    """Best of several reads of a buffer larger than any cache, one pass each."""
-    import torch
-
-    buffer = torch.ones(160_000_000)
-    best = float("inf")
-    for _ in range(7):
-        start = time.perf_counter()
-        buffer.sum()
-        best = min(best, time.perf_counter() - start)
-    return buffer.numel() * 4 / best / 1e9
-
-
-def large_shape(dtype_name: str) -> None:
-    """Prints a step of LlamaGen-L's shape with random weights against the streaming bandwidth."""
-    import torch
-
-    from models.llamagen.config import gpt_config
-    from models.llamagen.gpt import GPT
-    from models.llamagen.target_module import TargetModule
-
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype_name]
-    model = GPT(gpt_config("L", 256)).to(dtype).eval()
-    module = torch.jit.script(TargetModule(model))
-    layers = model.config.n_layer
-    blocks = sum(p.numel() for n, p in model.named_parameters() if n.startswith("layers."))
-    size = (blocks + model.output.weight.numel()) * torch.finfo(dtype).bits / 8e9
-    del model
-    like = torch.empty(0, dtype=dtype)
-    module.prepare(like)
-    ms = step_ms(module, like, 200, 24)
-    bandwidth = streaming_gb_per_s()
-    print(
-        f"LlamaGen-L shape, random weights, {dtype_name}: {size:.2f} GB of weights, "
-        f"{ms:.1f} ms a step, {1000 * ms / layers:.0f} us a layer, {size / ms * 1000:.1f} GB/s = "
-        f"{100 * size / ms * 1000 / bandwidth:.0f} % of the streaming bandwidth "
-        f"({bandwidth:.1f} GB/s)"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, default=ROOT / "models" / "demo" / "bundle")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--skip-large", action="store_true", help="leave LlamaGen-L's shape out")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     import torch
@@ -158,8 +94,6 @@ def main() -> None:
         f"{OPERATORS_PER_LAYER} operators and {1000 * best['engine default'] / layers:.0f} us per layer "
         f"({layers} layers; head, guidance, filter and draw included)"
     )
-    if not options.skip_large:
-        large_shape("bf16" if best["engine bf16"] <= best["engine fp32"] else "fp32")
     print(f"ratio {best['eager fp32'] / best['engine default']:.2f}")
 
 

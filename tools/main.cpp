@@ -27,7 +27,7 @@ constexpr int kInternal = 1;
 // Tensors of a picture live for a step each. The C library would return their pages and have them cleared for
 // the next one, a fifth of the time that painting takes.
 void keep_freed_pages() {
-  constexpr int kLargest = 32 << 20, kKept = 256 << 20;
+  constexpr int kLargest = 32 << 20, kKept = 64 << 20;
   mallopt(M_MMAP_THRESHOLD, kLargest);
   mallopt(M_TRIM_THRESHOLD, kKept);
 }
