@@ -265,9 +265,8 @@ def enlarged_drafter(
     drafter = enlarge_drafter(small, eps, enlarger)
     part = drafter_part(drafter, head, length, None, partial(EnlargedDrafter, known=known))
     part.module.rotary = enlarger.rotary(part.module.rotary, small["rotary"])
-    layer = drafter.layers[
-        0
-    ]  # its norms have precision that the archive's would take from their scale
+    # The archive's precision would round the scale of the norms.
+    layer = drafter.layers[0]
     if small["first_norm"].numel() > 0:
         part.module.first_norm = layer.input_layernorm.weight.detach()
     part.module.layer.attention_norm = layer.post_attention_layernorm.weight.detach()

@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,6 +54,16 @@ def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
     out = folder / "bundle"
     assert export([str(word) for word in ("llamagen", "--out", out, *parts, *arguments)]) == 0
     return out
+
+
+def parsed(result: Result) -> dict[str, Any]:
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def numbers(cli: Cli, *arguments: object, model: Path | None) -> dict[str, Any]:
+    """What a command that measures says as JSON."""
+    return parsed(cli(*arguments, "--json", "-q", "--threads", 1, model=model))
 
 
 def edit_manifest(folder: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]

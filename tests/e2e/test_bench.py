@@ -1,24 +1,16 @@
-"""bench and tune-tree on small random bundles, and bench on shapes made on the fly."""
+"""bench on small random bundles and on shapes made on the fly."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from tests.e2e.support import Cli, Refused, Result
-
-
-def numbers(cli: Cli, *arguments: object, model: Path | None) -> dict[str, Any]:
-    result = cli(*arguments, "--json", "-q", "--threads", 1, model=model)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)  # type: ignore[no-any-return]
+from tests.e2e.support import Cli, Refused, numbers, parsed
 
 
 def test_methods_side_by_side(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
@@ -253,65 +245,6 @@ def test_a_partial_bundle_says_what_it_lacks(
     assert "modules.target" in refused(4, "bench", model=part)
 
 
-def test_tune_tree_writes_a_tree_that_runs(
-    cli: Cli, tiny_bundle: Path, drafter_bundle: Path, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "tuned"
-    shutil.copytree(drafter_bundle, bundle)
-    (tmp_path / "tree.json").write_text("an old tree")
-    result = cli(
-        "tune-tree", "--bundle", bundle, "-p", "a red hill", "-b", 20, "--method",
-        "lantern++:k=39:lambda=1000", "--max-nodes", 3, "--rounds", 3, "-o", "tree.json",
-        "--overwrite", "--threads", 1, model=tiny_bundle,  # which has no drafter: --bundle counts
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    tree = json.loads((tmp_path / "tree.json").read_text())
-    assert 1 <= len(tree["paths"]) <= 3
-    about = tree["about"]
-    assert about["pictures"] == 20 and len(about["target_pass_ms_by_rows"]) == 4
-    assert all(0 <= sum(row) <= 1 + 1e-9 for row in about["acceptance_by_depth_and_rank"])
-    for quantity in ("acceptance_length", "speedup"):
-        assert 0 < about[quantity]["low"] <= about[quantity]["mean"] <= about[quantity]["high"]
-        assert about[quantity]["count"] == 20
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["trees"] == {"cpu": "tree-cpu.json"}
-    assert (bundle / "tree-cpu.json").read_text() == (tmp_path / "tree.json").read_text()
-    report = numbers(cli, "bench", "--methods", "eagle", "--repeats", 1, model=bundle)
-    assert len(report["methods"][1]["reached_depth"]) == max(map(len, tree["paths"]))
-
-
-def test_tune_tree_keeps_a_tree_that_was_tuned_before(
-    cli: Cli, drafter_bundle: Path, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "tuned"
-    shutil.copytree(drafter_bundle, bundle)
-    # Without captions it brings its own.
-    words = ("tune-tree", "--bundle", bundle, "-b", 5, "--max-nodes", 1, "--rounds", 1)
-    first = cli(*words, model=None)
-    assert first.returncode == 0, first.stderr
-    tree = (bundle / "tree-cpu.json").read_bytes()
-    again = cli(*words, model=None)
-    assert (
-        again.returncode == 7 and "has a tree for cpu, tree-cpu.json; --overwrite" in again.stderr
-    )
-    assert (bundle / "tree-cpu.json").read_bytes() == tree
-    assert cli(*words, "--overwrite", model=None).returncode == 0
-
-
-def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
-    words = ("tune-tree", "-p", "x", "--bundle", "missing")
-    # The flag goes before the variable.
-    assert "bundle missing" in refused(4, *words, model=drafter_bundle)
-    assert "two bundles" in refused(2, *words, "--model", drafter_bundle, model=None)
-
-
-def test_tune_tree_needs_a_place_for_the_tree(refused: Refused, drafter_bundle: Path) -> None:
-    assert "--output" in refused(2, "tune-tree", "-p", "x", model=drafter_bundle)
-    assert "ar" in refused(
-        2, "tune-tree", "-p", "x", "--json", "--method", "ar", model=drafter_bundle
-    )
-
-
 def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
     captions = ("-p", "a red hill", "-p", "a blue lake", "-p", "a tower")
     for name, method in (("a.json", "eagle:tree=chain-2"), ("b.json", "eagle:tree=chain-3")):
@@ -321,7 +254,7 @@ def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> No
     assert told.returncode == 0, told.stderr
     assert "only in a.json: eagle:tree=chain-2" in told.stdout
     assert "only in b.json: eagle:tree=chain-3" in told.stdout
-    comparison = numbers_of(cli("bench", "--compare", "a.json", "a.json", "--json", model=None))
+    comparison = parsed(cli("bench", "--compare", "a.json", "a.json", "--json", model=None))
     assert [m["method"] for m in comparison["methods"]] == ["ar", "eagle:tree=chain-2"]
     for method in comparison["methods"]:
         for quantity in ("step_compression", "speedup", "token_ms"):
@@ -337,18 +270,13 @@ def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> No
         if sample["method"] != "ar":
             sample["decode_ms"] *= 2
     (tmp_path / "slow.json").write_text(json.dumps(changed))
-    slow = numbers_of(cli("bench", "--compare", "a.json", "slow.json", "--json", model=None))
+    slow = parsed(cli("bench", "--compare", "a.json", "slow.json", "--json", model=None))
     assert slow["methods"][1]["token_ms"]["beyond_noise"]
     assert abs(slow["methods"][1]["token_ms"]["ratio"]["mean"] - 2) < 1e-9
     assert not slow["methods"][0]["token_ms"]["beyond_noise"]
     assert [d["key"] for d in slow["differences"]] == ["dtype"]
     table = cli("bench", "--compare", "a.json", "slow.json", model=None).stdout
     assert "differs: dtype: bf16 -> fp32" in table and "higher" in table
-
-
-def numbers_of(result: Result) -> dict[str, Any]:
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)  # type: ignore[no-any-return]
 
 
 def test_what_cannot_be_compared(refused: Refused, tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.e2e.support import SIDE, Cli, edit_manifest
+from tests.e2e.support import SIDE, Cli
 
 
 def pixels(path: Path) -> bytes:
@@ -172,58 +171,6 @@ def test_metadata(cli: Cli, tmp_path: Path) -> None:
     assert pixels(tmp_path / "a.png") == pixels(tmp_path / "b.png")
 
 
-def test_parameters_of_a_picture_draw_it_again(cli: Cli, tmp_path: Path) -> None:
-    given = ("-p", "a \u201ccat\u201d", "-s", 99, "--temperature", 0.7, "--top-k", 9)
-    assert cli("generate", *given, "-o", "a.png").returncode == 0
-    assert cli("generate", "--params-from", "a.png", "-o", "b.png").returncode == 0
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    changed = cli(
-        "generate", "--params-from", "a.png", "-s", 98, "--top-k", 8, "-o", "c.png", "--json"
-    )
-    fields = json.loads(changed.stdout)
-    assert (fields["seed"], fields["top_k"], fields["temperature"]) == (98, 8, 0.7)
-    assert fields["prompt"] == "a \u201ccat\u201d"
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_parameters_of_a_picture_name_its_precision(cli: Cli, tmp_path: Path, dtype: str) -> None:
-    assert cli("generate", "-p", "x", "--dtype", dtype, "-o", "a.png").returncode == 0
-    assert cli("generate", "--params-from", "a.png", "-o", "b.png").returncode == 0
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    other = cli("generate", "--params-from", "a.png", "--dtype", "fp32", "-o", "c.png", "--json")
-    assert json.loads(other.stdout)["dtype"] == "fp32"
-
-
-def test_parameters_drawn_by_other_instructions_come_with_a_note(cli: Cli) -> None:
-    portable = {"LAMPLIGHTER_ISA": "portable"}
-    bf16 = ("generate", "-p", "x", "--dtype", "bf16", "--device", "cpu")
-    drawn = cli(*bf16, "-o", "a.png", "--json", env=portable)
-    assert json.loads(drawn.stdout)["instructions"] == "portable"
-    same = cli("generate", "--params-from", "a.png", "-o", "b.png", env=portable)
-    other = cli(
-        "generate", "--params-from", "a.png", "-o", "c.png", env={"LAMPLIGHTER_ISA": "avx2"}
-    )
-    assert same.returncode == other.returncode == 0
-    assert "note" not in same.stderr
-    assert "LAMPLIGHTER_ISA=portable draws the same" in other.stderr
-    single = cli("generate", "-p", "x", "--dtype", "fp32", "--json", env=portable)
-    assert "instructions" not in json.loads(single.stdout)
-
-
-def test_parameters_of_a_bundle_that_changed_come_with_a_note(
-    cli: Cli, tiny_bundle: Path, tmp_path: Path
-) -> None:
-    changed = tmp_path / "changed"
-    shutil.copytree(tiny_bundle, changed)
-    edit_manifest(changed, lambda manifest: manifest.update(source="elsewhere"))
-    assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
-    same = cli("generate", "--params-from", "a.png", "-o", "b.png")
-    other = cli("generate", "-m", changed, "--params-from", "a.png", "-o", "c.png")
-    assert same.returncode == other.returncode == 0
-    assert "note" not in same.stderr
-    assert "a.png was drawn with other files of bundle" in other.stderr
-
-
 def test_lines_of_json_may_be_indented(cli: Cli) -> None:
     result = cli(
         "generate", "--prompt-file", "-", "-o", "a.png", "--json", input=' {"prompt": "x"}'
@@ -315,18 +262,6 @@ def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "target.png").read_bytes().startswith(b"\x89PNG")
     assert cli("generate", "-p", "a", "-o", "/dev/null").returncode == 0
     assert Path("/dev/null").is_char_device()
-
-
-def test_parameters_of_another_bundle_come_with_a_note(
-    cli: Cli, tiny_bundle: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(tiny_bundle, other)
-    edit_manifest(other, lambda manifest: manifest.update(name="somebody-else"))
-    assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
-    result = cli("generate", "-m", other, "--params-from", "a.png", "-o", "b.png")
-    assert result.returncode == 0
-    assert "not with somebody-else: its settings are taken" in result.stderr
 
 
 def test_pictures_that_exist_are_left(cli: Cli, tmp_path: Path) -> None:
