@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -36,11 +37,18 @@ std::string engine_path() {
   return std::string(path.substr(0, path.rfind('/') + 1)) + "lamplighter-engine";
 }
 
+// How the C library keeps the engine's memory, where the environment does not say so already: large pages, a
+// sixth of the time of a picture; and those that a picture frees stay for the next one, a fifth of the time
+// that painting takes. It is read when a process starts.
+constexpr const char* kMemory =
+    "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (const char* text = known_text(count, arguments)) return std::puts(text) < 0 || std::fflush(stdout) != 0;
   const std::string engine = engine_path();
+  ::setenv("GLIBC_TUNABLES", kMemory, 0);
   ::execv(engine.c_str(), arguments);
   std::fprintf(stderr, "lamplighter: error: cannot start %s: %s; build or install it again\n", engine.c_str(),
                std::strerror(errno));
