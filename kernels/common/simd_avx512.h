@@ -78,11 +78,12 @@ struct Avx512 {
   static F dot(F sum, W a, W b, uint16_t) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
-  // 2 kLanes int8 as pairs of int16; sum + products of such pairs, modulo 2^32; int32 lanes as floats.
-  static W widen_bytes(const void* p) {
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
-  }
-  static W add_pairs(W sum, W a, W b) { return _mm512_dpwssd_epi32(sum, a, b); }
+  // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32; the halves of bytes
+  // as bytes; int32 lanes as floats.
+  static W bytes_of(uint32_t four) { return set_word(four); }
+  static W add_bytes(W sum, W weights, W value) { return _mm512_dpbusd_epi32(sum, weights, value); }
+  static W low_halves(W a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
+  static W high_halves(W a) { return low_halves(_mm512_srli_epi16(a, 4)); }
   static F to_floats(W a) { return _mm512_cvtepi32_ps(a); }
   // bf16 features of two rows -> pairs with `first` in the high half; unjoin() restores the order of the
   // features.

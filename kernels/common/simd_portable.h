@@ -88,16 +88,16 @@ struct Portable {
   static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
   static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
 
-  static W widen_bytes(const void* p) {
-    typedef int8_t Bytes __attribute__((vector_size(8)));
-    typedef int16_t Halves __attribute__((vector_size(16)));
-    Bytes a;
-    std::memcpy(&a, p, sizeof(a));
-    return reinterpret_cast<W>(__builtin_convertvector(a, Halves));
+  static W bytes_of(uint32_t four) { return set_word(four); }
+  static W add_bytes(W sum, W weights, W value) {
+    for (int byte = 0; byte < 4; ++byte) {
+      const W factor = reinterpret_cast<W>(reinterpret_cast<Integers>(value << (24 - 8 * byte)) >> 24);
+      sum += (weights >> (8 * byte) & 255U) * factor;
+    }
+    return sum;
   }
-  static W add_pairs(W sum, W a, W b) {
-    return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
-  }
+  static W low_halves(W a) { return a & 0x0f0f0f0fU; }
+  static W high_halves(W a) { return a >> 4 & 0x0f0f0f0fU; }
   static F to_floats(W a) { return __builtin_convertvector(reinterpret_cast<Integers>(a), F); }
 
   static F turn(F x, F cs) {
@@ -115,13 +115,6 @@ struct Portable {
   }
 
  private:
-  // The signed halves of 32-bit lanes.
-  static W low_half(W a) {
-    return reinterpret_cast<W>(reinterpret_cast<Integers>(a << 16) >> 16);
-  }
-  static W high_half(W a) {
-    return reinterpret_cast<W>(reinterpret_cast<Integers>(a) >> 16);
-  }
   static F low_high(F a, F b) {
     return F{a[0], a[1], b[2], b[3]};
   }

@@ -117,6 +117,7 @@ struct AmxKernel {
   using Element = uint16_t;
   static constexpr int kMaxRows = 2 * kTileRows;
   static constexpr int64_t kLineElements = kTileFeatures;
+  static constexpr int64_t kLineBytes = 64;
 
   static constexpr int blocks(int rows) { return rows <= kTileRows ? 4 : 2; }
   static int64_t block_bytes(int64_t in) { return in * kLinearBlock * 2; }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/common/simd_avx2.h"
-#include "kernels/linear/int8.h"
+#include "kernels/linear/integers.h"
 #include "kernels/linear/lanes.h"
 
 namespace lamplighter {
@@ -15,7 +15,8 @@ struct Panel {
   static constexpr int blocks(int rows) { return rows <= 2 ? 2 : 1; }
 };
 
-using IntegerKernel = Int8Kernel<Avx2, 6, Panel>;
+template <class Weights>
+using Integers = IntegerKernel<Avx2, Weights, 6, Panel>;
 
 }  // namespace
 }  // namespace lamplighter

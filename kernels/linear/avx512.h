@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "kernels/common/simd_avx512.h"
-#include "kernels/linear/int8.h"
+#include "kernels/linear/integers.h"
 #include "kernels/linear/linear.h"
 #include "kernels/linear/tiles.h"
 
@@ -117,6 +117,7 @@ struct WideKernel {
   using Element = typename Step::Element;
   static constexpr int kMaxRows = 12;
   static constexpr int64_t kLineElements = 16 * Step::features;
+  static constexpr int64_t kLineBytes = 64;
 
   static constexpr int blocks(int rows) { return Panel::blocks(rows); }
   static int64_t block_bytes(int64_t in) { return in * kLinearBlock * static_cast<int64_t>(sizeof(Element)); }
@@ -139,7 +140,8 @@ struct WideKernel {
 
 template <class Element>
 using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>>;
-using IntegerKernel = Int8Kernel<Avx512, 12, Panel>;
+template <class Weights>
+using Integers = IntegerKernel<Avx512, Weights, 12, Panel>;
 
 }  // namespace
 }  // namespace lamplighter

@@ -19,14 +19,10 @@ void linear_cpu<kThisIsa>(const LinearArgs& args, int64_t begin, int64_t end, vo
     case LinearFormat::kBFloat16:
       return run_linear<FloatKernel<uint16_t>>(args, begin, end, lines);
     case LinearFormat::kInt8:
-      return run_linear<IntegerKernel>(args, begin, end, lines);
+      return run_linear<Integers<ByteWeights>>(args, begin, end, lines);
+    case LinearFormat::kInt4:
+      return run_linear<Integers<HalfByteWeights>>(args, begin, end, lines);
   }
-}
-
-template <>
-void linear_quantise_cpu<kThisIsa>(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
-                                   float* scales) {
-  quantise_rows(x, rows, in, padded, to, scales);
 }
 
 }  // namespace lamplighter

@@ -18,6 +18,7 @@ struct LanesKernel {
   using Vector = typename Simd::F;
   static constexpr int kMaxRows = MaxRows;
   static constexpr int64_t kLineElements = 16;
+  static constexpr int64_t kLineBytes = 64;
   static constexpr int blocks(int rows) { return rows <= PairedRows ? 2 : 1; }
   static int64_t block_bytes(int64_t in) { return in * kLinearBlock * static_cast<int64_t>(sizeof(Element)); }
 

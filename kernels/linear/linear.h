@@ -13,59 +13,66 @@ namespace lamplighter {
 //   kFloat32   fp32 [in][16]
 //   kBFloat16  bf16 [in / 2][16][2], pairs of input features side by side, then [16] of the last feature when
 //              `in` is odd
-//   kInt8      fp32 scales [16], then int8 [in / 2][16][2]; `in` is even, a zero being added where it was not
-enum class LinearFormat { kFloat32, kBFloat16, kInt8 };
+//   kInt8      fp32 scales [16], then uint8 [in / 4][16][4]: integers of -127 to 127, plus 128
+//   kInt4      for every group of 64 input features bf16 scales [16], then uint8 [8][16][4]: integers of -8 to
+//              7, plus 8; byte [k][o][j] has feature 8 k + j of the group in its low half, 8 k + 4 + j in the
+//              high one
+// In integers `in` counts as whole groups of 64; features past the last are zero.
+enum class LinearFormat { kFloat32, kBFloat16, kInt8, kInt4 };
 
-// out = x W^T for few rows, over packed weights (pack_linear, pack_linear_int8). All pointers address
-// contiguous elements. kFloat32, kBFloat16: x and out of that type, sums in fp32, rounded once. kInt8:
-// weights are integers up to 127 times the scale of their output feature, x integers up to
-// linear_int8_most(in) times the scale of their row (linear_quantise_cpu), so that no sum leaves the 32 bits
-// it is kept in; the exact sums are multiplied by the scale of the feature, then by that of the row, and
-// rounded to bf16.
+// out = x W^T for few rows, over packed weights (pack_linear). All pointers address contiguous elements. x and
+// out are fp32 for kFloat32, else bf16. Floats: sums in fp32, rounded once. Integers: every group of 64
+// features of a row of x is rounded to integers of -127 to 127 times its scale; sums within a group are exact,
+// those of the groups are added in fp32, multiplied by the scales of weights and row, and rounded to bf16.
 struct LinearArgs {
-  const void* x;            // [rows, in]; int16 for kInt8
-  const float* row_scales;  // [rows], kInt8 only
-  const void* weight;       // packed
-  void* out;                // [rows, out_features]; bf16 for kInt8
+  const void* x;       // [rows, in]
+  const void* weight;  // packed
+  void* out;           // [rows, out_features]
   int64_t rows;
-  int64_t in;  // even for kInt8
+  int64_t in;
   int64_t out_features;
   int64_t rows_per_pass;  // rows that share one pass over the weights: linear_rows_per_pass()
   LinearFormat format;
 };
 
-constexpr int64_t kLinearBlock = 16;                // output features of a packed block
-constexpr int64_t kLinearInt8Header = 4;            // scales of a block, in rows of 16 bytes
-constexpr float kLinearInt8Smallest = 0x1p-100F;    // ranges below count as this
-constexpr int64_t kLinearInt8MostInputs = 1 << 17;  // leaves x a range of -129..129
+constexpr int64_t kLinearBlock = 16;              // output features of a packed block
+constexpr int64_t kLinearGroup = 64;              // input features with a scale of their own
+constexpr float kLinearSmallestRange = 0x1p-100F;  // ranges below count as this
+constexpr int64_t kLinearMostInputs = 1 << 20;
 
-// Largest |x| in the int16 rows that meet int8 weights: in * 127 * most < 2^31.
-constexpr int64_t linear_int8_most(int64_t in) {
-  constexpr int64_t kInt16 = 32767;
-  const int64_t fit = ((int64_t{1} << 31) - 1) / (127 * in);
-  return fit < kInt16 ? fit : kInt16;
+constexpr int64_t linear_groups(int64_t in) {
+  return (in + kLinearGroup - 1) / kLinearGroup;
+}
+// Of weights in 8 or 4 bits.
+constexpr int64_t linear_integer_block_bytes(int bits, int64_t in) {
+  const int64_t scales = bits == 8 ? 4 * kLinearBlock : linear_groups(in) * 2 * kLinearBlock;
+  return scales + linear_groups(in) * kLinearGroup * kLinearBlock * bits / 8;
+}
+// A rounded output feature in a bundle. 8 bits: int8 [in], then its fp32 scale. 4 bits: for every group of 64 its
+// bf16 scale, then uint8 [8][4] as in a block.
+constexpr int64_t linear_rounded_bytes(int bits, int64_t in) {
+  return bits == 8 ? in + 4 : linear_groups(in) * (2 + kLinearGroup / 2);
 }
 
 // Copies the blocks [begin, end) of weight [out_features, in] to their packed form.
 void pack_linear_blocks(const void* weight, void* packed, int64_t out_features, int64_t in, ElementType type,
                         int64_t begin, int64_t end);
 
-// The same to kInt8; `padded` is `in` made even. A feature is divided by its largest |weight| / 127 and
-// rounded to the nearest integers; one with a weight that is not finite gets NaN as scale.
-void pack_linear_int8_blocks(const void* weight, void* packed, int64_t out_features, int64_t in,
-                             int64_t padded, ElementType type, int64_t begin, int64_t end);
+// Rounds the features [begin, end) of weight [out_features, in] to 8 or 4 bits. 8 bits: a feature is divided by
+// its largest |weight| / 127. 4 bits: a group has the scale, of several tried, that leaves the least squared
+// error. A feature, or group, with a weight that is not finite gets NaN as scale.
+void round_linear_features(const void* weight, void* rounded, int64_t in, ElementType type, int bits,
+                           int64_t begin, int64_t end);
 
-// bf16 x [rows, in] -> `to` [rows, padded] and the scales of the rows; NaN for a row that is not finite.
-// Equal bits for all instruction sets.
-template <Isa isa>
-void linear_quantise_cpu(const uint16_t* x, int64_t rows, int64_t in, int64_t padded, int16_t* to,
-                         float* scales);
+// Copies the blocks [begin, end) of rounded features to their packed form.
+void pack_rounded_blocks(const void* rounded, void* packed, int64_t out_features, int64_t in, int bits,
+                         int64_t begin, int64_t end);
 
 int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 
 // CPU kernels over the packed blocks [begin, end). Every output is one chain of sums in the order of the
 // input features, so its bits depend on its row of x and on its weights alone: not on other rows and not on
-// the partition of the blocks. They do depend on the kernel, but for kInt8. `scratch`: linear_scratch_bytes()
+// the partition of the blocks. Those of floats do depend on the kernel. `scratch`: linear_scratch_bytes()
 // bytes, 64-byte aligned, private to the calling thread.
 size_t linear_scratch_bytes(const LinearArgs& args);
 template <Isa isa>

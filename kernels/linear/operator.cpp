@@ -1,12 +1,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/common/meta.h"
 #include "kernels/common/operator.h"
@@ -20,42 +17,19 @@ namespace {
 constexpr int64_t kBlocksPerChunk = 4;            // what threads share out
 constexpr int64_t kSerialWork = 2 * 1000 * 1000;  // multiplications worth a thread of their own
 
-// Like at::empty; what fills whole huge pages asks for them, because streaming weights through small pages is
-// a fifth slower. Where the system grants none, nothing changes.
-at::Tensor empty_weights(at::IntArrayRef shape, const at::TensorOptions& options) {
-  constexpr size_t kHugePage = size_t{2} << 20;
-  const size_t bytes = static_cast<size_t>(c10::multiply_integers(shape)) * options.dtype().itemsize();
-  if (bytes < kHugePage) return at::empty(shape, options);
-  void* memory = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage);
-  TORCH_CHECK(memory != nullptr, "pack_linear: out of memory for ", bytes, " bytes of weights");
-#if defined(MADV_HUGEPAGE)
-  madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
-  return at::from_blob(
-      memory, shape, [](void* p) { std::free(p); }, options);
+// Of packed or rounded weights; 16 when they are floats.
+int bits_of(const at::Tensor& weight) {
+  return weight.scalar_type() == at::kChar ? 8 : weight.scalar_type() == at::kByte ? 4 : 16;
 }
 
-at::Tensor plain_weight(const char* op, const at::Tensor& weight) {
-  TORCH_CHECK(weight.dim() == 2, op, ": got weight of shape ", weight.sizes(), ", expected [out, in]");
-  TORCH_CHECK(weight.size(0) > 0 && weight.size(1) > 0, op, ": got weight of shape ", weight.sizes(),
-              ", expected no empty dimension");
-  at::Tensor plain = weight.contiguous();
-  check_activations(op, "weight", plain);
-  return plain;
-}
-
-int64_t padded_for_int8(int64_t in) {
-  return (in + 1) / 2 * 2;
-}
-
-void check_int8(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+void check_integers(const at::Tensor& x, const at::Tensor& weight, int64_t out_features, int bits) {
   check_tensor("linear", "x", x, at::kBFloat16, weight.device());
   check_contiguous("linear", "weight", weight);
   TORCH_CHECK(x.dim() >= 1 && x.size(-1) > 0, "linear: x has shape ", x.sizes(), ", expected [..., in]");
   TORCH_CHECK(out_features > 0, "linear: out_features is ", out_features, ", expected a positive number");
   check_shape("linear", "weight", weight,
               {(out_features + kLinearBlock - 1) / kLinearBlock,
-               padded_for_int8(x.size(-1)) + kLinearInt8Header, kLinearBlock});
+               linear_integer_block_bytes(bits, x.size(-1)) / kLinearBlock, kLinearBlock});
 }
 
 void check_floats(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -91,26 +65,12 @@ void run_blocks(LinearArgs& args) {
                    });
 }
 
-void run_int8(LinearArgs& args, const at::Tensor& x) {
-  const int64_t in = x.size(-1);
-  args.format = LinearFormat::kInt8;
-  args.in = padded_for_int8(in);
-  const at::Tensor rounded = at::empty({args.rows, args.in}, x.options().dtype(at::kShort));
-  const at::Tensor scales = at::empty({args.rows}, x.options().dtype(at::kFloat));
-  const auto quantise = for_isa([](auto isa) { return &linear_quantise_cpu<isa.value>; });
-  quantise(static_cast<const uint16_t*>(x.const_data_ptr()), args.rows, in, args.in,
-           rounded.mutable_data_ptr<int16_t>(), scales.mutable_data_ptr<float>());
-  args.x = rounded.const_data_ptr();
-  args.row_scales = scales.const_data_ptr<float>();
-  run_blocks(args);
-}
-
 at::Tensor cpu_product(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
-  const bool int8 = weight.scalar_type() == at::kChar;
-  if (int8) {
-    check_int8(x, weight, out_features);
-  } else {
+  const int bits = bits_of(weight);
+  if (bits == 16) {
     check_floats(x, weight, out_features);
+  } else {
+    check_integers(x, weight, out_features, bits);
   }
   // Plain weights go to the library: right, but slow for few rows, and its order of sums depends on their
   // number.
@@ -125,22 +85,14 @@ at::Tensor cpu_product(const at::Tensor& x, const at::Tensor& weight, int64_t ou
   if (args.rows == 0) return out;
   args.weight = weight.const_data_ptr();
   args.out = out.mutable_data_ptr();
-  if (int8) {
-    run_int8(args, x);
-  } else {
-    args.format = x.scalar_type() == at::kFloat ? LinearFormat::kFloat32 : LinearFormat::kBFloat16;
-    args.in = weight.size(1);
-    args.x = x.const_data_ptr();
-    run_blocks(args);
-  }
+  args.in = x.size(-1);
+  args.x = x.const_data_ptr();
+  args.format = bits == 8   ? LinearFormat::kInt8
+                : bits == 4 ? LinearFormat::kInt4
+                : x.scalar_type() == at::kFloat ? LinearFormat::kFloat32
+                                                : LinearFormat::kBFloat16;
+  run_blocks(args);
   return out;
-}
-
-// CUDA multiplies by plain weights.
-at::Tensor unpacked(const at::Tensor& weight) {
-  check_activations("pack_linear", "weight", weight);
-  check_shape("pack_linear", "weight", weight, {kAny, kAny});
-  return weight;
 }
 
 at::Tensor plain_product(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -152,65 +104,12 @@ at::Tensor plain_product(const at::Tensor& x, const at::Tensor& weight, int64_t 
   return at::linear(x, weight);
 }
 
-// Of the CPU's packed layout; CUDA keeps the weight as it is, but packing comes before any tracing.
-template <On on>
-at::Tensor pack_linear(const at::Tensor& weight) {
-  if constexpr (on == On::meta) {
-    check_rank("pack_linear", "weight", weight, 2);
-    return like(weight, {(weight.sym_size(0) + 15) / 16, weight.sym_size(1), 16});
-  } else if constexpr (on == On::cuda) {
-    return unpacked(weight);
-  } else {
-    const at::Tensor plain = plain_weight("pack_linear", weight);
-    const ElementType type = element_type(plain);
-    const int64_t out = plain.size(0);
-    const int64_t in = plain.size(1);
-    const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
-    at::Tensor packed = empty_weights({blocks, in, kLinearBlock}, plain.options());
-    const void* from = plain.const_data_ptr();
-    void* to = packed.mutable_data_ptr();
-    at::parallel_for(
-        0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
-        [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
-    return packed;
-  }
-}
-
-template <On on>
-at::Tensor pack_linear_int8(const at::Tensor& weight) {
-  if constexpr (on == On::meta) {
-    check_rank("pack_linear_int8", "weight", weight, 2);
-    const c10::SymInt padded = (weight.sym_size(1) + 1) / 2 * 2;
-    return like(weight, {(weight.sym_size(0) + 15) / 16, padded + 4, 16}, at::kChar);
-  } else if constexpr (on == On::cuda) {
-    return unpacked(weight);  // there are no products of int8 here
-  } else {
-    const at::Tensor plain = plain_weight("pack_linear_int8", weight);
-    const ElementType type = element_type(plain);
-    const int64_t out = plain.size(0);
-    const int64_t in = plain.size(1);
-    TORCH_CHECK(in <= kLinearInt8MostInputs, "pack_linear_int8: got weight of shape ", weight.sizes(),
-                ", expected at most ", kLinearInt8MostInputs, " input features");
-    const int64_t padded = padded_for_int8(in);
-    const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
-    at::Tensor packed =
-        empty_weights({blocks, padded + kLinearInt8Header, kLinearBlock}, plain.options().dtype(at::kChar));
-    const void* from = plain.const_data_ptr();
-    void* to = packed.mutable_data_ptr();
-    at::parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
-                     [&](int64_t begin, int64_t end) {
-                       pack_linear_int8_blocks(from, to, out, in, padded, type, begin, end);
-                     });
-    return packed;
-  }
-}
-
 template <On on>
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
   if constexpr (on == On::meta) {
     check_rank("linear", "x", x, 1);
     check_rank("linear", "weight", weight, 2);
-    if (weight.scalar_type() == at::kChar) {
+    if (bits_of(weight) != 16) {
       check_dtype("linear", "x", x, at::kBFloat16);
     } else {
       check_same_dtype("linear", "weight", weight, x);
@@ -226,8 +125,6 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
-  define(m, "pack_linear(Tensor weight) -> Tensor", [](auto on) { return &pack_linear<on.value>; });
-  define(m, "pack_linear_int8(Tensor weight) -> Tensor", [](auto on) { return &pack_linear_int8<on.value>; });
   define(m, "linear(Tensor x, Tensor weight, int out_features) -> Tensor",
          [](auto on) { return &linear<on.value>; });
 }

@@ -1,9 +1,6 @@
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
-#include "kernels/linear/int8.h"
 #include "kernels/linear/linear.h"
 
 namespace lamplighter {
@@ -28,37 +25,23 @@ void pack_blocks(const Element* weight, Element* packed, int64_t out_features, i
   }
 }
 
-float as_float(float value) {
-  return value;
-}
-float as_float(uint16_t value) {
-  return bfloat16_value(value);
+// A rounded feature's part of a packed block; `lane` is its place there.
+void pack_bytes(const char* feature, int64_t in, int64_t lane, char* block) {
+  std::memcpy(block + 4 * lane, feature + in, 4);
+  char* to = block + 4 * kLinearBlock + 4 * lane;
+  for (int64_t k = 0; k < in; ++k) {
+    to[k / 4 * 4 * kLinearBlock + k % 4] = static_cast<char>(static_cast<unsigned char>(feature[k]) ^ 0x80U);
+  }
 }
 
-template <class Element>
-void pack_int8_blocks(const Element* weight, char* packed, int64_t out_features, int64_t in, int64_t padded,
-                      int64_t begin, int64_t end) {
-  const int64_t block_bytes = kLinearBlock * (padded + kLinearInt8Header);
-  std::memset(packed + begin * block_bytes, 0, static_cast<size_t>((end - begin) * block_bytes));
-  const int64_t last = end * kLinearBlock < out_features ? end * kLinearBlock : out_features;
-  for (int64_t feature = begin * kLinearBlock; feature < last; ++feature) {
-    const Element* from = weight + feature * in;
-    char* block = packed + feature / kLinearBlock * block_bytes;
-    const int64_t lane = feature % kLinearBlock;
-    float range = kLinearInt8Smallest;
-    bool finite = true;
-    for (int64_t k = 0; k < in; ++k) {
-      const float size = std::fabs(as_float(from[k]));
-      finite = finite && size <= std::numeric_limits<float>::max();
-      range = size > range ? size : range;
-    }
-    const float scale = finite ? range / 127.0F : std::numeric_limits<float>::quiet_NaN();
-    std::memcpy(block + 4 * lane, &scale, sizeof(scale));
-    if (!finite) continue;
-    char* to = block + kLinearBlock * kLinearInt8Header + 2 * lane;
-    const float factor = 127.0F / range;
-    for (int64_t k = 0; k < in; ++k) {
-      to[k / 2 * 2 * kLinearBlock + k % 2] = static_cast<char>(nearest_integer(as_float(from[k]) * factor));
+void pack_half_bytes(const char* feature, int64_t in, int64_t lane, char* block) {
+  constexpr int64_t kStored = 2 + kLinearGroup / 2, kPacked = kLinearBlock * kStored;
+  for (int64_t group = 0; group < linear_groups(in); ++group) {
+    const char* from = feature + group * kStored;
+    char* to = block + group * kPacked;
+    std::memcpy(to + 2 * lane, from, 2);
+    for (int64_t k = 0; k < kLinearGroup / 8; ++k) {
+      std::memcpy(to + 2 * kLinearBlock + 4 * (kLinearBlock * k + lane), from + 2 + 4 * k, 4);
     }
   }
 }
@@ -75,13 +58,18 @@ void pack_linear_blocks(const void* weight, void* packed, int64_t out_features, 
   }
 }
 
-void pack_linear_int8_blocks(const void* weight, void* packed, int64_t out_features, int64_t in,
-                             int64_t padded, ElementType type, int64_t begin, int64_t end) {
+void pack_rounded_blocks(const void* rounded, void* packed, int64_t out_features, int64_t in, int bits,
+                         int64_t begin, int64_t end) {
+  const int64_t feature_bytes = linear_rounded_bytes(bits, in);
+  const int64_t block_bytes = linear_integer_block_bytes(bits, in);
   auto* to = static_cast<char*>(packed);
-  if (type == ElementType::kFloat32) {
-    pack_int8_blocks(static_cast<const float*>(weight), to, out_features, in, padded, begin, end);
-  } else {
-    pack_int8_blocks(static_cast<const uint16_t*>(weight), to, out_features, in, padded, begin, end);
+  const int zero = bits == 8 ? 0x80 : 0x88;  // the offset, in each half
+  std::memset(to + begin * block_bytes, zero, static_cast<size_t>((end - begin) * block_bytes));
+  const auto pack = bits == 8 ? &pack_bytes : &pack_half_bytes;
+  const int64_t last = end * kLinearBlock < out_features ? end * kLinearBlock : out_features;
+  for (int64_t feature = begin * kLinearBlock; feature < last; ++feature) {
+    pack(static_cast<const char*>(rounded) + feature * feature_bytes, in, feature % kLinearBlock,
+         to + feature / kLinearBlock * block_bytes);
   }
 }
 
@@ -95,7 +83,7 @@ int64_t linear_rows_per_pass(int64_t rows, int64_t in) {
 }
 
 size_t linear_scratch_bytes(const LinearArgs& args) {
-  return static_cast<size_t>(args.rows_per_pass * ((args.in + 15) / 16 * 64));
+  return static_cast<size_t>(args.rows_per_pass * linear_groups(args.in) * 4 * kLinearGroup);
 }
 
 }  // namespace lamplighter

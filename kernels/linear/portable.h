@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/common/simd_portable.h"
-#include "kernels/linear/int8.h"
+#include "kernels/linear/integers.h"
 #include "kernels/linear/lanes.h"
 
 namespace lamplighter {
@@ -15,7 +15,8 @@ struct Panel {
   static constexpr int blocks(int) { return 1; }
 };
 
-using IntegerKernel = Int8Kernel<Portable, 2, Panel>;
+template <class Weights>
+using Integers = IntegerKernel<Portable, Weights, 2, Panel>;
 
 }  // namespace
 }  // namespace lamplighter

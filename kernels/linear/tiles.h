@@ -10,11 +10,10 @@ namespace lamplighter {
 
 // One register tile: R rows times N neighbouring blocks.
 struct LinearTile {
-  const char* x;            // [lines][R] lines of 64 bytes: the tile's rows, cut into lines
-  const char* weight;       // first block
-  const char* next;         // what is read after this tile, for prefetching
-  void* out;                // element (first row, first feature)
-  const float* row_scales;  // of the tile's rows, kInt8 only
+  const char* x;       // [lines][R] lines: the tile's rows, cut into lines
+  const char* weight;  // first block
+  const char* next;    // what is read after this tile, for prefetching
+  void* out;           // element (first row, first feature)
   int64_t block_bytes;
   int64_t in;
   int64_t out_stride;    // elements between rows of `out`
@@ -48,7 +47,7 @@ auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> vo
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
 //   blocks(R)                       blocks of a panel when the largest tile has R rows; does not grow with R
-//   kLineElements                   elements of x in a line of 64 bytes
+//   kLineElements, kLineBytes       elements of x in a line, and what they take there
 //   block_bytes(in)                 size of a packed block
 //   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
 //   compute<R, N>(tile)             computes a tile; N <= blocks(R)
@@ -76,7 +75,7 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
         const int64_t start = l * Kernel::kLineElements;
         const int64_t count =
             args.in - start < Kernel::kLineElements ? args.in - start : Kernel::kLineElements;
-        for (int64_t r = 0; r < tile_rows; ++r, line += 64) {
+        for (int64_t r = 0; r < tile_rows; ++r, line += Kernel::kLineBytes) {
           Kernel::pack_line(x + (first + r) * args.in + start, count, line);
         }
       }
@@ -98,10 +97,9 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
         const bool last = t + 1 == tiles;
         tile.next = last && block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
         tile.out = out + first * args.out_features + block * kLinearBlock;
-        tile.row_scales = args.row_scales == nullptr ? nullptr : args.row_scales + first;
         find_tile<Kernel>(static_cast<int>(tile_rows), static_cast<int>(blocks),
                           std::make_integer_sequence<int, Kernel::kMaxRows * Kernel::blocks(1)>())(tile);
-        tile.x += tile_rows * lines * 64;
+        tile.x += tile_rows * lines * Kernel::kLineBytes;
         first += tile_rows;
       }
     }

@@ -97,9 +97,20 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"norm_heads", {[](auto d, auto t) {
          return norm_heads(filled({2, 3, 14}, t, d), filled({3, 4}, t, d), filled({3, 4}, t, d), 1e-5);
        }}},
-      {"pack_linear", {[](auto d, auto t) {
-         return pack_linear(filled({40, 24}, t, d));
-       }}},
+      {"pack_linear",
+       {[](auto d, auto t) {
+          return pack_linear(filled({40, 24}, t, d));
+        },
+        [](auto d, auto t) {
+          return pack_linear(round_linear(filled({40, 70}, t, d), 4));
+        }}},
+      {"round_linear",
+       {[](auto d, auto t) {
+          return round_linear(filled({40, 23}, t, d), 8);
+        },
+        [](auto d, auto t) {
+          return round_linear(filled({40, 70}, t, d), 4);
+        }}},
       {"pack_linear_int8", {[](auto d, auto t) {
          return pack_linear_int8(filled({40, 23}, t, d));
        }}},
@@ -115,6 +126,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
         },
         [](auto d, auto t) {
           return linear(filled({2, 23}, at::kBFloat16, d), pack_linear_int8(filled({40, 23}, t, d)), 40);
+        },
+        [](auto d, auto t) {
+          const at::Tensor rounded = round_linear(filled({40, 70}, t, d), 4);
+          return linear(filled({2, 70}, at::kBFloat16, d), pack_linear(rounded), 40);
         }}},
       {"attend", {attend_once}},
       {"compact_cache", {[](auto d, auto t) {

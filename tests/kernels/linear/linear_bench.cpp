@@ -1,6 +1,6 @@
 // Time of all linear layers of a decoder, one after the other, so that every weight is read from where it
 // would be read in a real step: `packed` is lamplighter::linear over packed weights, `library` is at::linear
-// over plain ones, `int8` is lamplighter::linear over int8 weights (bf16 rows only). They run in turn; the
+// over plain ones, `int8` and `int4` are lamplighter::linear over rounded weights (bf16 rows only). They run in turn; the
 // table gives the tenth percentile of each in milliseconds of one thread's CPU time, the ratios of the others
 // to `packed`, and the rate at which the packed weights pass (GB/s) and are multiplied (GMAC/s).
 #include <ATen/Parallel.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/anchor.h"
+#include "kernels/linear/weight_bits.h"
 
 namespace {
 
@@ -35,12 +36,15 @@ constexpr Decoder kDecoders[] = {
 constexpr int64_t kRows[] = {1, 2, 4, 6, 8, 10, 12, 16, 36, 60, 120};
 
 struct Layer {
-  at::Tensor plain, packed, int8;
+  at::Tensor plain, packed, int8, int4;
 };
 
-at::Tensor pack(const char* op, const at::Tensor& weight) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<at::Tensor(const at::Tensor&)>().call(
-      weight);
+at::Tensor pack(const at::Tensor& weight, int bits) {
+  const lamplighter::WeightBits scope(bits);
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("lamplighter::pack_linear", "")
+                             .typed<at::Tensor(const at::Tensor&)>();
+  return op.call(weight);
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
@@ -72,9 +76,9 @@ const std::vector<Layer>& layers_of(const Decoder& decoder, at::ScalarType dtype
   for (const auto& [out, in] : shapes) weights.push_back(at::randn({out, in}).to(dtype));
   for (int64_t layer = 0; layer < decoder.layers; ++layer) {
     for (const at::Tensor& weight : weights) {
-      const bool int8 = dtype == at::kBFloat16;
-      layers.push_back({weight.clone(), pack("lamplighter::pack_linear", weight),
-                        int8 ? pack("lamplighter::pack_linear_int8", weight) : at::Tensor()});
+      const bool rounds = dtype == at::kBFloat16;
+      layers.push_back({weight.clone(), pack(weight, 16), rounds ? pack(weight, 8) : at::Tensor(),
+                        rounds ? pack(weight, 4) : at::Tensor()});
     }
   }
   return layers;
@@ -109,6 +113,7 @@ void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, 
   std::vector<double> packed;
   std::vector<double> library;
   std::vector<double> int8;
+  std::vector<double> int4;
   for (auto _ : state) {
     packed.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
       return linear(x, layer.packed, layer.plain.size(0));
@@ -120,6 +125,9 @@ void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, 
       int8.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
         return linear(x, layer.int8, layer.plain.size(0));
       }));
+      int4.push_back(second_run(layers, narrow, wide, [](const at::Tensor& x, const Layer& layer) {
+        return linear(x, layer.int4, layer.plain.size(0));
+      }));
     }
     state.SetIterationTime(packed.back() * 1e-3);
   }
@@ -130,6 +138,8 @@ void run(benchmark::State& state, const Decoder& decoder, at::ScalarType dtype, 
   if (!int8.empty()) {
     state.counters["int8_ms"] = tenth_percentile(int8);
     state.counters["int8/packed"] = tenth_percentile(int8) / best;
+    state.counters["int4_ms"] = tenth_percentile(int4);
+    state.counters["int4/packed"] = tenth_percentile(int4) / best;
   }
   state.counters["GB/s"] = weights * static_cast<double>(c10::elementSize(dtype)) / best * 1e-6;
   state.counters["GMAC/s"] = weights * static_cast<double>(rows) / best * 1e-6;

@@ -1,0 +1,203 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/linear/linear.h"
+#include "kernels/linear/rounding.h"
+#include "kernels/linear/tiles.h"
+
+// Products of int8 or int4 weights and bf16 rows, over the vector vocabulary (simd_*.h).
+namespace lamplighter {
+namespace {
+
+// A group of a row as the products read it: integers up to 127 times a scale. The weights are stored with an
+// offset, so that they have no sign; the sums begin with what it adds.
+struct RowGroup {
+  int32_t start;
+  float scale;
+  int8_t values[kLinearGroup];
+};
+
+// Rounds `count` features, the rest of the group being zero. Loops without branches: the compiler's vectors
+// give the bits of single steps. A group that is not finite gets NaN as scale.
+inline void round_group(const uint16_t* x, int64_t count, int offset, RowGroup* group) {
+  uint16_t bits[kLinearGroup] = {};
+  std::memcpy(bits, x, static_cast<size_t>(count) * sizeof(uint16_t));
+  uint32_t top = 0;
+  for (const uint16_t value : bits) {
+    const uint32_t magnitude = value & 0x7fffU;
+    top = magnitude > top ? magnitude : top;
+  }
+  const float largest = bfloat16_value(top);
+  const float range = largest > kLinearSmallestRange ? largest : kLinearSmallestRange;
+  const bool finite = top < kBFloat16Infinity;
+  const float factor = finite ? 127.0F / range : 0.0F;
+  int32_t sum = 0;
+  for (int64_t i = 0; i < kLinearGroup; ++i) {
+    const int value = nearest_integer(finite ? bfloat16_value(bits[i]) * factor : 0.0F);
+    group->values[i] = static_cast<int8_t>(value);
+    sum += value;
+  }
+  group->start = -offset * sum;
+  group->scale = finite ? range / 127.0F : std::numeric_limits<float>::quiet_NaN();
+}
+
+// Tiles have at most MaxRows rows; blocks(rows) of the panel come from Panel. Within a group the sums are
+// exact; those of the groups are added in their order, each multiplied first by the scale of the weights if
+// groups of weights have one, then by that of the row's group.
+template <class Simd, class Weights, int MaxRows, class Panel>
+struct IntegerKernel {
+  using Element = uint16_t;  // bf16
+  static constexpr int kMaxRows = MaxRows;
+  static constexpr int64_t kLineElements = kLinearGroup;
+  static constexpr int64_t kLineBytes = sizeof(RowGroup);
+  static constexpr int blocks(int rows) { return Panel::blocks(rows); }
+  static int64_t block_bytes(int64_t in) { return linear_integer_block_bytes(Weights::kBits, in); }
+
+  static void pack_line(const Element* x, int64_t count, char* line) {
+    round_group(x, count, Weights::kOffset, reinterpret_cast<RowGroup*>(line));
+  }
+
+  template <int R, int N>
+  static void compute(const LinearTile& tile) {
+    constexpr int V = N * kVectors;
+    Numbers totals[R][V];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) totals[r][v] = Simd::zero();
+    }
+    const int64_t groups = linear_groups(tile.in);
+    const int64_t lines = groups * Weights::kLines;  // of 64 bytes of a block
+    const auto* x = reinterpret_cast<const RowGroup*>(tile.x);
+    const char* weight = tile.weight + Weights::kBlockHeader;
+    for (int64_t group = 0; group < groups; ++group, x += R) {
+      Words sums[R][V];
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) sums[r][v] = Simd::set_word(static_cast<uint32_t>(x[r].start));
+      }
+      const char* scales = weight;
+      weight += Weights::kGroupHeader;
+      for (int first = 0; first < Weights::kLines; first += kTogether, weight += 64 * kTogether) {
+        const int64_t now = group * Weights::kLines + first;
+        const char* far = tile.ahead(now + kFar, lines);
+        const char* near = tile.ahead(now + kNear, lines);
+#pragma GCC unroll 4
+        for (int line = 0; line < kTogether; ++line) {
+#pragma GCC unroll 4
+          for (int n = 0; n < N; ++n) {
+            __builtin_prefetch(far + n * tile.block_bytes + 64 * line, 0, 2);
+            __builtin_prefetch(near + n * tile.block_bytes + 64 * line, 0, 3);
+          }
+          add_line<R, V>(sums, x, first + line, weight + 64 * line, tile.block_bytes);
+        }
+      }
+      add_group<R, V>(totals, sums, x, scales, tile.block_bytes);
+    }
+    store<R, V>(tile, totals);
+  }
+
+ private:
+  using Numbers = typename Simd::F;
+  using Words = typename Simd::W;
+  static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
+  static constexpr int kStepBytes = 64 / kVectors;
+  static constexpr int kTogether = 4;  // lines
+  static constexpr int kFar = 48;   // lines of weights between a fetch to the second cache level and their use
+  static constexpr int kNear = 12;  // the same to the first level
+
+  // Where vector v of a line lies, blocks side by side.
+  static const char* place(const char* line, int v, int64_t block) {
+    return line + v / kVectors * block + v % kVectors * kStepBytes;
+  }
+
+  // sums += the products of a line: four features of every output for each of its steps
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void add_line(Words (&sums)[R][V], const RowGroup* x, int line,
+                                                             const char* weight, int64_t block) {
+    Words stored[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) stored[v] = Simd::load_words(place(weight, v, block));
+#pragma GCC unroll 2
+    for (int step = 0; step < Weights::kSteps; ++step) {
+      Words weights[V];
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) weights[v] = Weights::template part<Simd>(stored[v], step);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        uint32_t four;
+        std::memcpy(&four, x[r].values + 4 * (line * Weights::kSteps + step), sizeof(four));
+        const auto value = Simd::bytes_of(four);
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) sums[r][v] = Simd::add_bytes(sums[r][v], weights[v], value);
+      }
+    }
+  }
+
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void add_group(Numbers (&totals)[R][V],
+                                                              const Words (&sums)[R][V], const RowGroup* x,
+                                                              const char* scales, int64_t block) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const char* from = scales + v / kVectors * block + v % kVectors * 2 * Simd::kLanes;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        Numbers sum = Simd::to_floats(sums[r][v]);
+        if (Weights::kGroupHeader != 0) sum = Simd::mul(sum, Simd::load(reinterpret_cast<const Element*>(from)));
+        totals[r][v] = Simd::add(totals[r][v], Simd::mul(sum, Simd::set(x[r].scale)));
+      }
+    }
+  }
+
+  template <int R, int V>
+  static inline __attribute__((always_inline)) void store(const LinearTile& tile,
+                                                          const Numbers (&totals)[R][V]) {
+    auto* out = static_cast<Element*>(tile.out);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const char* from = tile.weight + v / kVectors * tile.block_bytes + v % kVectors * 4 * Simd::kLanes;
+      const int64_t left = tile.out_features - v * Simd::kLanes;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        Numbers result = totals[r][v];
+        if (Weights::kBlockHeader != 0) result = Simd::mul(result, Simd::as_floats(Simd::load_words(from)));
+        Element* to = out + r * tile.out_stride + v * Simd::kLanes;
+        if (left >= Simd::kLanes) {
+          Simd::store(to, result);
+        } else if (left > 0) {
+          Simd::store(to, result, left);
+        }
+      }
+    }
+  }
+};
+
+// kInt8: a line is one step of four features.
+struct ByteWeights {
+  static constexpr int kBits = 8, kOffset = 128, kSteps = 1;
+  static constexpr int kLines = static_cast<int>(kLinearGroup) / 4;
+  static constexpr int kBlockHeader = 64, kGroupHeader = 0;  // bytes
+  template <class Simd>
+  static typename Simd::W part(typename Simd::W stored, int) {
+    return stored;
+  }
+};
+
+// kInt4: the low halves of a line's bytes are one step, the high halves the next.
+struct HalfByteWeights {
+  static constexpr int kBits = 4, kOffset = 8, kSteps = 2;
+  static constexpr int kLines = static_cast<int>(kLinearGroup) / 8;
+  static constexpr int kBlockHeader = 0, kGroupHeader = 32;
+  template <class Simd>
+  static typename Simd::W part(typename Simd::W stored, int step) {
+    return step == 0 ? Simd::low_halves(stored) : Simd::high_halves(stored);
+  }
+};
+
+}  // namespace
+}  // namespace lamplighter
