@@ -15,7 +15,7 @@ using NoteCallback = std::function<void(const std::string& text)>;
 // Where and how a bundle runs.
 struct RuntimeOptions {
   std::string device = "auto";   // auto (CUDA when there is one), cpu, cuda, cuda:N
-  std::string dtype = "auto";    // auto, fp32, bf16, fp16 (CUDA only); auto = bf16
+  std::string dtype = "auto";    // auto, fp32, bf16, int8, int4, fp16 (CUDA only); auto = bf16
   int threads = 0;               // CPU threads; 0 = all cores
   int batch_size = 4;            // images drawn side by side
   bool graph = true;             // on CUDA: replay cycles as a captured graph; same tokens either way

@@ -140,8 +140,14 @@ struct WideKernel {
 
 template <class Element>
 using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>>;
+// Half bytes: what both halves of a line hold, too.
+struct HalfPanel {
+  static constexpr int blocks(int rows) { return rows <= 4 ? 4 : rows <= 6 ? 2 : 1; }
+};
+
 template <class Weights>
-using Integers = IntegerKernel<Avx512, Weights, 12, Panel>;
+using Integers =
+    IntegerKernel<Avx512, Weights, 12, std::conditional_t<Weights::kBits == 4, HalfPanel, Panel>>;
 
 }  // namespace
 }  // namespace lamplighter

@@ -84,14 +84,14 @@ struct IntegerKernel {
       weight += Weights::kGroupHeader;
       for (int first = 0; first < Weights::kLines; first += kTogether, weight += 64 * kTogether) {
         const int64_t now = group * Weights::kLines + first;
-        const char* far = tile.ahead(now + kFar, lines);
-        const char* near = tile.ahead(now + kNear, lines);
+        const char* later = tile.ahead(now + far(R), lines);
+        const char* soon = tile.ahead(now + near(R), lines);
 #pragma GCC unroll 4
         for (int line = 0; line < kTogether; ++line) {
 #pragma GCC unroll 4
           for (int n = 0; n < N; ++n) {
-            __builtin_prefetch(far + n * tile.block_bytes + 64 * line, 0, 2);
-            __builtin_prefetch(near + n * tile.block_bytes + 64 * line, 0, 3);
+            __builtin_prefetch(later + n * tile.block_bytes + 64 * line, 0, 2);
+            __builtin_prefetch(soon + n * tile.block_bytes + 64 * line, 0, 3);
           }
           add_line<R, V>(sums, x, first + line, weight + 64 * line, tile.block_bytes);
         }
@@ -107,8 +107,10 @@ struct IntegerKernel {
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kStepBytes = 64 / kVectors;
   static constexpr int kTogether = 4;  // lines
-  static constexpr int kFar = 48;   // lines of weights between a fetch to the second cache level and their use
-  static constexpr int kNear = 12;  // the same to the first level
+  // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
+  // bound by the memory, whose queues a short distance leaves free for the hardware's own.
+  static constexpr int far(int rows) { return rows <= 4 ? 20 : 64; }
+  static constexpr int near(int rows) { return rows <= 4 ? 4 : 16; }
 
   // Where vector v of a line lies, blocks side by side.
   static const char* place(const char* line, int v, int64_t block) {

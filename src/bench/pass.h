@@ -15,7 +15,7 @@ struct PassFacts {
   double bytes_each = 4;  // of one of them as it is used
   bool guided = false;    // both halves of a pair are scored
 };
-// Of a bundle; `guided` and the dtype, "fp32" or one of 2 bytes, are those of the run.
+// Of a bundle; `guided` and the dtype, as --dtype names it, are those of the run.
 PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided);
 
 // Fills in `pass` and `verdict` of all reports from the methods as resolved; reads tree files.

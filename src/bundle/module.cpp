@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "bundle/machine.h"
 #include "kernels/anchor.h"
+#include "kernels/linear/weight_bits.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -72,7 +73,7 @@ void require_room(const std::string& path, const ModuleEntry& entry, const std::
   const std::string less = "16 bits take half of that" +
                            std::string(placement.device.is_cuda() ? ", device cpu none of the device" : "");
   require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
-                 "the weights of " + role + " in " + dtype_name(placement.dtype), widened ? less : "");
+                 "the weights of " + role + " in " + dtype_name(placement), widened ? less : "");
 }
 
 }  // namespace
@@ -119,6 +120,7 @@ void Module::set_up(const std::string& where, const std::vector<std::string>& me
   }
   if (const auto prepare = archive_->module.find_method("prepare")) {
     archive_->methods.emplace("prepare", *prepare);
+    const WeightBits scope(placement_.weight_bits);
     call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
   }
 }

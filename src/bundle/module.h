@@ -17,13 +17,14 @@ namespace lamplighter {
 // Where and in which precision modules run.
 struct Placement {
   c10::Device device{c10::kCPU};
-  c10::ScalarType dtype = c10::kFloat;
+  c10::ScalarType dtype = c10::kFloat;  // of activations and caches, and of weights that are not rounded
+  int weight_bits = 16;                 // 8 or 4: the weights of products are rounded to integers
 };
 
 // Resolves "auto", checks that the device exists. Throws Error (usage, device).
 Placement resolve_placement(const RuntimeOptions& options);
 
-std::string dtype_name(c10::ScalarType dtype);  // fp32, bf16, fp16
+std::string dtype_name(const Placement& placement);  // fp32, bf16, fp16, int8, int4
 
 // A TorchScript archive of a bundle, loaded to its device and prepared (weights cast and packed).
 // The one place that knows TorchScript: arguments and results are flat lists of tensors, so that another

@@ -79,17 +79,22 @@ Placement resolve_placement(const RuntimeOptions& options) {
     placement.dtype = c10::kFloat;
   } else if (options.dtype == "fp16" && cuda) {
     placement.dtype = c10::kHalf;
+  } else if (options.dtype == "int8" || options.dtype == "int4") {
+    placement.dtype = c10::kBFloat16;
+    placement.weight_bits = options.dtype == "int8" ? 8 : 4;
   } else {
     throw Error(ExitCode::usage, "dtype: got '" + options.dtype + "' on " + placement.device.str() +
-                                     ", expected auto, fp32, bf16" +
-                                     (cuda ? " or fp16" : " (fp16 needs CUDA)"));
+                                     ", expected auto, fp32, bf16, int8" +
+                                     (cuda ? ", int4 or fp16" : " or int4 (fp16 needs CUDA)"));
   }
   if (!cuda) check_isa();
   if (options.threads > 0) at::set_num_threads(options.threads);
   return placement;
 }
 
-std::string dtype_name(c10::ScalarType dtype) {
+std::string dtype_name(const Placement& placement) {
+  if (placement.weight_bits != 16) return "int" + std::to_string(placement.weight_bits);
+  const c10::ScalarType dtype = placement.dtype;
   return dtype == c10::kFloat ? "fp32" : dtype == c10::kBFloat16 ? "bf16" : "fp16";
 }
 

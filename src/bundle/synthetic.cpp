@@ -260,22 +260,22 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
                  "fewer layers or dtype bf16 need less");
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
-  std::int64_t target_bytes = bytes_of(target, {"head"});
+  const at::Tensor head = target.attr("head").toTensor();
+  std::vector<std::string> methods{"embed", "forward", "logits"};
+  if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  Module prepared(target, "target", methods, placement);
+  std::int64_t target_bytes = bytes_of(target, {"head"});  // as packed
   for (const c10::IValue& layer : target.attr("layers").toTupleRef().elements()) {
     target_bytes += layer_bytes(torch::jit::Module(layer.toObject()));
   }
   std::optional<Module> drafter;
   std::int64_t drafter_bytes = 0;
   if (shape.drafter) {
-    const torch::jit::Module module = make_drafter(shape, weights, target.attr("head").toTensor());
+    const torch::jit::Module module = make_drafter(shape, weights, head);
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
-    drafter_bytes =
-        bytes_of(module, {"fc", "head"}) + layer_bytes(module.attr("layer").toModule());  // as packed
+    drafter_bytes = bytes_of(module, {"fc", "head"}) + layer_bytes(module.attr("layer").toModule());
   }
-  std::vector<std::string> methods{"embed", "forward", "logits"};
-  if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
-  return {describe(shape, placement.dtype), Module(target, "target", methods, placement), std::move(drafter),
-          target_bytes, drafter_bytes};
+  return {describe(shape, placement.dtype), std::move(prepared), std::move(drafter), target_bytes, drafter_bytes};
 }
 
 }  // namespace lamplighter

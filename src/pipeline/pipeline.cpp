@@ -158,7 +158,7 @@ std::string TextToImage::device() const {
   return implementation_->placement.device.str();
 }
 std::string TextToImage::dtype() const {
-  return dtype_name(implementation_->placement.dtype);
+  return dtype_name(implementation_->placement);
 }
 std::string TextToImage::instructions() const {
   const Placement& placement = implementation_->placement;

@@ -54,7 +54,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
     report.bandwidth_is_published = true;
   }
   const std::string words =
-      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement.dtype) +
+      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) +
       ", " + std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
       " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
       (options.clock == Clock::wall ? "wall-clock" : "processor") +
@@ -68,7 +68,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   Json json{{"version", kVersion},
             {"model", "synthetic " + shape.name},
             {"device", placement.device.str()},
-            {"dtype", dtype_name(placement.dtype)},
+            {"dtype", dtype_name(placement)},
             {"threads", flags.model.runtime.threads},
             {"clock", flags.clock},
             {"device_name", name}};

@@ -147,7 +147,7 @@ void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines
     lines.emplace_back("recorded results", std::to_string(manifest.golden_records.size()) + " calls");
 }
 
-void describe_drawing(const Manifest& manifest, c10::ScalarType dtype, Lines& lines) {
+void describe_drawing(const Manifest& manifest, const Placement& placement, Lines& lines) {
   if (manifest.prompt) lines.emplace_back("prompt", describe_prompt(*manifest.prompt));
   if (manifest.prompt && manifest.prompt->vocabulary) {
     for (const VocabularyEntry::Kind& kind : manifest.prompt->vocabulary->kinds)
@@ -167,10 +167,10 @@ void describe_drawing(const Manifest& manifest, c10::ScalarType dtype, Lines& li
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target")) return;
-  const std::string caches = "caches of a guided picture in " + dtype_name(dtype);
+  const std::string caches = "caches of a guided picture in " + dtype_name({placement.device, placement.dtype});
   lines.emplace_back("memory", caches + ", without draft trees:");
   for (const Grid& grid : manifest.grids)
-    lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, dtype)));
+    lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement.dtype)));
 }
 
 void describe_methods(const Manifest& manifest, Lines& lines) {
@@ -187,19 +187,19 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   }
 }
 
-Lines describe(const Manifest& manifest, const Damage& damage, c10::ScalarType dtype) {
+Lines describe(const Manifest& manifest, const Damage& damage, const Placement& placement) {
   Lines lines{{"bundle", manifest.name + " (" + manifest.family + ") in " + manifest.directory},
               {"source", manifest.source},
               {"licence", manifest.licence},
               {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
   describe_files(manifest, damage, lines);
-  describe_drawing(manifest, dtype, lines);
+  describe_drawing(manifest, placement, lines);
   describe_methods(manifest, lines);
   return lines;
 }
 
 // All of the above for programs, with the manifest as it stands.
-Json report(const Manifest& manifest, c10::ScalarType dtype) {
+Json report(const Manifest& manifest, const Placement& placement) {
   const std::string path = join_path(manifest.directory, "manifest.json");
   const Json stored = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
   Json needs = Json::object(), weights = Json::object(), grids = Json::array();
@@ -212,7 +212,7 @@ Json report(const Manifest& manifest, c10::ScalarType dtype) {
                {"rows", grid.rows},      {"columns", grid.columns},
                {"codes", grid.tokens()}, {"row_ends", grid.length() - grid.tokens()}};
     if (manifest.has("target")) {
-      const SlotMemory memory = slot_memory(manifest, grid, dtype);
+      const SlotMemory memory = slot_memory(manifest, grid, placement.dtype);
       Json drafters = Json::object();
       for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;
       entry["guided_slot"] = {
@@ -232,7 +232,7 @@ Json report(const Manifest& manifest, c10::ScalarType dtype) {
           {"missing", needs},
           {"missing_for_generation", missing_for_generation(manifest)},
           {"weight_bytes", weights},
-          {"dtype", dtype_name(dtype)},
+          {"dtype", dtype_name(placement)},
           {"grids", grids},
           {"sampling", sampling},
           {"manifest", stored}};
@@ -242,14 +242,14 @@ void inspect(const InspectFlags& flags) {
   Terminal terminal({});
   const Manifest manifest = read_manifest(flags.model.folder());
   const Damage damage = find_damage(manifest, !flags.model.skip_checksums);
-  const c10::ScalarType dtype = resolve_placement(flags.model.runtime).dtype;
+  const Placement placement = resolve_placement(flags.model.runtime);
   if (flags.json) {
-    Json json = report(manifest, dtype);
+    Json json = report(manifest, placement);
     json["damage"] = damage;
     terminal.result(json.dump(1, ' ', false, Json::error_handler_t::replace));
   } else {
     constexpr std::size_t kLabel = 22;
-    for (auto [label, value] : describe(manifest, damage, dtype)) {
+    for (auto [label, value] : describe(manifest, damage, placement)) {
       label.resize(std::max(label.size() + 1, kLabel), ' ');
       terminal.result(label + value);
     }

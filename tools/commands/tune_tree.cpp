@@ -266,7 +266,7 @@ void tune(TuneFlags& flags, bool model_given) {
   const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
   Tuning tuning;
   tuning.device = placement.device.str();
-  tuning.dtype = dtype_name(placement.dtype);
+  tuning.dtype = dtype_name(placement);
   const OrderlyStop orderly;
   measure_acceptance(bench, wanted, terminal, tuning);
   measure_costs(bench, wanted.front(), flags, tuning);
