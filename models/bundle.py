@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from . import ops
 from .archive import write_archive
 from .recording import Call, Recorder, save_tensors
+from .rounding import round_products
 
 VERSION = "0.1.0"
 SCHEMA_VERSION = 1
@@ -33,7 +34,8 @@ DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float
 
 @dataclass
 class BundleModule:
-    """A module to script; the weights are stored in `dtype`, the precision they have already."""
+    """A module to script; the weights are stored in `dtype`, the precision they have already, those of
+    products in 8 or 4 bits where `bits` says so."""
 
     module: nn.Module
     dtype: torch.dtype
@@ -42,6 +44,7 @@ class BundleModule:
     # Gives the module prepared like a tensor, for recording a model that memory cannot hold in fp32;
     # by default the archive is loaded and prepared.
     prepared: Callable[[Tensor], nn.Module] | None = None
+    bits: int | None = None
 
 
 @dataclass
@@ -100,16 +103,19 @@ def add_part(
 ) -> None:  # fmt: skip
     """Writes the archive of a module (kind "modules") or drafter, its entry and its records."""
     file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
+    if part.bits:
+        round_products(part.module, part.bits)
     write_archive(part.module, folder / file)
-    manifest[kind][role] = {"file": file, "dtype": DTYPE_NAMES[part.dtype], **part.entries}
+    dtype = f"int{part.bits}" if part.bits else DTYPE_NAMES[part.dtype]
+    manifest[kind][role] = {"file": file, "dtype": dtype, **part.entries}
     if part.calls:
         recorded.record(role, prepared_module(part, folder / file), part.calls)
 
 
 @torch.inference_mode()
 def prepared_module(part: BundleModule, archive: Path) -> nn.Module:
-    """The module in fp32 as the engine would have it."""
-    like = torch.empty(0)
+    """The module in fp32, or with rounded weights in bf16, as the engine would have it."""
+    like = torch.empty(0, dtype=torch.bfloat16 if part.bits else torch.float32)
     if part.prepared:
         return part.prepared(like)
     module = torch.jit.load(str(archive), map_location="cpu")

@@ -36,10 +36,13 @@ def packed(weight: Tensor, like: Tensor, int8: bool = False) -> Tensor:
 
     For use in scripted modules; a weight that is packed already is returned as it is. With int8,
     weights in bf16 are rounded to int8, which the CPU streams faster: for drafters, which only
-    propose, and what the target makes of their proposals stays exact.
+    propose, and what the target makes of their proposals stays exact. Weights that the bundle
+    stores rounded (models.rounding) stay so.
     """
     if weight.dim() != 2:
         return weight
+    if not weight.is_floating_point():
+        return lamplighter.pack_linear(weight.to(like.device))
     weight = weight.to(like).contiguous()
     if int8 and weight.dtype == torch.bfloat16:
         return lamplighter.pack_linear_int8(weight)

@@ -57,6 +57,8 @@ class GPTDecoder(Decoder):
 class TargetModule(GPTDecoder):
     """Text-conditional GPT. Prefix rows come valid rows first; padded rows are zero."""
 
+    PRODUCTS = (*GPTDecoder.PRODUCTS, "fc1", "fc2")
+
     def __init__(self, model: GPT) -> None:
         super().__init__(model)
         condition = model.cls_embedding

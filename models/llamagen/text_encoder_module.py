@@ -12,6 +12,8 @@ from .t5 import EncoderBlock, T5Encoder, relative_buckets
 class TextEncoderLayer(nn.Module):
     """Weights of one T5 block, q|k|v and wi_0|wi_1 joined."""
 
+    PRODUCTS = ("qkv", "o", "wi", "wo")
+
     def __init__(self, block: EncoderBlock) -> None:
         super().__init__()
         first, second = block.layer[0], block.layer[1]

@@ -19,6 +19,7 @@ class Decoder(nn.Module):
     branches, with swin_norm behind them.
     """
 
+    PRODUCTS = ("head",)
     swin_norm: Final[bool]
 
     def __init__(self, shape: LayerShape, layers: int, read: Read, rotary: Tensor) -> None:

@@ -41,6 +41,7 @@ class Layer(nn.Module):
     branch, or with swin_norm the branch's own.
     """
 
+    PRODUCTS = ("wqkv", "wo", "w13", "w2")
     qk_norm: Final[bool]
     swin_norm: Final[bool]
     int8: Final[bool]
