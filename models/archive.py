@@ -12,7 +12,10 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor, nn
 
-STORAGES = {"Float": torch.float32, "BFloat16": torch.bfloat16, "Half": torch.float16}
+STORAGES = {
+    "Float": torch.float32, "BFloat16": torch.bfloat16, "Half": torch.float16,
+    "Char": torch.int8, "Byte": torch.uint8,
+}  # fmt: skip
 
 
 class PatientFile:

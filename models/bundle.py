@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from . import ops
 from .archive import write_archive
-from .recording import Call, Recorder, save_tensors
+from .recording import Call, Recorder, inputs_in, made, save_tensors
 from .rounding import round_products
 
 VERSION = "0.1.0"
@@ -32,10 +32,22 @@ SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src" / "bundle" / "manif
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 
+@dataclass(frozen=True)
+class Storage:
+    """How weights are stored: their precision, and of those of products the bits if they are rounded."""
+
+    dtype: torch.dtype
+    bits: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"int{self.bits}" if self.bits else DTYPE_NAMES[self.dtype]
+
+
 @dataclass
 class BundleModule:
-    """A module to script; the weights are stored in `dtype`, the precision they have already, those of
-    products in 8 or 4 bits where `bits` says so."""
+    """A module to script; the weights are stored in `dtype`, the precision they have already, those
+    of products in 8 or 4 bits where `bits` says so."""
 
     module: nn.Module
     dtype: torch.dtype
@@ -102,20 +114,33 @@ def add_part(
     part: BundleModule,
 ) -> None:  # fmt: skip
     """Writes the archive of a module (kind "modules") or drafter, its entry and its records."""
-    file = f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt"
+    path = folder / (f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt")
+    dtype = torch.bfloat16 if part.bits else torch.float32
+    exact = []
     if part.bits:
+        exact = results_in(part, dtype, path)
         round_products(part.module, part.bits)
-    write_archive(part.module, folder / file)
-    dtype = f"int{part.bits}" if part.bits else DTYPE_NAMES[part.dtype]
-    manifest[kind][role] = {"file": file, "dtype": dtype, **part.entries}
+    write_archive(part.module, path)
+    stored = Storage(part.dtype, part.bits)
+    manifest[kind][role] = {"file": path.name, "dtype": stored.name, **part.entries}
     if part.calls:
-        recorded.record(role, prepared_module(part, folder / file), part.calls)
+        recorded.record(role, prepared_module(part, dtype, path), part.calls, dtype, exact)
+
+
+def results_in(part: BundleModule, dtype: torch.dtype, path: Path) -> list[list[Tensor]]:
+    """What the calls of a module give that is not rounded yet; `path` is used for a while."""
+    if part.prepared is None:
+        write_archive(part.module, path)
+    module = prepared_module(part, dtype, path)
+    results = [made(call, module, inputs_in(call, dtype)) for call in part.calls]
+    path.unlink(missing_ok=True)
+    return results
 
 
 @torch.inference_mode()
-def prepared_module(part: BundleModule, archive: Path) -> nn.Module:
-    """The module in fp32, or with rounded weights in bf16, as the engine would have it."""
-    like = torch.empty(0, dtype=torch.bfloat16 if part.bits else torch.float32)
+def prepared_module(part: BundleModule, dtype: torch.dtype, archive: Path) -> nn.Module:
+    """The module in `dtype`, as the engine would have it."""
+    like = torch.empty(0, dtype=dtype)
     if part.prepared:
         return part.prepared(like)
     module = torch.jit.load(str(archive), map_location="cpu")

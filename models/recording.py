@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 GOLDEN_FILE = "golden.safetensors"
+BF16_TOLERANCE = 0.03  # a few roundings, relative to the largest result
 
 
 @dataclass
@@ -25,8 +26,29 @@ class Call:
     tolerance: float = 2e-4
 
 
+def inputs_in(call: Call, dtype: torch.dtype) -> list[Tensor]:
+    """The inputs of a call to a module that is prepared in `dtype`."""
+    floats = [t.to(dtype) if t.is_floating_point() else t for t in call.inputs]
+    return [tensor.clone().contiguous() for tensor in floats]
+
+
+@torch.inference_mode()
+def made(call: Call, module: nn.Module, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """The results of a call."""
+    result = getattr(module, call.method)(*inputs)
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def distance(results: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
+    """Root of the mean squared difference, relative to that of the exact results."""
+    pairs = [(r.double(), e.double()) for r, e in zip(results, exact, strict=True)]
+    wrong = sum(float((r - e).square().sum()) for r, e in pairs)
+    return float((wrong / max(sum(float(e.square().sum()) for _, e in pairs), 1e-30)) ** 0.5)
+
+
 class Recorder:
-    """Runs modules as the engine would, in fp32 on the CPU, and keeps what went in and out."""
+    """Runs modules as the engine would on the CPU, in fp32 or beside rounded weights in bf16, and
+    keeps what went in and out."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
@@ -54,14 +76,20 @@ class Recorder:
             manifest["golden"] = {"file": GOLDEN_FILE, "records": self.records}
 
     @torch.inference_mode()
-    def record(self, role: str, module: nn.Module, calls: Sequence[Call]) -> None:
-        """Makes the calls of a module that is prepared in fp32."""
+    def record(
+        self, role: str, module: nn.Module, calls: Sequence[Call],
+        dtype: torch.dtype = torch.float32, exact: Sequence[Sequence[Tensor]] = (),
+    ) -> None:  # fmt: skip
+        """Makes the calls of a module that is prepared in `dtype`.
+
+        exact: what they give with weights that are not rounded; the entries say how far from it
+        the results are.
+        """
         for number, call in enumerate(calls):
             prefix = f"{role}.{call.method}.{number}"
-            inputs = [tensor.contiguous() for tensor in call.inputs]
+            inputs = inputs_in(call, dtype)
             names = [self._keep(f"{prefix}.in{i}", tensor) for i, tensor in enumerate(inputs)]
-            result = getattr(module, call.method)(*inputs)
-            results = list(result) if isinstance(result, tuple) else [result]
+            results = made(call, module, inputs)
             largest = max(float(r.abs().max()) for r in results)
             entry: dict[str, Any] = {
                 "module": role,
@@ -71,7 +99,10 @@ class Recorder:
             }
             if call.mutates_last:
                 entry["mutated"] = [self._keep(f"{prefix}.mutated", inputs[-1])]
-            entry["tolerance"] = call.tolerance * max(1.0, largest)
+            tolerance = call.tolerance if dtype == torch.float32 else BF16_TOLERANCE
+            entry["tolerance"] = tolerance * max(1.0, largest)
+            if exact:
+                entry["distance"] = distance(results, exact[number])
             self.records.append(entry)
 
     def _keep(self, name: str, tensor: Tensor) -> str:

@@ -77,7 +77,7 @@ MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifes
   }
   RuntimeOptions quiet = runtime;  // the engine tells of the device
   quiet.note = {};
-  const Placement placement = resolve_placement(quiet);
+  const Placement placement = resolve_placement(quiet, manifest);
   const int batch_size = static_cast<int>(std::min<std::size_t>(
       std::max<std::size_t>(1, pictures), static_cast<std::size_t>(runtime.batch_size)));
   const TableKey key = key_of(manifest, placement);

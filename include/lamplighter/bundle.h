@@ -20,7 +20,7 @@ struct FileEntry {
 
 struct ModuleEntry {
   std::string file;   // TorchScript archive
-  std::string dtype;  // storage: float32, bfloat16, float16
+  std::string dtype;  // storage: float32, bfloat16, float16; int8, int4: weights of products are rounded
 };
 
 struct DrafterEntry {
@@ -47,7 +47,8 @@ struct GoldenRecord {
   std::string module, method;
   std::vector<std::string> inputs, outputs;
   std::vector<std::string> mutated;  // expected content of the last input after the call
-  double tolerance = 0;              // largest |difference| in fp32
+  double tolerance = 0;              // largest |difference| in fp32, of modules with rounded weights in bf16
+  double distance = 0;  // of rounded weights: of the results from those of bf16, relative root mean square
 };
 
 // What a bundle can draw, where that can be said: kinds of attributes, their values and the words for them.

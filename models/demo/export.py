@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from models.bundle import Storage
 from models.demo.render.vocabulary import known
 from models.demo.training.data import WORK
 from models.demo.training.model import load_average
@@ -17,9 +18,9 @@ BUNDLE = Path(__file__).parent / "bundle"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/demo"
 SAMPLING = {"cfg_scale": 2.0, "temperature": 0.9, "top_k": 50, "top_p": 1.0}
 STORAGE = {
-    "target": torch.bfloat16,
-    "text_encoder": torch.bfloat16,
-    "image_decoder": torch.float16,
+    "target": Storage(torch.bfloat16),
+    "text_encoder": Storage(torch.bfloat16),
+    "image_decoder": Storage(torch.float16),
 }
 
 

@@ -65,6 +65,8 @@ def weight_reader(layer: DrafterLayer) -> Read:
 class DrafterModule(nn.Module):
     """One drafter with the target's head; features are the target's hidden states or its own."""
 
+    PRODUCTS = ("fc", "head")
+
     fc_bias: Final[bool]
     input_norm: Final[bool]
 

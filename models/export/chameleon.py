@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import ops
-from ..bundle import Bundle, BundleModule
+from ..bundle import Bundle, BundleModule, Storage
 from ..chameleon.config import TokenIds
 from ..chameleon.target_module import TargetModule, prepared_by_block
 from ..chameleon.transformer import weight_shapes
@@ -32,8 +32,8 @@ from .chameleon_bundle import (
 from .chameleon_weights import Weights, read_weights
 from .checkpoint import ExportError
 from .common import (
-    DTYPES,
     SPARE_POSITIONS,
+    STORAGES,
     add_bundle_options,
     errors_of,
     origin,
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
         help="tokenizer.json or text_tokenizer.json, default: the one beside the model",
     )
     parser.add_argument(
-        "--dtype", default="keep", choices=("keep", *DTYPES), help="storage of the target"
+        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
     )
     if framed:
         parser.add_argument(
@@ -135,8 +135,10 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
     if options.model:
         positions = entries["cache"]["max_length"] + SPARE_POSITIONS
-        dtype = DTYPES.get(options.dtype, weights.dtype)
-        bundle.modules["target"] = target_part(weights, settings.tokens, positions, dtype, scratch)
+        storage = STORAGES.get(options.dtype, Storage(weights.dtype))
+        bundle.modules["target"] = target_part(
+            weights, settings.tokens, positions, storage, scratch
+        )
 
 
 def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> None:
@@ -148,10 +150,10 @@ def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> N
 
 
 def target_part(
-    weights: Weights, ids: TokenIds, positions: int, dtype: torch.dtype, scratch: Path
+    weights: Weights, ids: TokenIds, positions: int, storage: Storage, scratch: Path
 ) -> BundleModule:
     """The target with its weights in files of the folder `scratch`."""
-    copies = MappedCopies(scratch, dtype)
+    copies = MappedCopies(scratch, storage.dtype)
     config = weights.config
     progress = Progress("reading weights", len(weight_shapes(config)))
 
@@ -161,13 +163,13 @@ def target_part(
 
     module = TargetModule(config, ids, positions, read, copies.keep)
     calls = target_calls(config, 2, seeded())
-    passes = sum(call.method == "forward" for call in calls)
+    passes = sum(call.method == "forward" for call in calls) * (2 if storage.bits else 1)
 
     def prepared(like: Tensor) -> TargetModule:
         progress = Progress("recording target", passes * config.n_layer)
         return prepared_by_block(module, like, progress.step)
 
-    return BundleModule(module, dtype, calls, prepared=prepared)
+    return BundleModule(module, storage.dtype, calls, prepared=prepared, bits=storage.bits)
 
 
 def add_tokenizer(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..bundle import BundleModule
+from ..bundle import BundleModule, Storage
 from ..chameleon.config import ChameleonConfig
 from ..llamagen.config import GPTConfig
 from ..recording import Call
@@ -19,7 +19,10 @@ from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
 from .checkpoint import ExportError
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+STORAGES = {
+    "fp32": Storage(torch.float32), "bf16": Storage(torch.bfloat16), "fp16": Storage(torch.float16),
+    "int8": Storage(torch.bfloat16, 8), "int4": Storage(torch.bfloat16, 4),
+}  # fmt: skip
 ROLES = ("target", "text_encoder", "image_decoder")
 SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
 

@@ -15,13 +15,14 @@ from torch import Tensor
 
 from .. import ops
 from ..archive import archived_tensor
-from ..bundle import BundleModule, add_part, edited
+from ..bundle import BundleModule, Storage, add_part, edited
 from ..eagle.config import DrafterConfig
 from ..eagle.drafter import Drafter, rotary_table
 from ..eagle.module import DrafterModule
 from ..recording import Call, Recorder, save_tensors
+from ..rounding import numbers
 from .checkpoint import ExportError
-from .common import DTYPES, ROLES, SPARE_POSITIONS, decoder_calls, errors_of, seeded
+from .common import ROLES, SPARE_POSITIONS, STORAGES, decoder_calls, errors_of, seeded
 from .drafter_files import check_fit, has_tokens, load_drafter, read_drafter, read_manifest
 
 KIND = "eagle"  # of the drafters that this module makes
@@ -52,7 +53,7 @@ def add_parser(families: Any) -> None:
     parser.add_argument(
         "--dtype",
         default="keep",
-        choices=("keep", *DTYPES),
+        choices=("keep", *STORAGES),
         help="storage precision, default: that of the checkpoint",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace what has the same name")
@@ -65,21 +66,21 @@ def run(options: argparse.Namespace) -> None:
     table = None
     if options.neighbours:
         table = read_neighbours(options.neighbours, manifest["tokens"]["codebook_size"])
-    dtype = DTYPES.get(options.dtype)
-    attach_drafter(options.bundle, options.name, drafter, dtype, options.overwrite, table)
+    storage = STORAGES.get(options.dtype)
+    attach_drafter(options.bundle, options.name, drafter, storage, options.overwrite, table)
 
 
 def attach_drafter(
     bundle: Path,
     name: str,
     drafter: Drafter,
-    dtype: torch.dtype | None = None,
+    storage: Storage | None = None,
     overwrite: bool = False,
     neighbours: Tensor | None = None,
 ) -> None:
     """Adds the drafter, and a table uint16 [codes,K] of neighbours, to a bundle, or changes nothing.
 
-    dtype: storage precision, that of the weights by default.
+    storage: in the precision of the weights by default.
     """
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in ROLES:
         raise ExportError(f"--name {name}: expected letters, digits, . _ - and no module's name", 2)
@@ -91,7 +92,7 @@ def attach_drafter(
             raise ExportError(f"{bundle} has {present[0]} already; give --overwrite", 7)
         check_fit(drafter.config, manifest, f"drafter {name}")
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
-        part = drafter_part(drafter, target_head(folder, manifest), length, dtype)
+        part = drafter_part(drafter, target_head(folder, manifest), length, storage)
         if has_tokens(manifest):
             del part.entries["prompt_id"]
         recorded = Recorder.load(folder, manifest, without=name)
@@ -107,13 +108,16 @@ def attach_drafter(
 
 
 def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
-    """Head [V,H] of the target's archive, in its storage precision and row order."""
+    """Head [V,H] of the target's archive in its row order, in its storage precision or rounded to
+    what bf16 can say."""
     file = folder / manifest["modules"]["target"]["file"]
     try:
         head = archived_tensor(file, "head")
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ExportError(f"{file.name}: no TorchScript archive: {reason}", 4) from error
+    if head is not None and not head.is_floating_point():
+        head = numbers(head)[:, : manifest["target"]["features"]]
     expected = [manifest["target"]["head"], manifest["target"]["features"]]
     if head is None or list(head.shape) != expected:
         got = "nothing" if head is None else f"shape {list(head.shape)}"
@@ -122,13 +126,13 @@ def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
 
 
 def drafter_part(
-    drafter: Drafter, head: Tensor, length: int, wanted: torch.dtype | None,
+    drafter: Drafter, head: Tensor, length: int, wanted: Storage | None,
     make: Callable[[Drafter, Tensor], DrafterModule] = DrafterModule,
 ) -> BundleModule:  # fmt: skip
     """The module for positions below `length`; head and angles keep their precision."""
     config = replace(drafter.config, max_length=length)
-    dtype = wanted or drafter.embed_tokens.weight.dtype
-    module = make(drafter, head).to(dtype)
+    storage = wanted or Storage(drafter.embed_tokens.weight.dtype)
+    module = make(drafter, head).to(storage.dtype)
     module.rotary, module.head = rotary_table(config), head.clone()
     entries = {
         "kind": KIND,
@@ -140,7 +144,7 @@ def drafter_part(
     }
     if config.padding:
         entries["padding"] = True
-    return BundleModule(module, dtype, drafter_calls(config), entries)
+    return BundleModule(module, storage.dtype, drafter_calls(config), entries, bits=storage.bits)
 
 
 def drafter_calls(config: DrafterConfig) -> list[Call]:

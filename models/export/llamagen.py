@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from ..bundle import Storage
 from ..llamagen.config import GPT_SIZES
 from ..llamagen.gpt import GPT
 from ..llamagen.t5 import T5Encoder
 from ..llamagen.vq import VQModel
 from . import checkpoint
 from .checkpoint import ExportError
-from .common import DTYPES, ROLES, add_bundle_options, errors_of, origin, require_parts
+from .common import ROLES, STORAGES, add_bundle_options, errors_of, origin, require_parts
 from .llamagen_bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .llamagen_config import STAGES, Hints, gpt_config, split_config, t5_config, vq_config
 from .llamagen_folder import read_converted
@@ -51,8 +52,8 @@ def add_parser(families: Any) -> None:
         "--dtype",
         default="keep",
         metavar="D",
-        help="storage: keep (default), fp32, bf16 or fp16; for single parts ROLE=D[,ROLE=D], "
-        f"roles {', '.join(ROLES)}",
+        help="storage: keep (default), fp32, bf16, fp16, int8 or int4, the last two for products of "
+        f"target and text encoder; for single parts ROLE=D[,ROLE=D], roles {', '.join(ROLES)}",
     )
     add_bundle_options(parser)
 
@@ -82,15 +83,21 @@ def run(options: argparse.Namespace) -> None:
         bundle.write(options.out, options.overwrite)
 
 
-def parse_dtypes(text: str) -> dict[str, torch.dtype]:
-    """Storage precision by role; roles that keep theirs are left out."""
+def parse_dtypes(text: str) -> dict[str, Storage]:
+    """Storage by role; roles that keep theirs are left out."""
     chosen = {}
     for item in text.split(","):
         role, equals, name = item.rpartition("=")
-        if (equals and role not in ROLES) or name not in ("keep", *DTYPES):
-            raise ExportError(f"--dtype {text}: expected keep, fp32, bf16, fp16 or ROLE=D,...", 2)
-        if name != "keep":
-            chosen.update({r: DTYPES[name] for r in ([role] if equals else ROLES)})
+        if (equals and role not in ROLES) or name not in ("keep", *STORAGES):
+            known = ", ".join(("keep", *STORAGES))
+            raise ExportError(f"--dtype {text}: expected {known} or ROLE=D,...", 2)
+        if name == "keep":
+            continue
+        storage = STORAGES[name]
+        if storage.bits and role == "image_decoder":
+            raise ExportError(f"--dtype {text}: an image decoder has no products to round", 2)
+        roles = [role] if equals else ROLES[:2] if storage.bits else ROLES
+        chosen.update(dict.fromkeys(roles, storage))
     return chosen
 
 

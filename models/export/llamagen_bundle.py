@@ -11,7 +11,7 @@ from typing import Any
 import sentencepiece
 import torch
 
-from ..bundle import Bundle, BundleModule
+from ..bundle import Bundle, BundleModule, Storage
 from ..llamagen.config import PUBLISHED_DOWNSAMPLE, GPTConfig
 from ..llamagen.gpt import GPT
 from ..llamagen.t5 import T5Encoder
@@ -57,14 +57,14 @@ def llamagen_bundle(
     licence: str,
     source: str,
     sampling: Mapping[str, Any] | None = None,
-    dtypes: Mapping[str, torch.dtype] | None = None,
+    storages: Mapping[str, Storage] | None = None,
 ) -> Bundle:
-    """The bundle of the parts; `dtypes` is the storage precision by module role.
+    """The bundle of the parts; `storages` is how weights are stored by module role.
 
     ValueError: the parts do not fit each other.
     """
     check_fit(parts)
-    wanted = dict(dtypes or {})
+    wanted = dict(storages or {})
     kind = parts.gpt.config.model_type if parts.gpt else "t2i"
     bundle = Bundle(name, f"llamagen-{kind}", licence, source)
     if parts.gpt is not None:
@@ -81,7 +81,8 @@ def llamagen_bundle(
         bundle.files["spiece.model"] = parts.tokenizer.path
         bundle.entries["tokenizer"] = tokenizer_entry(parts.tokenizer, length)
     if parts.vq is not None:
-        bundle.modules["image_decoder"] = decoder_part(parts.vq, wanted.get("image_decoder"))
+        storage = wanted.get("image_decoder")
+        bundle.modules["image_decoder"] = decoder_part(parts.vq, storage.dtype if storage else None)
         config = parts.vq.config
         bundle.entries["decoder"] = {
             "codebook_size": config.codebook_size,
@@ -139,19 +140,20 @@ def extra_ids_of(folder: Path) -> int:
     return int(settings.get("extra_ids", 100))
 
 
-def target_part(model: GPT, wanted: torch.dtype | None) -> BundleModule:
-    dtype = wanted or model.output.weight.dtype
-    stored = model.to(dtype)
+def target_part(model: GPT, wanted: Storage | None) -> BundleModule:
+    storage = wanted or Storage(model.output.weight.dtype)
+    stored = model.to(storage.dtype)
     c2i = model.config.model_type == "c2i"
     module = ClassTargetModule(stored) if c2i else TargetModule(stored)
-    return BundleModule(module, dtype, gpt_calls(model.config))
+    return BundleModule(module, storage.dtype, gpt_calls(model.config), bits=storage.bits)
 
 
-def text_part(model: T5Encoder, wanted: torch.dtype | None) -> BundleModule:
-    dtype = wanted or model.shared.weight.dtype
+def text_part(model: T5Encoder, wanted: Storage | None) -> BundleModule:
+    storage = wanted or Storage(model.shared.weight.dtype)
     ids = torch.randint(model.config.vocab_size, (1, 6), generator=seeded())
     calls = [Call("encode", [ids, torch.ones_like(ids)])]
-    return BundleModule(TextEncoderModule(model.to(dtype)), dtype, calls)
+    module = TextEncoderModule(model.to(storage.dtype))
+    return BundleModule(module, storage.dtype, calls, bits=storage.bits)
 
 
 def gpt_calls(config: GPTConfig) -> list[Call]:

@@ -88,9 +88,11 @@ bool is_slower(const Interval& speedup) {
 
 PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided) {
   const ModuleEntry& target = manifest.modules.at("target");
-  const double stored = target.dtype == "float32" ? 4 : 2;
-  const double used = dtype == "fp32" ? 4 : dtype == "int8" ? 1 : dtype == "int4" ? 17.0 / 32 : 2;
-  return {static_cast<double>(manifest.files.at(target.file).bytes) / stored, used, guided};
+  const auto bytes = [](const std::string& name) {
+    return name == "fp32" || name == "float32" ? 4 : name == "int8" ? 1 : name == "int4" ? 17.0 / 32 : 2;
+  };
+  const auto stored = static_cast<double>(manifest.files.at(target.file).bytes);
+  return {stored / bytes(target.dtype), bytes(dtype), guided};
 }
 
 void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,

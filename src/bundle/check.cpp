@@ -49,13 +49,14 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
   for (const auto& [name, records] : by_module) {
     std::vector<std::string> methods;
     for (const GoldenRecord* record : records) methods.push_back(record->method);
-    const Module module(manifest.directory, find_module(manifest, name), name, methods,
-                        {device, c10::kFloat});
+    const ModuleEntry& entry = find_module(manifest, name);
+    const Module module(manifest.directory, entry, name, methods,
+                        {device, stored_bits(entry) == 16 ? c10::kFloat : c10::kBFloat16});
     for (const GoldenRecord* record : records) {
       std::vector<at::Tensor> inputs;
       for (const std::string& input : record->inputs) inputs.push_back(tensor(input).to(device));
       const std::vector<at::Tensor> outputs = module.call(record->method, inputs);
-      CheckResult result{record->module, record->method, 0, record->tolerance};
+      CheckResult result{record->module, record->method, 0, record->tolerance, record->distance};
       const auto compare = [&](const at::Tensor& got, const std::string& expected) {
         const double difference = largest_difference(got, tensor(expected));
         // NaN once, NaN for good: it compares as no difference at all.

@@ -13,6 +13,7 @@ namespace {
 constexpr int kSchemaVersion = 1;
 constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;   // vocabularies
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, counts of layers and heads
+const std::vector<std::string> kStorage = {"float32", "bfloat16", "float16", "int8", "int4"};
 
 // A name that stays inside the bundle: archives execute, so nothing outside is ever loaded.
 std::string file_name(JsonReader& reader, const std::string& key, const Manifest& manifest) {
@@ -26,7 +27,7 @@ std::string file_name(JsonReader& reader, const std::string& key, const Manifest
 ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
   ModuleEntry entry;
   entry.file = file_name(reader, "file", manifest);
-  entry.dtype = reader.choice("dtype", {"float32", "bfloat16", "float16"});
+  entry.dtype = reader.choice("dtype", kStorage);
   reader.finish();
   return entry;
 }
@@ -34,7 +35,7 @@ ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
 DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   DrafterEntry entry;
   entry.module.file = file_name(reader, "file", manifest);
-  entry.module.dtype = reader.choice("dtype", {"float32", "bfloat16", "float16"});
+  entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
   entry.layers = reader.integer("layers", 1, kMaxSize);
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
@@ -72,7 +73,9 @@ void read_golden(JsonReader reader, Manifest& manifest) {
     record.outputs = item.texts("outputs");
     if (item.has("mutated")) record.mutated = item.texts("mutated");
     record.tolerance = item.number("tolerance");
+    if (item.has("distance")) record.distance = item.number("distance");
     if (!record.mutated.empty() && record.inputs.empty()) item.reject("inputs", "the tensor that is mutated");
+    if (record.distance < 0) item.reject("distance", "a number of at least 0");
     if (record.tolerance <= 0) item.reject("tolerance", "a number above 0");
     item.finish();
     manifest.golden_records.push_back(std::move(record));

@@ -24,6 +24,13 @@ struct Placement {
 // Resolves "auto", checks that the device exists. Throws Error (usage, device).
 Placement resolve_placement(const RuntimeOptions& options);
 
+// Also what the bundle's modules can run in: rounded weights beside bf16 alone, and "auto" is the precision
+// in which a target is stored that has them.
+Placement resolve_placement(const RuntimeOptions& options, const Manifest& manifest);
+
+// Bits of a weight of a product as a module stores it: 8 or 4 where it is rounded, else 16.
+int stored_bits(const ModuleEntry& entry);
+
 std::string dtype_name(const Placement& placement);  // fp32, bf16, fp16, int8, int4
 
 // A TorchScript archive of a bundle, loaded to its device and prepared (weights cast and packed).

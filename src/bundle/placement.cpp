@@ -92,6 +92,34 @@ Placement resolve_placement(const RuntimeOptions& options) {
   return placement;
 }
 
+int stored_bits(const ModuleEntry& entry) {
+  return entry.dtype == "int8" ? 8 : entry.dtype == "int4" ? 4 : 16;
+}
+
+Placement resolve_placement(const RuntimeOptions& options, const Manifest& manifest) {
+  RuntimeOptions wanted = options;
+  const auto refuse = [&](const std::string& role, const ModuleEntry& entry, const std::string& expected) {
+    throw Error(ExitCode::usage, "dtype: got '" + options.dtype + "', expected " + expected +
+                                     ": the bundle stores " + role + " in " + entry.dtype);
+  };
+  const auto target = manifest.modules.find("target");
+  if (target != manifest.modules.end() && stored_bits(target->second) != 16) {
+    if (wanted.dtype == "auto") wanted.dtype = target->second.dtype;
+    if (wanted.dtype != target->second.dtype)
+      refuse("its target", target->second, "auto or " + target->second.dtype);
+  }
+  const Placement placement = resolve_placement(wanted);
+  if (placement.dtype == c10::kBFloat16) return placement;
+  for (const auto& [role, entry] : manifest.modules) {
+    if (stored_bits(entry) != 16) refuse("its " + role, entry, "auto, bf16, int8 or int4");
+  }
+  for (const auto& [name, drafter] : manifest.drafters) {
+    if (stored_bits(drafter.module) != 16)
+      refuse("drafter " + name, drafter.module, "auto, bf16, int8 or int4");
+  }
+  return placement;
+}
+
 std::string dtype_name(const Placement& placement) {
   if (placement.weight_bits != 16) return "int" + std::to_string(placement.weight_bits);
   const c10::ScalarType dtype = placement.dtype;

@@ -275,7 +275,8 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
     drafter_bytes = bytes_of(module, {"fc", "head"}) + layer_bytes(module.attr("layer").toModule());
   }
-  return {describe(shape, placement.dtype), std::move(prepared), std::move(drafter), target_bytes, drafter_bytes};
+  return {describe(shape, placement.dtype), std::move(prepared), std::move(drafter), target_bytes,
+          drafter_bytes};
 }
 
 }  // namespace lamplighter

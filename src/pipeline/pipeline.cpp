@@ -144,7 +144,7 @@ TextToImage::TextToImage(const std::string& bundle_directory, const RuntimeOptio
     : implementation_(std::make_unique<Implementation>()) {
   implementation_->manifest = read_manifest(bundle_directory);
   implementation_->options = options;
-  implementation_->placement = resolve_placement(options);
+  implementation_->placement = resolve_placement(options, implementation_->manifest);
   verify_files(implementation_->manifest, options.verify_checksums);
 }
 TextToImage::~TextToImage() = default;

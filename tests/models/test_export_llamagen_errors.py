@@ -27,7 +27,7 @@ from export_files import CONFIG, Files, failure
         (CONFIG, ["--image-size", "256"], 4, "grid disagrees"),
         (CONFIG, ["--stage", "2"], 4, "--image-size (512 px) says 32, grid says 4"),
         (CONFIG, ["--size", "XL"], 4, "size XL has dim 1280"),
-        (CONFIG, ["--dtype", "int8"], 2, "--dtype int8"),
+        (CONFIG, ["--dtype", "int3"], 2, "--dtype int3"),
         (CONFIG, ["--dtype", "vq=fp16"], 2, "--dtype vq=fp16"),
     ],
 )

@@ -167,7 +167,7 @@ void save_tables(const BenchFlags& flags, const Manifest& manifest, const std::v
   }
   RuntimeOptions runtime = flags.model.options();
   runtime.note = {};  // told when the engine was made
-  const Placement placement = resolve_placement(runtime);
+  const Placement placement = resolve_placement(runtime, manifest);
   for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal);
 }
 

@@ -26,7 +26,7 @@ std::string scientific(double value) {
 
 // Largest difference of a module over its records.
 struct Worst {
-  double difference = 0, tolerance = 0;
+  double difference = 0, tolerance = 0, distance = 0;
   std::size_t records = 0;
   bool passed = true;
 };
@@ -53,13 +53,17 @@ void check(const CheckFlags& flags) {
     const bool worse =
         worst.records++ == 0 || !(result.difference / result.tolerance <= worst.difference / worst.tolerance);
     if (worse) worst.difference = result.difference, worst.tolerance = result.tolerance;
+    worst.distance = std::max(worst.distance, result.distance);
     worst.passed = worst.passed && result.passed();
   }
   std::string failed;
   for (const auto& [name, worst] : modules) {
     terminal.result(name + ": " + (worst.passed ? "ok" : "FAILED") + ", " + std::to_string(worst.records) +
                     " records, max |difference| " + scientific(worst.difference) + ", tolerance " +
-                    scientific(worst.tolerance));
+                    scientific(worst.tolerance) +
+                    (worst.distance > 0 ? ", " + format_fixed(100 * worst.distance, 2) +
+                                              " % from bf16 (rounded weights, root mean square)"
+                                        : ""));
     if (!worst.passed) failed += (failed.empty() ? "" : ", ") + name;
   }
   if (!failed.empty()) {
@@ -75,7 +79,7 @@ void add_check(CLI::App& app) {
   CLI::App* command = app.add_subcommand("check", "Compare a bundle with its checksums and recorded results");
   flags->model.add_model(*command, true);
   flags->model.add_runtime(*command);
-  command->remove_option(command->get_option("--dtype"));  // recorded in fp32, replayed in fp32
+  command->remove_option(command->get_option("--dtype"));  // replayed as it was recorded
   command->remove_option(command->get_option("--skip-checksums"));
   flags->talk.add(*command);
   add_examples(*command,

@@ -242,7 +242,7 @@ void inspect(const InspectFlags& flags) {
   Terminal terminal({});
   const Manifest manifest = read_manifest(flags.model.folder());
   const Damage damage = find_damage(manifest, !flags.model.skip_checksums);
-  const Placement placement = resolve_placement(flags.model.runtime);
+  const Placement placement = resolve_placement(flags.model.runtime, manifest);
   if (flags.json) {
     Json json = report(manifest, placement);
     json["damage"] = damage;

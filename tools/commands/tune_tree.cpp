@@ -259,7 +259,7 @@ void tune(TuneFlags& flags, bool model_given) {
   if (flags.save_table && !is_exact(method))
     throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
   verify_files(manifest, flags.model.options().verify_checksums);
-  const Placement placement = resolve_placement(flags.model.options());
+  const Placement placement = resolve_placement(flags.model.options(), manifest);
   const std::string kind = placement.device.is_cpu() ? "cpu" : "cuda";
   check_room(flags, manifest, kind);
   const Bench bench(manifest, placement, method);

@@ -1,0 +1,77 @@
+"""Weights in 8 and 4 bits: rounded when a bundle is loaded, or stored so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from models.llamagen.config import GPTConfig
+from tests.e2e.support import CODES, Cli, Refused, add_drafter, export_bundle
+
+CONFIG = GPTConfig(
+    dim=64, n_layer=2, n_head=2, ffn_dim=128, vocab_size=CODES, grid=4, cls_token_num=1,
+    num_classes=9, model_type="c2i",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A bundle with a drafter whose target is stored in a precision; the weights are always the same."""
+    made: dict[str, Path] = {}
+
+    def make(dtype: str) -> Path:
+        if dtype not in made:
+            folder = tmp_path_factory.mktemp(dtype)
+            made[dtype] = export_bundle(folder, CONFIG, "--dtype", f"target={dtype}")
+            add_drafter(made[dtype])
+        return made[dtype]
+
+    return make
+
+
+def codes(cli: Cli, folder: Path, model: Path, *arguments: object) -> list[int]:
+    """The codes of a picture."""
+    file = folder / "codes.json"
+    words = ("--class", 3, "--seed", 5, "-q", "--overwrite", *arguments)
+    result = cli("generate", *words, "-o", folder / "x.png", "--save-codes", file, model=model)
+    assert result.returncode == 0, result.stderr
+    return json.loads(file.read_text())["pictures"][0]["codes"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_stored_and_rounded_at_load_draw_the_same(
+    cli: Cli, stored: Callable[[str], Path], tmp_path: Path, dtype: str
+) -> None:
+    kept = codes(cli, tmp_path, stored(dtype))
+    assert kept == codes(cli, tmp_path, stored(dtype), "--dtype", dtype)
+    assert kept == codes(cli, tmp_path, stored("bf16"), "--dtype", dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_greedy_speculation_is_greedy_decoding(
+    cli: Cli, stored: Callable[[str], Path], tmp_path: Path, dtype: str
+) -> None:
+    greedy = ("--temperature", 0, "--dtype", dtype)
+    expected = codes(cli, tmp_path, stored("bf16"), "--method", "ar", *greedy)
+    for tree in ("chain-3", "lantern-26", "dynamic"):
+        method = ("--method", "eagle", "--tree", tree)
+        assert codes(cli, tmp_path, stored("bf16"), *method, *greedy) == expected
+
+
+def test_check_tells_the_distance(cli: Cli, stored: Callable[[str], Path]) -> None:
+    result = cli("check", model=stored("int8"))
+    assert result.returncode == 0, result.stderr
+    line = next(line for line in result.stdout.splitlines() if line.startswith("target: ok"))
+    assert "% from bf16" in line
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp32", "int4"])
+def test_stored_weights_have_one_precision(
+    refused: Refused, stored: Callable[[str], Path], tmp_path: Path, dtype: str
+) -> None:
+    words = ("generate", "--class", 3, "--dtype", dtype, "-o", tmp_path / "x.png")
+    message = refused(2, *words, model=stored("int8"))
+    assert "expected auto or int8" in message and not list(tmp_path.iterdir())
