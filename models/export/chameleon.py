@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .. import ops
