@@ -67,7 +67,10 @@ void ModelFlags::add_runtime(CLI::App& command) {
   begin_group(command, "Model and machine");
   runtime.note = print_note;
   command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
-  command.add_option("--dtype", runtime.dtype, "auto, fp32, bf16, int8, int4, or fp16 on CUDA; int8 and int4 round the weights")->type_name("NAME");
+  command
+      .add_option("--dtype", runtime.dtype,
+                  "auto, fp32, bf16, int8, int4, or fp16 on CUDA; int8 and int4 round the weights")
+      ->type_name("NAME");
   command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");
   command.add_flag(
       "--no-graph", no_graph,

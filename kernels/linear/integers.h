@@ -109,8 +109,12 @@ struct IntegerKernel {
   static constexpr int kTogether = 4;  // lines
   // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
   // bound by the memory, whose queues a short distance leaves free for the hardware's own.
-  static constexpr int far(int rows) { return rows <= 4 ? 20 : 64; }
-  static constexpr int near(int rows) { return rows <= 4 ? 4 : 16; }
+  static constexpr int far(int rows) {
+    return rows <= 4 ? 20 : 64;
+  }
+  static constexpr int near(int rows) {
+    return rows <= 4 ? 4 : 16;
+  }
 
   // Where vector v of a line lies, blocks side by side.
   static const char* place(const char* line, int v, int64_t block) {
@@ -150,7 +154,8 @@ struct IntegerKernel {
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
         Numbers sum = Simd::to_floats(sums[r][v]);
-        if (Weights::kGroupHeader != 0) sum = Simd::mul(sum, Simd::load(reinterpret_cast<const Element*>(from)));
+        if (Weights::kGroupHeader != 0)
+          sum = Simd::mul(sum, Simd::load(reinterpret_cast<const Element*>(from)));
         totals[r][v] = Simd::add(totals[r][v], Simd::mul(sum, Simd::set(x[r].scale)));
       }
     }

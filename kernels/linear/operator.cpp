@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/common/meta.h"
+#include "kernels/common/on_cuda.h"
 #include "kernels/common/operator.h"
 #include "kernels/common/scratch.h"
 #include "kernels/linear/full_sums.h"
@@ -65,6 +66,27 @@ void run_blocks(LinearArgs& args) {
                    });
 }
 
+// Arguments over packed weights, with `out` allocated for them.
+LinearArgs packed_args(const at::Tensor& x, const at::Tensor& weight, int64_t out_features, at::Tensor* out) {
+  const int bits = bits_of(weight);
+  LinearArgs args{};
+  args.out_features = out_features;
+  args.rows = x.numel() / x.size(-1);
+  at::DimVector shape(x.sizes());
+  shape.back() = out_features;
+  *out = at::empty(shape, x.options());
+  args.weight = weight.const_data_ptr();
+  args.in = x.size(-1);
+  args.format = bits == 8                       ? LinearFormat::kInt8
+                : bits == 4                     ? LinearFormat::kInt4
+                : x.scalar_type() == at::kFloat ? LinearFormat::kFloat32
+                                                : LinearFormat::kBFloat16;
+  if (args.rows == 0) return args;
+  args.out = out->mutable_data_ptr();
+  args.x = x.const_data_ptr();
+  return args;
+}
+
 at::Tensor cpu_product(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
   const int bits = bits_of(weight);
   if (bits == 16) {
@@ -76,22 +98,9 @@ at::Tensor cpu_product(const at::Tensor& x, const at::Tensor& weight, int64_t ou
   // number.
   if (weight.dim() == 2) return at::linear(x, weight);
 
-  LinearArgs args{};
-  args.out_features = out_features;
-  args.rows = x.numel() / x.size(-1);
-  at::DimVector shape(x.sizes());
-  shape.back() = out_features;
-  at::Tensor out = at::empty(shape, x.options());
-  if (args.rows == 0) return out;
-  args.weight = weight.const_data_ptr();
-  args.out = out.mutable_data_ptr();
-  args.in = x.size(-1);
-  args.x = x.const_data_ptr();
-  args.format = bits == 8   ? LinearFormat::kInt8
-                : bits == 4 ? LinearFormat::kInt4
-                : x.scalar_type() == at::kFloat ? LinearFormat::kFloat32
-                                                : LinearFormat::kBFloat16;
-  run_blocks(args);
+  at::Tensor out;
+  LinearArgs args = packed_args(x, weight, out_features, &out);
+  if (args.rows > 0) run_blocks(args);
   return out;
 }
 
@@ -102,6 +111,23 @@ at::Tensor plain_product(const at::Tensor& x, const at::Tensor& weight, int64_t 
   check_shape("linear", "weight", weight, {out_features, x.size(-1)});
   const FullPrecisionSums full_precision;
   return at::linear(x, weight);
+}
+
+// On CUDA; many rows are bound by arithmetic, which the library does best. A template, because builds without
+// CUDA lack its kernels.
+template <On on>
+at::Tensor rounded_product(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
+  check_integers(x, weight, out_features, bits_of(weight));
+  at::Tensor out;
+  LinearArgs args = packed_args(x, weight, out_features, &out);
+  if (args.rows <= kRoundedCudaRows) {
+    if (args.rows > 0) on_cuda(x, [&](void* stream) { rounded_linear_cuda(args, stream); });
+    return out;
+  }
+  const at::Tensor plain = at::empty({out_features, args.in}, x.options());
+  args.out = plain.mutable_data_ptr();
+  on_cuda(x, [&](void* stream) { expand_rounded_cuda(args, stream); });
+  return plain_product(x, plain, out_features);
 }
 
 template <On on>
@@ -116,6 +142,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
     }
     return with_last(x, out_features);
   } else if constexpr (on == On::cuda) {
+    if (bits_of(weight) != 16) return rounded_product<on>(x, weight, out_features);
     return plain_product(x, weight, out_features);
   } else {
     return cpu_product(x, weight, out_features);

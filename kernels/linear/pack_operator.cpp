@@ -98,7 +98,8 @@ at::Tensor pack_rounded(const at::Tensor& rounded) {
   const int bits = rounded.scalar_type() == at::kChar ? 8 : 4;
   TORCH_CHECK(rounded.dim() == 2 && rounded.size(0) > 0 && rounded.size(1) > 4 &&
                   (bits == 8 || rounded.size(1) % 34 == 0),
-              "pack_linear: got rounded weight of shape ", rounded.sizes(), ", expected what round_linear gives");
+              "pack_linear: got rounded weight of shape ", rounded.sizes(),
+              ", expected what round_linear gives");
   const at::Tensor plain = rounded.contiguous();
   const int64_t out = plain.size(0);
   const int64_t in = bits == 8 ? plain.size(1) - 4 : plain.size(1) / 34 * kLinearGroup;
@@ -117,7 +118,7 @@ bool is_rounded(const at::Tensor& weight) {
   return weight.scalar_type() == at::kChar || weight.scalar_type() == at::kByte;
 }
 
-// Of the CPU's packed layout; CUDA keeps the weight as it is, but packing comes before any tracing.
+// CUDA keeps weights that are not rounded as they are, but packing comes before any tracing.
 template <On on>
 at::Tensor pack_linear_in(const at::Tensor& weight, int bits) {
   if constexpr (on == On::meta) {
@@ -132,7 +133,8 @@ at::Tensor pack_linear_in(const at::Tensor& weight, int bits) {
     const bool rounds = !is_rounded(weight) && bits != 16;
     const at::Tensor stored = rounds ? round_linear<on>(weight, bits) : weight;
     if constexpr (on == On::cuda) {
-      if (!is_rounded(stored)) check_activations("pack_linear", "weight", stored);
+      if (is_rounded(stored)) return pack_rounded(stored.cpu()).to(weight.device());
+      check_activations("pack_linear", "weight", stored);
       check_shape("pack_linear", "weight", stored, {kAny, kAny});
       return stored;
     } else {
@@ -146,7 +148,8 @@ at::Tensor pack_linear(const at::Tensor& weight) {
   return pack_linear_in<on>(weight, active_bits);
 }
 
-// For drafters: the CPU streams bytes faster, on CUDA their weights stay as they are unless others are rounded.
+// For drafters: the CPU streams bytes faster, on CUDA their weights stay as they are unless others are
+// rounded.
 template <On on>
 at::Tensor pack_linear_int8(const at::Tensor& weight) {
   return pack_linear_in<on>(weight, on == On::cuda && active_bits == 16 ? 16 : 8);
@@ -165,7 +168,8 @@ int WeightBits::active() {
 }
 
 TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
-  define(m, "round_linear(Tensor weight, int bits) -> Tensor", [](auto on) { return &round_linear<on.value>; });
+  define(m, "round_linear(Tensor weight, int bits) -> Tensor",
+         [](auto on) { return &round_linear<on.value>; });
   define(m, "pack_linear(Tensor weight) -> Tensor", [](auto on) { return &pack_linear<on.value>; });
   define(m, "pack_linear_int8(Tensor weight) -> Tensor", [](auto on) { return &pack_linear_int8<on.value>; });
 }

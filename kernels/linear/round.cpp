@@ -48,8 +48,9 @@ int half_byte(float quotient) {
   return nearest_integer(quotient < -8.0F ? -8.0F : quotient > 7.0F ? 7.0F : quotient);
 }
 
-// The scale for a group whose furthest weight becomes about -8. Of integers q the best scale is sum(w q) / sum(q q),
-// which leaves sum(w w) - sum(w q)^2 / sum(q q): the divisors tried are compared by what they take away.
+// The scale for a group whose furthest weight becomes about -8. Of integers q the best scale is sum(w q) /
+// sum(q q), which leaves sum(w w) - sum(w q)^2 / sum(q q): the divisors tried are compared by what they take
+// away.
 float best_scale(const float* weight, float most) {
   constexpr int kTried = 13;
   float best = 0, taken = -1;

@@ -2,8 +2,9 @@
 
 namespace lamplighter {
 
-// While one lives, pack_linear() on its thread rounds weights to 8 or 4 bits; with 16 it packs them as they are.
-// Modules pack their own weights when they are prepared: this is how the engine asks them for another precision.
+// While one lives, pack_linear() on its thread rounds weights to 8 or 4 bits; with 16 it packs them as they
+// are. Modules pack their own weights when they are prepared: this is how the engine asks them for another
+// precision.
 class __attribute__((visibility("default"))) WeightBits {
  public:
   explicit WeightBits(int bits);

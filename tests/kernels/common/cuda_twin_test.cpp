@@ -1,6 +1,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/matmul.h>
@@ -79,6 +80,22 @@ TEST_P(CudaTwinTest, Linear) {
     const at::Tensor got = call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>(
         "linear", on_device(x), packed, int64_t{96});
     expect_close(got, at::matmul(x, weight.t()), dtype() == at::kFloat ? 10 : 0.05);
+  }
+}
+
+// Rows stay bf16 there, which the CPU rounds to integers: the rounded weights are what both mean.
+TEST_P(CudaTwinTest, LinearOfRoundedWeights) {
+  if (dtype() != at::kBFloat16) GTEST_SKIP() << "weights are rounded beside bf16";
+  for (const int64_t bits : {8, 4}) {
+    for (const int64_t in : {200, 1024}) {
+      const at::Tensor rounded = round_linear(values({96, in}, 0.1F).to(at::kBFloat16), bits);
+      const at::Tensor packed = pack_linear(rounded.to(at::kCUDA));
+      const at::Tensor weight = linear(on_device(at::eye(in)), packed, 96).cpu().to(at::kFloat).t();
+      for (const int64_t rows : {1, 8, 9, 32, 40}) {
+        const at::Tensor x = values({rows, in});
+        expect_close(linear(on_device(x), packed, 96), at::matmul(x, weight.t()), 0.5);
+      }
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 // Time of all linear layers of a decoder, one after the other, so that every weight is read from where it
 // would be read in a real step: `packed` is lamplighter::linear over packed weights, `library` is at::linear
-// over plain ones, `int8` and `int4` are lamplighter::linear over rounded weights (bf16 rows only). They run in turn; the
-// table gives the tenth percentile of each in milliseconds of one thread's CPU time, the ratios of the others
-// to `packed`, and the rate at which the packed weights pass (GB/s) and are multiplied (GMAC/s).
+// over plain ones, `int8` and `int4` are lamplighter::linear over rounded weights (bf16 rows only). They run
+// in turn; the table gives the tenth percentile of each in milliseconds of one thread's CPU time, the ratios
+// of the others to `packed`, and the rate at which the packed weights pass (GB/s) and are multiplied
+// (GMAC/s).
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -43,7 +43,9 @@ class LinearIntegersTest : public ::testing::TestWithParam<Case> {
   }
   int bits() const { return std::get<2>(GetParam()); }
   // In the dtype of the case; rows are bf16.
-  at::Tensor weights(int64_t out, int64_t in) { return random_tensor(rng_, {out, in}, std::get<1>(GetParam())); }
+  at::Tensor weights(int64_t out, int64_t in) {
+    return random_tensor(rng_, {out, in}, std::get<1>(GetParam()));
+  }
   at::Tensor rows(int64_t count, int64_t in) { return random_tensor(rng_, {count, in}, at::kBFloat16); }
   at::Tensor packed(const at::Tensor& weight) const { return pack_linear(round_linear(weight, bits())); }
 
@@ -118,7 +120,8 @@ TEST_P(LinearIntegersTest, WeightsAreRoundedToTheNearest) {
     EXPECT_LE((error / half_step).max().item<double>(), 1.001);
     return;
   }
-  // Normal numbers in 4 bits: the best scale for 64 of them leaves less than what dividing by the largest does.
+  // Normal numbers in 4 bits: the best scale for 64 of them leaves less than what dividing by the largest
+  // does.
   const at::Tensor groups = whole_groups(weight.to(at::kDouble)).view({50, -1, kLinearGroup});
   const at::Tensor step = std::get<0>(groups.abs().max(2, true)) / 7;
   const at::Tensor plain = ((groups / step).round() * step).view({50, -1}).narrow(1, 0, 130);
