@@ -120,7 +120,7 @@ build() {
 }
 
 if [ ! -x .venv/bin/python ]; then
-  say "first run: packages, Torch (a large download) and the build take 10 to 14 minutes on two cores, once"
+  say "first run: packages, Torch (a large download) and the build take about 9 minutes on two cores, once"
 fi
 mkdir -p .cache
 exec 9>.cache/lock
