@@ -216,7 +216,13 @@ def target_features(
     empty, lengths = torch.empty(0, dtype=torch.int64), torch.zeros(len(rows), dtype=torch.int64)
     shape = model.manifest["cache"]
     cache = torch.zeros(
-        shape["layers"], 2, len(rows), shape["kv_heads"], x.shape[1], shape["head_dim"]
+        shape["layers"],
+        2,
+        len(rows),
+        shape["kv_heads"],
+        x.shape[1],
+        shape["head_dim"],
+        dtype=x.dtype,
     )
     _, out = model.target.forward(x, positions.clamp_max(limit), empty, lengths, cache)
     full = torch.zeros(len(rows), limit + 1, out.shape[2])

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""What rounding the weights costs: a target's distributions in bf16, int8 and int4, teacher-forced.
+
+    .venv/bin/python scripts/compare_precision.py [--bundle DIR] --captions FILE [-n 64]
+
+draws the first n lines of FILE with the engine in bf16 at temperature 1, runs the target over the same
+tokens in every precision, and compares the guided distributions of all tokens with those of bf16: mean
+KL(bf16 || other) in millinats, the share of tokens whose likeliest code is the same, and the mean of the
+largest difference of a probability. fp32 shows how far bf16 itself is from more digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import operator
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from models.eagle.data import BUILD, draw_codes, read_codes, read_lines
+from models.eagle.features import (
+    Ids,
+    TargetModel,
+    load_module,
+    load_target,
+    prompt_ids,
+    target_features,
+    with_row_ends,
+)
+from models.export.command import run_command
+from models.llamagen.target_module import TargetModule
+from models.llamagen.text_encoder_module import TextEncoderLayer
+from models.ops import lamplighter
+from models.transformer.layer import Layer
+
+PRECISIONS = {"fp32": 32, "bf16": 16, "int8": 8, "int4": 4}
+PRODUCTS = {*Layer.PRODUCTS, *TargetModule.PRODUCTS, *TextEncoderLayer.PRODUCTS}
+PICTURES = 8  # in a pass
+
+
+def loaded(file: Path, bits: int) -> torch.jit.ScriptModule:
+    """A module prepared in fp32, bf16 or, weights of products rounded, beside bf16."""
+    module = load_module(file)
+    for name, weight in list(module.named_buffers()):
+        part, _, leaf = name.rpartition(".")
+        if bits < 16 and leaf in PRODUCTS and weight.dim() == 2:
+            rounded = lamplighter.pack_linear(lamplighter.round_linear(weight.bfloat16(), bits))
+            setattr(operator.attrgetter(part)(module) if part else module, leaf, rounded)
+    module.prepare(torch.zeros(1, dtype=torch.float32 if bits == 32 else torch.bfloat16))
+    return module
+
+
+def in_precision(model: TargetModel, bits: int) -> TargetModel:
+    entries = model.manifest["modules"]
+    target = loaded(model.bundle / entries["target"]["file"], bits)
+    encoder = None
+    if model.text_encoder is not None:
+        encoder = loaded(model.bundle / entries["text_encoder"]["file"], bits)
+    return replace(model, target=target, text_encoder=encoder)
+
+
+@torch.inference_mode()
+def distributions(model: TargetModel, codes: Tensor, prompts: list[list[Ids]]) -> Tensor:
+    """Log-probabilities fp32 [n,M,V] of the tokens [n,M], guided, at temperature 1."""
+    features, _ = target_features(model, with_row_ends(model, codes), prompts)
+    rows = features[:, :, model.prompt_length - 1 :]
+    kind = model.target.embed(torch.zeros(1, 1, dtype=torch.int64)).dtype
+    logits = model.target.logits(rows.flatten(0, 1).to(kind).contiguous()).float()
+    logits = logits.unflatten(0, rows.shape[:2])
+    guided = logits[:, 0]
+    if model.sequences == 2:
+        guided = logits[:, 1] + model.guidance * (logits[:, 0] - logits[:, 1])
+    return guided.log_softmax(-1)
+
+
+def compare(options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    model = load_target(options.bundle)
+    captions = [line for line in read_lines(options.captions) if line.strip()][: options.pictures]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "codes.json"
+        draw_codes(model, captions, 0, file, options.build / "lamplighter")
+        codes = read_codes(file)
+    prompts = prompt_ids(model, captions, options.build)
+    models = {name: in_precision(model, bits) for name, bits in PRECISIONS.items()}
+    sums = {name: torch.zeros(3, dtype=torch.float64) for name in models}
+    tokens = 0
+    for first in range(0, len(captions), PICTURES):
+        part = slice(first, first + PICTURES)
+        found = {n: distributions(m, codes[part], prompts[part]) for n, m in models.items()}
+        exact = found["bf16"]
+        tokens += exact[..., 0].numel()
+        for name, other in found.items():
+            divergence = (exact.exp() * (exact - other)).sum(-1)
+            same = (exact.argmax(-1) == other.argmax(-1)).double()
+            largest = (exact.exp() - other.exp()).abs().amax(-1)
+            sums[name] += torch.stack([t.double().sum() for t in (divergence, same, largest)])
+    print(f"{len(captions)} pictures, {tokens} tokens, against bf16\n")
+    print(
+        "| precision | KL, millinats | same likeliest code | largest difference of a probability |"
+    )
+    print("|---|---|---|---|")
+    for name, (divergence, same, largest) in sums.items():
+        if name != "bf16":
+            shares = f"{1000 * divergence / tokens:.2f} | {100 * same / tokens:.1f} %"
+            print(f"| {name} | {shares} | {largest / tokens:.4f} |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    demo = Path(__file__).resolve().parent.parent / "models" / "demo" / "bundle"
+    parser.add_argument("--bundle", type=Path, default=demo)
+    parser.add_argument("--captions", type=Path, required=True, help="a line a picture")
+    parser.add_argument("-n", "--pictures", type=int, default=64)
+    parser.add_argument("-t", "--threads", type=int, default=1)
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
+    options = parser.parse_args()
+    return run_command(lambda: compare(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
