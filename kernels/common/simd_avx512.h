@@ -78,8 +78,8 @@ struct Avx512 {
   static F dot(F sum, W a, W b, uint16_t) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
-  // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32; the halves of bytes
-  // as bytes; int32 lanes as floats.
+  // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32; the halves of
+  // bytes as bytes; int32 lanes as floats.
   static W bytes_of(uint32_t four) { return set_word(four); }
   static W add_bytes(W sum, W weights, W value) { return _mm512_dpbusd_epi32(sum, weights, value); }
   static W low_halves(W a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }

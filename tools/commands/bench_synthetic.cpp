@@ -54,8 +54,8 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
     report.bandwidth_is_published = true;
   }
   const std::string words =
-      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) +
-      ", " + std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
+      "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) + ", " +
+      std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
       " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
       (options.clock == Clock::wall ? "wall-clock" : "processor") +
       " times are real, acceptance is scripted" +

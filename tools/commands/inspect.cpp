@@ -167,7 +167,8 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target")) return;
-  const std::string caches = "caches of a guided picture in " + dtype_name({placement.device, placement.dtype});
+  const std::string caches =
+      "caches of a guided picture in " + dtype_name({placement.device, placement.dtype});
   lines.emplace_back("memory", caches + ", without draft trees:");
   for (const Grid& grid : manifest.grids)
     lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement.dtype)));
