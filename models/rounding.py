@@ -23,10 +23,10 @@ def round_products(module: nn.Module, bits: int) -> None:
 def numbers(rounded: Tensor) -> Tensor:
     """The weights bfloat16 [out,in] that rounded ones stand for; `in` counts whole groups in 4 bits."""
     if rounded.dtype == torch.int8:
-        scales = rounded[:, -4:].contiguous().view(torch.float32)
+        scales = rounded[:, -4:].clone(memory_format=torch.contiguous_format).view(torch.float32)
         return (rounded[:, :-4] * scales).bfloat16()
     groups = rounded.view(len(rounded), -1, 2 + GROUP // 2)
-    scales = groups[..., :2].contiguous().view(torch.bfloat16)
+    scales = groups[..., :2].clone(memory_format=torch.contiguous_format).view(torch.bfloat16)
     low_high = torch.stack([groups[..., 2:] & 15, groups[..., 2:] >> 4], -1)
     order = low_high.view(*groups.shape[:2], GROUP // 8, 4, 2).transpose(-1, -2)
     integers = order.reshape(*groups.shape[:2], GROUP).float() - 8

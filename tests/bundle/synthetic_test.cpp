@@ -117,11 +117,12 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   const Target target(bundle.manifest, bundle.target);
   EXPECT_EQ(target.embed(tokens({0})).scalar_type(), at::kBFloat16);
   EXPECT_EQ(bundle.manifest.modules.at("target").dtype, "bfloat16");
-  // Two layers of (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a head of 8 x 16.
-  EXPECT_EQ(bundle.target_bytes, 2 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 8 * 16));
-  // int8 in blocks of 16 features with a scale each: fc and w2 16 x 32, (48 + 16 + 64) x 16, the head's 8
-  // x 16.
-  EXPECT_EQ(bundle.drafter_bytes, 2 * 16 * (32 + 4) + (48 + 16 + 64 + 16) * (16 + 4));
+  // As packed, in blocks of 16 features: two layers of (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a
+  // head of 8 x 16.
+  EXPECT_EQ(bundle.target_bytes, 2 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+  // int8, a scale for every feature, inputs in whole groups of 64: fc and w2 16 x 32, (48 + 16 + 64) x 16,
+  // the head's 8 x 16.
+  EXPECT_EQ(bundle.drafter_bytes, (16 + 16 + 48 + 16 + 64 + 16) * (64 + 4));
 }
 
 TEST(Synthetic, WeightsThatCannotFitAreRefusedAtOnce) {

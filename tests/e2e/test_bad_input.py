@@ -57,7 +57,7 @@ DRAW = ("generate", "-p", "a")
         ((*DRAW, "--batch-size", 0), "--batch-size"),
         ((*DRAW, "--cfg-interval", -2), "--cfg-interval"),
         ((*DRAW, "--device", "gpu"), "--device"),
-        ((*DRAW, "--dtype", "int8"), "--dtype"),
+        ((*DRAW, "--dtype", "int3"), "--dtype"),
         ((*DRAW, "--class", 3), "--class"),
         (("generate",), "nothing to draw"),
         (("generate", "-p"), "--prompt"),

@@ -71,11 +71,12 @@ at::Tensor whole_groups(const at::Tensor& values) {
 // Rounded weights [out, bytes] as numbers [out, in], in double precision.
 at::Tensor numbers_of(const at::Tensor& rounded, int64_t in) {
   if (rounded.scalar_type() == at::kChar) {
-    const at::Tensor scales = rounded.narrow(1, in, 4).contiguous().view(at::kFloat);
+    const at::Tensor scales = rounded.narrow(1, in, 4).clone(at::MemoryFormat::Contiguous).view(at::kFloat);
     return rounded.narrow(1, 0, in).to(at::kDouble) * scales.to(at::kDouble);
   }
   const at::Tensor groups = rounded.view({rounded.size(0), -1, 34});
-  const at::Tensor scales = groups.narrow(2, 0, 2).contiguous().view(at::kBFloat16).to(at::kDouble);
+  const at::Tensor scales =
+      groups.narrow(2, 0, 2).clone(at::MemoryFormat::Contiguous).view(at::kBFloat16).to(at::kDouble);
   const at::Tensor bytes = groups.narrow(2, 2, 32).view({rounded.size(0), -1, 8, 1, 4});
   const at::Tensor halves = at::cat({bytes.bitwise_and(15), bytes.bitwise_right_shift(4)}, 3);
   const at::Tensor integers = halves.to(at::kDouble).reshape({rounded.size(0), -1, kLinearGroup}) - 8;
