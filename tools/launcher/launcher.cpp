@@ -38,10 +38,11 @@ std::string engine_path() {
 }
 
 // How the C library keeps the engine's memory, where the environment does not say so already: large pages, a
-// sixth of the time of a picture; and those that a picture frees stay for the next one, a fifth of the time
-// that painting takes. It is read when a process starts.
+// sixth of the time of a picture; and what a picture frees stays for the next one, a fifth of the time that
+// painting takes, but for the largest tensors, which would leave the heap full of holes. It is read when a
+// process starts.
 constexpr const char* kMemory =
-    "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
+    "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=16777216:glibc.malloc.trim_threshold=67108864";
 
 }  // namespace
 
