@@ -5,7 +5,7 @@
 Draws with bundles of `models.demo.enlarge --grid N`, written to --out once: nothing is downloaded, and a token costs
 what it costs in the published model. Every figure is a process of its own, `ar` and the method in turn; medians of
 --rounds. What larger grids show was never trained, so their S says little: read milliseconds a target pass. Writes
-growth.json (curves) and growth.md (tables).
+growth.json (curves, for the page of `lamplighter bench --export-html F --growth growth.json`) and growth.md (tables).
 """
 
 from __future__ import annotations

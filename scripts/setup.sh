@@ -54,14 +54,19 @@ install_packages() {
 }
 
 make_venv() {
+  [ -x .venv/bin/python ] && return 0
+  python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' ||
+    fail "$(python3 --version) found; Python 3.11 to 3.14 is needed"
+  python3 -m venv .venv
+  rm -f .venv/.lamplighter # of an interpreter that is gone
+}
+
+fill_venv() {
   local stamp=.venv/.lamplighter
   local want
   want=$(sha256sum requirements.txt)
-  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && [ -x .venv/bin/python ] && return 0
-  python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' ||
-    fail "$(python3 --version) found; Python 3.11 to 3.14 is needed"
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
   say "installing Python packages into .venv (Torch is large: some minutes)"
-  [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --no-warn-script-location -r requirements.txt </dev/null
   echo "$want" >"$stamp"
 }
@@ -127,8 +132,10 @@ exec 9>.cache/lock
 flock -n 9 || { say "waiting for another set-up in this folder"; flock 9; }
 install_all_packages "$@"
 make_venv
+make_sentencepiece & # beside the download of Torch
+fill_venv
 make_exporter
-make_sentencepiece
+wait $!
 for preset in "${@:-release}"; do
   build "$preset" 9>&-
 done

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "bench/method_table.h"
-#include "bundle/module.h"
+#include "bundle/placement.h"
 #include "tools/terminal.h"
 
 namespace lamplighter::cli {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/memory.h"
 #include "bench/report/json.h"
@@ -183,8 +184,13 @@ std::vector<std::string> heading(const BenchRun& run) {
                   "; latency: prefill and decode of a batch");
   const std::string intervals = about_interval(run);
   if (!intervals.empty()) lines.push_back(intervals);
-  lines.push_back(run.environment.words());
-  const std::string warning = run.environment.warning();
+  for (std::string& line : heading(run.environment)) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::vector<std::string> heading(const Environment& environment) {
+  std::vector<std::string> lines{environment.words()};
+  const std::string warning = environment.warning();
   if (!warning.empty()) lines.push_back("warning: " + warning);
   return lines;
 }

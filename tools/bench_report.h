@@ -27,6 +27,7 @@ std::vector<Table> tables(const SyntheticReport& report);
 // What stands above the tables, a line each: what was drawn and how S and intervals are meant, the machine,
 // and a warning where it was busy.
 std::vector<std::string> heading(const BenchRun& run);
+std::vector<std::string> heading(const Environment& environment);  // its last lines
 // Why methods do not pay, a line each.
 std::vector<std::string> verdicts(const BenchRun& run);
 

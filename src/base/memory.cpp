@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -31,6 +32,12 @@ std::optional<std::int64_t> free_host_memory() {
     free = std::max<std::int64_t>(0, std::min(free.value_or(left), left));
   }
   return free;
+}
+
+void release_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 std::string format_bytes(std::int64_t bytes) {

@@ -11,6 +11,10 @@ namespace lamplighter {
 // tell.
 std::optional<std::int64_t> free_host_memory();
 
+// Gives pages that hold nothing any more back to the system. What a long run leaves between the blocks that
+// it keeps would pile up else: the C library only returns what lies at the end. Some milliseconds.
+void release_free_memory();
+
 // "512 B", "1.50 GiB": two decimals from KiB on.
 std::string format_bytes(std::int64_t bytes);
 

@@ -1,7 +1,7 @@
 #include "batch/configuration.h"
 
+#include "lamplighter/method.h"
 #include "lamplighter/version.h"
-#include "propose/method.h"
 #include "propose/options.h"
 
 namespace lamplighter {

@@ -2,10 +2,10 @@
 
 #include "batch/folder.h"
 #include "batch/run.h"
-#include "decode/prompts.h"
+#include "decode/prompt_tokenizer.h"
 #include "lamplighter/error.h"
+#include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
-#include "propose/method.h"
 #include "text/vocabulary.h"
 
 namespace lamplighter {

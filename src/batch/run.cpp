@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "batch/collect.h"
 #include "batch/configuration.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kGalleryEvery{30};  // at least
 constexpr int kGalleryShare = 20;                  // one part of the time of the disk's thread
+constexpr std::size_t kReleaseEvery = 64;          // pictures, some 10 s of the demo
 constexpr std::size_t kFailuresInARow = 8;         // beyond them it is the machine, not the pictures
 
 // Draws a shard's pictures into the run's folder.
@@ -277,6 +279,7 @@ void BatchRun::finish_picture(const Record& record) {
     progress_.tokens += record.tokens;
     progress_.target_passes += record.target_passes;
     progress_.cut += !record.cut.empty();
+    if ((progress_.drawn + progress_.failed) % kReleaseEvery == 0) release_free_memory();
     if (calls_.picture) calls_.picture(record, progress_);
   }
   const auto now = std::chrono::steady_clock::now();

@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "decode/report.h"
-#include "decode/state.h"
+#include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter {
+
+struct DecodeRequest;
+struct Method;
+struct Models;
+struct Prompts;
 
 // Wall-clock time is what a user waits for. Processor time (of all threads) leaves out what other programs
 // took, on a machine that is not idle; it means nothing for work on a GPU.

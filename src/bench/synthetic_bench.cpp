@@ -7,6 +7,7 @@
 
 #include "bundle/drafter.h"
 #include "bundle/machine.h"
+#include "bundle/synthetic.h"
 #include "bundle/target.h"
 #include "decode/prompts.h"
 #include "lamplighter/method.h"

@@ -6,7 +6,8 @@
 
 #include "bench/cycles.h"
 #include "bench/report/statistics.h"
-#include "bundle/synthetic.h"
+#include "bundle/placement.h"
+#include "bundle/synthetic_shape.h"
 
 namespace lamplighter {
 

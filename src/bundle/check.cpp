@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/files.h"
+#include "bundle/module.h"
 #include "bundle/tensor_file.h"
 #include "lamplighter/error.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bundle/module.h"
+#include "bundle/placement.h"
 
 namespace lamplighter {
 

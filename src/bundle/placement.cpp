@@ -1,8 +1,9 @@
+#include "bundle/placement.h"
+
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include "bundle/machine.h"
-#include "bundle/module.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 

@@ -2,32 +2,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "bundle/module.h"
+#include "bundle/synthetic_shape.h"
 
 namespace lamplighter {
-
-// Sizes of a decoder and of the EAGLE drafter that goes with it: LlamaGen's (Sun et al. 2024), or with
-// `chameleon` those of Anole and Lumina-mGPT, whose prompts are tokens, whose query and key heads are normed
-// and whose rotations follow the position.
-struct SyntheticShape {
-  std::string name = "toy";
-  bool chameleon = false;
-  std::int64_t vocabulary = 8;  // ids of the head: codes
-  std::int64_t embedding = 0;   // ids of the embedding; 0: the codes and the row end
-  std::int64_t first_image_id = 0;
-  std::int64_t hidden = 16, layers = 2, heads = 2, kv_heads = 2, head_dim = 8, ffn = 32;
-  std::int64_t prompt_length = 3, prompt_features = 8;
-  std::int64_t unconditional_length = 1;  // ids of the prompt without a caption (chameleon)
-  int rows = 2, columns = 2;
-  bool row_ends = false;     // a forced token, the id after the codes, between their rows
-  SamplingOptions sampling;  // the manifest's defaults
-  bool drafter = true;       // one layer of the same sizes, with an embedding and a head of its own
-  double weight_scale = 1;   // standard deviation of a weight times the root of its inputs
-  std::uint64_t seed = 1;    // of the weights
-};
 
 // A bundle that was never written: modules with random weights, and the manifest that describes them. It has
 // no image decoder and no text encoder.
@@ -38,13 +17,6 @@ struct SyntheticBundle {
   std::int64_t target_bytes = 0;   // weights that a pass reads: blocks and head
   std::int64_t drafter_bytes = 0;  // the same of the drafter: fc, block and head
 };
-
-// The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768.
-std::vector<std::string> synthetic_names();
-// One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
-SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);
-// Bytes of all weights of target and drafter in this dtype.
-std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype);
 
 // Makes the modules with the operators and entry points of exported ones, in the dtype and on the device of
 // `placement`. Weights of large shapes repeat a block of random numbers. Throws Error(memory), at once when

@@ -8,6 +8,7 @@
 
 #include "decode/cycle.h"
 #include "decode/replay.h"
+#include "decode/report_reader.h"
 #include "decode/slots.h"
 #include "lamplighter/error.h"
 

@@ -9,22 +9,9 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <utility>
-
-#include "base/files.h"
-#include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
-
-void replace_all(std::string& text, const std::string& name, const std::string& value) {
-  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
-    text.replace(at, name.size(), value);
-}
-
-void append(std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& more) {
-  ids.insert(ids.end(), more.begin(), more.end());
-}
 
 // ids [S, T] of ids of different lengths, and those lengths.
 Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditions, bool guided) {
@@ -52,54 +39,6 @@ void add_null_padding(const Target& target, std::int64_t valid, at::Tensor& rows
 }
 
 }  // namespace
-
-PromptTokenizer::PromptTokenizer(const Manifest& manifest)
-    : prompt_(*manifest.prompt), vocabulary_(manifest.tokens.vocabulary) {
-  if (prompt_.kind == "class") return;
-  const std::string tokenizer = join_path(manifest.directory, manifest.tokenizer->file);
-  max_length_ = manifest.tokenizer->max_length;
-  if (prompt_.kind == "tokens") {
-    bpe_ = std::make_unique<BpeTokenizer>(tokenizer);
-  } else {
-    t5_ = std::make_unique<T5Tokenizer>(tokenizer, *manifest.tokenizer);
-  }
-}
-
-PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) const {
-  if (bpe_) return encode_tokens(request, grid);
-  if (t5_) {
-    T5Caption caption = t5_->encode(request.prompt);
-    return {std::move(caption.ids), {}, std::move(caption.cut)};
-  }
-  return {{*request.class_id}};
-}
-
-PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
-  std::string text = prompt_.text;
-  replace_all(text, "{width}", std::to_string(grid.width));
-  replace_all(text, "{height}", std::to_string(grid.height));
-  replace_all(text, "{prompt}", request.prompt);  // last: a caption may have braces of its own
-  const std::vector<std::int64_t> encoded = bpe_->encode(text);
-  for (const std::int64_t id : encoded) {
-    if (id >= vocabulary_)
-      throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
-                                        std::to_string(vocabulary_ - 1) +
-                                        "; it belongs to another model, export the bundle again");
-  }
-  PromptIds prompt{prompt_.prefix, prompt_.unconditional};
-  append(prompt.ids, encoded);
-  append(prompt.ids, prompt_.suffix);
-  append(prompt.ids, grid.before);
-  append(prompt.unconditional, grid.before);
-  const auto length = static_cast<std::int64_t>(prompt.ids.size());
-  const auto ids = static_cast<std::int64_t>(encoded.size());
-  const std::int64_t most = std::min(max_length_, prompt_.length - (length - ids));
-  if (ids > most) {
-    throw Error(ExitCode::input, "prompt: got " + std::to_string(ids) + " tokens, expected at most " +
-                                     std::to_string(most) + "; shorten the caption");
-  }
-  return prompt;
-}
 
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
     : kind_(manifest.prompt->kind), length_(manifest.prompt->length), placement_(placement) {

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bundle/target.h"
 #include "decode/decode.h"
-#include "text/bpe_tokenizer.h"
-#include "text/t5_tokenizer.h"
+#include "decode/prompt_tokenizer.h"
 
 namespace lamplighter {
 
@@ -17,35 +16,6 @@ struct Condition {
   at::Tensor features;                                     // [1, T, C], or class ids int64 [1, 1]
   at::Tensor mask;                                         // int64 [1, T]
   std::vector<std::int64_t> ids = {}, unconditional = {};  // prompts of tokens, with and without the caption
-};
-
-// One prompt as ids: of the text encoder, the class, or of the target itself.
-struct PromptIds {
-  std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption
-  std::string cut = {};                          // the caption's end, where the bundle does not take it all
-
-  // Rows that the prompt, or that of the unconditional half, has in the target's cache.
-  std::int64_t rows() const { return static_cast<std::int64_t>(std::max(ids.size(), unconditional.size())); }
-};
-
-// Turns requests into ids with the tokenizer of the bundle; needs no weights.
-class PromptTokenizer {
- public:
-  // Throws Error(ExitCode::bundle).
-  explicit PromptTokenizer(const Manifest& manifest);
-  // Throws Error(ExitCode::input) when the prompt has more tokens than the bundle takes, and
-  // Error(ExitCode::bundle) for a tokenizer of another model.
-  PromptIds encode(const Request& request, const Grid& grid) const;
-
- private:
-  PromptIds encode_tokens(const Request& request, const Grid& grid) const;
-
-  PromptEntry prompt_;
-  std::int64_t vocabulary_ = 0;  // ids that the target embeds
-  std::int64_t max_length_ = 0;  // ids of a text
-  std::unique_ptr<T5Tokenizer> t5_;
-  std::unique_ptr<BpeTokenizer> bpe_;
 };
 
 // Turns ids into conditions, with the bundle's text encoder where it has one.

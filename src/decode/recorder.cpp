@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "propose/method.h"
+
 namespace lamplighter {
 
 Drawn& Recorder::of(std::int64_t image) {

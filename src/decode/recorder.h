@@ -6,9 +6,10 @@
 
 #include "decode/report.h"
 #include "lamplighter/pipeline.h"
-#include "propose/method.h"
 
 namespace lamplighter {
+
+struct Method;
 
 // What is known of an image while it is drawn.
 struct Drawn {

@@ -1,20 +1,10 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
-
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "base/stopwatch.h"
-
-// What the host learns of cycles. A cycle leaves its report in a fixed tensor; on the CPU it is read at once,
-// on a device it is copied into pinned memory without waiting and read while the next cycle runs.
+// What the host learns of cycles.
 namespace lamplighter {
-
-struct RunState;
 
 // The stages of a cycle in milliseconds. A captured cycle has no stages: then `cycle` alone is known.
 struct StageTimes {
@@ -38,48 +28,6 @@ struct ImageReport {
 struct Report {
   std::vector<ImageReport> images;  // slot by slot; empty slots are left out
   StageTimes times;
-};
-
-// Times one cycle from its construction on: on the CPU by the clock, on a device by events in its stream.
-class StageClock {
- public:
-  // Without `stages` only the prefill and the whole cycle are timed.
-  StageClock(const c10::Device& device, bool stages);
-  // Ends a stage.
-  void lap(double StageTimes::*stage);
-  // On a device, waits for the last stage.
-  StageTimes read() const;
-
- private:
-  void mark();
-
-  c10::Device device_;
-  bool stages_;
-  Stopwatch watch_;
-  std::vector<double> ms_;          // of the laps, on the CPU
-  std::vector<c10::Event> events_;  // around the laps, on a device
-  std::vector<double StageTimes::*> laps_;
-};
-
-// Reads reports: on the CPU that of the cycle just called, on a device that of the cycle before it.
-class ReportReader {
- public:
-  explicit ReportReader(const RunState& run);
-  ~ReportReader();
-  ReportReader(const ReportReader&) = delete;
-  ReportReader& operator=(const ReportReader&) = delete;
-  // To be called when a cycle is queued, with its clock. Throws Error(ExitCode::bundle) when logits of an
-  // image were no distribution.
-  std::optional<Report> read(const RunState& run, StageClock clock);
-
- private:
-  struct Pending {
-    at::Tensor report;
-    StageClock clock;
-  };
-  std::optional<Pending> pending_;
-  std::array<at::Tensor, 2> pinned_;
-  std::size_t turn_ = 0;
 };
 
 }  // namespace lamplighter

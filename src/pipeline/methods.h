@@ -5,7 +5,7 @@
 #include <deque>
 #include <optional>
 
-#include "bundle/module.h"
+#include "bundle/placement.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 #include "propose/method.h"

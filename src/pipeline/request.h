@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "decode/prompts.h"
+#include "decode/prompt_tokenizer.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 

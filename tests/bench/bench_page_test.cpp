@@ -27,6 +27,7 @@ BenchPage page_of(const std::string& text) {
                  {"environment", {{"cpu", text}, {"mhz", nullptr}, {"gpu", ""}, {"load_before", 0.125}}},
                  {"methods", {{{"method", text}}}}};
   page.scores = {{text, {{text, 1.5}}}};
+  page.growth = {{"curves", {{"tree", {{{"tree", text}}}}}}};
   page.pictures = {{text, text, 7, 2.5, {make_canvas(4, 4, {1, 2, 3}), 1, 2, {1, 2}}}};
   return page;
 }
@@ -58,6 +59,7 @@ TEST(BenchPage, HostileTextsStayTexts) {
     const Json data = data_of(html);
     EXPECT_EQ(data["report"]["methods"][0]["method"], text);
     EXPECT_EQ(data["scores"][text][text], 1.5);
+    EXPECT_EQ(data["growth"]["curves"]["tree"][0]["tree"], text);
   }
 }
 
@@ -78,6 +80,31 @@ TEST(BenchPage, ScoresAreNumbersByMethod) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::input);
       EXPECT_THAT(error.what(), HasSubstr("scores.json"));
+    }
+  }
+}
+
+TEST(BenchPage, GrowthIsPointsOfThreeCurves) {
+  const std::string path = (std::filesystem::path(::testing::TempDir()) / "growth.json").string();
+  const Json point{{"method", "ar"}, {"grid", 16}, {"S", 1}, {"ms", 2.5}, {"ms a pass", 0.1}, {"MB", 300}};
+  const Json good{
+      {"curves", {{"picture", Json::array({point})}, {"batch", Json::array()}, {"tree", Json::array()}}}};
+  write_file(path, good.dump());
+  EXPECT_EQ(read_growth(path)["curves"]["picture"][0]["grid"], 16);
+  for (const auto& [key, value] : {std::pair<const char*, Json>{"grid", 0},
+                                   {"grid", "16"},
+                                   {"ms", "2"},
+                                   {"method", 3},
+                                   {"MB", nullptr}}) {
+    Json bad = good;
+    bad["curves"]["picture"][0][key] = value;
+    write_file(path, bad.dump());
+    try {
+      read_growth(path);
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::input);
+      EXPECT_THAT(error.what(), HasSubstr(std::string("curves.picture[0].") + key));
     }
   }
 }

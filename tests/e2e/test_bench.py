@@ -157,7 +157,8 @@ def test_shapes_made_on_the_fly(cli: Cli, tmp_path: Path) -> None:
         size = row["weight_bytes"] + row["cache_bytes"]
         assert abs(row["floor_ms"] - 1000 * size / rate) < 1e-6 * row["floor_ms"]
     assert report["peak_bytes"] > report["target_bytes"]
-    assert "accepted (scripted)" in (tmp_path / "t.md").read_text()
+    text = (tmp_path / "t.md").read_text()
+    assert "accepted (scripted)" in text and f"Torch {report['environment']['torch']}" in text
 
 
 def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None:

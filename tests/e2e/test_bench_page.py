@@ -18,7 +18,18 @@ from tests.e2e.support import Cli, Refused
 HOSTILE = (
     "</script><script>document.title = 'taken'</script><img src=x onerror=alert(1)> \"it's\" 🏮"
 )
-FIGURES = ("latency", "ratio", "depth", "rank", "stages", "roofline", "throughput", "quality")
+FIGURES = (
+    "latency",
+    "ratio",
+    "depth",
+    "rank",
+    "stages",
+    "roofline",
+    "throughput",
+    "quality",
+    "growth",
+)
+CHARTS = {"quality": 2, "growth": 7}  # one per metric; time and memory of three curves
 Page = Callable[[dict[str, Any]], Path]
 
 
@@ -42,6 +53,7 @@ def page(tmp_path: Path, build_dir: Path, run_program: Runner) -> Page:
             "tables": [],
             "remarks": [],
             "scores": None,
+            "growth": None,
             "pictures": [],
         }
         made = run_program(build_dir / "make_bench_page", input=json.dumps({**empty, **content}))
@@ -106,6 +118,23 @@ def count(browser: Browser, selector: str) -> int:
     return browser.value(f"document.querySelectorAll({json.dumps(selector)}).length")
 
 
+def grown() -> dict[str, Any]:
+    """What scripts/growth.py writes."""
+    curves = {
+        name: [
+            {"method": m, axis: at, "S": s, "ms": 9.0 * (i + 1), "ms a pass": 1.0 + i, "MB": 300}
+            for i, at in enumerate(places)
+            for m, s in (("ar", 1), ("eagle", 2))
+        ]
+        for name, axis, places in (
+            ("picture", "grid", (16, 24, 32)),
+            ("batch", "pictures", (1, 2, 4)),
+            ("tree", "tree", ("chain-1", "chain-3")),
+        )
+    }
+    return {"settings": {"size": "B"}, "curves": curves}
+
+
 def full_page() -> dict[str, Any]:
     relaxed = "lantern++:lambda=3"
     return {
@@ -113,6 +142,7 @@ def full_page() -> dict[str, Any]:
         "tables": [{"head": ["method", "S"], "rows": [["ar", "1.00"], ["eagle", "2.00"], [relaxed, "3.00"]]}],
         "report": report("eagle", relaxed),
         "scores": {"ar": {"fid": 20, "clip": 0.3}, "eagle": {"fid": 20.1}, relaxed: {"fid": 25, "clip": 0.29}},
+        "growth": grown(),
         "pictures": [{"caption": c, "method": m, "committed": [1, 3, 3, 3]} for c in ("a boat", HOSTILE) for m in ("ar", "eagle")],
     }  # fmt: skip
 
@@ -122,7 +152,7 @@ def test_every_figure(browser: Browser, page: Page, tmp_path: Path) -> None:
     open_drawn(browser, page(full_page()))
     assert shown(browser) == ["tables", *FIGURES, "pictures"]
     for figure in FIGURES:
-        charts = 2 if figure == "quality" else 1  # one per metric
+        charts = CHARTS.get(figure, 1)
         assert count(browser, f"#{figure} svg") == count(browser, f"#{figure} .chart") == charts
     assert count(browser, "canvas") == 0
     assert count(browser, "#tables tbody tr") == 3
@@ -134,6 +164,7 @@ def test_every_figure(browser: Browser, page: Page, tmp_path: Path) -> None:
     assert count(browser, "#stages .mark-rect.role-mark path") == 12
     assert count(browser, "#roofline .mark-symbol.role-mark path") == 6
     assert count(browser, "#throughput .mark-line.role-mark path") == 3
+    assert count(browser, "#growth .mark-line.role-mark path") == 14
     # Pictures and maps are there and whole.
     assert count(browser, "#pictures h3") == 2 and count(browser, "#pictures figure") == 4
     browser.wait("[...document.images].every(e => e.complete && e.naturalWidth > 0)")
@@ -204,9 +235,11 @@ def test_a_run_gives_its_page(
 ) -> None:
     (tmp_path / "captions.txt").write_text(f"a red hill\n{HOSTILE}\n")
     (tmp_path / "scores.json").write_text('{"ar": {"fid": 20}, "eagle:tree=chain-2": {"fid": 21}}')
+    (tmp_path / "growth.json").write_text(json.dumps(grown()))
     result = cli(
         "bench", "--methods", "eagle:tree=chain-2,lantern++:k=5:lambda=3:tree=chain-3", "--prompt-file",
-        "captions.txt", "--export-html", "page.html", "--scores", "scores.json", "--threads", 1, "-q",
+        "captions.txt", "--export-html", "page.html", "--scores", "scores.json", "--growth", "growth.json",
+        "--threads", 1, "-q",
         model=drafter_bundle,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -215,7 +248,16 @@ def test_a_run_gives_its_page(
     sections = shown(browser)
     assert [
         s
-        for s in ("latency", "ratio", "depth", "stages", "roofline", "quality", "pictures")
+        for s in (
+            "latency",
+            "ratio",
+            "depth",
+            "stages",
+            "roofline",
+            "quality",
+            "growth",
+            "pictures",
+        )
         if s not in sections
     ] == []
     assert count(browser, "#pictures figure") == 6
@@ -229,4 +271,6 @@ def test_what_is_refused(refused: Refused, cli: Cli, drafter_bundle: Path, tmp_p
     words = ("bench", "--export-html", "p.html", "--scores")
     assert "bad.json: ar" in refused(3, *words, "bad.json", model=drafter_bundle)
     assert "none.json" in refused(3, *words, "none.json", model=drafter_bundle)
+    words = ("bench", "--export-html", "p.html", "--growth")
+    assert "bad.json: curves" in refused(3, *words, "bad.json", model=drafter_bundle)
     assert "bad.json" in refused(7, "bench", "--export-html", "bad.json", model=drafter_bundle)

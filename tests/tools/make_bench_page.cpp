@@ -1,6 +1,6 @@
 // make_bench_page < page.json > page.html: the page of a run of bench, from {"title", "heading", "tables":
-// [{"head", "rows"}], "remarks", "report", "scores", "pictures": [{"caption", "method", "committed"}]}. A
-// picture is a pink square of as many cells as `committed` has numbers, in two rows.
+// [{"head", "rows"}], "remarks", "report", "scores", "growth", "pictures": [{"caption", "method",
+// "committed"}]}. A picture is a pink square of as many cells as `committed` has numbers, in two rows.
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -22,6 +22,7 @@ int main() {
     page.remarks = json.at("remarks").get<std::vector<std::string>>();
     page.report = json.at("report");
     page.scores = json.at("scores");
+    page.growth = json.at("growth");
     for (const Json& picture : json.at("pictures")) {
       const auto committed = picture.at("committed").get<std::vector<std::int64_t>>();
       page.pictures.push_back(

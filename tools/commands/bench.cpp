@@ -8,7 +8,7 @@
 #include "bench/report/csv.h"
 #include "bench_compare.h"
 #include "bench_startup.h"
-#include "bundle/synthetic.h"
+#include "bundle/synthetic_shape.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
@@ -25,11 +25,12 @@ struct Kind {
   const char* why;
 };
 
-const Kind kSynthetic{"--synthetic",
-                      {"--synthetic", "--layers", "--accept", "--clock", "--tree", "--repeats", "--json",
-                       "--export-json", "--export-csv", "--export-markdown", "--export-html", "--overwrite",
-                       "--device", "--dtype", "--threads", "--no-graph", "--quiet", "--verbose"},
-                      ": random weights have no bundle and no pictures"};
+const Kind kSynthetic{
+    "--synthetic",
+    {"--synthetic", "--layers", "--accept", "--clock", "--tree", "--repeats", "--json", "--export-json",
+     "--export-csv", "--export-markdown", "--export-html", "--growth", "--overwrite", "--device", "--dtype",
+     "--threads", "--no-graph", "--quiet", "--verbose"},
+    ": random weights have no bundle and no pictures"};
 const Kind kCompare{
     "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
 const Kind kStartup{
@@ -84,11 +85,23 @@ std::string title(const Json& json) {
   return json.at("model").get<std::string>() + " on " + place;
 }
 
-std::string html(const BenchResults& results, const Json& scores, Terminal& terminal) {
-  BenchPage page{title(results.json), results.heading, {}, results.remarks, results.json, scores,
-                 results.pictures};
+// What a page shows beside the run.
+struct PageFiles {
+  Json scores = Json::object(), growth;
+};
+
+PageFiles read_page_files(const BenchFlags& flags) {
+  PageFiles files;
+  if (!flags.scores.empty()) files.scores = read_scores(flags.scores);
+  if (!flags.growth.empty()) files.growth = read_growth(flags.growth);
+  return files;
+}
+
+std::string html(const BenchResults& results, const PageFiles& files, Terminal& terminal) {
+  BenchPage page{title(results.json), results.heading, {},           results.remarks,
+                 results.json,        files.scores,    files.growth, results.pictures};
   for (const Table& table : results.tables) page.tables.push_back({table.head, table.rows});
-  for (const auto& [name, values] : scores.items()) {
+  for (const auto& [name, values] : files.scores.items()) {
     const Json& methods = results.json.at("methods");
     if (std::none_of(methods.begin(), methods.end(),
                      [&, &method = name](const Json& one) { return one.at("method") == method; }))
@@ -107,7 +120,7 @@ std::string markdown(const BenchResults& results) {
 }
 
 // Printed first: a file that cannot be written does not cost the measurement.
-void give_results(const BenchFlags& flags, const BenchResults& results, const Json& scores,
+void give_results(const BenchFlags& flags, const BenchResults& results, const PageFiles& files,
                   Terminal& terminal) {
   for (const std::string& line : results.heading) terminal.say(line);
   if (flags.json) {
@@ -124,7 +137,7 @@ void give_results(const BenchFlags& flags, const BenchResults& results, const Js
     write_file(flags.export_csv, to_csv(results.json.at("methods")), flags.overwrite);
   if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results), flags.overwrite);
   if (!flags.export_html.empty())
-    write_file(flags.export_html, html(results, scores, terminal), flags.overwrite);
+    write_file(flags.export_html, html(results, files, terminal), flags.overwrite);
 }
 
 template <typename T>
@@ -183,6 +196,9 @@ void add_page(CLI::App& command, BenchFlags& flags) {
   command
       .add_option("--scores", flags.scores,
                   "For the page: JSON with scores by method, {\"ar\": {\"fid\": 20.1, \"clip\": 0.31}}")
+      ->needs(html)
+      ->type_name("FILE");
+  command.add_option("--growth", flags.growth, "For the page: growth.json of scripts/growth.py")
       ->needs(html)
       ->type_name("FILE");
 }
@@ -261,9 +277,9 @@ void add_bench(CLI::App& app) {
     if (synthetic) check_kind(*command, kSynthetic);
     if (flags->startup) check_kind(*command, kStartup);
     check_flags(*flags);
-    const Json scores = flags->scores.empty() ? Json::object() : read_scores(flags->scores);
+    const PageFiles files = read_page_files(*flags);
     const auto measure = flags->startup ? bench_startup : synthetic ? bench_synthetic : bench_bundle;
-    give_results(*flags, measure(*flags, terminal), scores, terminal);
+    give_results(*flags, measure(*flags, terminal), files, terminal);
   });
 }
 

@@ -34,7 +34,7 @@ struct BenchFlags {
   std::vector<double> accept;
   bool startup = false, json = false, overwrite = false, save_table = false;
   std::string export_json, export_csv, export_markdown, export_html;
-  std::string scores;                // file
+  std::string scores, growth;        // files
   std::vector<std::string> compare;  // two files
 };
 

@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 #include "bench.h"
+#include "bench/machine/environment.h"
+#include "bench/machine/nvml.h"
 #include "bench/report/json.h"
 #include "bench/synthetic_bench.h"
 #include "bundle/machine.h"
@@ -9,6 +11,7 @@
 #include "lamplighter/version.h"
 #include "tools/devices.h"
 #include "tools/signals.h"
+#include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -43,12 +46,16 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   // As pictures are drawn on a device: the next cycle waits there when one ends.
   options.stages = placement.device.is_cpu() || !options.graph;
   if (!options.stages) options.block = 16;
+  const std::string name = device_name(placement.device);
+  const Nvml nvml(device_bus_id(placement.device));
+  Environment environment = read_environment(placement.device.is_cpu() ? "" : name, nvml);
   const OrderlyStop orderly;
+  const LoadMeter load;
   SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
     terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
     return stop_signal() == 0;
   });
-  const std::string name = device_name(placement.device);
+  environment.others = load.others();
   if (const std::optional<double> rate = published_bandwidth(name)) {
     report.bandwidth = *rate;
     report.bandwidth_is_published = true;
@@ -71,9 +78,12 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
             {"dtype", dtype_name(placement)},
             {"threads", flags.model.runtime.threads},
             {"clock", flags.clock},
-            {"device_name", name}};
+            {"device_name", name},
+            {"environment", to_json(environment)}};
   json.update(to_json(report));
-  return {{words}, tables(report), {}, std::move(json), {}};
+  std::vector<std::string> lines{words};
+  for (std::string& line : heading(environment)) lines.push_back(std::move(line));
+  return {std::move(lines), tables(report), {}, std::move(json), {}};
 }
 
 }  // namespace lamplighter::cli

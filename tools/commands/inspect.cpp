@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
-#include "bundle/module.h"
+#include "bundle/placement.h"
 #include "commands.h"
 #include "lamplighter/bundle.h"
 #include "tools/bundle_facts.h"

@@ -1,6 +1,6 @@
 "use strict";
 // The figures of page.html. Texts of the data only enter them as data.
-const { report, scores } = JSON.parse(document.getElementById("data").textContent);
+const { report, scores, growth } = JSON.parse(document.getElementById("data").textContent);
 const STAGES = ["draft", "score", "judge", "commit"];
 const rows = report.methods ?? [];
 const names = [...new Set(rows.map((row) => row.method))];
@@ -201,6 +201,30 @@ const figures = {
       };
     };
     return metrics.map(figure).filter(Boolean);
+  },
+
+  growth() {
+    const log = (values) => ({ scale: { type: "log", nice: false, padding: 14 }, axis: { values: [...new Set(values)], format: "d" } });
+    const figure = (points, x, field, title) => {
+      const values = (points ?? []).map((point) => ({ ...point, tokens: point.grid ** 2 }));
+      if (values.length < 2) return null;
+      return {
+        height: 260, data: { values }, mark: { type: "line", point: { size: 45 }, strokeWidth: 2 },
+        encoding: {
+          x: x(values), y: up(field, title, { scale: { type: "log", nice: false, padding: 10 }, axis: { format: "~g", tickCount: 5 } }),
+          color: { field: "method", type: "nominal", sort: null, legend: {} },
+          tooltip: tooltip(words("method", "method"), ["S", "S"], ["ms", "ms a picture"], ["ms a pass", "ms a pass"], ["MB", "MB"]),
+        },
+      };
+    };
+    const tokens = (values) => quantity("tokens", "tokens of a picture", log(values.map((point) => point.tokens)));
+    const together = (values) => quantity("pictures", "pictures drawn together", log(values.map((point) => point.pictures)));
+    const tree = () => ({ field: "tree", type: "ordinal", sort: null, title: "draft tree", axis: { labelAngle: narrow() ? -40 : 0 } });
+    const { picture, batch, tree: trees } = growth?.curves ?? {};
+    return [figure(picture, tokens, "ms", "milliseconds a picture"), figure(picture, tokens, "ms a pass", "milliseconds a pass of the target"),
+            figure(picture, tokens, "MB", "megabytes at most"), figure(batch, together, "ms", "milliseconds a picture"),
+            figure(batch, together, "MB", "megabytes at most"), figure(trees, tree, "ms a pass", "milliseconds a pass of the target"),
+            figure(trees, tree, "ms", "milliseconds a picture")].filter(Boolean);
   },
 };
 

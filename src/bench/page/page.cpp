@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/files.h"
 #include "base/page.h"
@@ -17,7 +18,7 @@ struct Fact {
   const char* label;
 };
 constexpr Fact kRun[] = {{"model", "Model"},        {"checksum", "SHA-256 of its manifest"},
-                         {"device", "Device"},      {"dtype", "Numbers"},
+                         {"device", "Device"},      {"dtype", "Precision"},
                          {"pictures", "Pictures"},  {"batch_sizes", "Pictures together"},
                          {"repeats", "Rounds"},     {"warmup", "Batches not measured"},
                          {"version", "Lamplighter"}};
@@ -159,7 +160,7 @@ std::string pictures(const std::vector<PagePicture>& all) {
 std::string bench_page(const BenchPage& page) {
   const Json& report = page.report;
   const Json machine = report.contains("environment") ? report.at("environment") : Json();
-  const Json data{{"report", report}, {"scores", page.scores}};
+  const Json data{{"report", report}, {"scores", page.scores}, {"growth", page.growth}};
   return fill_page(kBenchPage, {{"PAGE_NAME", html_text(page.title)},
                                 {"PAGE_TITLE", html_text(page.title)},
                                 {"PAGE_HEADING", lines(page.heading)},
@@ -182,6 +183,24 @@ Json read_scores(const std::string& path) {
     for (const auto& [metric, value] : values.items()) metrics.number(metric);
   }
   return scores;
+}
+
+Json read_growth(const std::string& path) {
+  Json growth = parse_json(read_input(path), path, ExitCode::input);
+  JsonReader reader(growth, path, ExitCode::input);
+  JsonReader curves = reader.object("curves");
+  for (const auto& [curve, axis] : {std::pair{"picture", "grid"}, {"batch", "pictures"}, {"tree", "tree"}}) {
+    for (JsonReader& point : curves.objects(curve)) {
+      point.text("method");
+      for (const char* key : {"S", "ms", "ms a pass", "MB"}) point.number(key);
+      if (std::string(axis) == "tree") {
+        point.text(axis);
+      } else {
+        point.integer(axis, 1);
+      }
+    }
+  }
+  return growth;
 }
 
 }  // namespace lamplighter

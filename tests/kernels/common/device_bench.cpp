@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "decode/replay.h"
-#include "decode/report.h"
+#include "decode/report_reader.h"
 #include "tests/kernels/attend/attend_problem.h"
 #include "tests/kernels/judge/judge_problem.h"
 

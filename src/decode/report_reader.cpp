@@ -1,4 +1,4 @@
-#include "decode/report.h"
+#include "decode/report_reader.h"
 
 #include <ATen/ops/empty_like.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

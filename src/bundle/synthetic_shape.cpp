@@ -1,4 +1,5 @@
-#include "bundle/synthetic.h"
+#include "bundle/synthetic_shape.h"
+
 #include "lamplighter/error.h"
 
 namespace lamplighter {
