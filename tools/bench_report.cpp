@@ -177,6 +177,7 @@ std::vector<std::string> heading(const BenchRun& run) {
   for (const std::size_t size : run.batch_sizes) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
   std::vector<std::string> lines;
   lines.push_back("bundle " + run.model + " on " + run.device + " in " + run.dtype +
+                  (run.cache_dtype == "int8" ? ", caches in int8" : "") +
                   ", pictures: " + std::to_string(run.pictures) + ", together: " + sizes +
                   ", repeats: " + std::to_string(run.repeats) + ", warm-up: " + std::to_string(run.warmup) +
                   "; S: tokens per target pass, the prompt's pass " +

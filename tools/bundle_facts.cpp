@@ -5,9 +5,9 @@
 namespace lamplighter::cli {
 namespace {
 
-// Of the sequences of a pair; `numbers` in every row of each.
-std::uint64_t pair_bytes(std::int64_t numbers, std::int64_t rows, c10::ScalarType dtype) {
-  return 2 * c10::elementSize(dtype) * static_cast<std::uint64_t>(numbers * rows);
+// Of the sequences of a pair; `bytes` in every row of each.
+std::uint64_t pair_bytes(std::int64_t bytes, std::int64_t rows) {
+  return 2 * static_cast<std::uint64_t>(bytes * rows);
 }
 
 }  // namespace
@@ -18,13 +18,13 @@ std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const
   return needs;
 }
 
-SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, c10::ScalarType dtype) {
+SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement) {
   SlotMemory memory;
   memory.rows = manifest.prompt->length + grid.length();
-  const auto& cache = manifest.cache;
-  memory.target = pair_bytes(2 * cache.layers * cache.kv_heads * cache.head_dim, memory.rows, dtype);
+  memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.rows);
+  const auto number = static_cast<std::int64_t>(c10::elementSize(placement.dtype));
   for (const auto& [name, drafter] : manifest.drafters)
-    memory.drafters[name] = pair_bytes(cache_numbers(drafter), memory.rows, dtype);
+    memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
   return memory;
 }
 

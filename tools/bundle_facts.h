@@ -1,14 +1,12 @@
 #pragma once
 
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lamplighter/bundle.h"
+#include "bundle/placement.h"
 
 namespace lamplighter::cli {
 
@@ -24,7 +22,7 @@ struct SlotMemory {
   std::uint64_t target = 0;  // keys and values
   std::map<std::string, std::uint64_t> drafters;  // by name
 };
-SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, c10::ScalarType dtype);
+SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement);
 
 // Bytes of the files of all modules and drafters, by module.
 std::vector<std::pair<std::string, std::uint64_t>> weight_bytes(const Manifest& manifest);

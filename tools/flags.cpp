@@ -71,6 +71,10 @@ void ModelFlags::add_runtime(CLI::App& command) {
       .add_option("--dtype", runtime.dtype,
                   "auto, fp32, bf16, int8, int4, or fp16 on CUDA; int8 and int4 round the weights")
       ->type_name("NAME");
+  command
+      .add_option("--cache-dtype", runtime.cache_dtype,
+                  "auto (as the activations) or int8: rounds the target's keys and values, half the memory")
+      ->type_name("NAME");
   command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");
   command.add_flag(
       "--no-graph", no_graph,

@@ -92,6 +92,11 @@ struct Grid {
   std::int64_t length() const { return tokens() + (row_end.empty() ? 0 : rows - 1); }
 };
 
+// The target's cache: keys and values of kv_heads heads in every layer, max_length rows at most.
+struct CacheEntry {
+  std::int64_t layers = 0, kv_heads = 0, head_dim = 0, max_length = 0;
+};
+
 struct Manifest {
   std::string directory;  // where it was read from
   std::string name, family, licence, source;
@@ -115,9 +120,7 @@ struct Manifest {
   struct {
     std::int64_t hidden = 0, features = 0, head = 0;
   } target;
-  struct {
-    std::int64_t layers = 0, kv_heads = 0, head_dim = 0, max_length = 0;
-  } cache;
+  CacheEntry cache;
   struct {
     std::int64_t codebook_size = 0, downsample = 0;
     // Bytes of x in [-1, 1]: round = trunc(127.5 x + 128), as LlamaGen saves pictures; truncate =

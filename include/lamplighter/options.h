@@ -14,13 +14,14 @@ using NoteCallback = std::function<void(const std::string& text)>;
 
 // Where and how a bundle runs.
 struct RuntimeOptions {
-  std::string device = "auto";   // auto (CUDA when there is one), cpu, cuda, cuda:N
-  std::string dtype = "auto";    // auto, fp32, bf16, int8, int4, fp16 (CUDA only); auto = bf16
-  int threads = 0;               // CPU threads; 0 = all cores
-  int batch_size = 4;            // images drawn side by side
-  bool graph = true;             // on CUDA: replay cycles as a captured graph; same tokens either way
-  bool verify_checksums = true;  // compare every file with the manifest's SHA-256 before loading
-  NoteCallback note;             // empty: notes are dropped
+  std::string device = "auto";       // auto (CUDA when there is one), cpu, cuda, cuda:N
+  std::string dtype = "auto";        // auto, fp32, bf16, int8, int4, fp16 (CUDA only); auto = bf16
+  std::string cache_dtype = "auto";  // auto (that of the activations) or int8: keys and values are rounded
+  int threads = 0;                   // CPU threads; 0 = all cores
+  int batch_size = 4;                // images drawn side by side
+  bool graph = true;                 // on CUDA: replay cycles as a captured graph; same tokens either way
+  bool verify_checksums = true;      // compare every file with the manifest's SHA-256 before loading
+  NoteCallback note;                 // empty: notes are dropped
 };
 
 // How tokens are drawn. Order: guidance, temperature, top-k, top-p, draw.

@@ -100,8 +100,9 @@ class LAMPLIGHTER_API TextToImage {
   TextToImage& operator=(TextToImage&&) noexcept;
 
   const Manifest& manifest() const;
-  std::string device() const;  // cpu, cuda:0, ...
-  std::string dtype() const;   // fp32, bf16, fp16
+  std::string device() const;       // cpu, cuda:0, ...
+  std::string dtype() const;        // fp32, bf16, fp16, int8, int4
+  std::string cache_dtype() const;  // fp32, bf16, fp16, int8
   // In bf16 on the CPU the set of instructions that draws, on which bits depend: portable, avx2, avx512 or
   // amx. Else empty.
   std::string instructions() const;

@@ -42,6 +42,7 @@ struct Origin {
   std::string model;            // name of the bundle
   std::string manifest_sha256;  // of manifest.json, which names every other file by its checksum
   std::string device, dtype;    // cpu or cuda; fp32, bf16, int8, int4 or fp16
+  std::string cache_dtype;      // fp32, bf16, fp16 or int8
   std::string instructions;     // of TextToImage
   std::set<std::string> trees;  // tree files of the bundle
 };

@@ -5,7 +5,7 @@
 namespace lamplighter {
 namespace {
 
-template <class T, int kPack>
+template <class Cache, int kPack>
 void attend_rows(const AttendArgs& args, const Workspace& workspace, Rows rows, cudaStream_t stream) {
   const int64_t queries = rows.count * (args.heads / args.kv_heads);
   const auto launch = [&](auto kernel, int64_t per_block) {
@@ -15,13 +15,33 @@ void attend_rows(const AttendArgs& args, const Workspace& workspace, Rows rows, 
     kernel<<<grid, kKeys, 0, stream>>>(args, workspace, rows);
   };
   if (queries == 1) {
-    launch(partial_kernel<T, kPack, 1>, 1);
+    launch(partial_kernel<Cache, kPack, 1>, 1);
   } else {
-    launch(partial_kernel<T, kPack, 8>, 8);
+    launch(partial_kernel<Cache, kPack, 8>, 8);
   }
   const int64_t elements = args.sequences * rows.count * args.heads * args.head_dim;
-  combine_kernel<T><<<grid_size((elements + kRowThreads - 1) / kRowThreads), kRowThreads, 0, stream>>>(
-      args, workspace, rows);
+  combine_kernel<typename Cache::Element>
+      <<<grid_size((elements + kRowThreads - 1) / kRowThreads), kRowThreads, 0, stream>>>(args, workspace,
+                                                                                          rows);
+}
+
+template <class Cache>
+void attend_general(const AttendArgs& args, const Workspace& workspace, cudaStream_t stream) {
+  using T = typename Cache::Element;
+  append_kernel<Cache><<<grid_size(args.sequences * args.rows), kRowThreads, 0, stream>>>(
+      args, static_cast<T*>(workspace.queries));
+  constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+  const bool packed =
+      args.rounded_cache ? args.head_dim % kPack == 0 : pack_size<T>(args.head_dim, {args.keys}) == kPack;
+  for (int64_t begin = 0; begin < args.rows; begin += kRowsPerPass) {
+    const int64_t left = args.rows - begin;
+    const Rows rows = {static_cast<int>(begin), static_cast<int>(left < kRowsPerPass ? left : kRowsPerPass)};
+    if (packed) {
+      attend_rows<Cache, kPack>(args, workspace, rows, stream);
+    } else {
+      attend_rows<Cache, 1>(args, workspace, rows, stream);
+    }
+  }
 }
 
 }  // namespace
@@ -43,20 +63,8 @@ void attend_cuda(const AttendArgs& args, void* workspace_memory, void* stream) {
   const Workspace workspace = split_workspace(args, workspace_memory, &bytes);
   with_element_type(args.type, [&](auto element) {
     using T = decltype(element);
-    append_kernel<T><<<grid_size(args.sequences * args.rows), kRowThreads, 0, cuda_stream(stream)>>>(
-        args, static_cast<T*>(workspace.queries));
-    constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-    const bool packed = pack_size<T>(args.head_dim, {args.keys}) == kPack;
-    for (int64_t begin = 0; begin < args.rows; begin += kRowsPerPass) {
-      const int64_t left = args.rows - begin;
-      const Rows rows = {static_cast<int>(begin),
-                         static_cast<int>(left < kRowsPerPass ? left : kRowsPerPass)};
-      if (packed) {
-        attend_rows<T, kPack>(args, workspace, rows, cuda_stream(stream));
-      } else {
-        attend_rows<T, 1>(args, workspace, rows, cuda_stream(stream));
-      }
-    }
+    const auto attend = args.rounded_cache ? attend_general<RoundedCache<T>> : attend_general<PlainCache<T>>;
+    attend(args, workspace, cuda_stream(stream));
   });
 }
 

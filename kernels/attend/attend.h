@@ -18,10 +18,11 @@ namespace lamplighter {
 // call, so that a tree can grow over several calls; row r is column starts[s] - lengths[s] + r. The operator
 // takes both as `lengths` int64 [2, S], or [S] when every tree fits in one call (starts = lengths).
 // Query head h reads key/value head h / (heads / kv_heads).
-// All tensors are contiguous; q, k, v, cache and out hold `type`.
+// All tensors are contiguous; q, k, v, cache and out hold `type`. A rounded cache holds rows of rounded.h
+// instead: attention is that over a cache of `type` with the numbers that those rows stand for.
 struct AttendArgs {
   const void* qkv;           // [sequences, rows, (heads + 2 * kv_heads) * head_dim]: q, k, v, head-major
-  void* keys;                // this layer's keys [sequences, kv_heads, max_length, head_dim]
+  void* keys;                // this layer's keys [sequences, kv_heads, max_length] rows of cache_row_bytes()
   void* values;              // this layer's values, same shape
   const int64_t* positions;  // [sequences, rows], rows of `rotary`
   const int64_t* lengths;    // [sequences], cache indices that every row sees
@@ -42,6 +43,7 @@ struct AttendArgs {
   int64_t sequences_per_mask;  // sequence s uses mask s / sequences_per_mask
   float scale;
   ElementType type;
+  bool rounded_cache;
 };
 
 // CPU kernels over the items [begin, end) of sequences * kv_heads; item = sequence * kv_heads + kv head. fp32

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/attend/cpu_cache.h"
 #include "kernels/attend/scores.h"
 #include "kernels/common/simd_exp.h"
 
@@ -226,11 +227,7 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   q.length = args.lengths[q.sequence];
   q.columns = args.starts[q.sequence] - q.length + args.rows;
   q.scratch = split_scratch(args, scratch);
-  T* keys = static_cast<T*>(args.keys) + item * args.max_length * args.head_dim;
-  T* values = static_cast<T*>(args.values) + item * args.max_length * args.head_dim;
-  q.keys = keys;
-  q.values = values;
-  append<V>(q, keys, values);
+  open_cache<V>(q, item);
   const int64_t queries = args.rows * q.group;
   for (q.first = 0; q.first < queries; q.first += kQueryBlock) {
     q.count = queries - q.first < kQueryBlock ? queries - q.first : kQueryBlock;

@@ -36,49 +36,49 @@ inline Workspace split_workspace(const AttendArgs& args, void* memory, size_t* b
   return workspace;
 }
 
-// Rotates q and k, appends k and v to the cache. One block per row of this call.
-template <class T>
-__global__ void __launch_bounds__(kRowThreads) append_kernel(AttendArgs args, T* queries) {
+// Rotates q and k, appends k and v to the cache. One block per row of this call, one warp per head.
+template <class Cache>
+__global__ void __launch_bounds__(kRowThreads)
+    append_kernel(AttendArgs args, typename Cache::Element* queries) {
+  using T = typename Cache::Element;
   const int64_t sequence = blockIdx.x / args.rows;
   const int64_t row = blockIdx.x % args.rows;
   const int64_t index = args.starts[sequence] + row;
   const bool fits = index >= 0 && index < args.max_length;
-  const int64_t pairs = args.head_dim / 2;
-  const int64_t blocks = args.heads + 2 * args.kv_heads;
-  const T* from = static_cast<const T*>(args.qkv) + blockIdx.x * blocks * args.head_dim;
+  const int64_t keys = args.heads, values = keys + args.kv_heads;  // heads of qkv: q, k, v
+  const T* from = static_cast<const T*>(args.qkv) + blockIdx.x * (values + args.kv_heads) * args.head_dim;
   const float* angles = rotary_row(args, sequence, row);
-  for (int64_t i = threadIdx.x; i < blocks * pairs; i += kRowThreads) {
-    const int64_t head = i / pairs;
-    const int64_t feature = i % pairs * 2;
-    T first = from[head * args.head_dim + feature];
-    T second = from[head * args.head_dim + feature + 1];
-    if (head < args.heads + args.kv_heads) {
-      const auto turned = rotate(first, second, angles + feature);
-      first = turned.first;
-      second = turned.second;
+  for (int64_t head = threadIdx.x / 32; head < values + args.kv_heads; head += kRowThreads / 32) {
+    WarpPairs<T> pairs{};
+    pairs.each(args.head_dim, [&](Rotated<T>& pair, int d) {
+      const T* x = from + head * args.head_dim + d;
+      pair = {x[0], x[1]};
+      if (head < values) pair = rotate(x[0], x[1], angles + d);
+    });
+    if (head < keys) {
+      T* to = queries + (blockIdx.x * args.heads + head) * args.head_dim;
+      pairs.each(args.head_dim, [&](const Rotated<T>& pair, int d) {
+        to[d] = pair.first;
+        to[d + 1] = pair.second;
+      });
+    } else if (fits) {
+      const bool is_key = head < values;
+      const int64_t kv_head = head - (is_key ? keys : values);
+      Cache(args, is_key ? args.keys : args.values, sequence * args.kv_heads + kv_head).store(index, pairs);
     }
-    T* to = queries + (blockIdx.x * args.heads + head) * args.head_dim;
-    if (head >= args.heads) {
-      if (!fits) continue;
-      const bool is_key = head < args.heads + args.kv_heads;
-      const int64_t kv_head = head - args.heads - (is_key ? 0 : args.kv_heads);
-      T* plane = static_cast<T*>(is_key ? args.keys : args.values);
-      to = plane + ((sequence * args.kv_heads + kv_head) * args.max_length + index) * args.head_dim;
-    }
-    to[feature] = first;
-    to[feature + 1] = second;
   }
 }
 
 // Grid: splits, key/value heads x tiles of queries, sequences.
-template <class T, int kPack, int kQueries>
+template <class Cache, int kPack, int kQueries>
 __global__ void __launch_bounds__(kKeys) partial_kernel(AttendArgs args, Workspace workspace, Rows rows) {
   alignas(16) __shared__ Tile<kQueries> tile;
-  Split<T> split{};
-  split.group = args.heads / args.kv_heads;
-  const int64_t queries = rows.count * split.group;
+  const int64_t queries = rows.count * (args.heads / args.kv_heads);
   const int64_t tiles = (queries + kQueries - 1) / kQueries;
   const int64_t done = blockIdx.y % tiles * kQueries;
+  const int64_t item = int64_t{blockIdx.z} * args.kv_heads + blockIdx.y / tiles;
+  Split<Cache> split{Cache(args, args.keys, item), Cache(args, args.values, item)};
+  split.group = args.heads / args.kv_heads;
   split.kv_head = blockIdx.y / tiles;
   split.sequence = blockIdx.z;
   split.length = prefix_length(args, split.sequence);
@@ -88,13 +88,10 @@ __global__ void __launch_bounds__(kKeys) partial_kernel(AttendArgs args, Workspa
   split.columns = mask_columns(args, split.sequence, split.length);
   const int64_t last = args.tree_mask == nullptr ? split.row(split.count - 1) : split.columns - 1;
   if (split.begin > split.length + last) return;  // no row sees so many keys
-  const int64_t plane = (split.sequence * args.kv_heads + split.kv_head) * args.max_length * args.head_dim;
-  split.keys = static_cast<const T*>(args.keys) + plane;
-  split.values = static_cast<const T*>(args.values) + plane;
-  load_tile<T, kQueries>(args, workspace, split, tile);
-  score<T, kPack, kQueries>(args, split, tile);
-  weigh<T, kQueries>(args, workspace, split, rows, tile);
-  sum_values<T, kQueries>(args, workspace, split, rows, tile);
+  load_tile(args, workspace, split, tile);
+  score<kPack>(args, split, tile);
+  weigh(args, workspace, split, rows, tile);
+  sum_values(args, workspace, split, rows, tile);
 }
 
 // Joins the splits in order; one thread per output element.

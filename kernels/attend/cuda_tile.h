@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attend/cuda_rows.h"
+#include "kernels/attend/cuda_cache.h"
 
 // The steps of cuda_general.h's partial_kernel: one block, one split of the keys, a few queries.
 //
@@ -11,9 +11,8 @@
 namespace lamplighter {
 namespace {
 
-constexpr int kKeys = 128;         // ordinals per split, threads per block of partial_kernel
-constexpr int kLargestHead = 256;  // largest head_dim
-constexpr int kRowsPerPass = 64;   // rows that share a workspace
+constexpr int kKeys = 128;        // ordinals per split, threads per block of partial_kernel
+constexpr int kRowsPerPass = 64;  // rows that share a workspace
 
 // Rows [begin, begin + count) of every sequence.
 struct Rows {
@@ -63,26 +62,27 @@ struct Tile {
   int key[kQueries][kKeys];  // cache index of each ordinal of the split, -1 past the visible ones
 };
 
-template <class T>
+template <class Cache>
 struct Split {
-  const T* keys;  // of the sequence and key/value head
-  const T* values;
-  int64_t sequence;
-  int64_t kv_head;
-  int64_t group;    // query heads per key/value head
-  int64_t length;   // of the prefix
-  int64_t columns;  // of the mask
-  int64_t begin;    // first ordinal
-  int64_t first;    // first query: row * group + head within the group
-  int count;        // queries
+  Cache keys;  // of the sequence and key/value head
+  Cache values;
+  int64_t sequence = 0;
+  int64_t kv_head = 0;
+  int64_t group = 0;    // query heads per key/value head
+  int64_t length = 0;   // of the prefix
+  int64_t columns = 0;  // of the mask
+  int64_t begin = 0;    // first ordinal
+  int64_t first = 0;    // first query: row * group + head within the group
+  int count = 0;        // queries
 
   __device__ int64_t row(int q) const { return (first + q) / group; }
   __device__ int64_t head(int q) const { return kv_head * group + (first + q) % group; }
 };
 
-template <class T, int kQueries>
-__device__ void load_tile(const AttendArgs& args, const Workspace& workspace, const Split<T>& split,
+template <class Cache, int kQueries>
+__device__ void load_tile(const AttendArgs& args, const Workspace& workspace, const Split<Cache>& split,
                           Tile<kQueries>& tile) {
+  using T = typename Cache::Element;
   const int size = static_cast<int>(args.head_dim);
   for (int q = 0; q < kQueries; ++q) {
     const int64_t row = split.row(q);
@@ -113,16 +113,16 @@ __device__ void load_tile(const AttendArgs& args, const Workspace& workspace, co
 }
 
 // weight[i][t] = scale * q.k of kCount queries from `first` on for one key, t = thread.
-template <class T, int kPack, int kCount, int kQueries>
-__device__ void dot(const AttendArgs& args, const T* key, int first, Tile<kQueries>& tile) {
+template <int kPack, int kCount, class Row, int kQueries>
+__device__ void dot(const AttendArgs& args, const Row& key, int first, Tile<kQueries>& tile) {
   float sum[kCount] = {};
   for (int d = 0; d < static_cast<int>(args.head_dim); d += kPack) {
-    const auto pack = load_pack<T, kPack>(key + d);
+    float feature[kPack];
+    key.load(d, feature);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      const float feature = widen(pack.element[j]);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) sum[i] = __fmaf_rn(tile.query[first + i][d + j], feature, sum[i]);
+      for (int i = 0; i < kCount; ++i) sum[i] = __fmaf_rn(tile.query[first + i][d + j], feature[j], sum[i]);
     }
   }
 #pragma unroll
@@ -130,16 +130,16 @@ __device__ void dot(const AttendArgs& args, const T* key, int first, Tile<kQueri
 }
 
 // Scores of all queries and ordinals; thread t takes ordinal t of the split.
-template <class T, int kPack, int kQueries>
-__device__ void score(const AttendArgs& args, const Split<T>& split, Tile<kQueries>& tile) {
+template <int kPack, class Cache, int kQueries>
+__device__ void score(const AttendArgs& args, const Split<Cache>& split, Tile<kQueries>& tile) {
   const int64_t ordinal = split.begin + threadIdx.x;
   if (ordinal < split.length) {
-    dot<T, kPack, kQueries>(args, split.keys + ordinal * args.head_dim, 0, tile);
+    dot<kPack, kQueries>(args, split.keys.row(ordinal), 0, tile);
   } else {
     for (int q = 0; q < kQueries; ++q) {
       const int64_t key = tile.key[q][threadIdx.x];
       if (key >= 0) {
-        dot<T, kPack, 1>(args, split.keys + key * args.head_dim, q, tile);
+        dot<kPack, 1>(args, split.keys.row(key), q, tile);
       } else {
         tile.weight[q][threadIdx.x] = minus_infinity();
       }
@@ -149,8 +149,8 @@ __device__ void score(const AttendArgs& args, const Split<T>& split, Tile<kQueri
 }
 
 // weight = exp(score - maximum) and the sum of them; one warp per query.
-template <class T, int kQueries>
-__device__ void weigh(const AttendArgs& args, const Workspace& workspace, const Split<T>& split,
+template <class Cache, int kQueries>
+__device__ void weigh(const AttendArgs& args, const Workspace& workspace, const Split<Cache>& split,
                       const Rows& rows, Tile<kQueries>& tile) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int q = static_cast<int>(threadIdx.x) / 32; q < split.count; q += kKeys / 32) {
@@ -177,8 +177,8 @@ __device__ void weigh(const AttendArgs& args, const Workspace& workspace, const 
 
 // Weighted sums of the values: a thread takes two features and every groups-th ordinal, then the groups add
 // up.
-template <class T, int kQueries>
-__device__ void sum_values(const AttendArgs& args, const Workspace& workspace, const Split<T>& split,
+template <class Cache, int kQueries>
+__device__ void sum_values(const AttendArgs& args, const Workspace& workspace, const Split<Cache>& split,
                            const Rows& rows, Tile<kQueries>& tile) {
   const int size = static_cast<int>(args.head_dim);
   const int groups = 2 * kKeys / size;
@@ -187,9 +187,9 @@ __device__ void sum_values(const AttendArgs& args, const Workspace& workspace, c
   float sum[kQueries][2] = {};
   for (int t = group; group < groups && t < kKeys; t += groups) {
     if (split.begin + t < split.length) {
-      const T* v = split.values + (split.begin + t) * size + d;
-      const float first = widen(v[0]);
-      const float second = widen(v[1]);
+      const auto v = split.values.row(split.begin + t);
+      const float first = v.at(d);
+      const float second = v.at(d + 1);
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
         sum[q][0] = __fmaf_rn(tile.weight[q][t], first, sum[q][0]);
@@ -201,9 +201,9 @@ __device__ void sum_values(const AttendArgs& args, const Workspace& workspace, c
     for (int q = 0; q < kQueries; ++q) {
       const int key = tile.key[q][t];
       if (key < 0) continue;
-      const T* v = split.values + int64_t{key} * size + d;
-      sum[q][0] = __fmaf_rn(tile.weight[q][t], widen(v[0]), sum[q][0]);
-      sum[q][1] = __fmaf_rn(tile.weight[q][t], widen(v[1]), sum[q][1]);
+      const auto v = split.values.row(key);
+      sum[q][0] = __fmaf_rn(tile.weight[q][t], v.at(d), sum[q][0]);
+      sum[q][1] = __fmaf_rn(tile.weight[q][t], v.at(d + 1), sum[q][1]);
     }
   }
   if (group < groups) {

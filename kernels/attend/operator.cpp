@@ -14,7 +14,8 @@
 namespace lamplighter {
 
 size_t attend_scratch_bytes(const AttendArgs& args) {
-  return static_cast<size_t>(kQueryBlock * (args.head_dim + score_stride(args))) * sizeof(float);
+  const int64_t expanded = args.rounded_cache ? 2 * most_keys(args) * args.head_dim : 0;
+  return static_cast<size_t>(kQueryBlock * (args.head_dim + score_stride(args)) + expanded) * sizeof(float);
 }
 
 namespace {
@@ -76,12 +77,12 @@ at::Tensor attend_shape(const at::Tensor& qkv, const at::Tensor& cache, const at
                         int64_t heads) {
   check_rank("attend", "qkv", qkv, 3);
   check_rank("attend", "cache", cache, 6);
-  check_same_dtype("attend", "cache", cache, qkv);
+  check_cache_dtype(cache, qkv);
   check_dtype("attend", "positions", positions, at::kLong);
   check_dtype("attend", "lengths", lengths, at::kLong);
   check_dtype("attend", "tree_mask", tree_mask, at::kLong);
   check_dtype("attend", "rotary", rotary, at::kFloat);
-  return with_last(qkv, cache.sym_size(5) * heads);
+  return with_last(qkv, head_dim_of(cache, cache.sym_size(5)) * heads);
 }
 
 template <On on>

@@ -42,9 +42,10 @@ struct SpanResults {
 
 inline bool attend_has_spans(const AttendArgs& args) {
   const auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
-  return args.type != ElementType::kFloat32 && (args.head_dim == 64 || args.head_dim == 128) &&
-         args.heads / args.kv_heads <= kMostQueries && aligned(args.qkv) && aligned(args.keys) &&
-         aligned(args.values) && aligned(args.rotary) && aligned(args.out);
+  return args.type != ElementType::kFloat32 && !args.rounded_cache &&
+         (args.head_dim == 64 || args.head_dim == 128) && args.heads / args.kv_heads <= kMostQueries &&
+         aligned(args.qkv) && aligned(args.keys) && aligned(args.values) && aligned(args.rotary) &&
+         aligned(args.out);
 }
 
 // Keys per span: short ones fill the device when caches are small, long ones keep the traffic of partial sums

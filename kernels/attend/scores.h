@@ -74,19 +74,6 @@ void rotate(const T* x, const float* table, T* out, int64_t head_dim) {
   }
 }
 
-// Rotated keys and values of all rows of this call into the cache.
-template <typename V, typename T>
-void append(const Queries<T>& q, T* keys, T* values) {
-  const AttendArgs& args = *q.args;
-  const int64_t size = args.head_dim;
-  const int64_t start = args.starts[q.sequence];
-  for (int64_t r = 0; r < args.rows; ++r) {
-    const T* k = q.block(r) + (args.heads + q.kv_head) * size;
-    rotate<V>(k, q.table(r), keys + (start + r) * size, size);
-    std::memcpy(values + (start + r) * size, k + args.kv_heads * size, static_cast<size_t>(size) * sizeof(T));
-  }
-}
-
 // Rotated queries into scratch.queries, [count][head_dim].
 template <typename V, typename T>
 void load_queries(const Queries<T>& q) {

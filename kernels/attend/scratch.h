@@ -17,6 +17,8 @@ struct AttendScratch {
   void* queries;  // [kQueryBlock][head_dim] of the operator's dtype
   float* scores;  // [kQueryBlock][stride]
   int64_t stride;
+  void* keys;  // of a rounded cache: the item's keys and values, [most_keys()][head_dim] each
+  void* values;
 };
 
 inline int64_t most_keys(const AttendArgs& args) {
@@ -37,6 +39,11 @@ inline AttendScratch split_scratch(const AttendArgs& args, void* scratch) {
   parts.queries = scratch;
   parts.scores = static_cast<float*>(scratch) + kQueryBlock * args.head_dim;
   parts.stride = score_stride(args);
+  if (args.rounded_cache) {
+    float* expanded = parts.scores + kQueryBlock * parts.stride;
+    parts.keys = expanded;
+    parts.values = expanded + most_keys(args) * args.head_dim;
+  }
   return parts;
 }
 

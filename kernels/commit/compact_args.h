@@ -7,14 +7,14 @@
 
 namespace lamplighter {
 
-// cache [layers, 2, S, kv_heads, slots, head_dim] of fp32, bf16 or fp16; lengths int64 [S]; path int64 [I,
-// A]; count int64 [I]; S = I or 2 I. Contents are not read.
+// cache [layers, 2, S, kv_heads, slots, head_dim] of fp32, bf16 or fp16, or rounded rows in int8; lengths
+// int64 [S]; path int64 [I, A]; count int64 [I]; S = I or 2 I. Contents are not read.
 inline CompactArgs compact_args(at::Tensor& cache, const at::Tensor& lengths, const at::Tensor& path,
                                 const at::Tensor& count) {
   constexpr const char* kOp = "compact_cache";
   const at::ScalarType dtype = cache.scalar_type();
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf, kOp, ": cache has dtype ",
-              dtype, ", expected float32, bfloat16 or float16");
+  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf || dtype == at::kChar, kOp,
+              ": cache has dtype ", dtype, ", expected float32, bfloat16, float16 or int8");
   check_contiguous(kOp, "cache", cache);
   check_shape(kOp, "cache", cache, {kAny, 2, kAny, kAny, kAny, kAny});
   check_tensor(kOp, "lengths", lengths, at::kLong, cache.device());

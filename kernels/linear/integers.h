@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/common/rounding.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/rounding.h"
 #include "kernels/linear/tiles.h"
 
 // Products of int8 or int4 weights and bf16 rows, over the vector vocabulary (simd_*.h).

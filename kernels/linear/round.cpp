@@ -3,8 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/common/rounding.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/rounding.h"
 
 namespace lamplighter {
 namespace {

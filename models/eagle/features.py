@@ -25,6 +25,7 @@ from models.export.drafter_files import read_manifest
 
 Ids = list[int]
 NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
+ROW_SCALE_BYTES = 4  # of a rounded cache's rows, behind head_dim integers
 
 
 @dataclass
@@ -38,6 +39,7 @@ class TargetModel:
     text_encoder: torch.jit.ScriptModule | None
     head: Tensor  # fp32 [V, F]
     embedding: Tensor  # fp32 [vocabulary, F]
+    rounded_cache: bool = False  # keys and values in 8 bits
 
     @property
     def guidance(self) -> float:
@@ -215,15 +217,11 @@ def target_features(
     limit = model.prompt_length + codes.shape[1] - 2  # of the padding
     empty, lengths = torch.empty(0, dtype=torch.int64), torch.zeros(len(rows), dtype=torch.int64)
     shape = model.manifest["cache"]
-    cache = torch.zeros(
-        shape["layers"],
-        2,
-        len(rows),
-        shape["kv_heads"],
-        x.shape[1],
-        shape["head_dim"],
-        dtype=x.dtype,
-    )
+    sizes = [shape["layers"], 2, len(rows), shape["kv_heads"], x.shape[1]]
+    if model.rounded_cache:
+        cache = torch.zeros(*sizes, shape["head_dim"] + ROW_SCALE_BYTES, dtype=torch.int8)
+    else:
+        cache = torch.zeros(*sizes, shape["head_dim"], dtype=x.dtype)
     _, out = model.target.forward(x, positions.clamp_max(limit), empty, lengths, cache)
     full = torch.zeros(len(rows), limit + 1, out.shape[2])
     for sequence, (features, own) in enumerate(zip(out, rows, strict=True)):

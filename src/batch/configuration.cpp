@@ -29,6 +29,7 @@ Json describe_run(const BatchOptions& options, const Plan& plan, const Manifest&
   const auto set = [&](const char* key, const auto& value) {
     if (value) json[key] = *value;
   };
+  if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
   if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
   set("limit", wanted.limit);
   if (request.width != 0) json["width"] = request.width;

@@ -50,12 +50,6 @@ double scripted_mean(const Tree& tree, const CycleOptions& options) {
   return sum / options.block;
 }
 
-// Bytes of keys and values of one row in all layers of a cache.
-double row_bytes(std::int64_t layers, std::int64_t kv_heads, std::int64_t head_dim, c10::ScalarType dtype) {
-  return 2.0 * static_cast<double>(layers * kv_heads * head_dim) *
-         static_cast<double>(c10::elementSize(dtype));
-}
-
 }  // namespace
 
 SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std::string>& trees,
@@ -87,10 +81,11 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
   // Rows of all sequences: prompts without a caption may be shorter.
   const double context = static_cast<double>(prompts.valid.sum().item<std::int64_t>() +
                                              prompts.valid.size(0) * rows_to_middle(grid));
-  const auto& cache = manifest.cache;
-  const double target_rows =
-      context * row_bytes(cache.layers, cache.kv_heads, cache.head_dim, placement.dtype);
-  const double drafter_rows = context * row_bytes(1, cache.kv_heads, cache.head_dim, placement.dtype);
+  const double target_rows = context * static_cast<double>(row_bytes(manifest.cache, placement));
+  CacheEntry layer = manifest.cache;
+  layer.layers = 1;
+  const double drafter_rows =
+      context * static_cast<double>(row_bytes(layer, {placement.device, placement.dtype}));
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const Tree& tree = *methods[i].tree;
     SyntheticRow row;

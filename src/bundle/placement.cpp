@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include "bundle/machine.h"
+#include "kernels/attend/rounded.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 
@@ -56,6 +57,10 @@ void check_isa() {
   }
 }
 
+const char* name_of(c10::ScalarType dtype) {
+  return dtype == c10::kFloat ? "fp32" : dtype == c10::kBFloat16 ? "bf16" : "fp16";
+}
+
 }  // namespace
 
 Placement resolve_placement(const RuntimeOptions& options) {
@@ -88,6 +93,11 @@ Placement resolve_placement(const RuntimeOptions& options) {
                                      ", expected auto, fp32, bf16, int8" +
                                      (cuda ? ", int4 or fp16" : " or int4 (fp16 needs CUDA)"));
   }
+  if (options.cache_dtype != "auto" && options.cache_dtype != "int8") {
+    throw Error(ExitCode::usage, "cache_dtype: got '" + options.cache_dtype +
+                                     "', expected auto (that of the activations) or int8");
+  }
+  placement.rounded_cache = options.cache_dtype == "int8";
   if (!cuda) check_isa();
   if (options.threads > 0) at::set_num_threads(options.threads);
   return placement;
@@ -123,8 +133,18 @@ Placement resolve_placement(const RuntimeOptions& options, const Manifest& manif
 
 std::string dtype_name(const Placement& placement) {
   if (placement.weight_bits != 16) return "int" + std::to_string(placement.weight_bits);
-  const c10::ScalarType dtype = placement.dtype;
-  return dtype == c10::kFloat ? "fp32" : dtype == c10::kBFloat16 ? "bf16" : "fp16";
+  return name_of(placement.dtype);
+}
+
+std::string cache_dtype_name(const Placement& placement) {
+  return placement.rounded_cache ? "int8" : name_of(placement.dtype);
+}
+
+std::int64_t row_bytes(const CacheEntry& cache, const Placement& placement) {
+  const std::int64_t head =
+      placement.rounded_cache ? cache.head_dim + kRowScaleBytes
+                              : cache.head_dim * static_cast<std::int64_t>(c10::elementSize(placement.dtype));
+  return 2 * cache.layers * cache.kv_heads * head;
 }
 
 }  // namespace lamplighter

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "kernels/attend/rounded.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -70,8 +71,10 @@ at::Tensor Target::logits(const at::Tensor& hidden) const {
 
 at::Tensor Target::make_cache(std::int64_t sequences, std::int64_t slots) const {
   const auto& shape = manifest_.cache;
-  return at::empty({shape.layers, 2, sequences, shape.kv_heads, slots, shape.head_dim},
-                   at::dtype(placement().dtype).device(placement().device));
+  const bool rounded = placement().rounded_cache;
+  return at::empty({shape.layers, 2, sequences, shape.kv_heads, slots,
+                    rounded ? shape.head_dim + kRowScaleBytes : shape.head_dim},
+                   at::dtype(rounded ? at::kChar : placement().dtype).device(placement().device));
 }
 
 TextEncoder::TextEncoder(const Manifest& manifest, const Placement& placement)

@@ -35,7 +35,8 @@ class Target {
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
 
-  // Key and value planes for `sequences` sequences: [layers, 2, S, kv_heads, slots, head_dim].
+  // Key and value planes for `sequences` sequences: [layers, 2, S, kv_heads, slots, head_dim], or rounded
+  // rows (kernels/attend/rounded.h).
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
 
   const Manifest& manifest() const { return manifest_; }

@@ -60,6 +60,7 @@ Origin describe_origin(const TextToImage& engine) {
                 sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
                 device.substr(0, device.find(':')),
                 engine.dtype(),
+                engine.cache_dtype(),
                 engine.instructions(),
                 {}};
   for (const auto& [kind, file] : manifest.trees) origin.trees.insert(join_path(manifest.directory, file));
@@ -89,6 +90,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
   json["top_p"] = shortest(result.sampling.top_p);
   json["device"] = origin.device;
   json["dtype"] = origin.dtype;
+  if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
   if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
   json["tokens"] = result.statistics.tokens;
   json["target_passes"] = result.statistics.target_passes;
@@ -133,6 +135,7 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
           reader.text("model"),
           reader.text("manifest_sha256"),
           reader.text("dtype"),
+          reader.has("cache_dtype") ? reader.text("cache_dtype") : "auto",
           reader.has("instructions") ? reader.text("instructions") : ""};
 }
 

@@ -20,7 +20,7 @@ PictureText picture_text(const Json& picture);
 struct Recorded {
   Request request;
   MethodOptions method;
-  std::string model, manifest_sha256, dtype, instructions;  // as in Origin
+  std::string model, manifest_sha256, dtype, cache_dtype, instructions;  // as in Origin
 };
 
 // What is behind such a JSON; `where` names it in messages. Throws Error(ExitCode::input).

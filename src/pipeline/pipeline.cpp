@@ -50,18 +50,18 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
 void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
                     const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
                     std::size_t slots) {
-  std::int64_t numbers = 2 * manifest.cache.layers * manifest.cache.kv_heads * manifest.cache.head_dim;
-  numbers += cache_numbers(method, manifest);
-  numbers *= requests[group.begin].grid->length();
+  std::int64_t bytes =
+      row_bytes(manifest.cache, placement) +
+      cache_numbers(method, manifest) * static_cast<std::int64_t>(c10::elementSize(placement.dtype));
+  bytes *= requests[group.begin].grid->length();
   for (std::size_t i = group.begin; i < group.end; ++i) {
     if (requests[i].sampling.cfg_scale > 1) {
-      numbers *= 2;  // pairs
+      bytes *= 2;  // pairs
       break;
     }
   }
   slots = std::min(slots, group.end - group.begin);
-  require_memory(placement.device, numbers * static_cast<std::int64_t>(c10::elementSize(placement.dtype)),
-                 static_cast<std::int64_t>(slots),
+  require_memory(placement.device, bytes, static_cast<std::int64_t>(slots),
                  "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
 }
 
@@ -159,6 +159,10 @@ std::string TextToImage::device() const {
 }
 std::string TextToImage::dtype() const {
   return dtype_name(implementation_->placement);
+}
+
+std::string TextToImage::cache_dtype() const {
+  return cache_dtype_name(implementation_->placement);
 }
 std::string TextToImage::instructions() const {
   const Placement& placement = implementation_->placement;

@@ -1,4 +1,4 @@
-"""Weights in 8 and 4 bits: rounded when a bundle is loaded, or stored so."""
+"""Weights in 8 and 4 bits, rounded when a bundle is loaded or stored so, and caches in 8 bits."""
 
 from __future__ import annotations
 
@@ -75,3 +75,43 @@ def test_stored_weights_have_one_precision(
     words = ("generate", "--class", 3, "--dtype", dtype, "-o", tmp_path / "x.png")
     message = refused(2, *words, model=stored("int8"))
     assert "expected auto or int8" in message and not list(tmp_path.iterdir())
+
+
+def test_greedy_speculation_over_rounded_caches(
+    cli: Cli, stored: Callable[[str], Path], tmp_path: Path
+) -> None:
+    greedy = ("--temperature", 0, "--cache-dtype", "int8")
+    expected = codes(cli, tmp_path, stored("bf16"), "--method", "ar", *greedy)
+    for tree in ("chain-3", "lantern-26", "dynamic"):
+        method = ("--method", "eagle", "--tree", tree)
+        assert codes(cli, tmp_path, stored("bf16"), *method, *greedy) == expected
+
+
+def test_a_picture_knows_its_rounded_cache(
+    cli: Cli, stored: Callable[[str], Path], tmp_path: Path
+) -> None:
+    codes(cli, tmp_path, stored("bf16"), "--dtype", "fp32", "--cache-dtype", "int8")
+    first = (tmp_path / "x.png").rename(tmp_path / "first.png")
+    again = tmp_path / "again.png"
+    result = cli("generate", "-q", "--params-from", first, "-o", again, model=stored("bf16"))
+    assert result.returncode == 0, result.stderr
+    assert again.read_bytes() == first.read_bytes()
+    assert b'"cache_dtype":"int8"' in first.read_bytes()
+
+
+def test_inspect_counts_rounded_caches(cli: Cli, stored: Callable[[str], Path]) -> None:
+    def target_bytes(*words: object) -> int:
+        result = cli("inspect", "--json", *words, model=stored("bf16"))
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)["grids"][0]["guided_slot"]["target_bytes"]
+
+    head_dim = CONFIG.dim // CONFIG.n_head
+    assert target_bytes("--cache-dtype", "int8") * 2 * head_dim == target_bytes() * (head_dim + 4)
+
+
+def test_caches_of_other_dtypes_are_refused(
+    refused: Refused, stored: Callable[[str], Path], tmp_path: Path
+) -> None:
+    words = ("generate", "--class", 3, "--cache-dtype", "int4", "-o", tmp_path / "x.png")
+    message = refused(2, *words, model=stored("bf16"))
+    assert "--cache-dtype: got 'int4', expected auto" in message and not list(tmp_path.iterdir())

@@ -70,7 +70,7 @@ class SinksTest : public testing::Test {
   Json described(const Result& result) const { return describe_picture(origin_, request_, result); }
 
   std::filesystem::path folder_;
-  Origin origin_{"bundle", "0123", "cpu", "bf16", "avx512", {}};
+  Origin origin_{"bundle", "0123", "cpu", "bf16", "bf16", "avx512", {}};
   Request request_;
   Result first_ = drawn(10, 42), second_ = drawn(20, 43);
 };

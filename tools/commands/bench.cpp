@@ -25,19 +25,19 @@ struct Kind {
   const char* why;
 };
 
-const Kind kSynthetic{
-    "--synthetic",
-    {"--synthetic", "--layers", "--accept", "--clock", "--tree", "--repeats", "--json", "--export-json",
-     "--export-csv", "--export-markdown", "--export-html", "--growth", "--overwrite", "--device", "--dtype",
-     "--threads", "--no-graph", "--quiet", "--verbose"},
-    ": random weights have no bundle and no pictures"};
+const Kind kSynthetic{"--synthetic",
+                      {"--synthetic",   "--layers",  "--accept",      "--clock",      "--tree",
+                       "--repeats",     "--json",    "--export-json", "--export-csv", "--export-markdown",
+                       "--export-html", "--growth",  "--overwrite",   "--device",     "--dtype",
+                       "--cache-dtype", "--threads", "--no-graph",    "--quiet",      "--verbose"},
+                      ": random weights have no bundle and no pictures"};
 const Kind kCompare{
     "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
-const Kind kStartup{
-    "--startup",
-    {"--startup", "--model", "--prompt", "--repeats", "--json", "--export-json", "--export-markdown",
-     "--overwrite", "--device", "--dtype", "--threads", "--skip-checksums", "--quiet", "--verbose"},
-    ": whole processes are timed"};
+const Kind kStartup{"--startup",
+                    {"--startup", "--model", "--prompt", "--repeats", "--json", "--export-json",
+                     "--export-markdown", "--overwrite", "--device", "--dtype", "--cache-dtype", "--threads",
+                     "--skip-checksums", "--quiet", "--verbose"},
+                    ": whole processes are timed"};
 
 // A flag about something else would change nothing. What the environment has set is not in parse_order().
 void check_kind(const CLI::App& command, const Kind& kind) {

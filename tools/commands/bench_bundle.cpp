@@ -192,6 +192,7 @@ BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   const c10::Device device(engine.device());
   run.device = engine.device();
   run.dtype = engine.dtype();
+  run.cache_dtype = engine.cache_dtype();
   run.methods = options.methods;
   for (BenchMethod& method : run.methods) {
     method.options =

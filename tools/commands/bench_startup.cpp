@@ -85,6 +85,8 @@ std::vector<std::string> picture_words(const BenchFlags& flags, const fs::path& 
                                  runtime.device,
                                  "--dtype",
                                  runtime.dtype,
+                                 "--cache-dtype",
+                                 runtime.cache_dtype,
                                  "--threads",
                                  std::to_string(runtime.threads),
                                  "--overwrite",

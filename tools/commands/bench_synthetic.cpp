@@ -62,8 +62,9 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   }
   const std::string words =
       "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) + ", " +
-      std::to_string(report.context) + " rows of context, " + std::to_string(options.rounds) +
-      " interleaved rounds of " + std::to_string(options.block) + " cycles; " +
+      (placement.rounded_cache ? "caches in int8, " : "") + std::to_string(report.context) +
+      " rows of context, " + std::to_string(options.rounds) + " interleaved rounds of " +
+      std::to_string(options.block) + " cycles; " +
       (options.clock == Clock::wall ? "wall-clock" : "processor") +
       " times are real, acceptance is scripted" +
       (report.rows.front().kernels > 0 ? "; cycles are captured graphs" : "") +
@@ -76,6 +77,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
             {"model", "synthetic " + shape.name},
             {"device", placement.device.str()},
             {"dtype", dtype_name(placement)},
+            {"cache_dtype", cache_dtype_name(placement)},
             {"threads", flags.model.runtime.threads},
             {"clock", flags.clock},
             {"device_name", name},

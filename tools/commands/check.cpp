@@ -79,7 +79,8 @@ void add_check(CLI::App& app) {
   CLI::App* command = app.add_subcommand("check", "Compare a bundle with its checksums and recorded results");
   flags->model.add_model(*command, true);
   flags->model.add_runtime(*command);
-  command->remove_option(command->get_option("--dtype"));  // replayed as it was recorded
+  for (const char* recorded : {"--dtype", "--cache-dtype"})
+    command->remove_option(command->get_option(recorded));  // replayed as it was recorded
   command->remove_option(command->get_option("--skip-checksums"));
   flags->talk.add(*command);
   add_examples(*command,

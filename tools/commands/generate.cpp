@@ -121,7 +121,8 @@ void load(const GenerateFlags& flags, const Settings& settings, std::optional<Te
   Stopwatch watch;
   engine.emplace(flags.model.folder(), settings.runtime);
   terminal.detail("bundle " + engine->manifest().name + " on " + engine->device() + " in " + engine->dtype() +
-                  ", checked in " + format_fixed(watch.lap(), 0) + " ms");
+                  (engine->cache_dtype() == "int8" ? ", caches in int8" : "") + ", checked in " +
+                  format_fixed(watch.lap(), 0) + " ms");
   note_changes(flags.params_from, settings.recorded, describe_origin(*engine), terminal);
 }
 
@@ -192,7 +193,7 @@ void add_generate(CLI::App& app) {
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };
-    generate(*flags, {given("--seed"), given("--dtype")});
+    generate(*flags, {given("--seed"), given("--dtype"), given("--cache-dtype")});
   });
 }
 

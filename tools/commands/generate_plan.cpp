@@ -109,6 +109,7 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   if (recorded) check_files(flags, settings.method);
   settings.runtime = flags.model.options();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;
+  if (recorded && !given.cache_dtype) settings.runtime.cache_dtype = settings.recorded.cache_dtype;
   // Names and files that tell how many pictures there are wait for the last prompt.
   settings.streams =
       flags.jobs.prompt_file == "-" && is_numbered(flags.jobs.output) && flags.files.paths().empty();

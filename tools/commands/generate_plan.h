@@ -28,7 +28,7 @@ struct GenerateFlags {
 
 // Flags of the command line, where a picture's metadata would give another value.
 struct Given {
-  bool seed, dtype;
+  bool seed, dtype, cache_dtype;
 };
 
 // What holds for the whole run; known before weights are loaded.

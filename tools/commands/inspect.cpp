@@ -167,11 +167,10 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target")) return;
-  const std::string caches =
-      "caches of a guided picture in " + dtype_name({placement.device, placement.dtype});
+  const std::string caches = "caches of a guided picture in " + cache_dtype_name(placement);
   lines.emplace_back("memory", caches + ", without draft trees:");
   for (const Grid& grid : manifest.grids)
-    lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement.dtype)));
+    lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement)));
 }
 
 void describe_methods(const Manifest& manifest, Lines& lines) {
@@ -213,7 +212,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
                {"rows", grid.rows},      {"columns", grid.columns},
                {"codes", grid.tokens()}, {"row_ends", grid.length() - grid.tokens()}};
     if (manifest.has("target")) {
-      const SlotMemory memory = slot_memory(manifest, grid, placement.dtype);
+      const SlotMemory memory = slot_memory(manifest, grid, placement);
       Json drafters = Json::object();
       for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;
       entry["guided_slot"] = {
@@ -234,6 +233,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
           {"missing_for_generation", missing_for_generation(manifest)},
           {"weight_bytes", weights},
           {"dtype", dtype_name(placement)},
+          {"cache_dtype", cache_dtype_name(placement)},
           {"grids", grids},
           {"sampling", sampling},
           {"manifest", stored}};

@@ -147,6 +147,7 @@ Json to_json(const BenchRun& run) {
           {"checksum", run.checksum},
           {"device", run.device},
           {"dtype", run.dtype},
+          {"cache_dtype", run.cache_dtype},
           {"threads", run.environment.threads},
           {"pictures", run.pictures},
           {"batch_sizes", run.batch_sizes},

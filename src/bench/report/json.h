@@ -31,11 +31,10 @@ Json to_json(const BenchReport& report);
 // peak_bytes, joules
 Json to_json(const BenchSample& sample);
 
-// format "lamplighter-bench" and format_version; version, model, checksum, device, dtype, threads, pictures,
-// batch_sizes, repeats, warmup, count_prompt, peak_bytes, environment;
-// methods: the reports, each also with `options`, the resolved method (its name as "method" and what
-// write_options writes), `tree` (its short name or null) and `exact` (whether its law is that of ar);
-// samples
+// format "lamplighter-bench" and format_version; version, model, checksum, device, dtype, cache_dtype,
+// threads, pictures, batch_sizes, repeats, warmup, count_prompt, peak_bytes, environment; methods: the
+// reports, each also with `options`, the resolved method (its name as "method" and what write_options
+// writes), `tree` (its short name or null) and `exact` (whether its law is that of ar); samples
 Json to_json(const BenchRun& run);
 
 // synthetic true; acceptance "scripted"; methods: a row per tree, see SyntheticRow

@@ -72,7 +72,7 @@ std::vector<BenchReport> report(const std::vector<BenchSample>& samples, const R
 // The pictures and settings of a run and all that came of it.
 struct BenchRun {
   std::string model, checksum;  // of the bundle: its name, and SHA-256 of its manifest, which names all files
-  std::string device, dtype;
+  std::string device, dtype, cache_dtype;
   std::vector<BenchMethod> methods;  // resolved
   std::vector<std::size_t> batch_sizes;
   std::size_t pictures = 0;

@@ -45,7 +45,7 @@ TEST_F(AttendErrors, Shapes) {
 
 TEST_F(AttendErrors, DtypesAndLayout) {
   EXPECT_THAT(failure([](AttendCall& c) { c.cache = c.cache.to(at::kBFloat16); }),
-              HasSubstr("attend: cache has dtype BFloat16, expected Float"));
+              HasSubstr("attend: cache has dtype BFloat16, expected Float or Char (rounded)"));
   EXPECT_THAT(failure([](AttendCall& c) { c.qkv = c.qkv.to(at::kHalf); }),
               HasSubstr("attend: qkv has dtype Half, expected float32 or bfloat16"));
   EXPECT_THAT(failure([](AttendCall& c) { c.positions = c.positions.to(at::kInt); }),

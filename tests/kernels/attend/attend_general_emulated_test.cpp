@@ -13,27 +13,28 @@
 namespace lamplighter::test {
 namespace {
 
-template <class T, int kPack, int kQueries>
+template <class Cache, int kPack, int kQueries>
 void launch_rows(const AttendArgs& args, const Workspace& workspace, Rows rows) {
   const int64_t queries = rows.count * (args.heads / args.kv_heads);
   const int64_t tiles = (queries + kQueries - 1) / kQueries;
   emulated::launch({static_cast<unsigned>(workspace.splits), static_cast<unsigned>(args.kv_heads * tiles),
                     static_cast<unsigned>(args.sequences)},
-                   {kKeys}, 0, [&] { partial_kernel<T, kPack, kQueries>(args, workspace, rows); });
+                   {kKeys}, 0, [&] { partial_kernel<Cache, kPack, kQueries>(args, workspace, rows); });
   const int64_t elements = args.sequences * rows.count * args.heads * args.head_dim;
   emulated::launch({static_cast<unsigned>((elements + kRowThreads - 1) / kRowThreads)}, {kRowThreads}, 0,
-                   [&] { combine_kernel<T>(args, workspace, rows); });
+                   [&] { combine_kernel<typename Cache::Element>(args, workspace, rows); });
 }
 
-template <class T>
+template <class Cache>
 void launch(const AttendArgs& args, const Workspace& workspace) {
+  using T = typename Cache::Element;
   emulated::launch({static_cast<unsigned>(args.sequences * args.rows)}, {kRowThreads}, 0,
-                   [&] { append_kernel<T>(args, static_cast<T*>(workspace.queries)); });
+                   [&] { append_kernel<Cache>(args, static_cast<T*>(workspace.queries)); });
   constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   const bool packed = args.head_dim % kPack == 0, single = args.rows * args.heads == args.kv_heads;
-  const auto kernels = packed   ? single ? launch_rows<T, kPack, 1> : launch_rows<T, kPack, 8>
-                         : single ? launch_rows<T, 1, 1>
-                                : launch_rows<T, 1, 8>;
+  const auto kernels = packed   ? single ? launch_rows<Cache, kPack, 1> : launch_rows<Cache, kPack, 8>
+                         : single ? launch_rows<Cache, 1, 1>
+                                : launch_rows<Cache, 1, 8>;
   for (int64_t begin = 0; begin < args.rows; begin += kRowsPerPass) {
     const int64_t left = args.rows - begin;
     kernels(args, workspace,
@@ -52,9 +53,10 @@ at::Tensor run_emulated(const AttendCall& call, at::Tensor cache) {
   at::Tensor memory = at::full({static_cast<int64_t>(bytes)}, 0xFF, at::kByte);  // NaN
   const Workspace workspace = split_workspace(args, memory.mutable_data_ptr(), &bytes);
   if (args.type == ElementType::kFloat32) {
-    launch<float>(args, workspace);
+    (args.rounded_cache ? launch<RoundedCache<float>> : launch<PlainCache<float>>)(args, workspace);
   } else {
-    launch<BFloat16Bits>(args, workspace);
+    (args.rounded_cache ? launch<RoundedCache<BFloat16Bits>> : launch<PlainCache<BFloat16Bits>>)(args,
+                                                                                                 workspace);
   }
   return out;
 }
@@ -67,7 +69,7 @@ class AttendGeneralEmulatedTest : public ::testing::TestWithParam<at::ScalarType
 
 TEST_P(AttendGeneralEmulatedTest, MatchesTheCpu) {
   constexpr int64_t kHeadDims[] = {2, 20, 48, 64, 100, 128, 256};
-  for (int trial = 0; trial < 21; ++trial) {
+  for (int trial = 0; trial < 42; ++trial) {
     emulated::shuffle() = static_cast<unsigned>(trial % 3);
     AttendShape shape;
     shape.sequences = pick(rng_, 1, 3);
@@ -80,9 +82,10 @@ TEST_P(AttendGeneralEmulatedTest, MatchesTheCpu) {
     SCOPED_TRACE(::testing::Message()
                  << trial << ": S " << shape.sequences << " R " << shape.rows << " heads " << shape.heads
                  << "/" << shape.kv_heads << " D " << shape.head_dim << " length " << shape.most_length
-                 << " masks " << shape.masks);
+                 << " masks " << shape.masks << (trial % 3 == 1 ? ", rounded cache" : ""));
     AttendCall call = trial % 4 == 3 ? make_growing_call(rng_, shape, pick(rng_, 0, 90), GetParam())
                                      : make_call(rng_, shape, GetParam());
+    if (trial % 3 == 1) call = on_rounded_cache(call);
     const at::Tensor cache = call.cache.clone();
     const at::Tensor got = run_emulated(call, cache).to(at::kDouble);
     const at::Tensor expected = call.run().to(at::kDouble);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tests/kernels/attend/attend_problem.h"
 #include "tests/kernels/common/kernel_test.h"
@@ -27,9 +28,10 @@ at::Tensor run_rows(const AttendCall& whole, at::Tensor cache, int64_t prefix, i
 }
 
 TEST_P(AttendInvarianceTest, PrefillInChunksEqualsPrefillAtOnce) {
-  for (const int64_t head_dim : {20, 64, 128}) {
-    const AttendShape shape{3, 50, 4, 2, head_dim, 37, 0};
+  for (const int64_t head_dim : {20, 64, 128, -64}) {  // the last over a rounded cache
+    const AttendShape shape{3, 50, 4, 2, std::abs(head_dim), 37, 0};
     AttendCall whole = make_call(rng_, shape, dtype());
+    if (head_dim < 0) whole = on_rounded_cache(whole);
     at::Tensor cache = whole.cache.clone();
     const at::Tensor out = whole.run();
     for (int64_t first = 0; first < shape.rows;) {
@@ -43,9 +45,10 @@ TEST_P(AttendInvarianceTest, PrefillInChunksEqualsPrefillAtOnce) {
 }
 
 TEST_P(AttendInvarianceTest, TreeNodesEqualStepsAlongTheirPaths) {
-  for (const int64_t head_dim : {6, 64, 100}) {
-    const AttendShape shape{2, 26, 4, 2, head_dim, 61, 0};
+  for (const int64_t head_dim : {6, 64, 100, -64}) {
+    const AttendShape shape{2, 26, 4, 2, std::abs(head_dim), 61, 0};
     AttendCall tree = make_call(rng_, shape, dtype());
+    if (head_dim < 0) tree = on_rounded_cache(tree);
     const std::vector<int64_t> parents = random_tree(rng_, shape.rows);
     tree.tree_mask = pack_mask({ancestor_mask(parents)});
     const at::Tensor before = tree.cache.clone();

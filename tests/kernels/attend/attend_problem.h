@@ -1,6 +1,8 @@
 #pragma once
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 
 #include <cmath>
@@ -8,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/attend/rounded.h"
 #include "tests/kernels/common/operators.h"
 
 namespace lamplighter::test {
@@ -139,6 +142,27 @@ inline AttendCall make_growing_call(std::mt19937& rng, AttendShape shape, int64_
   }
   call.tree_mask = pack_mask(visible);
   return call;
+}
+
+// Rows [..., D] as a rounded cache holds them: int8 [..., D + kRowScaleBytes].
+inline at::Tensor rounded_rows(const at::Tensor& x) {
+  const at::Tensor rows = x.to(at::kFloat);
+  const at::Tensor scales = rows.abs().amax(-1, true) / 127.0F;
+  const at::Tensor integers = (rows / scales).round().nan_to_num(0.0).to(at::kChar);
+  return at::cat({integers, scales.contiguous().view(at::kChar)}, -1);
+}
+
+// The call over a rounded cache of the same numbers. Rows that hold none stay NaN.
+inline AttendCall on_rounded_cache(AttendCall call) {
+  call.cache = rounded_rows(call.cache);
+  return call;
+}
+
+// What a rounded cache stands for.
+inline at::Tensor expanded(const at::Tensor& cache, at::ScalarType dtype) {
+  const int64_t head_dim = cache.size(-1) - kRowScaleBytes;
+  const at::Tensor scales = cache.narrow(-1, head_dim, kRowScaleBytes).contiguous().view(at::kFloat);
+  return (cache.narrow(-1, 0, head_dim).to(at::kFloat) * scales).to(dtype);
 }
 
 // Whether a row sees the cache index `column` places behind the prefix.

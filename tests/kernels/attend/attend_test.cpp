@@ -32,11 +32,14 @@ struct Expected {
 
 // The definition, one row at a time in fp64 over what the cache holds.
 Expected reference(const AttendCall& call) {
-  const int64_t d = call.cache.size(5), s_count = call.qkv.size(0), rows = call.qkv.size(1);
+  const bool rounds = call.cache.scalar_type() == at::kChar;
+  const int64_t d = rounds ? call.cache.size(5) - kRowScaleBytes : call.cache.size(5),
+                s_count = call.qkv.size(0), rows = call.qkv.size(1);
   const at::Tensor heads = call.qkv.unflatten(-1, {-1, d});
   const at::Tensor q = rotated(heads.narrow(2, 0, call.heads), call).to(at::kDouble);
-  const at::Tensor k = rotated(heads.narrow(2, call.heads, call.kv_heads), call);
-  const at::Tensor v = heads.narrow(2, call.heads + call.kv_heads, call.kv_heads);
+  const auto stored = [&](const at::Tensor& x) { return rounds ? rounded_rows(x) : x; };
+  const at::Tensor k = stored(rotated(heads.narrow(2, call.heads, call.kv_heads), call));
+  const at::Tensor v = stored(heads.narrow(2, call.heads + call.kv_heads, call.kv_heads));
   Expected expected{at::empty({s_count, rows, call.heads, d}, at::kDouble), call.cache.clone()};
   for (int64_t s = 0; s < s_count; ++s) {
     const int64_t length = prefix_of(call, s), start = start_of(call, s);
@@ -51,7 +54,8 @@ Expected reference(const AttendCall& call) {
       }
       const auto index = integers({static_cast<int64_t>(keys.size())},
                                   [&](int64_t i) { return keys[static_cast<size_t>(i)]; });
-      const at::Tensor seen = slots.index_select(2, index).to(at::kDouble);
+      const at::Tensor held = slots.index_select(2, index);
+      const at::Tensor seen = (rounds ? expanded(held, call.qkv.scalar_type()) : held).to(at::kDouble);
       for (int64_t h = 0; h < call.heads; ++h) {
         const int64_t g = h / (call.heads / call.kv_heads);
         const at::Tensor weights = (seen[0][g].mv(q[s][r][h]) * call.scale).softmax(0);
@@ -183,6 +187,28 @@ TEST_P(AttendTest, ThreadsDoNotChangeBits) {
   EXPECT_TRUE(same_bits(again.run(), out));
   EXPECT_TRUE(same_bits(again.cache, call.cache));
   at::set_num_threads(1);
+}
+
+TEST_P(AttendTest, MatchesTheDefinitionOnRoundedCaches) {
+  for (int i = 0; i < 24; ++i) {
+    const AttendShape shape = random_shape(rng_, 200);
+    SCOPED_TRACE(::testing::Message() << "case " << i << ": R " << shape.rows << " D " << shape.head_dim
+                                      << " length " << shape.most_length << " masks " << shape.masks);
+    expect_matches(on_rounded_cache(make_growing_call(rng_, shape, pick(rng_, 0, 40), dtype())), dtype());
+  }
+}
+
+TEST_P(AttendTest, RowsOfARoundedCacheKeepWhatIsNoNumber) {
+  AttendCall call = on_rounded_cache(make_call(rng_, {1, 2, 1, 1, 16, 5, 0}, dtype()));
+  const at::Tensor values = call.qkv[0].narrow(1, 32, 16);
+  values[0].zero_();
+  values[1][3] = std::numeric_limits<float>::infinity();
+  const at::Tensor out = call.run();
+  EXPECT_TRUE(out[0][0].isfinite().all().item<bool>());
+  EXPECT_TRUE(out[0][1].isnan().all().item<bool>());
+  const at::Tensor rows = expanded(call.cache[call.layer][1][0][0].narrow(0, 5, 2), dtype());
+  EXPECT_TRUE(rows[0].eq(0).all().item<bool>());
+  EXPECT_TRUE(rows[1].isnan().all().item<bool>());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttendTest, all_cases(), case_name);

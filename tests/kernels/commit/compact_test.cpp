@@ -148,8 +148,9 @@ TEST_F(CompactErrors, Shapes) {
               HasSubstr("compact_cache: count has shape [1], expected [2]"));
   EXPECT_THAT(failure([](CompactCall& c) { c.path = c.path.to(at::kInt); }),
               HasSubstr("compact_cache: path has dtype Int, expected Long"));
-  EXPECT_THAT(failure([](CompactCall& c) { c.cache = c.cache.to(at::kDouble); }),
-              HasSubstr("compact_cache: cache has dtype Double, expected float32, bfloat16 or float16"));
+  EXPECT_THAT(
+      failure([](CompactCall& c) { c.cache = c.cache.to(at::kDouble); }),
+      HasSubstr("compact_cache: cache has dtype Double, expected float32, bfloat16, float16 or int8"));
   EXPECT_THAT(failure([](CompactCall& c) { c.cache = c.cache.transpose(0, 1); }),
               HasSubstr("expected a contiguous tensor"));
 }

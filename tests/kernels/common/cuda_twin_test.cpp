@@ -137,6 +137,19 @@ TEST_P(CudaTwinTest, Attend) {
   }
 }
 
+// Over a rounded cache both devices read and write the same rows.
+TEST_P(CudaTwinTest, AttendOverRoundedCaches) {
+  if (dtype() == at::kHalf) GTEST_SKIP() << "the CPU has no such operator";
+  for (int trial = 0; trial < 20; ++trial) {
+    AttendCall host = on_rounded_cache(make_call(rng_, random_shape(rng_, trial), dtype()));
+    AttendCall device = device_call(host, dtype());
+    device.cache = host.cache.to(at::kCUDA);
+    const at::Tensor expected = host.run();
+    expect_close(device.run(), expected.to(at::kFloat), dtype() == at::kFloat ? 16 : 2);
+    EXPECT_TRUE(same_bits(device.cache.cpu(), host.cache));
+  }
+}
+
 // The shapes of real models and trees, prefixes up to that of the largest image.
 TEST_P(CudaTwinTest, AttendModelShapes) {
   for (const int64_t head_dim : {64, 128}) {

@@ -107,7 +107,8 @@ inline int64_t pick(std::mt19937& rng, int64_t low, int64_t high) {
 
 // Same bits, NaN included.
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  const at::ScalarType bits = a.element_size() == 2 ? at::kShort : at::kInt;
+  const auto size = a.element_size();
+  const at::ScalarType bits = size == 1 ? at::kChar : size == 2 ? at::kShort : at::kInt;
   return a.scalar_type() == b.scalar_type() && a.contiguous().view(bits).equal(b.contiguous().view(bits));
 }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/common/kernel_inline.h"
+
 // How numbers become integers, in the same bits everywhere.
 namespace lamplighter {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 constexpr uint32_t kBFloat16Infinity = 0x7f80;
 
 // The integer nearest to x, ties to even, for |x| < 2^15: adding 1.5 * 2^23 leaves it in the low bits.
-inline int nearest_integer(float x) {
+LAMPLIGHTER_INLINE int nearest_integer(float x) {
   const float shifted = x + 12582912.0F;
   uint32_t bits;
   std::memcpy(&bits, &shifted, sizeof(bits));
