@@ -92,8 +92,8 @@ def renderings(first: int, count: int) -> Statistics:
 
 def judged(
     batches: Iterable[np.ndarray], truth: np.ndarray, said: np.ndarray
-) -> tuple[dict[str, float], Statistics]:
-    """Accuracy by attribute over the captions that name it, and the statistics of the features.
+) -> tuple[dict[str, float], np.ndarray]:
+    """Accuracy by attribute over the captions that name it, and the classifier's features [N, F].
 
     batches: pictures uint8 [B, 256, 256, 3], N in all; truth int [N, 8] in the order of JUDGED; said bool [N, 8].
     """
@@ -102,13 +102,18 @@ def judged(
     right = (np.concatenate(answers) == truth) & said
     shares = right.sum(0) / np.maximum(said.sum(0), 1)
     accuracy = {name: float(x) for name, x, n in zip(JUDGED, shares, said.sum(0)) if n}
-    return accuracy, statistics(np.concatenate(features))
+    return accuracy, np.concatenate(features)
 
 
 def score(batches: Iterable[np.ndarray], captions: list[str]) -> dict[str, float]:
-    """The demo's metrics of pictures that belong to captions; a caption of another world says nothing."""
+    """The demo's metrics of pictures that belong to captions; a caption of another world says nothing.
+
+    One picture has no Frechet distance.
+    """
     truth = np.array([named_values(text) for text in captions])
     accuracy, drawn = judged(batches, truth, truth != UNSAID)
     count = len(captions)
     scores = {f"demo_{name}": round(value, 4) for name, value in accuracy.items()}
-    return {**scores, "demo_frechet": round(frechet(drawn, renderings(count, count)), 3)}
+    if count > 1:
+        scores["demo_frechet"] = round(frechet(statistics(drawn), renderings(count, count)), 3)
+    return scores

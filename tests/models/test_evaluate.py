@@ -172,6 +172,13 @@ def test_a_table_of_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert files["markdown"].read_text().splitlines()[3].startswith("| ours | 3 | 4.00 | 40.0 |")
 
 
+def test_one_picture_has_no_frechet_distance(tmp_path: Path) -> None:
+    folder, file = drawn_folder(tmp_path / "ar", "ar", 100, 256, 1), tmp_path / "out.json"
+    assert command.main([str(folder), "--metrics", "demo", "--export-json", str(file)]) == 0
+    (row,) = json.loads(file.read_text())["rows"]
+    assert row["demo_subject"] == 1 and "demo_frechet" not in row
+
+
 def test_pictures_that_are_not_there_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
