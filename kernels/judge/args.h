@@ -17,7 +17,7 @@ inline int64_t judge_choice(const char* name, int64_t value, int64_t last) {
 }
 
 inline Rule judge_rule(int64_t value) {
-  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::block)));
+  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::cool)));
 }
 
 inline Residual judge_residual(int64_t value) {
@@ -80,7 +80,8 @@ inline void set_judge_neighbours(JudgeArgs& args, const at::Tensor& neighbours, 
 
 // fp32 [B], or undefined.
 inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Device device) {
-  const bool relaxed = args.rule == Rule::lantern || args.rule == Rule::lantern_plus;
+  const bool relaxed =
+      args.rule == Rule::lantern || args.rule == Rule::lantern_plus || args.rule == Rule::cool;
   if (bounds.defined()) {
     check_tensor("judge_tree", "bounds", bounds, at::kFloat, device);
     check_shape("judge_tree", "bounds", bounds, {kAny});
@@ -88,7 +89,9 @@ inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Devi
     args.bound_count = bounds.size(0);
   }
   TORCH_CHECK(!relaxed || args.bound_count > 0, "judge_tree: bounds are empty, expected at least one ",
-              args.rule == Rule::lantern ? "delta" : "lambda");
+              args.rule == Rule::lantern ? "delta"
+              : args.rule == Rule::cool  ? "weight"
+                                         : "lambda");
 }
 
 // int64 [any count], or undefined.
@@ -113,6 +116,9 @@ inline JudgeArgs judge_args(const ops::ScoredTree& tree, const ops::JudgeOptions
   TORCH_CHECK(!args.paths || args.residual == Residual::paper || args.residual == Residual::optimal, kOp,
               ": rule ", static_cast<int64_t>(args.rule), " judges paths and came with residual ",
               static_cast<int64_t>(args.residual), ", expected 0, that of the papers");
+  TORCH_CHECK(
+      args.rule != Rule::cool || args.residual == Residual::paper || args.residual == Residual::optimal, kOp,
+      ": rule cool came with residual ", static_cast<int64_t>(args.residual), ", expected 0");
   TORCH_CHECK(tree.depth >= 0 && tree.depth < kJudgeNodes, kOp, ": depth is ", tree.depth, ", expected 0..",
               kJudgeNodes - 1);
   args.depth = tree.depth;

@@ -13,8 +13,8 @@ namespace lamplighter {
 // rule and draws one more token. tests/reference/judge.h holds the same definition on the host in double
 // precision.
 //
-// exact, lantern, lantern++ walk from the root. At node n with target row T the children are judged in order;
-// g starts as T, e as the draft row. Child c with token x is accepted iff u[c] * d < Q, where
+// exact, lantern, lantern++, cool walk from the root. At node n with target row T the children are judged in
+// order; g starts as T, e as the draft row. Child c with token x is accepted iff u[c] * d < Q, where
 // - d = e(x) / sum(e) for sampled children (drawn one after another without replacement), 1 for deterministic
 //   ones; children with e(x) = 0 or sum(e) <= 1e-6, repeated tokens and tokens outside the row are skipped;
 // - Q = g(x) + the mass s of the longest prefix of the k nearest neighbours of x with s < limit; limit is
@@ -25,6 +25,9 @@ namespace lamplighter {
 // with 0 on the neighbours taken; optimal: g itself. A residual below 1e-6 is rounding: g without the
 // rejected tokens stands in, or T where that holds as little. Then e(x) = 0. The last token comes from g of
 // the node where the walk ends, that is from T when nothing was rejected there.
+//
+// cool (Cool-SD, arXiv 2601.09212): Q = w g(x) with a weight w for each depth, and a rejection leaves g =
+// norm((g - min(d, w g))+), the completion nearest to the target.
 //
 // The official residuals repeat LANTERN's published programs (sampling branches; static: sampled children,
 // dynamic: deterministic ones, whatever `sampled` says): neighbours join while s <= limit, u * d <= Q
@@ -54,7 +57,7 @@ struct JudgeArgs {
   const float* temperature;   // [images]
   const int32_t* neighbours;  // [codes, neighbour_count], nearest first, no code twice
   const int64_t* syntax_ids;  // [syntax_count]: ids outside the codes that Lumina's programs always accept
-  const float* bounds;  // [bound_count]: delta or lambda for children at depth 1, 2, ...; last: and deeper
+  const float* bounds;  // [bound_count]: delta, lambda or w for children at depth 1, 2, ...; last: and deeper
   int64_t* path;        // out [images, depth + 1]: accepted nodes, root first, then -1
   int64_t* count;       // out [images]: accepted nodes but the root
   int64_t* token;       // out [images]: the last token; -1 where its row is bad

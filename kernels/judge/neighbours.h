@@ -35,8 +35,15 @@ LAMPLIGHTER_INLINE bool is_syntax(const JudgeArgs& args, int64_t id) {
   return false;
 }
 
-// Q of token x under the distribution g.
-LAMPLIGHTER_INLINE double numerator(const JudgeArgs& args, const Row& g, int x, const Neighbourhood& near) {
+// The rule's delta, lambda or weight for children at `depth`.
+LAMPLIGHTER_INLINE double bound_at(const JudgeArgs& args, int depth) {
+  return static_cast<double>(args.bounds[(depth < args.bound_count ? depth : args.bound_count) - 1]);
+}
+
+// Q of token x under the distribution g; depth: that of the drafted node.
+LAMPLIGHTER_INLINE double numerator(const JudgeArgs& args, const Row& g, int x, const Neighbourhood& near,
+                                    int depth) {
+  if (args.rule == Rule::cool) return bound_at(args, depth) * g.at(x);
   const int64_t code = x - args.first_image_id;
   if (is_lumina(args.residual) && args.neighbours != nullptr && (code < 0 || code >= args.codes)) {
     return is_syntax(args, x) ? 1.0 : 0.0;
@@ -61,8 +68,7 @@ LAMPLIGHTER_INLINE Neighbourhood borrow(Executor& executor, const Cycle& cycle, 
   const bool relaxed = args.rule == Rule::lantern || args.rule == Rule::lantern_plus;
   if (!relaxed || args.k <= 0 || code < 0 || code >= args.codes) return {nullptr, 0, 0.0};
   const int32_t* codes = args.neighbours + code * args.neighbour_count;
-  const double bound =
-      static_cast<double>(args.bounds[(depth < args.bound_count ? depth : args.bound_count) - 1]);
+  const double bound = bound_at(args, depth);
   const bool additive = args.rule == Rule::lantern;
   const double limit = additive ? bound : (bound - 1.0) * g.at(x);
   const bool inclusive = is_published(args.residual);

@@ -75,6 +75,23 @@ LAMPLIGHTER_INLINE double strike_neighbours(Executor& executor, const Cycle& cyc
   return sum + set_neighbours(executor, cycle, near, all, to, zero);
 }
 
+// to = max(to, share * from), with `sum` in `to` before; returns its mass.
+template <class Executor>
+LAMPLIGHTER_INLINE double keep_share(Executor& executor, const Cycle& cycle, const Row& from, double share,
+                                     float* to, double sum) {
+  if (!(share > 0.0)) return sum;
+  const float* a = from.values;
+  const double scale = from.scale * share;
+  return executor.reduce(
+      cycle.vocabulary, 0.0,
+      [=](int i) {
+        const auto kept = static_cast<float>(static_cast<double>(a[i]) * scale);
+        to[i] = to[i] > kept ? to[i] : kept;
+        return mass(static_cast<double>(to[i]));
+      },
+      Sum());
+}
+
 // Stands in for a residual whose mass is rounding: g without the rejected tokens, else the target.
 template <class Executor>
 LAMPLIGHTER_INLINE Row stand_in(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
@@ -88,13 +105,16 @@ LAMPLIGHTER_INLINE Row stand_in(Executor& executor, const Cycle& cycle, const Ro
 
 // What is left of g after `child` with token x was rejected. draft: what is left of the draft, values null
 // for deterministic children. rejected: bits of the rejected siblings, `child` included. `to`: a row that g
-// does not use.
+// does not use. depth: that of `child`.
 template <class Executor>
 LAMPLIGHTER_INLINE Row residual(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
                                 const Row& draft, int child, const Neighbourhood& near, uint64_t rejected,
-                                float* to) {
+                                int depth, float* to) {
   double sum = subtract_proposal(executor, cycle, g, 1.0, draft, child, to);
   sum = strike_neighbours(executor, cycle, g, near, to, sum);
+  if (cycle.args.rule == Rule::cool) {
+    sum = keep_share(executor, cycle, g, 1.0 - bound_at(cycle.args, depth), to, sum);
+  }
   if (!is_published(cycle.args.residual)) {
     return sum >= kSmallestMass ? make_row(to, sum) : stand_in(executor, cycle, target, g, rejected, to);
   }

@@ -105,7 +105,9 @@ def evaluate(
         "accuracy": {name: round(share, 4) for name, share in accuracy.items()},
         "classifier accuracy on held-out renderings": load_classifier()[1],
         "frechet": {
-            "pictures to renderings": round(arithmetic.frechet(arithmetic.statistics(drawn), second), 3),
+            "pictures to renderings": round(
+                arithmetic.frechet(arithmetic.statistics(drawn), second), 3
+            ),
             "floor: renderings to renderings": round(
                 arithmetic.frechet(renderings(0, count), second), 3
             ),

@@ -8,8 +8,9 @@ namespace lamplighter {
 // How a drafted token is judged. exact: recursive rejection; traversal (trees) and block (chains) judge whole
 // paths and are exact as well. lantern (arXiv 2410.03355, section 3.2) and lantern++ ("Enhancing Relaxed
 // Speculative Decoding with Static Tree Drafting for Visual Auto-regressive Models", section 4) let a token
-// borrow the probability of its neighbours and are not.
-enum class Rule { exact, lantern, lantern_plus, traversal, block };
+// borrow the probability of its neighbours and are not. Neither is cool (Cool-SD, arXiv 2601.09212): it
+// scales a token's probability by a weight that falls with its depth.
+enum class Rule { exact, lantern, lantern_plus, traversal, block, cool };
 
 // What is left of the target after a rejection. paper: LANTERN's; optimal: the completion nearest to the
 // target; the others repeat LANTERN's published programs.
@@ -23,6 +24,7 @@ enum class Residual {
 };
 
 bool is_relaxed(Rule rule);
+bool borrows(Rule rule);  // lantern, lantern++
 bool is_official(Residual residual);
 
 // By their names ("lantern++", "official-static", ...). Throw Error(usage) listing the names.

@@ -37,7 +37,7 @@ Filter ranked(const Filter& filter) {
           filter.top_p.masked_fill(greedy, 1.0)};
 }
 
-void set_sampling(RunState& run, bool relaxed, const std::vector<DecodeRequest>& requests,
+void set_sampling(RunState& run, bool borrows, const std::vector<DecodeRequest>& requests,
                   const c10::Device& device) {
   run.seeds = each<std::int64_t>(requests, device, [](const auto& r) { return r.seed; });
   run.guidance =
@@ -51,8 +51,8 @@ void set_sampling(RunState& run, bool relaxed, const std::vector<DecodeRequest>&
   const Filter filter{run.temperature,
                       each<std::int64_t>(requests, device, [](const auto& r) { return r.sampling.top_k; }),
                       each<float>(requests, device, [](const auto& r) { return r.sampling.top_p; })};
-  // Exact rules only ask for the most probable token of a greedy image; relaxed ones weigh the others, too.
-  run.target_filter = relaxed ? ranked(filter) : filter;
+  // Rules that borrow weigh all tokens of a greedy image; the others only ask for the most probable one.
+  run.target_filter = borrows ? ranked(filter) : filter;
   run.draft_filter = ranked(filter);
 }
 
@@ -104,7 +104,7 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
     state.row_end_bits = own_bits(tree.nodes, tree.widest, device);
     pass_rows += tree.widest;
   }
-  set_sampling(state, is_relaxed(method.judge.rule), requests, device);
+  set_sampling(state, borrows(method.judge.rule), requests, device);
   set_counters(state, shape, tree.depth, device);
   state.cache = target.make_cache(shape.sequences(), rows + pass_rows);
   state.root_alone = topology(preset_tree("chain-0"), device);

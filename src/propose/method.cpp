@@ -3,6 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
+#include <cmath>
+#include <vector>
+
 #include "acceptance/rules.h"
 #include "base/files.h"
 #include "bundle/codebook.h"
@@ -29,6 +32,15 @@ at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) 
   return at::tensor(ids).view({codes, k});
 }
 
+// What the rule takes for nodes at depth 1, 2, ..
+std::vector<float> bounds_of(const MethodOptions& method, Rule rule) {
+  if (rule != Rule::cool) return method.delta ? std::vector<float>{*method.delta} : method.lambda;
+  std::vector<float> weights;  // Cool-SD's annealing
+  for (int depth = 1; depth < kMaxTreeNodes; ++depth)
+    weights.push_back(*method.delta * std::exp(-*method.nu * static_cast<float>(depth) - *method.mu));
+  return weights;
+}
+
 }  // namespace
 
 Method make_method(const MethodOptions& resolved, const Manifest& manifest, const c10::Device& device,
@@ -48,10 +60,10 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   // At temperature 0 all exact rules are one, and nothing is left of a target to draw from.
   const Rule rule = rule_from(resolved.rule);
   ops::JudgeOptions& judge = method.judge;
-  judge.rule = greedy && !is_relaxed(rule) ? Rule::exact : rule;
+  judge.rule = greedy && !borrows(rule) ? Rule::exact : rule;
   judge.residual = greedy ? Residual::paper : residual_from(resolved.residual);
   judge.sampled = resolved.children == "sampled" && !greedy;
-  const std::vector<float> bounds = resolved.delta ? std::vector<float>{*resolved.delta} : resolved.lambda;
+  const std::vector<float> bounds = bounds_of(resolved, rule);
   if (bounds.empty()) return method;
   judge.bounds = at::tensor(bounds).to(device);
   judge.k = *resolved.k;

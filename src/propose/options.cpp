@@ -25,28 +25,33 @@ constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"};
 
 constexpr MethodOption kOptions[] = {
-    {"rule", "rule", "Rule", kMethod, "NAME", "exact, traversal, block; relaxed: lantern, lantern++",
+    {"rule", "rule", "Rule", kMethod, "NAME", "exact, traversal, block; relaxed: lantern, lantern++, cool",
      &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
      "sampled or top: how the drafter's tokens are chosen", &M::children, "", "drafter", 0, kAny, kChildren},
     {"relax_k", "k", "Relax-k", kRelaxed, "K", "Neighbours that may stand for a token (lantern, lantern++)",
-     &M::k, "rule", "relaxed"},
-    {"delta", "delta", "Delta", kRelaxed, "X", "Most probability that neighbours may lend (lantern)",
-     &M::delta, "rule", "lantern", 0, 1},
+     &M::k, "rule", "neighbours"},
+    {"delta", "delta", "Delta", kRelaxed, "X",
+     "Most probability that neighbours may lend (lantern); scale of the weights (cool)", &M::delta, "rule",
+     "delta"},
+    {"mu", "mu", "Mu", kRelaxed, "X", "Tokens at depth i count delta * exp(-nu * i - mu) times (cool)",
+     &M::mu, "rule", "cool", -kAny},
+    {"nu", "nu", "Nu", kRelaxed, "X", "How fast weights fall with the depth (cool)", &M::nu, "rule", "cool",
+     -kAny},
     {"lambda", "lambda", "Lambda", kRelaxed, "X",
      "Most growth of a token's probability (lantern++), or one per depth: 3,2", &M::lambda, "rule",
      "lantern++", 1},
     {"residual", "residual", "Residual", kRelaxed, "NAME",
-     "paper, optimal or official-...: what a relaxed rejection leaves", &M::residual, "rule", "relaxed"},
+     "paper, optimal or official-...: what a relaxed rejection leaves", &M::residual, "rule", "neighbours"},
     {"drafter", "drafter", "Drafter", kMethod, "NAME", "One of the bundle's; default: the first", &M::drafter,
      "", "drafter"},
     {"draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
      "combined or conditional: guidance of the drafter", &M::draft_guidance, "", "drafter", 0, kAny,
      kGuidance},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
-     &M::neighbours, "", "relaxed"},
+     &M::neighbours, "", "neighbours"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
      &M::dynamic_depth, "tree", "dynamic", 1, kNodes},
     {"dynamic_width", "width", "Dynamic width", kDynamic, "N", "Tree dynamic: nodes expanded per level",
@@ -141,6 +146,7 @@ std::string to_text(double number) {
 }
 
 std::string range_of(const MethodOption& option) {
+  if (std::isinf(option.least)) return "a finite number";
   return std::isinf(option.most) ? to_text(option.least) + " or more"
                                  : to_text(option.least) + " to " + to_text(option.most);
 }
@@ -203,7 +209,9 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
   const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);
-  return needs == "relaxed" ? is_relaxed(rule) : needs == to_string(rule);
+  if (needs == "neighbours") return borrows(rule);
+  if (needs == "delta") return rule == Rule::lantern || rule == Rule::cool;
+  return needs == to_string(rule);
 }
 
 std::string flag_name(const MethodOption& option) {
@@ -221,9 +229,8 @@ bool parse_option(MethodOptions& method, const MethodOption& option, const std::
 }
 
 void write_options(const MethodOptions& method, Json& json) {
-  const bool relaxed = method.delta || !method.lambda.empty();
   for (const MethodOption& option : kOptions) {
-    const bool idle = std::string(option.follows) == "rule" && !relaxed;
+    const bool idle = std::string(option.follows) == "rule" && !has_use(method, option);
     if (is_set(method, option) && !idle)
       json[option.key] = with_value(method, option, [](const auto& value) { return to_json(value); });
   }

@@ -30,8 +30,8 @@ struct MethodOption {
   const char* help;
   Field field;
   const char* follows = "";  // key of the option whose change takes the meaning from a recorded value
-  const char* needs = "";    // what a method has that reads it: a "drafter", a "relaxed" rule, a rule of this
-                             // name, the tree "dynamic"; "": whatever drafts
+  const char* needs = "";    // what a method has that reads it: a "drafter", "neighbours", "delta", a rule of
+                             // this name, the tree "dynamic"; "": whatever drafts
   double least = 0, most = std::numeric_limits<double>::infinity();  // of numbers, which are finite besides
   Choices choices = {};                                              // of texts; none: not checked here
 };

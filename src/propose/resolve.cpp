@@ -1,6 +1,7 @@
 #include "propose/resolve.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "acceptance/rules.h"
 #include "base/files.h"
@@ -47,8 +48,8 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
     refuse("drafter: got '" + method.drafter + "', this bundle has " + known);
 }
 
-// What only relaxed rules read may stand in other runs where it says nothing.
-void check_exact(const MethodOptions& method) {
+// What only rules that borrow read may stand in other runs where it says nothing.
+void check_unborrowed(const MethodOptions& method) {
   const auto refuse_where = [&](bool told, const char* key) {
     if (told) refuse(std::string(key) + " needs the rule lantern or lantern++, this run has " + method.rule);
   };
@@ -57,15 +58,37 @@ void check_exact(const MethodOptions& method) {
   refuse_where(!method.neighbours.empty(), "neighbours");
 }
 
-// delta and lambda are two parameters of two rules, never one number.
-void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
+// The weights of Cool-SD: about 2 for the first drafted token, nu as published.
+void resolve_cool(MethodOptions& method) {
+  if (!method.delta) method.delta = 4.0F;
+  if (!method.mu) method.mu = 0.0F;
+  if (!method.nu) method.nu = 0.7F;
+}
+
+// What one rule reads is refused where another is asked for.
+void check_bounds(const MethodOptions& method, Rule rule) {
+  const auto refuse_where = [&](bool wrong, const char* key, const char* rules) {
+    if (wrong) refuse(std::string(key) + " needs the rule " + rules + ", this run has " + method.rule);
+  };
   if (method.delta && !method.lambda.empty())
-    refuse("delta and lambda exclude each other: delta belongs to lantern, lambda to lantern++");
+    refuse("delta and lambda exclude each other: delta belongs to lantern and cool, lambda to lantern++");
+  const bool cool = rule == Rule::cool;
+  refuse_where(method.delta && rule != Rule::lantern && !cool, "delta", "lantern or cool");
+  refuse_where(!method.lambda.empty() && rule != Rule::lantern_plus, "lambda", "lantern++");
+  refuse_where(method.mu && !cool, "mu", "cool");
+  refuse_where(method.nu && !cool, "nu", "cool");
+  if (rule == Rule::lantern && method.delta.value_or(0) > 1) {
+    std::ostringstream delta;
+    delta << *method.delta;
+    refuse("delta: got " + delta.str() + ", expected 0 to 1 for the rule lantern");
+  }
+}
+
+void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
+  check_bounds(method, rule);
   const bool delta = rule == Rule::lantern, lambda = rule == Rule::lantern_plus;
-  if (method.delta && !delta) refuse("delta needs the rule lantern, this run has " + method.rule);
-  if (!method.lambda.empty() && !lambda)
-    refuse("lambda needs the rule lantern++, this run has " + method.rule);
-  if (!is_relaxed(rule)) check_exact(method);
+  if (!borrows(rule)) check_unborrowed(method);
+  if (rule == Rule::cool) resolve_cool(method);
   if (delta && !method.delta) method.delta = 0.05F;
   if (lambda && method.lambda.empty()) method.lambda = {2.0F};
   if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;

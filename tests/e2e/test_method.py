@@ -123,6 +123,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "flags",
     [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
+     ("--method", "eagle", "--rule", "cool", "--delta", 3, "--mu", 0.5, "--nu", 0.2),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional")],
 )  # fmt: skip
@@ -153,7 +154,7 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
 # Every option of a method by the word that `bench --methods` has for it, and values in three runs.
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
-    "lambda": "lambda", "residual": "residual", "drafter": "drafter",
+    "mu": "mu", "nu": "nu", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "neighbours": "neighbours", "depth": "dynamic_depth",
     "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
@@ -162,6 +163,7 @@ RUNS: list[dict[str, Any]] = [
      "lambda": [4.0, 2.5], "residual": "optimal", "drafter": "main",
      "draft_guidance": "conditional", "neighbours": "table.npy"},
     {"method": "lantern", "delta": 0.3},
+    {"method": "eagle", "rule": "cool", "delta": 3.0, "mu": -0.5, "nu": 0.25},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
 ]  # fmt: skip
 
@@ -265,6 +267,11 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "lantern", "--delta", 0.1, "--lambda", 2), "exclude"),
         (("--method", "lantern", "--delta", "nan"), "--delta"),
         (("--method", "lantern", "--delta", -0.1), "--delta"),
+        (("--method", "lantern", "--delta", 1.1), "--delta"),
+        (("--method", "eagle", "--mu", 1), "--mu"),
+        (("--method", "lantern++", "--nu", 0.7), "--nu"),
+        (("--method", "eagle", "--rule", "cool", "--relax-k", 3), "--relax-k"),
+        (("--method", "eagle", "--rule", "cool", "--lambda", 2), "--lambda"),
         (("--method", "lantern++", "--lambda", "2,0.5"), "--lambda"),
         (("--method", "lantern++", "--lambda", "x"), "--lambda"),
         (("--method", "lantern", "--relax-k", CODES), "--relax-k"),

@@ -35,7 +35,7 @@ bool is_right(const Walk& walk, std::int64_t node) {
   const Distribution& target = walk.target(parent);
   const std::int64_t token = walk.token(node);
   if (walk.is_padding(token) || is_bad(target)) return false;
-  if (!is_relaxed(walk.options.rule)) return most_probable(target) == token;
+  if (!borrows(walk.options.rule)) return most_probable(target) == token;
   const bool official = is_official(walk.options.residual);
   const Numerator numerator = official ? official_numerator(walk, target, token, walk.depth[at(node)])
                                        : numerator_of(walk, target, token, walk.depth[at(node)]);

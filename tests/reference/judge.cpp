@@ -46,7 +46,7 @@ void check_shapes(const ScoredTree& tree) {
 void check_options(const AcceptanceOptions& options, const NeighbourTable* table) {
   if (!is_relaxed(options.rule)) return;
   if (options.bounds.empty()) reject("rule " + to_string(options.rule) + " needs a bound");
-  if (options.k > 0 && table == nullptr) {
+  if (borrows(options.rule) && options.k > 0 && table == nullptr) {
     reject("rule " + to_string(options.rule) + " needs a table of neighbours");
   }
 }
@@ -103,7 +103,7 @@ Distribution indicator(std::int64_t vocabulary, std::int64_t token) {
 }
 
 std::vector<std::int64_t> neighbours_of(const Walk& walk, std::int64_t token, std::int64_t count) {
-  if (walk.table == nullptr || !is_relaxed(walk.options.rule)) return {};
+  if (walk.table == nullptr || !borrows(walk.options.rule)) return {};
   const std::int64_t code = token - walk.options.first_image_id;
   if (code < 0 || code >= walk.table->codes) return {};
   std::vector<std::int64_t> ids;
@@ -114,16 +114,24 @@ std::vector<std::int64_t> neighbours_of(const Walk& walk, std::int64_t token, st
   return ids;
 }
 
-double borrowing_limit(const Walk& walk, double probability, std::int64_t depth) {
-  if (!is_relaxed(walk.options.rule)) return 0;
+double bound_at(const Walk& walk, std::int64_t depth) {
   const std::vector<double>& bounds = walk.options.bounds;
-  const double bound = bounds[std::min(at(depth), bounds.size()) - 1];
+  return bounds[std::min(at(depth), bounds.size()) - 1];
+}
+
+double borrowing_limit(const Walk& walk, double probability, std::int64_t depth) {
+  if (!borrows(walk.options.rule)) return 0;
+  const double bound = bound_at(walk, depth);
   return walk.options.rule == Rule::lantern ? bound : (bound - 1) * probability;
 }
 
 Numerator numerator_of(const Walk& walk, const Distribution& g, std::int64_t token, std::int64_t depth) {
   Numerator numerator;
   const double own = g[at(token)];
+  if (walk.options.rule == Rule::cool) {
+    numerator.value = bound_at(walk, depth) * own;
+    return numerator;
+  }
   const double limit = borrowing_limit(walk, own, depth);
   double borrowed = 0;
   for (const std::int64_t id : neighbours_of(walk, token, walk.options.k)) {

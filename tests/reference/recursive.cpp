@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "tests/reference/walk.h"
@@ -66,6 +67,12 @@ Distribution Siblings::proposal_of(std::int64_t token) {
 
 Distribution Siblings::rest_after(std::int64_t token, const Distribution& drawn_from,
                                   const Numerator& numerator) const {
+  if (walk_.options.rule == Rule::cool) {
+    Distribution given(g_.size());
+    const double weight = bound_at(walk_, depth_);
+    for (std::size_t i = 0; i < given.size(); ++i) given[i] = std::min(drawn_from[i], weight * g_[i]);
+    return excess(g_, given);
+  }
   if (walk_.options.residual == Residual::optimal) return excess(g_, drawn_from);
   Distribution moved = g_;
   for (const std::int64_t id : numerator.taken) moved[at(id)] = 0;

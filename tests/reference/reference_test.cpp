@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lamplighter/error.h"
@@ -79,6 +80,40 @@ TEST(JudgeTest, SecondSiblingIsJudgedByWhatIsLeft) {
   EXPECT_DOUBLE_EQ(verdict.tests[1].numerator, 0);
   EXPECT_DOUBLE_EQ(verdict.tests[1].denominator, 1);
   EXPECT_THAT(verdict.final, Pointwise(IsNear(), Distribution{0, 0, 0.5, 0.5}));
+}
+
+// Of one drafted token: min(d, w g), and what misses goes where it is nearest to the target.
+TEST(JudgeTest, CoolGivesTheWeightedTokensAndTheRestOfTheTarget) {
+  const Distribution g{0.1, 0.2, 0.3, 0.4}, d{0.4, 0.3, 0.2, 0.1};
+  for (const double weight : {0.25, 0.75, 1.0, 1.5, 4.0}) {
+    const AcceptanceOptions options = options_of(Rule::cool, 0, {weight});
+    Distribution law(4), rest(4);
+    for (std::size_t x = 0; x < 4; ++x) {
+      const auto judged = [&](double uniform) {
+        return judge(make_cycle({0}, {static_cast<std::int64_t>(x)}, {g, g}, {d}, {0, uniform}), options);
+      };
+      const double accepted = std::min(1.0, weight * g[x] / d[x]);
+      if (accepted > 1e-9) {
+        EXPECT_EQ(judged(accepted - 1e-9).path.size(), 2U) << weight << " " << x;
+      }
+      law[x] += d[x] * accepted;
+      rest[x] = g[x] - std::min(d[x], weight * g[x]);
+      if (accepted > 1 - 1e-9) continue;
+      const Verdict rejected = judged(accepted + 1e-9);
+      ASSERT_EQ(rejected.path.size(), 1U) << weight << " " << x;
+      for (std::size_t y = 0; y < 4; ++y) law[y] += d[x] * (1 - accepted) * rejected.final[y];
+    }
+    double given = 0, left = 0;
+    for (std::size_t x = 0; x < 4; ++x) given += std::min(d[x], weight * g[x]);
+    for (double& value : rest) left += value = std::max(value, 0.0);
+    for (std::size_t x = 0; x < 4; ++x) {
+      const double expected = std::min(d[x], weight * g[x]) + (left > 0 ? (1 - given) * rest[x] / left : 0);
+      EXPECT_NEAR(law[x], expected, 1e-9) << weight << " " << x;
+      if (weight == 1.0) {
+        EXPECT_NEAR(law[x], g[x], 1e-9) << x;
+      }
+    }
+  }
 }
 
 TEST(JudgeTest, OneBoundForEveryDepth) {

@@ -35,12 +35,15 @@ Distribution indicator(std::int64_t vocabulary, std::int64_t token);
 // The nearest codes of a token as far as options.k and the table reach; none for a token that is no code.
 std::vector<std::int64_t> neighbours_of(const Walk& walk, std::int64_t token, std::int64_t count);
 
+// The rule's bound for tokens below the root by `depth`.
+double bound_at(const Walk& walk, std::int64_t depth);
+
 // Most mass a token below the root by `depth` may borrow: delta, or (lambda - 1) * g(token); 0 for strict
 // rules.
 double borrowing_limit(const Walk& walk, double probability, std::int64_t depth);
 
 // The token's own probability and what it borrows (sections 3.2 of LANTERN, 4 of LANTERN++): neighbours in
-// order while the sum stays below the limit.
+// order while the sum stays below the limit. cool: its own, weighted.
 struct Numerator {
   double value = 0;
   std::vector<std::int64_t> taken;

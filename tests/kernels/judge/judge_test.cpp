@@ -38,6 +38,10 @@ std::vector<Case> cases() {
     }
     all.push_back({rule, Residual::official_static, true, true});
   }
+  for (const bool sampled : {true, false}) {
+    all.push_back({Rule::cool, Residual::paper, sampled, false});
+    all.push_back({Rule::cool, Residual::paper, sampled, true});
+  }
   for (const Rule rule : {Rule::traversal, Rule::block}) {
     all.push_back({rule, Residual::paper, true, false});
     all.push_back({rule, Residual::paper, false, false});
@@ -71,7 +75,7 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
   shape.padding = pick(rng, 0, 3) == 0 ? 0.15 : 0;
   shape.codes = pick(rng, 2, vocabulary);
   shape.first_image_id = pick(rng, 0, vocabulary - shape.codes);
-  shape.neighbours = is_relaxed(c.rule) ? pick(rng, 1, vocabulary) : 0;
+  shape.neighbours = borrows(c.rule) ? pick(rng, 1, vocabulary) : 0;
   Trial trial{JudgeProblem(rng, shape), {}, {}};
   if (c.greedy) trial.problem.tree.temperature.zero_();
   trial.options.rule = c.rule;
@@ -82,7 +86,9 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
   trial.options.first_image_id = shape.first_image_id;
   std::vector<float> bounds(static_cast<size_t>(pick(rng, 1, 3)));
   for (float& bound : bounds) {
-    bound = c.rule == Rule::lantern ? 0.4F * grid_uniform(rng) : 1 + 4 * grid_uniform(rng);
+    bound = c.rule == Rule::lantern ? 0.4F * grid_uniform(rng)
+            : c.rule == Rule::cool  ? 3 * grid_uniform(rng)
+                                    : 1 + 4 * grid_uniform(rng);
   }
   trial.options.bounds = at::tensor(bounds);
   trial.host.rule = c.rule;
@@ -157,7 +163,7 @@ TEST_P(JudgeTest, AgreesWithTheHost) {
       const ops::Judged result = trial.run();
       for (int64_t image = 0; image < result.count.size(0); ++image) {
         const ScoredTree tree = trial.problem.host(image);
-        const Verdict verdict = judge(tree, trial.host, is_relaxed(c.rule) ? &trial.problem.table : nullptr);
+        const Verdict verdict = judge(tree, trial.host, borrows(c.rule) ? &trial.problem.table : nullptr);
         ++judged;
         accepted += static_cast<int64_t>(verdict.path.size()) - 1;
         rejected += verdict.reason == Reason::rejected ? 1 : 0;
@@ -187,7 +193,7 @@ void expect_equal(const ops::Judged& a, const ops::Judged& b) {
 TEST_P(JudgeTest, BoundsThatAllowNothingAreExactBitByBit) {
   for (const bool greedy : {false, true}) {
     for (const bool sampled : {true, false}) {
-      for (const Rule rule : {Rule::lantern, Rule::lantern_plus}) {
+      for (const Rule rule : {Rule::lantern, Rule::lantern_plus, Rule::cool}) {
         for (int repeat = 0; repeat < 60; ++repeat) {
           Trial trial = make_trial(rng_, {rule, Residual::paper, sampled, greedy}, pick(rng_, 3, 80));
           const ops::JudgeOptions relaxed = trial.options;
@@ -195,7 +201,9 @@ TEST_P(JudgeTest, BoundsThatAllowNothingAreExactBitByBit) {
           const ops::Judged exact = trial.run();
           trial.options = relaxed;
           trial.options.k = 0;
+          if (rule == Rule::cool) trial.options.bounds = at::tensor({1.0F});
           expect_equal(trial.run(), exact);
+          if (rule == Rule::cool) continue;
           for (const float bound : {rule == Rule::lantern ? 0.0F : 1.0F, -1.0F}) {
             trial.options = relaxed;
             trial.options.k = 5;

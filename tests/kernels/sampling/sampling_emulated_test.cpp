@@ -272,8 +272,8 @@ TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
     shape.padding = trial % 3 == 0 ? 0.1 : 0;
     ops::JudgeOptions options;
-    options.rule = static_cast<Rule>(trial % 5);
-    options.residual = trial % 5 < 3 ? residuals[trial % 4] : Residual::paper;
+    options.rule = static_cast<Rule>(trial % 6);
+    options.residual = trial % 6 < 3 ? residuals[trial % 4] : Residual::paper;
     options.sampled = shape.sampled = trial % 7 < 5;
     shape.chain = options.rule == Rule::block;
     JudgeProblem problem(rng_, shape);
