@@ -34,7 +34,8 @@ std::string kind_of(const Placement& placement) {
 TableKey key_of(const Manifest& manifest, const Placement& placement) {
   return {sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
           placement.device.is_cpu() ? read_environment("", Nvml("")).cpu : device_name(placement.device),
-          dtype_name(placement), placement.device.is_cpu() ? at::get_num_threads() : 0};
+          dtype_name(placement) + (placement.rounded_cache ? ", caches in int8" : ""),
+          placement.device.is_cpu() ? at::get_num_threads() : 0};
 }
 
 std::string words_of(const TableKey& key) {

@@ -18,7 +18,7 @@ constexpr const char* kAutoMethod = "auto";
 struct TableKey {
   std::string manifest_sha256;  // of the bundle's manifest.json, which names every other file by its checksum
   std::string processor;        // name of the CPU or GPU
-  std::string dtype;            // fp32, bf16, fp16
+  std::string dtype;            // of weights, and of caches where they are rounded
   int threads = 0;              // of the CPU; 0: on a GPU
 };
 

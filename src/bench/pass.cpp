@@ -89,10 +89,13 @@ bool is_slower(const Interval& speedup) {
 PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided) {
   const ModuleEntry& target = manifest.modules.at("target");
   const auto bytes = [](const std::string& name) {
-    return name == "fp32" || name == "float32" ? 4 : name == "int8" ? 1 : name == "int4" ? 17.0 / 32 : 2;
+    return name == "fp32" || name == "float32" ? 4.0 : name == "int8" ? 1.0 : name == "int4" ? 17.0 / 32 : 2;
   };
   const auto stored = static_cast<double>(manifest.files.at(target.file).bytes);
-  return {stored / bytes(target.dtype), bytes(dtype), guided};
+  // Of the embeddings a pass reads its rows alone; rounded modules keep them in 16 bits.
+  const auto embedded = static_cast<double>(manifest.tokens.vocabulary * manifest.target.hidden);
+  const double rest = stored - embedded * std::max(2.0, bytes(target.dtype));
+  return {std::max(0.0, rest) / bytes(target.dtype), bytes(dtype), guided};
 }
 
 void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,

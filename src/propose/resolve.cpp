@@ -58,7 +58,7 @@ void check_unborrowed(const MethodOptions& method) {
   refuse_where(!method.neighbours.empty(), "neighbours");
 }
 
-// The weights of Cool-SD: about 2 for the first drafted token, nu as published.
+// The weights of Cool-SD: nu as published, about 2 for the first drafted token.
 void resolve_cool(MethodOptions& method) {
   if (!method.delta) method.delta = 4.0F;
   if (!method.mu) method.mu = 0.0F;

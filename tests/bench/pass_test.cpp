@@ -53,6 +53,21 @@ TEST(PassCost, RowsBytesAndGrowthAreThoseOfTheTree) {
   EXPECT_FALSE(pass.is_arithmetic());
 }
 
+TEST(PassCost, EmbeddingsAreNoWeightsOfAPass) {
+  Manifest manifest;
+  manifest.tokens.vocabulary = 1000;
+  manifest.target.hidden = 10;
+  manifest.files["target.pt"].bytes = 20000 + 8000;
+  for (const auto& [dtype, bytes] : {std::pair{"bfloat16", 2.0}, std::pair{"int8", 1.0}}) {
+    manifest.modules["target"] = {"target.pt", dtype};
+    const PassFacts facts = pass_facts(manifest, "bf16", true);
+    EXPECT_DOUBLE_EQ(facts.weights * bytes, 8000) << dtype;
+    EXPECT_EQ(facts.bytes_each, 2);
+  }
+  manifest.modules["target"].dtype = "float32";  // their embeddings alone take more than there is
+  EXPECT_EQ(pass_facts(manifest, "fp32", true).weights, 0);
+}
+
 TEST(PassCost, AWholeBatchIsScoredTogether) {
   BenchReport step = kStep, eagle = measured("eagle", 2, 80, 1, 2.5, 0.5);
   step.batch_size = eagle.batch_size = 4;

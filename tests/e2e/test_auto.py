@@ -78,7 +78,7 @@ def test_the_fastest_exact_method_draws(cli: Cli, cache: Path, drafter_bundle: P
     assert drawn(again)["tree"] == "chain-1" and "auto" not in again.stderr
 
 
-def test_it_holds_for_one_bundle_dtype_and_number_of_threads(
+def test_it_holds_for_one_bundle_precision_and_number_of_threads(
     cli: Cli, cache: Path, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
@@ -91,6 +91,7 @@ def test_it_holds_for_one_bundle_dtype_and_number_of_threads(
         (("--threads", 1), drafter_bundle, True),
         (("--threads", 1), other, False),
         (("--threads", 1, "--dtype", "fp32"), drafter_bundle, False),
+        (("--threads", 1, "--cache-dtype", "int8"), drafter_bundle, False),
         (("--threads", 2), drafter_bundle, False),
     ):
         result = cli(*DRAW[:3], "--method", "auto", *words, "--overwrite", model=bundle)
