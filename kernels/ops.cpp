@@ -128,6 +128,17 @@ Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options) {
   return {path, count, token, final, status};
 }
 
+Two renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep) {
+  return call<Two>(OPERATOR(renew_window), tree.target.values, tree.draft.values, tree.tokens, tree.parents,
+                   tree.draft_rows, tree.uniforms, tree.temperature, count, keep,
+                   optional(tree.target.statistics));
+}
+
+at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses& guesses) {
+  return call<at::Tensor>(OPERATOR(fill_window), tokens, rows, guesses.uniforms, guesses.steps, guesses.left,
+                          guesses.drawn, guesses.columns, guesses.codes, static_cast<std::int64_t>(guesses.fill));
+}
+
 Three expand_dynamic(const Distributions& rows, const at::Tensor& scores, std::int64_t k) {
   return call<Three>(OPERATOR(expand_dynamic), rows.values, scores, k, optional(rows.statistics));
 }

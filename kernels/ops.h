@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "acceptance/rules.h"
+#include "tree/window_fill.h"
 
 // The operators of this library that the engine itself calls; shapes and meanings stand beside the kernels.
 // I = images, S = sequences (I, or 2 I as interleaved conditional/unconditional pairs), R = rows, V =
@@ -17,7 +18,7 @@
 namespace lamplighter::ops {
 
 // What a random number is for; part of the counter, so that draws for different purposes never coincide.
-enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2 };
+enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2, window = 3, fill = 4 };
 
 // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
@@ -174,6 +175,25 @@ struct Judged {
 };
 
 Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options);
+
+// The chain `tree`, of which count int64 [I] nodes behind the root were accepted, as the window of the next
+// cycle: tokens int64 [I, N - 1], -1 where no row says what stands there, and the probabilities fp32 [I, N - 1,
+// V] that they have; kernels/window/window.h. tree.draft: probabilities; tree.uniforms [I, 2 N]. keep: drafts
+// stay where they may.
+std::tuple<at::Tensor, at::Tensor> renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep);
+
+// How new places of a window, L of them, are guessed; meanings in kernels/window/window.h.
+struct Guesses {
+  at::Tensor uniforms;       // fp32 [I, L]
+  at::Tensor steps;          // int64 [I], codes committed
+  at::Tensor left;           // int64 [I]
+  at::Tensor drawn;          // int64 [I, C], the codes
+  std::int64_t columns = 0;  // codes of a row of the picture
+  std::int64_t codes = 0;    // ids of the V that are codes, the first ones
+  WindowFill fill = WindowFill::uniform;
+};
+// tokens int64 [I, L], guesses in the place of those < 0; rows fp32 [I, L, V] become the guesses' there.
+at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses& guesses);
 
 }  // namespace lamplighter::ops
 #pragma GCC visibility pop

@@ -51,6 +51,8 @@ struct MethodOptions {
   std::string draft_guidance;     // combined (both halves of a pair are drafted) or conditional
   std::string drafter;            // name in the bundle; empty = its first
   std::string neighbours;         // safetensors or official .npy file; empty = the bundle's, else computed
+  std::string init;  // sjd: what new places of the window hold: uniform, random, repeat, sample or above
+  std::string tail;  // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
   std::optional<std::int64_t> k;  // neighbours looked at besides the token itself
   std::optional<float> delta;     // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
   std::optional<float> mu, nu;    // cool: the weight at depth i is delta * exp(-nu * i - mu)

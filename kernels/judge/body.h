@@ -20,20 +20,25 @@ LAMPLIGHTER_INLINE void write_path(Executor& executor, const Cycle& cycle, int64
   });
 }
 
-// The last token; its distribution goes to `final`. Target rows are not scaled: with no tree the same token
-// as that of the operator draw.
+// A token of a row, which goes to `to`, its own place or another. Rows as they were given are not scaled: then
+// the token is that of the operator draw.
+template <class Executor>
+LAMPLIGHTER_INLINE int64_t draw_from(Executor& executor, const Row& row, int n, double uniform, bool greedy,
+                                     float* to) {
+  const float* values = row.values;
+  const double scale = row.given ? 1.0 : row.scale;
+  executor.for_each(n, [=](int i) { to[i] = static_cast<float>(static_cast<double>(values[i]) * scale); });
+  return sampling::draw_token(executor, to, n, static_cast<float>(uniform), greedy ? 0.0F : 1.0F);
+}
+
+// The last token; its distribution goes to `final`.
 template <class Executor>
 LAMPLIGHTER_INLINE int64_t last_token(Executor& executor, const Cycle& cycle, const Outcome& outcome,
                                       bool greedy, float* final) {
-  const int n = cycle.vocabulary;
-  const float* values = outcome.final.values;
-  if ((outcome.status & kJudgeBadTarget) != 0) {
-    executor.for_each(n, [=](int i) { final[i] = 0.0F; });
-    return -1;
-  }
-  const double scale = outcome.final.given ? 1.0 : outcome.final.scale;
-  executor.for_each(n, [=](int i) { final[i] = static_cast<float>(static_cast<double>(values[i]) * scale); });
-  return sampling::draw_token(executor, final, n, static_cast<float>(cycle.uniform(0)), greedy ? 0.0F : 1.0F);
+  if ((outcome.status & kJudgeBadTarget) == 0)
+    return draw_from(executor, outcome.final, cycle.vocabulary, cycle.uniform(0), greedy, final);
+  executor.for_each(cycle.vocabulary, [=](int i) { final[i] = 0.0F; });
+  return -1;
 }
 
 // The rules that a program holds; with one kind of them it needs fewer registers.

@@ -50,7 +50,7 @@ Judged judge(const Models& models, const Method& method, const DecodeState& stat
   scored.uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, tree.tokens.size(1));
   scored.temperature = state.temperature;
   scored.depth = tree.tokens.size(1) > 1 ? state.tree.depth : 0;
-  return ops::judge_tree(scored, method.judge);
+  return {ops::judge_tree(scored, method.judge), scored.target};
 }
 
 void commit(DecodeState& state, const Draft& tree, const Scores& scores, const Judged& judged) {

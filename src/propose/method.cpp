@@ -12,6 +12,7 @@
 #include "propose/registry.h"
 #include "propose/resolve.h"
 #include "tree/tree.h"
+#include "tree/window_fill.h"
 
 namespace lamplighter {
 namespace {
@@ -56,6 +57,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   } else {
     method.tree = load_tree(resolved.tree);
   }
+  if (!resolved.init.empty()) method.window = {resolved.tail == "keep", window_fill_from(resolved.init)};
   method.conditional = resolved.draft_guidance == "conditional";
   // At temperature 0 all exact rules are one, and nothing is left of a target to draw from.
   const Rule rule = rule_from(resolved.rule);

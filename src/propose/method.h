@@ -9,8 +9,15 @@
 #include "lamplighter/bundle.h"
 #include "propose/proposer.h"
 #include "tree/tree.h"
+#include "tree/window_fill.h"
 
 namespace lamplighter {
+
+// A window of drafts that outlives a cycle.
+struct WindowOptions {
+  bool keep = true;  // drafts stay where they may, instead of being drawn anew in every cycle
+  WindowFill fill = WindowFill::uniform;
+};
 
 // How the cycles of a run draft and judge. The default is autoregression.
 struct Method {
@@ -21,6 +28,7 @@ struct Method {
     std::int64_t width = 0;   // nodes expanded per level
     std::int64_t nodes = 0;   // drafted nodes kept
   } dynamic;                  // of trees that EAGLE-2 grows
+  WindowOptions window;       // of speculative Jacobi decoding
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // prompts come with the padding's rows, which its drafter reads
   ops::JudgeOptions judge;    // the acceptance rule; tensors on the device of the run

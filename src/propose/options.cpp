@@ -11,6 +11,7 @@
 #include "propose/registry.h"
 #include "propose/resolve.h"
 #include "tree/tree.h"
+#include "tree/window_fill.h"
 
 namespace lamplighter {
 namespace {
@@ -22,7 +23,7 @@ constexpr const char* kDynamic = "Dynamic trees";
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
-constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"};
+constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"}, kTails{"keep", "fresh"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME", "exact, traversal, block; relaxed: lantern, lantern++, cool",
@@ -50,6 +51,12 @@ constexpr MethodOption kOptions[] = {
     {"draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
      "combined or conditional: guidance of the drafter", &M::draft_guidance, "", "drafter", 0, kAny,
      kGuidance},
+    {"init", "init", "Init", kMethod, "NAME",
+     "uniform, random, repeat, sample or above: what new places of a window hold (sjd)", &M::init, "",
+     "window", 0, kAny, kWindowFills},
+    {"tail", "tail", "Tail", kMethod, "NAME",
+     "keep or fresh: whether drafts stay in a window where they may (sjd)", &M::tail, "", "window", 0, kAny,
+     kTails},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
      &M::neighbours, "", "neighbours"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
@@ -206,6 +213,7 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (!entry.drafts()) return false;
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
+  if (needs == "window") return entry.tree == TreeKind::window;
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
   const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);

@@ -20,7 +20,7 @@ struct MethodOption {
   // an option that is not set.
   using Field = std::variant<std::string MethodOptions::*, std::optional<std::int64_t> MethodOptions::*,
                              std::optional<float> MethodOptions::*, std::vector<float> MethodOptions::*>;
-  using Choices = std::array<const char*, 2>;
+  using Choices = std::array<const char*, 5>;
 
   const char* key;    // in JSON and messages; with dashes for underscores it is the flag
   const char* word;   // in `bench --methods`
@@ -31,7 +31,7 @@ struct MethodOption {
   Field field;
   const char* follows = "";  // key of the option whose change takes the meaning from a recorded value
   const char* needs = "";    // what a method has that reads it: a "drafter", "neighbours", "delta", a rule of
-                             // this name, the tree "dynamic"; "": whatever drafts
+                             // this name, the tree "dynamic", a "window"; "": whatever drafts
   double least = 0, most = std::numeric_limits<double>::infinity();  // of numbers, which are finite besides
   Choices choices = {};                                              // of texts; none: not checked here
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
+#include "propose/jacobi.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
 
@@ -20,7 +21,9 @@ const std::vector<MethodEntry>& methods() {
       {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed, "eagle",
        &make_eagle, Rule::lantern_plus, "sampled"},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
-       TreeKind::chain, "", &make_ngram, Rule::exact, "top"}};
+       TreeKind::chain, "", &make_ngram, Rule::exact, "top"},
+      {"sjd", "speculative Jacobi decoding: a window of drafts that the target itself renews; the law of ar",
+       TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"}};
   return rows;
 }
 

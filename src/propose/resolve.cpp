@@ -15,6 +15,7 @@ namespace lamplighter {
 namespace {
 
 constexpr const char* kDefaultChain = "chain-4";
+constexpr const char* kDefaultWindow = "chain-31";  // where rows of a pass cost little
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ExitCode::usage, message);
@@ -98,6 +99,18 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
   }
 }
 
+void resolve_window(MethodOptions& method, const MethodEntry& entry) {
+  if (entry.tree == TreeKind::window) {
+    if (method.init.empty()) method.init = "uniform";
+    if (method.tail.empty()) method.tail = "keep";
+    return;
+  }
+  for (const MethodOption& option : method_options()) {
+    if (option.needs == std::string("window") && is_set(method, option))
+      refuse(std::string(option.key) + " needs a method with a window of drafts, this run has " + method.method);
+  }
+}
+
 void resolve_dynamic(MethodOptions& method) {
   if (!method.dynamic_depth) method.dynamic_depth = 4;
   if (!method.dynamic_width) method.dynamic_width = 10;
@@ -118,13 +131,15 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                   const std::string& device, int batch) {
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
   if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
+  if (method.tree.empty() && entry.tree == TreeKind::window)
+    method.tree = device == "cuda" ? kDefaultWindow : kDefaultChain;
   if (method.tree.empty()) {
     const auto tuned = manifest.trees.find(device);
     method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second)
                                                 : default_tree(device, batch);
   }
   if (method.tree == kDynamicTree) {
-    if (entry.tree == TreeKind::chain)
+    if (entry.drafts_chains())
       refuse("tree: got dynamic, method " + method.method + " drafts chains");
     return resolve_dynamic(method);
   }
@@ -135,7 +150,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
   const Tree tree = load_tree(method.tree);
   if (tree.drafted() == 0)
     refuse("tree " + method.tree + " drafts nothing; use method " + kBaseline + " for that");
-  if (entry.tree == TreeKind::chain && tree.max_children() > 1)
+  if (entry.drafts_chains() && tree.max_children() > 1)
     refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
@@ -148,9 +163,9 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
 
 void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {
   const bool top = method.children == "top";
-  if (!entry.needs_drafter() && !top)
-    refuse("children: got " + method.children + ", expected top: method " + method.method +
-           " has no distribution to draw from");
+  if (!entry.needs_drafter() && method.children != entry.children)
+    refuse("children: got " + method.children + ", expected " + entry.children + " for method " +
+           method.method);
   if (method.tree == kDynamicTree && !top)
     refuse("children: got " + method.children +
            ", expected top: the tree dynamic expands the most probable ones");
@@ -193,6 +208,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
     if (!method.draft_guidance.empty()) refuse("draft_guidance: got " + method.draft_guidance + none);
   }
   check_options(method);
+  resolve_window(method, entry);
   if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);
   resolve_bounds(method, rule, manifest.tokens.codebook_size);
   if (method.residual.empty()) method.residual = to_string(Residual::paper);

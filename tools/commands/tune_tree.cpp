@@ -248,7 +248,7 @@ void tune(TuneFlags& flags, bool model_given) {
   const MethodEntry& entry = find_method(method.method);
   if (!entry.drafts())
     throw Error(ExitCode::usage, "--method: got " + method.method + ", which drafts nothing");
-  if (entry.tree == TreeKind::chain)
+  if (entry.drafts_chains())
     throw Error(ExitCode::usage,
                 "--method: got " + method.method + ", which drafts chains: there is no tree to look for");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");

@@ -1,0 +1,21 @@
+#include "kernels/common/cpu_executor.h"
+#include "kernels/common/this_isa.h"
+#include "kernels/window/body.h"
+
+namespace lamplighter {
+
+template <>
+void renew_window_cpu<kThisIsa>(const RenewWindowArgs& args, int64_t begin, int64_t end, float* scratch) {
+  alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
+  CpuExecutor<ThisTag> executor(cells);
+  for (int64_t place = begin; place < end; ++place) window::renew_slot(executor, args, place, scratch);
+}
+
+template <>
+void fill_window_cpu<kThisIsa>(const FillWindowArgs& args, int64_t begin, int64_t end) {
+  alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
+  CpuExecutor<ThisTag> executor(cells);
+  for (int64_t place = begin; place < end; ++place) window::fill_slot(executor, args, place);
+}
+
+}  // namespace lamplighter

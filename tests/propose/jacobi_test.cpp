@@ -1,0 +1,131 @@
+#include "propose/jacobi.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/decode/loop_law.h"
+
+namespace lamplighter::test {
+namespace {
+
+Method window_of(const std::string& chain, WindowFill fill = WindowFill::uniform, bool keep = true) {
+  Method method = static_method(preset_tree(chain));
+  method.proposer = &make_jacobi;
+  method.window = {keep, fill};
+  return method;
+}
+
+class JacobiTest : public ::testing::Test {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+
+  static SyntheticShape shape(bool row_ends = false) {
+    SyntheticShape shape;
+    shape.row_ends = row_ends;
+    shape.vocabulary = 6;
+    shape.rows = 4;
+    shape.columns = 5;
+    return shape;
+  }
+
+  static std::vector<DecodeRequest> requests(float temperature) {
+    std::vector<DecodeRequest> all(4);
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      all[seed].sampling.temperature = temperature;
+      all[seed].seed = seed;
+    }
+    return all;
+  }
+};
+
+// With one row a window drafts nothing that could differ; with more the fixed point is the same.
+TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
+  for (const bool row_ends : {false, true}) {
+    const Toy toy(shape(row_ends));
+    const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
+    const at::Tensor expected = decode(toy.models(), {}, prompts, requests(0), toy.grid());
+    for (const char* chain : {"chain-1", "chain-4", "chain-9"}) {
+      for (const WindowFill fill : {WindowFill::uniform, WindowFill::random, WindowFill::repeat,
+                                    WindowFill::sample, WindowFill::above}) {
+        std::int64_t cycles = 0;
+        const at::Tensor codes = decode(toy.models(), window_of(chain, fill), prompts, requests(0), toy.grid(),
+                                        [&](const Report&) { return ++cycles > 0; });
+        EXPECT_TRUE(at::equal(codes, expected)) << chain;
+        EXPECT_LT(cycles, toy.grid().tokens()) << chain;
+      }
+    }
+  }
+}
+
+// A picture does not depend on those beside it.
+TEST_F(JacobiTest, PicturesOfABatchAreThoseDrawnAlone) {
+  const Toy toy(shape());
+  const std::vector<DecodeRequest> all = requests(1);
+  const Method method = window_of("chain-5", WindowFill::above);
+  const at::Tensor together = decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), all, toy.grid());
+  for (std::int64_t image = 0; image < 4; ++image) {
+    const at::Tensor alone = decode(toy.models(), method, toy.prompts({image}, true),
+                                    {all[static_cast<std::size_t>(image)]}, toy.grid());
+    EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+  }
+}
+
+struct WindowCase {
+  std::string name;
+  Method method;
+  bool row_ends = false;
+  std::int64_t interval = -1;
+};
+
+void PrintTo(const WindowCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
+class JacobiLaw : public ::testing::TestWithParam<WindowCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_P(JacobiLaw, IsThatOfTheTarget) {
+  const Toy toy(law_shape(GetParam().row_ends));
+  SamplingOptions sampling = law_sampling();
+  sampling.cfg_interval = GetParam().interval;
+  std::int64_t accepted = 0;
+  const std::int64_t pictures = law_pictures(std::int64_t{1} << 15);
+  const Law counts = counted_law(toy, sampling, pictures, [&](const Prompts& prompts, const auto& requests) {
+    return decode(toy.models(), GetParam().method, prompts, requests, toy.grid(), [&](const Report& report) {
+      for (const ImageReport& image : report.images) accepted += image.accepted;
+      return true;
+    });
+  });
+  EXPECT_GT(accepted, pictures / 5);
+  EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
+}
+
+TEST_P(JacobiLaw, HoldsWhereSlotsAreRefilled) {
+  const Toy toy(law_shape(GetParam().row_ends));
+  SamplingOptions sampling = law_sampling();
+  sampling.cfg_interval = GetParam().interval;
+  EXPECT_TRUE(fits(exact_law(toy, sampling),
+                   law_of_slots(toy, GetParam().method, sampling, law_pictures(1 << 13), 48)));
+}
+
+std::vector<WindowCase> law_cases() {
+  return {{"uniform", window_of("chain-3")},
+          {"fresh", window_of("chain-3", WindowFill::uniform, false)},
+          {"random", window_of("chain-2", WindowFill::random)},
+          {"repeat", window_of("chain-3", WindowFill::repeat)},
+          {"sample", window_of("chain-3", WindowFill::sample)},
+          {"above", window_of("chain-3", WindowFill::above)},
+          {"row_ends", window_of("chain-3"), true},
+          {"row_ends_above", window_of("chain-2", WindowFill::above), true},
+          {"partly_guided", window_of("chain-3"), false, 0}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lamplighter::test
