@@ -121,7 +121,7 @@ def main() -> None:
     add("--grids", type=numbers, default=[16, 24, 32, 48, 64], metavar="LIST")
     add("--batches", type=numbers, default=[1, 2, 4, 8], metavar="LIST")
     add("--trees", type=lambda text: text.split(","), default=["chain-1", "chain-3", "chain-5", "chain-7", "lantern-26", "lantern-58"], metavar="LIST")  # fmt: skip
-    add("--method", default="eagle", help="exact: eagle, eagle-2 or ngram")
+    add("--method", default="eagle", help="exact: eagle, eagle-2, ngram or sjd")
     add("--tree", default="chain-5", help="of the curves that do not compare trees")
     add("--rounds", type=int, default=3)
     add("--device", default="cpu")

@@ -14,7 +14,7 @@ WORDS = {
     "relax_k": "k", "delta": "delta", "lambda": "lambda", "tree": "tree", "dynamic_depth": "depth",
     "dynamic_width": "width", "dynamic_nodes": "nodes",
 }  # fmt: skip
-RULES = {"eagle": "exact", "eagle-2": "exact", "ngram": "exact"}
+RULES = {name: "exact" for name in ("eagle", "eagle-2", "ngram", "sjd", "scd")}
 USUAL = {"children": "sampled", "residual": "paper"}
 
 

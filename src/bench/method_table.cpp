@@ -107,8 +107,8 @@ bool is_exact(const MethodOptions& resolved) {
 MethodOptions default_exact_method(const Manifest& manifest) {
   MethodOptions options;
   for (const MethodEntry& method : methods()) {
-    if (!method.needs_drafter() || is_relaxed(method.rule) || !missing_for(method, manifest).empty())
-      continue;
+    const bool pays = method.needs_drafter() || method.tree == TreeKind::window;
+    if (!pays || is_relaxed(method.rule) || !missing_for(method, manifest).empty()) continue;
     options.method = method.name;
     break;
   }

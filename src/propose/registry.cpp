@@ -22,8 +22,10 @@ const std::vector<MethodEntry>& methods() {
        &make_eagle, Rule::lantern_plus, "sampled"},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
        TreeKind::chain, "", &make_ngram, Rule::exact, "top"},
-      {"sjd", "speculative Jacobi decoding: a window of drafts that the target itself renews; the law of ar",
-       TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"}};
+      {"sjd", "a window of drafts that the target itself renews in every pass, no drafter; the law of ar",
+       TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"},
+      {"scd", "sjd; all drafts stay where they may", TreeKind::window, "", &make_jacobi, Rule::exact,
+       "sampled"}};
   return rows;
 }
 

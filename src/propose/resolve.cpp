@@ -15,7 +15,8 @@ namespace lamplighter {
 namespace {
 
 constexpr const char* kDefaultChain = "chain-4";
-constexpr const char* kDefaultWindow = "chain-31";  // where rows of a pass cost little
+// Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
+constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ExitCode::usage, message);
@@ -41,7 +42,7 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
   if (known.empty()) {
     throw Error(ExitCode::bundle,
                 "method " + method.method + ": bundle " + manifest.directory + " has no drafter of kind " +
-                    kind + "; add one with python -m models.export drafter, or use method " + kBaseline);
+                    kind + "; add one with python -m models.export drafter, or use method sjd, which needs none");
   }
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
@@ -101,8 +102,15 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
 
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   if (entry.tree == TreeKind::window) {
-    if (method.init.empty()) method.init = "uniform";
-    if (method.tail.empty()) method.tail = "keep";
+    if (method.init.empty()) method.init = "repeat";
+    const Rule rule = rule_from(method.rule);
+    const bool paths = rule == Rule::block || rule == Rule::traversal;
+    if (method.tail.empty()) method.tail = paths ? "fresh" : "keep";
+    // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
+    if (method.tail == "fresh" && method.method == "scd")
+      refuse("tail: got fresh, expected keep for method scd; sjd has both");
+    if (paths && method.tail != "fresh")
+      refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
     return;
   }
   for (const MethodOption& option : method_options()) {
@@ -132,7 +140,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
   if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
-    method.tree = device == "cuda" ? kDefaultWindow : kDefaultChain;
+    method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
   if (method.tree.empty()) {
     const auto tuned = manifest.trees.find(device);
     method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second)

@@ -144,9 +144,9 @@ TEST_F(MethodTable, AFolderThatCannotBeIsTold) {
   EXPECT_THROW(save_run(folder_, key_, {1, {row("ar", "", 1)}}), Error);
 }
 
-TEST(DefaultExactMethod, NeedsADrafter) {
+TEST(DefaultExactMethod, WithoutADrafterIsAWindow) {
   EXPECT_EQ(default_exact_method(bundle(true)).method, "eagle");
-  EXPECT_EQ(default_exact_method(bundle(false)).method, "ar");
+  EXPECT_EQ(default_exact_method(bundle(false)).method, "sjd");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "propose/jacobi.h"
 #include "tests/decode/toy.h"
 
 // How many operators a cycle calls. On a device each is a kernel, two in `attend`; a graph of them costs a
@@ -120,6 +121,12 @@ TEST(Launches, OfTrees) {
   EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 22) << "the drafter's pass over new rows";
   EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 11) << "selections among siblings";
   EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 40);
+}
+
+TEST(Launches, OfWindows) {
+  Method window = static_method(preset_tree("chain-7"));
+  window.proposer = &make_jacobi;
+  EXPECT_LE(operators(shape(1), window) - operators(shape(1), {}), 15) << "whatever the window's length";
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ def make_fastest(cache: Path, tree: str) -> None:
 def test_without_a_table_it_says_what_it_took(
     cli: Cli, cache: Path, tiny_bundle: Path, drafter_bundle: Path
 ) -> None:
-    for bundle, method in ((drafter_bundle, "eagle"), (tiny_bundle, "ar")):
+    for bundle, method in ((drafter_bundle, "eagle"), (tiny_bundle, "sjd")):
         result = cli(*DRAW, "--method", "auto", "--json", "--overwrite", model=bundle)
         assert drawn(result)["method"] == method
         assert f"method auto: {method}, " in result.stderr

@@ -14,7 +14,8 @@ from PIL import Image
 from tests.e2e.support import CODES, Cli, Refused
 from tests.e2e.test_generate import pixels
 
-METHODS = ("eagle", "eagle-2", "lantern", "lantern++")
+DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++")  # that need a drafter
+METHODS = (*DRAFTED, "sjd")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 TOKENS = 16
 
@@ -28,7 +29,8 @@ def texts(path: Path) -> dict[str, str]:
 def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
     flags = ("-p", "a tree", "--method", method)
     (line,) = draw(*flags, "-o", "a.png")
-    assert (line["method"], line["drafter"], line["tokens"]) == (method, "main", TOKENS)
+    assert (line["method"], line["tokens"]) == (method, TOKENS)
+    assert line.get("drafter") == ("main" if method in DRAFTED else None)
     assert line["target_passes"] == line["cycles"] + 1 <= TOKENS
     assert line["step_compression"] == pytest.approx(TOKENS / line["target_passes"])
     assert line["acceptance_length"] == pytest.approx((TOKENS - 1) / line["cycles"])
@@ -48,7 +50,11 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-@pytest.mark.parametrize("flags", [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26")])
+@pytest.mark.parametrize(
+    "flags",
+    [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
+     ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9")],
+)  # fmt: skip
 def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
     draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
 ) -> None:
@@ -125,7 +131,8 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
     [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
      ("--method", "eagle", "--rule", "cool", "--delta", 3, "--mu", 0.5, "--nu", 0.2),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
-     ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional")],
+     ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
+     ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3")],
 )  # fmt: skip
 def test_parameters_of_a_picture_draw_it_again(
     draw: Any, tmp_path: Path, flags: tuple[object, ...]
@@ -155,7 +162,7 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
     "mu": "mu", "nu": "nu", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
-    "draft-guidance": "draft_guidance", "neighbours": "neighbours", "depth": "dynamic_depth",
+    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "neighbours": "neighbours", "depth": "dynamic_depth",
     "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
@@ -165,6 +172,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "lantern", "delta": 0.3},
     {"method": "eagle", "rule": "cool", "delta": 3.0, "mu": -0.5, "nu": 0.25},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
+    {"method": "sjd", "init": "above", "tail": "fresh"},
 ]  # fmt: skip
 
 
@@ -283,6 +291,15 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "eagle-2", "--dynamic-depth", 40, "--dynamic-width", 10), "dynamic"),
         (("--method", "eagle", "--dynamic-depth", 3), "dynamic"),
         (("--method", "eagle", "--rule", "block", "--tree", "lantern-26"), "block"),
+        (("--method", "eagle", "--init", "above"), "--init"),
+        (("--method", "ngram", "--tail", "keep"), "--tail"),
+        (("--method", "sjd", "--init", "left"), "--init"),
+        (("--method", "sjd", "--tree", "lantern-26"), "siblings"),
+        (("--method", "sjd", "--tree", "dynamic"), "chains"),
+        (("--method", "sjd", "--drafter", "main"), "--drafter"),
+        (("--method", "sjd", "--children", "top"), "--children"),
+        (("--method", "sjd", "--rule", "block", "--tail", "keep"), "--tail"),
+        (("--method", "scd", "--tail", "fresh"), "--tail"),
         (("--trace", "x.png"), "x.png twice"),
         (("--preview", "y.png", "--acceptance-map", "y.png"), "y.png twice"),
     ],
@@ -302,14 +319,14 @@ def test_files_that_are_missing(refused: Refused, drafter_bundle: Path) -> None:
 
 def test_bundle_without_drafter(cli: Cli, refused: Refused) -> None:
     words = refused(4, "generate", "-p", "a", "-o", "x.png", "--method", "eagle")
-    assert "drafter" in words and "or use method ar" in words
+    assert "drafter" in words and "or use method sjd" in words
     methods = json.loads(cli("inspect", "--json").stdout)["methods"]
-    assert methods[0] == "ar" and not set(METHODS) & set(methods)
+    assert methods[0] == "ar" and not set(DRAFTED) & set(methods) and "sjd" in methods
 
 
 def test_inspect_and_check_know_drafters(cli: Cli, drafter_bundle: Path) -> None:
     report = json.loads(cli("inspect", "--json", model=drafter_bundle).stdout)
-    assert report["methods"][: 1 + len(METHODS)] == ["ar", *METHODS]
+    assert report["methods"][: 1 + len(DRAFTED)] == ["ar", *DRAFTED]
     text = cli("inspect", model=drafter_bundle).stdout
     assert "drafter main" in text and "2 heads of 16" in text
     assert "main: ok, " in cli("check", model=drafter_bundle).stdout

@@ -45,6 +45,8 @@ KINDS = (
     "anole_logits",
     "lantern_lumina_structure",
     "acceptance/structure",
+    "methods/sjd/",
+    "methods/scd/",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.

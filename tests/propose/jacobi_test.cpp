@@ -1,6 +1,8 @@
 #include "propose/jacobi.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -14,6 +16,13 @@ Method window_of(const std::string& chain, WindowFill fill = WindowFill::uniform
   Method method = static_method(preset_tree(chain));
   method.proposer = &make_jacobi;
   method.window = {keep, fill};
+  return method;
+}
+
+// Block verification of a window asks that its drafts do not depend on each other: all are drawn anew.
+Method block_window() {
+  Method method = window_of("chain-3", WindowFill::uniform, false);
+  method.judge.rule = Rule::block;
   return method;
 }
 
@@ -115,6 +124,7 @@ TEST_P(JacobiLaw, HoldsWhereSlotsAreRefilled) {
 std::vector<WindowCase> law_cases() {
   return {{"uniform", window_of("chain-3")},
           {"fresh", window_of("chain-3", WindowFill::uniform, false)},
+          {"block", block_window()},
           {"random", window_of("chain-2", WindowFill::random)},
           {"repeat", window_of("chain-3", WindowFill::repeat)},
           {"sample", window_of("chain-3", WindowFill::sample)},
@@ -126,6 +136,72 @@ std::vector<WindowCase> law_cases() {
 
 INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
                          [](const auto& test) { return test.param.name; });
+
+// Classic bugs, planted behind the window's back: its tensors are those that it shares with slots.
+enum class Bug { none, old_law_kept, shifted, test_reused };
+
+class Faulty : public Proposer {
+ public:
+  Faulty(Bug bug, std::unique_ptr<Proposer> window) : bug_(bug), window_(std::move(window)) {}
+
+  TreeShape shape() const override { return window_->shape(); }
+  void allocate(const RunShape& shape, std::int64_t rows) override { window_->allocate(shape, rows); }
+  Draft propose(const RunState& run) override { return window_->propose(run); }
+  std::vector<PerImage> per_image() override { return window_->per_image(); }
+
+  void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
+             const RunState& run) override {
+    at::Tensor &tokens = *per_image()[0].tensor, &rows = *per_image()[1].tensor;
+    const at::Tensor old_tokens = tokens.clone(), old_rows = rows.clone();
+    window_->learn(draft, scores, judged, kept, run);
+    const std::int64_t slots = tokens.size(1);
+    if (draft.tokens.size(1) == 1 || bug_ == Bug::none) return;
+    if (bug_ == Bug::shifted) return void(tokens.copy_(tokens.roll(1, 1)));
+    if (bug_ == Bug::test_reused) {
+      at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * slots + 2);
+      uniforms.narrow(1, slots + 1, slots).copy_(uniforms.narrow(1, 1, slots).clone());
+      const auto [again, laws] = ops::renew_window({judged.target, old_rows, draft.tokens, draft.parents,
+                                                    draft.draft_rows, uniforms, run.temperature, slots},
+                                                   judged.count, true);
+      tokens.copy_(again);
+      rows.copy_(laws);
+      return;
+    }
+    const at::Tensor place = judged.count.unsqueeze(1) + 1 + at::arange(slots, at::kLong);
+    const at::Tensor old = place.clamp_max(slots - 1);
+    const at::Tensor stayed = (place < slots) & (old_tokens.gather(1, old) == tokens);
+    rows.copy_(at::where(stayed.unsqueeze(2), old_rows.gather(1, old.unsqueeze(2).expand_as(rows)), rows));
+  }
+
+ private:
+  Bug bug_;
+  std::unique_ptr<Proposer> window_;
+};
+
+template <Bug bug>
+std::unique_ptr<Proposer> make_faulty(const Method& method, const Models& models) {
+  return std::make_unique<Faulty>(bug, make_jacobi(method, models));
+}
+
+TEST_F(JacobiTest, PlantedBugsAreFound) {
+  constexpr std::int64_t kPictures = std::int64_t{1} << 18;
+  SyntheticShape moody = law_shape();
+  moody.weight_scale = 4;  // rows change much with what stands before them
+  const Toy toy(moody);
+  const Law exact = exact_law(toy, law_sampling());
+  const auto fits_with = [&](MakeProposer make) {
+    Method method = window_of("chain-3");
+    method.proposer = make;
+    return bool(fits(exact, counted_law(toy, law_sampling(), law_pictures(kPictures),
+                                        [&](const Prompts& prompts, const auto& requests) {
+                                          return decode(toy.models(), method, prompts, requests, toy.grid());
+                                        })));
+  };
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::old_law_kept>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::shifted>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::test_reused>));
+}
 
 }  // namespace
 }  // namespace lamplighter::test

@@ -220,8 +220,8 @@ void add_bench(CLI::App& app) {
            "Pictures drawn together; every method runs with each of these (default: 1)");
   add_list(
       *command, "--methods", flags->methods,
-      "Methods, as in ar,eagle,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: an "
-      "exact and a relaxed one that the bundle can, on four captions)");
+      "Methods, as in ar,sjd,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: exact "
+      "ones and a relaxed one that the bundle can, on four captions)");
   add_list(*command, "--tree", flags->trees, "As --sweep tree=LIST; with --synthetic: the trees to run");
   add_list(*command, "--sweep", flags->sweep,
            "Options for the methods that name none: tree=chain-2,chain-4,lambda=2,3 runs every combination "

@@ -82,6 +82,20 @@ ops::Judged judge_once(at::Device d) {
   return ops::judge_tree(tree, {});
 }
 
+std::tuple<at::Tensor, at::Tensor> renewed_once(at::Device d) {
+  const at::Tensor tokens = filled({2, 3}, at::kLong, d, 1), node = filled({1, 3}, at::kLong, d, 0);
+  return ops::renew_window({filled({2, 3, 4}, at::kFloat, d, 0.25), filled({2, 2, 4}, at::kFloat, d, 0.25), tokens,
+                            node, node, filled({2, 6}, at::kFloat, d), filled({2}, at::kFloat, d, 1), 2},
+                           filled({2}, at::kLong, d, 0), true);
+}
+
+at::Tensor guessed_once(at::Device d) {
+  at::Tensor rows = filled({2, 3, 4}, at::kFloat, d);
+  const at::Tensor tokens = filled({2, 3}, at::kLong, d, -1), each = filled({2}, at::kLong, d, 1);
+  return ops::fill_window(tokens, rows,
+                          {filled({2, 3}, at::kFloat, d), each, each, tokens, 2, 4, WindowFill::uniform});
+}
+
 const std::map<std::string, std::vector<Variant>>& runs() {
   static const std::map<std::string, std::vector<Variant>> all = {
       {"rms_norm", {[](auto d, auto t) {
@@ -180,6 +194,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
        {[](auto d, auto) { return judge_once(d).path; }, [](auto d, auto) { return judge_once(d).count; },
         [](auto d, auto) { return judge_once(d).token; }, [](auto d, auto) { return judge_once(d).final; },
         [](auto d, auto) { return judge_once(d).status; }}},
+      {"renew_window",
+       {[](auto d, auto) { return std::get<0>(renewed_once(d)); },
+        [](auto d, auto) { return std::get<1>(renewed_once(d)); }}},
+      {"fill_window", {[](auto d, auto) { return guessed_once(d); }}},
       {"draft_children",
        {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
         [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },

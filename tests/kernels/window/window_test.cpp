@@ -1,0 +1,145 @@
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/one_hot.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "kernels/common/isa.h"
+#include "tests/kernels/window/window_problem.h"
+
+namespace lamplighter::test {
+namespace {
+
+class WindowTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (limit_isa(GetParam()) != GetParam()) GTEST_SKIP() << "not on this CPU";
+  }
+  void TearDown() override { limit_isa(kBestIsa); }
+
+  std::mt19937 rng_{17};
+};
+
+// The draft behind a node as a tree of two nodes: what judge_tree leaves there.
+int64_t judged_alone(const ops::ScoredTree& tree, int64_t image, int64_t node) {
+  const int64_t nodes = tree.tokens.size(1), child = node + 1 < nodes ? 1 : 0;
+  const auto part = [&](const at::Tensor& tensor, int64_t begin, int64_t count) {
+    return tensor.narrow(0, image, 1).narrow(1, begin, count).contiguous();
+  };
+  ops::ScoredTree alone;
+  alone.target = part(tree.target.values, node, 1 + child);
+  alone.draft = part(tree.draft.values, child == 0 ? 0 : node, 1);
+  alone.tokens = part(tree.tokens, node, 1 + child);
+  alone.parents = integers({1, 1 + child}, [](int64_t i) { return i - 1; });
+  alone.draft_rows = integers({1, 1 + child}, [&](int64_t i) { return i < child ? 0 : -1; });
+  alone.uniforms = at::cat({part(tree.uniforms, nodes + node, 1), part(tree.uniforms, node + child, 1)}, 1);
+  alone.temperature = tree.temperature.narrow(0, image, 1);
+  alone.depth = child;
+  const ops::Judged judged = ops::judge_tree(alone, {});
+  return judged.count.item<int64_t>() == 1 ? alone.tokens[0][1].item<int64_t>() : judged.token.item<int64_t>();
+}
+
+TEST_P(WindowTest, ADraftStaysOrIsDrawnAgainAsTheRuleWould) {
+  int64_t kept = 0, drawn = 0, behind = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const int64_t nodes = pick(rng_, 2, 12), vocabulary = pick(rng_, 2, 40);
+    WindowProblem problem = window_problem(rng_, 2, nodes, vocabulary, 0, trial % 3 == 0 ? 0.2 : 0);
+    ops::ScoredTree& tree = problem.tree;
+    if (trial % 7 == 6) tree.temperature.zero_();
+    const auto [tokens, rows] = ops::renew_window(tree, problem.count, true);
+    for (int64_t image = 0; image < 2; ++image) {
+      for (int64_t slot = 0; slot + 1 < nodes; ++slot) {
+        const int64_t node = problem.count[image].item<int64_t>() + 1 + slot;
+        const auto token = tokens[image][slot].item<int64_t>();
+        const at::Tensor row = rows[image][slot];
+        if (node >= nodes) {
+          EXPECT_EQ(token, -1);
+          EXPECT_EQ(row.sum().item<float>(), 0.0F);
+          ++behind;
+          continue;
+        }
+        EXPECT_EQ(token, judged_alone(tree, image, node)) << "trial " << trial << " node " << node;
+        EXPECT_TRUE(at::equal(row, tree.target.values[image][node]));
+        const bool same = node + 1 < nodes && token == tree.tokens[image][node + 1].item<int64_t>();
+        ++(same ? kept : drawn);
+      }
+    }
+  }
+  EXPECT_GT(kept, 50);
+  EXPECT_GT(drawn, 50);
+  EXPECT_GT(behind, 50);
+}
+
+// Without keeping, a token is drawn from its row whatever stood there.
+TEST_P(WindowTest, FreshTokensAreDrawnFromTheirRows) {
+  for (int trial = 0; trial < 30; ++trial) {
+    const int64_t nodes = pick(rng_, 2, 12);
+    WindowProblem problem = window_problem(rng_, 1, nodes, pick(rng_, 2, 40));
+    problem.count.zero_();
+    const at::Tensor tokens = std::get<0>(ops::renew_window(problem.tree, problem.count, false));
+    const at::Tensor drawn = ops::draw(problem.tree.target, problem.tree.uniforms.narrow(1, nodes, nodes).contiguous(),
+                                       problem.tree.temperature);
+    EXPECT_TRUE(at::equal(tokens, drawn.slice(1, 1))) << tokens << drawn;
+  }
+}
+
+TEST_P(WindowTest, BadRowsLeaveNothing) {
+  WindowProblem problem = window_problem(rng_, 1, 4, 9);
+  problem.count.zero_();
+  problem.tree.target.values[0][2].fill_(std::numeric_limits<float>::quiet_NaN());
+  const auto [tokens, rows] = ops::renew_window(problem.tree, problem.count, true);
+  EXPECT_GE(tokens[0][0].item<int64_t>(), 0);
+  EXPECT_EQ(tokens[0][1].item<int64_t>(), -1);
+  EXPECT_EQ(rows[0][1].sum().item<float>(), 0.0F);
+  EXPECT_GE(tokens[0][2].item<int64_t>(), 0);
+}
+
+// A window of six slots, two of them known, behind `steps` codes 10, 11, .. of a picture with four a row.
+at::Tensor filled(WindowFill fill, int64_t steps, at::Tensor& rows) {
+  const at::Tensor tokens = integers({1, 6}, [](int64_t i) { return i < 2 ? 3 + i : -1; });
+  rows = at::zeros({1, 6, 20}, at::kFloat);
+  rows[0][1][7] = 1;  // the most probable code of the second slot
+  const at::Tensor drawn = integers({1, 16}, [](int64_t i) { return 10 + i % 8; });
+  at::Tensor uniforms = at::empty({1, 6}, at::kFloat);
+  for (int64_t i = 0; i < 6; ++i) uniforms[0][i] = 0.1F * static_cast<float>(i);  // codes 0, 1, 3, 5, 7, 9
+  return ops::fill_window(tokens, rows,
+                          {uniforms, at::full({1}, steps, at::kLong), at::full({1}, 2, at::kLong), drawn, 4, 18, fill});
+}
+
+TEST_P(WindowTest, NewPlacesAreGuessed) {
+  const auto expect = [](WindowFill fill, int64_t steps, std::vector<int64_t> tokens) {
+    at::Tensor rows;
+    const at::Tensor got = filled(fill, steps, rows);
+    EXPECT_TRUE(at::equal(got, integers({1, 6}, [&](int64_t i) { return tokens[static_cast<size_t>(i)]; })))
+        << kWindowFills[static_cast<size_t>(fill)] << " at " << steps << ":" << got;
+    if (fill == WindowFill::uniform) return;
+    EXPECT_TRUE(at::equal(rows.slice(1, 2), at::one_hot(got.slice(1, 2), 20).to(at::kFloat)));
+  };
+  expect(WindowFill::uniform, 5, {3, 4, 3, 5, 7, 9});
+  expect(WindowFill::random, 5, {3, 4, 3, 5, 7, 9});
+  expect(WindowFill::repeat, 5, {3, 4, 4, 5, 4, 4});  // place 8 begins a row
+  expect(WindowFill::sample, 5, {3, 4, 7, 5, 7, 7});
+  expect(WindowFill::above, 5, {3, 4, 13, 14, 7, 9});  // places 9 and 10 lie below drafts
+  expect(WindowFill::above, 0, {3, 4, 3, 5, 7, 9});
+}
+
+// The law of a code drawn evenly, exactly: the uniforms that lead to it over their number.
+TEST_P(WindowTest, EvenRowsAreTheLawOfTheirCodes) {
+  constexpr int64_t kCodes = 3;
+  at::Tensor rows = at::zeros({1, 1, 5}, at::kFloat);
+  const at::Tensor none = integers({1, 1}, [](int64_t) { return -1; }), one = at::zeros({1}, at::kLong);
+  ops::fill_window(none, rows, {at::zeros({1, 1}, at::kFloat), one, one, none, 1, kCodes, WindowFill::uniform});
+  std::vector<int64_t> counts(5);
+  for (int64_t k = 0; k < 1 << 24; ++k)
+    ++counts[static_cast<size_t>(static_cast<double>(static_cast<float>(k) * 0x1p-24F) * kCodes)];
+  for (size_t code = 0; code < 5; ++code) {
+    EXPECT_EQ(rows[0][0][static_cast<int64_t>(code)].item<float>(), static_cast<float>(counts[code]) * 0x1p-24F);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Window, WindowTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& set) { return isa_name(set.param); });
+
+}  // namespace
+}  // namespace lamplighter::test
