@@ -70,7 +70,7 @@ void compute_tile(const LinearTile& tile) {
   for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
     for (int quarter = 0; quarter < 4; ++quarter, weight += 256) {
       const int64_t now = 16 * line + 4 * quarter;
-      const char* far = tile.ahead(now + Distance<R>::far, 16 * lines);
+      const char* far = tile.fetched(now, Distance<R>::far, 16 * lines);
       const char* near = tile.ahead(now + Distance<R>::near, 16 * lines);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {

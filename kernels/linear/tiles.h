@@ -12,16 +12,25 @@ namespace lamplighter {
 struct LinearTile {
   const char* x;       // [lines][R] lines: the tile's rows, cut into lines
   const char* weight;  // first block
-  const char* next;    // what is read after this tile, for prefetching
+  const char* next;    // the next panel, for prefetching
   void* out;           // element (first row, first feature)
   int64_t block_bytes;
   int64_t in;
   int64_t out_stride;    // elements between rows of `out`
   int64_t out_features;  // features of `out` from the first one on
+  int64_t number, tiles;  // which of the panel's tiles of rows it is
+  int64_t share;          // 2^16 / tiles
 
   // For prefetching: line `at` of the first block, which has `lines` of 64 bytes; then those of `next`.
   LAMPLIGHTER_INLINE const char* ahead(int64_t at, int64_t lines) const {
     return at < lines ? weight + 64 * at : next + 64 * (at - lines);
+  }
+  // The line that is fetched from memory at step `at`, `distance` before its use. Where a panel has several tiles,
+  // each fetches its share of the next panel, so that memory is read while all of them compute, not during the
+  // first alone.
+  LAMPLIGHTER_INLINE const char* fetched(int64_t at, int64_t distance, int64_t lines) const {
+    if (tiles == 1) return ahead(at + distance, lines);
+    return next + 64 * ((number * lines + at) * share >> 16);
   }
 };
 
@@ -92,10 +101,12 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
       tile.out_stride = args.out_features;
       tile.out_features = args.out_features - block * kLinearBlock;
       tile.x = scratch;
+      tile.tiles = tiles;
+      tile.share = (int64_t{1} << 16) / tiles;
+      tile.next = block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
       for (int64_t t = 0, first = row; t < tiles; ++t) {
         const int64_t tile_rows = height + (t < higher ? 1 : 0);
-        const bool last = t + 1 == tiles;
-        tile.next = last && block + 2 * panel <= end ? tile.weight + panel * block_bytes : tile.weight;
+        tile.number = t;
         tile.out = out + first * args.out_features + block * kLinearBlock;
         find_tile<Kernel>(static_cast<int>(tile_rows), static_cast<int>(blocks),
                           std::make_integer_sequence<int, Kernel::kMaxRows * Kernel::blocks(1)>())(tile);
