@@ -136,7 +136,8 @@ Two renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep) {
 
 at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses& guesses) {
   return call<at::Tensor>(OPERATOR(fill_window), tokens, rows, guesses.uniforms, guesses.steps, guesses.left,
-                          guesses.drawn, guesses.columns, guesses.codes, static_cast<std::int64_t>(guesses.fill));
+                          guesses.drawn, guesses.columns, guesses.codes,
+                          static_cast<std::int64_t>(guesses.fill));
 }
 
 Three expand_dynamic(const Distributions& rows, const at::Tensor& scores, std::int64_t k) {

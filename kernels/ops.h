@@ -177,9 +177,9 @@ struct Judged {
 Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options);
 
 // The chain `tree`, of which count int64 [I] nodes behind the root were accepted, as the window of the next
-// cycle: tokens int64 [I, N - 1], -1 where no row says what stands there, and the probabilities fp32 [I, N - 1,
-// V] that they have; kernels/window/window.h. tree.draft: probabilities; tree.uniforms [I, 2 N]. keep: drafts
-// stay where they may.
+// cycle: tokens int64 [I, N - 1], -1 where no row says what stands there, and the probabilities fp32 [I, N -
+// 1, V] that they have; kernels/window/window.h. tree.draft: probabilities; tree.uniforms [I, 2 N]. keep:
+// drafts stay where they may.
 std::tuple<at::Tensor, at::Tensor> renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep);
 
 // How new places of a window, L of them, are guessed; meanings in kernels/window/window.h.

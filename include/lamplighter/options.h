@@ -48,9 +48,9 @@ struct MethodOptions {
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
                          // official-lumina-dynamic: what is left of the target after a relaxed rejection
-  std::string draft_guidance;     // combined (both halves of a pair are drafted) or conditional
-  std::string drafter;            // name in the bundle; empty = its first
-  std::string neighbours;         // safetensors or official .npy file; empty = the bundle's, else computed
+  std::string draft_guidance;  // combined (both halves of a pair are drafted) or conditional
+  std::string drafter;         // name in the bundle; empty = its first
+  std::string neighbours;      // safetensors or official .npy file; empty = the bundle's, else computed
   std::string init;  // sjd: what new places of the window hold: uniform, random, repeat, sample or above
   std::string tail;  // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
   std::optional<std::int64_t> k;  // neighbours looked at besides the token itself

@@ -20,8 +20,8 @@ LAMPLIGHTER_INLINE void write_path(Executor& executor, const Cycle& cycle, int64
   });
 }
 
-// A token of a row, which goes to `to`, its own place or another. Rows as they were given are not scaled: then
-// the token is that of the operator draw.
+// A token of a row, which goes to `to`, its own place or another. Rows as they were given are not scaled:
+// then the token is that of the operator draw.
 template <class Executor>
 LAMPLIGHTER_INLINE int64_t draw_from(Executor& executor, const Row& row, int n, double uniform, bool greedy,
                                      float* to) {

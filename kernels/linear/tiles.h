@@ -16,8 +16,8 @@ struct LinearTile {
   void* out;           // element (first row, first feature)
   int64_t block_bytes;
   int64_t in;
-  int64_t out_stride;    // elements between rows of `out`
-  int64_t out_features;  // features of `out` from the first one on
+  int64_t out_stride;     // elements between rows of `out`
+  int64_t out_features;   // features of `out` from the first one on
   int64_t number, tiles;  // which of the panel's tiles of rows it is
   int64_t share;          // 2^16 / tiles
 
@@ -25,9 +25,9 @@ struct LinearTile {
   LAMPLIGHTER_INLINE const char* ahead(int64_t at, int64_t lines) const {
     return at < lines ? weight + 64 * at : next + 64 * (at - lines);
   }
-  // The line that is fetched from memory at step `at`, `distance` before its use. Where a panel has several tiles,
-  // each fetches its share of the next panel, so that memory is read while all of them compute, not during the
-  // first alone.
+  // The line that is fetched from memory at step `at`, `distance` before its use. Where a panel has several
+  // tiles, each fetches its share of the next panel, so that memory is read while all of them compute, not
+  // during the first alone.
   LAMPLIGHTER_INLINE const char* fetched(int64_t at, int64_t distance, int64_t lines) const {
     if (tiles == 1) return ahead(at + distance, lines);
     return next + 64 * ((number * lines + at) * share >> 16);

@@ -22,7 +22,8 @@ inline RenewWindowArgs renew_window_args(const ops::ScoredTree& tree, const at::
 }
 
 // Shapes and meanings: ops::Guesses.
-inline FillWindowArgs fill_window_args(const at::Tensor& tokens, at::Tensor& rows, const ops::Guesses& guesses) {
+inline FillWindowArgs fill_window_args(const at::Tensor& tokens, at::Tensor& rows,
+                                       const ops::Guesses& guesses) {
   constexpr const char* kOp = "fill_window";
   const at::Device device = tokens.device();
   FillWindowArgs args{};

@@ -3,7 +3,8 @@
 #include "kernels/judge/body.h"
 #include "kernels/window/window.h"
 
-// The operators of a window for one slot, written once for every executor; meanings in kernels/window/window.h.
+// The operators of a window for one slot, written once for every executor; meanings in
+// kernels/window/window.h.
 namespace lamplighter::window {
 
 using judging::Cycle, judging::Judgement, judging::Row;
@@ -18,23 +19,25 @@ LAMPLIGHTER_INLINE void write_row(Executor& executor, const Row& row, int n, flo
 
 // The token that takes the place behind `node`, whose row is `target`. spare [vocabulary].
 template <class Executor>
-LAMPLIGHTER_INLINE int64_t renewed(Executor& executor, const Cycle& cycle, const Row& target, int node, bool keep,
-                                   float* spare) {
+LAMPLIGHTER_INLINE int64_t renewed(Executor& executor, const Cycle& cycle, const Row& target, int node,
+                                   bool keep, float* spare) {
   const bool greedy = !(cycle.args.temperature[cycle.image] > 0.0F);
   Judgement judged = {-1, 0, target};
   if (keep && !greedy) {
     judging::Buffers buffers = {spare, spare};  // of one child there is one residual
     int tests = 0;
-    judged = judging::judge_children<judging::NoBugs>(executor, cycle, target, node, node + 1, buffers, tests);
+    judged =
+        judging::judge_children<judging::NoBugs>(executor, cycle, target, node, node + 1, buffers, tests);
     if (judged.accepted > 0) return cycle.token(judged.accepted);
   }
-  return judging::draw_from(executor, judged.left, cycle.vocabulary, cycle.uniform(cycle.nodes + node), greedy,
-                            spare);
+  return judging::draw_from(executor, judged.left, cycle.vocabulary, cycle.uniform(cycle.nodes + node),
+                            greedy, spare);
 }
 
 // place: image * L + slot, slots counted from 0. spare [vocabulary].
 template <class Executor>
-LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& args, int64_t place, float* spare) {
+LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& args, int64_t place,
+                                   float* spare) {
   const int64_t slots = args.judge.nodes - 1;
   const int64_t image = place / slots;
   float* row = args.rows + place * args.judge.vocabulary;
@@ -44,9 +47,9 @@ LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& ar
   if (node < args.judge.nodes) target = cycle.target_row(executor, static_cast<int>(node));
   if (target.bad()) target = judging::no_row();
   write_row(executor, target, cycle.vocabulary, row);
-  const int64_t token = target.values == nullptr ? -1
-                                                 : renewed(executor, cycle, target, static_cast<int>(node),
-                                                           args.keep, spare);
+  const int64_t token = target.values == nullptr
+                            ? -1
+                            : renewed(executor, cycle, target, static_cast<int>(node), args.keep, spare);
   executor.for_each(1, [&](int) { args.tokens[place] = token; });
 }
 
@@ -56,7 +59,8 @@ LAMPLIGHTER_INLINE int64_t first_uniform(int64_t code, int64_t codes) {
 }
 
 template <class Executor>
-LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args, int64_t image, int64_t slot) {
+LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args, int64_t image,
+                                 int64_t slot) {
   const int64_t* tokens = args.tokens + image * args.slots;
   const int64_t place = args.steps[image] + slot;
   const auto random = static_cast<int64_t>(static_cast<double>(args.uniforms[image * args.slots + slot]) *
@@ -65,7 +69,8 @@ LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args,
     const bool known = place >= args.columns && place - args.columns < args.steps[image];
     return known ? args.drawn[image * args.drawn_columns + place - args.columns] : random;
   }
-  if (args.fill == WindowFill::uniform || args.fill == WindowFill::random || place % args.columns == 0) return random;
+  if (args.fill == WindowFill::uniform || args.fill == WindowFill::random || place % args.columns == 0)
+    return random;
   int64_t known = slot;  // slots with a token
   while (known > 0 && tokens[known - 1] < 0) --known;
   if (known == 0) return args.left[image];
@@ -87,8 +92,9 @@ LAMPLIGHTER_INLINE void fill_slot(Executor& executor, const FillWindowArgs& args
       if (!even) {
         row[i] = i == token ? 1.0F : 0.0F;
       } else {
-        row[i] = i < codes ? static_cast<float>(first_uniform(i + 1, codes) - first_uniform(i, codes)) * 0x1p-24F
-                           : 0.0F;
+        row[i] = i < codes
+                     ? static_cast<float>(first_uniform(i + 1, codes) - first_uniform(i, codes)) * 0x1p-24F
+                     : 0.0F;
       }
     });
   }

@@ -62,8 +62,8 @@ Two renew_window(const at::Tensor& target, const at::Tensor& draft, const at::Te
 
 template <On on>
 at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const at::Tensor& uniforms,
-                       const at::Tensor& steps, const at::Tensor& left, const at::Tensor& drawn, int64_t columns,
-                       int64_t codes, int64_t fill) {
+                       const at::Tensor& steps, const at::Tensor& left, const at::Tensor& drawn,
+                       int64_t columns, int64_t codes, int64_t fill) {
   if constexpr (on == On::meta) {
     check_dtype("fill_window", "tokens", tokens, at::kLong);
     return like(tokens, {tokens.sym_size(0), tokens.sym_size(1)});
@@ -90,10 +90,11 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
          "-> (Tensor tokens, Tensor rows)",
          [](auto on) { return &renew_window<on.value>; });
   // fill: a place in the enumeration of tree/window_fill.h.
-  define(m,
-         "fill_window(Tensor tokens, Tensor(a!) rows, Tensor uniforms, Tensor steps, Tensor left, Tensor drawn, "
-         "int columns, int codes, int fill) -> Tensor",
-         [](auto on) { return &fill_window<on.value>; });
+  define(
+      m,
+      "fill_window(Tensor tokens, Tensor(a!) rows, Tensor uniforms, Tensor steps, Tensor left, Tensor drawn, "
+      "int columns, int codes, int fill) -> Tensor",
+      [](auto on) { return &fill_window<on.value>; });
 }
 
 }  // namespace lamplighter

@@ -5,17 +5,20 @@
 
 namespace lamplighter {
 
-// The window of speculative Jacobi decoding (Teng et al. 2024, arXiv 2410.01699, section 4): drafts that outlive a
-// cycle, L of them, and the distributions that they were drawn from.
+// The window of speculative Jacobi decoding (Teng et al. 2024, arXiv 2410.01699, section 4): drafts that
+// outlive a cycle, L of them, and the distributions that they were drawn from.
 
-// renew_window: what becomes of the window after a cycle. The nodes of `judge` are a chain, node n at depth n, of
-// which the first count + 1 places behind the root are committed: node n's row T says what stands at place n + 1.
-// Slot k = 1 .. L = nodes - 1 of the next window is place count + 1 + k, so its row is that of node n = count + k:
-// - with `keep`, the draft x that stood there stays where u[n + 1] * D(x) < T(x), and a token of norm((T - D)+)
+// renew_window: what becomes of the window after a cycle. The nodes of `judge` are a chain, node n at depth
+// n, of which the first count + 1 places behind the root are committed: node n's row T says what stands at
+// place n + 1. Slot k = 1 .. L = nodes - 1 of the next window is place count + 1 + k, so its row is that of
+// node n = count + k:
+// - with `keep`, the draft x that stood there stays where u[n + 1] * D(x) < T(x), and a token of norm((T -
+// D)+)
 //   takes its place otherwise: a maximal coupling, so drafts change as seldom as they can (SCD);
 // - else, and where no draft stood, the token is drawn from T.
-// Either way it has the law T, whatever D was, and T becomes the D of the next cycle. Slots behind the last row
-// have token -1 and a row of zeros, as those have whose T is bad. Temperature <= 0: the most probable tokens.
+// Either way it has the law T, whatever D was, and T becomes the D of the next cycle. Slots behind the last
+// row have token -1 and a row of zeros, as those have whose T is bad. Temperature <= 0: the most probable
+// tokens.
 struct RenewWindowArgs {
   JudgeArgs judge;       // exact; uniforms n < nodes test node n, nodes + n draw behind node n
   const int64_t* count;  // [images], accepted nodes but the root
@@ -24,11 +27,12 @@ struct RenewWindowArgs {
   bool keep;
 };
 
-// fill_window: a guess for every slot with token < 0, and the distribution that it comes from; the others stay.
-// Slots with a token come first. Slot k = 0, 1, .. is place steps + k of the picture, which has `columns` codes a
-// row; by `fill`:
+// fill_window: a guess for every slot with token < 0, and the distribution that it comes from; the others
+// stay. Slots with a token come first. Slot k = 0, 1, .. is place steps + k of the picture, which has
+// `columns` codes a row; by `fill`:
 //   uniform, random  the code floor(u * codes); its row: that law, exactly, or certainty
-//   repeat, sample   what stands to the left of the first guess: the slot's token, or the most probable one of its
+//   repeat, sample   what stands to the left of the first guess: the slot's token, or the most probable one
+//   of its
 //                    row; where no slot has a token, `left`. A random code at the left edge. Certain.
 //   above            the code one row up; a random one where that is not committed. Certain.
 struct FillWindowArgs {

@@ -38,7 +38,8 @@ struct TableRun {
 // Whether pictures follow the target's law to the letter.
 bool is_exact(const MethodOptions& resolved);
 
-// What is taken where nothing is measured: the first exact method whose drafter the bundle has, else ar.
+// What is taken where nothing is measured: the first exact method whose drafter the bundle has, else one that
+// needs none and pays.
 MethodOptions default_exact_method(const Manifest& manifest);
 
 // The file of a table in a folder.

@@ -39,8 +39,8 @@ class Jacobi : public Proposer {
   Draft propose(const RunState& run) override {
     const at::Tensor& left = options_.fill == WindowFill::sample ? likeliest_ : run.root;
     const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::fill, slots_.size(0));
-    tokens_.copy_(ops::fill_window(
-        tokens_, rows_, {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
+    tokens_.copy_(ops::fill_window(tokens_, rows_,
+                                   {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
     return {topology_, at::cat({run.root.unsqueeze(1), tokens_}, 1), rows_};
   }
 
@@ -52,8 +52,8 @@ class Jacobi : public Proposer {
       return;
     }
     const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * shape_.nodes);
-    auto [tokens, rows] = ops::renew_window({judged.target, rows_, draft.tokens, draft.parents, draft.draft_rows,
-                                             uniforms, run.temperature, shape_.depth},
+    auto [tokens, rows] = ops::renew_window({judged.target, rows_, draft.tokens, draft.parents,
+                                             draft.draft_rows, uniforms, run.temperature, shape_.depth},
                                             judged.count, options_.keep);
     if (run.columns > 0) keep_unscored(draft, judged, tokens, rows);
     tokens_.copy_(tokens);

@@ -6,10 +6,10 @@
 
 namespace lamplighter {
 
-// Speculative Jacobi decoding (Teng et al. 2024, arXiv 2410.01699): a window of drafts behind the last token goes
-// through the target in every cycle, and each of its rows says anew what stands at the next place. What is not
-// committed stays in the window as a draft that its own row was drawn from, so the rule judges it exactly. Needs no
-// drafter. The method's tree is the window, a chain; its options are in Method::window.
+// Speculative Jacobi decoding (Teng et al. 2024, arXiv 2410.01699): a window of drafts behind the last token
+// goes through the target in every cycle, and each of its rows says anew what stands at the next place. What
+// is not committed stays in the window as a draft that its own row was drawn from, so the rule judges it
+// exactly. Needs no drafter. The method's tree is the window, a chain; its options are in Method::window.
 std::unique_ptr<Proposer> make_jacobi(const Method& method, const Models& models);
 
 }  // namespace lamplighter

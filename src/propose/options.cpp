@@ -23,7 +23,8 @@ constexpr const char* kDynamic = "Dynamic trees";
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
-constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"}, kTails{"keep", "fresh"};
+constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
+    kTails{"keep", "fresh"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME", "exact, traversal, block; relaxed: lantern, lantern++, cool",

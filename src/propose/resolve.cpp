@@ -42,7 +42,8 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
   if (known.empty()) {
     throw Error(ExitCode::bundle,
                 "method " + method.method + ": bundle " + manifest.directory + " has no drafter of kind " +
-                    kind + "; add one with python -m models.export drafter, or use method sjd, which needs none");
+                    kind +
+                    "; add one with python -m models.export drafter, or use method sjd, which needs none");
   }
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
@@ -115,7 +116,8 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   }
   for (const MethodOption& option : method_options()) {
     if (option.needs == std::string("window") && is_set(method, option))
-      refuse(std::string(option.key) + " needs a method with a window of drafts, this run has " + method.method);
+      refuse(std::string(option.key) + " needs a method with a window of drafts, this run has " +
+             method.method);
   }
 }
 
@@ -147,8 +149,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                                                 : default_tree(device, batch);
   }
   if (method.tree == kDynamicTree) {
-    if (entry.drafts_chains())
-      refuse("tree: got dynamic, method " + method.method + " drafts chains");
+    if (entry.drafts_chains()) refuse("tree: got dynamic, method " + method.method + " drafts chains");
     return resolve_dynamic(method);
   }
   for (const MethodOption& option : method_options()) {

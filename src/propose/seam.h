@@ -115,8 +115,8 @@ struct Scores {
   at::Tensor deciding;
 };
 
-// What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], one token
-// more [I]; and what it judged by.
+// What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], one
+// token more [I]; and what it judged by.
 struct Judged : ops::Judged {
   ops::Distributions target;  // [I, N, V]: what follows each node, guided and filtered
 };

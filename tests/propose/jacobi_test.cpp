@@ -59,8 +59,8 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
       for (const WindowFill fill : {WindowFill::uniform, WindowFill::random, WindowFill::repeat,
                                     WindowFill::sample, WindowFill::above}) {
         std::int64_t cycles = 0;
-        const at::Tensor codes = decode(toy.models(), window_of(chain, fill), prompts, requests(0), toy.grid(),
-                                        [&](const Report&) { return ++cycles > 0; });
+        const at::Tensor codes = decode(toy.models(), window_of(chain, fill), prompts, requests(0),
+                                        toy.grid(), [&](const Report&) { return ++cycles > 0; });
         EXPECT_TRUE(at::equal(codes, expected)) << chain;
         EXPECT_LT(cycles, toy.grid().tokens()) << chain;
       }

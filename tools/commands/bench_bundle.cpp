@@ -39,12 +39,14 @@ std::vector<Request> read_captions(const BenchFlags& flags) {
   return requests;
 }
 
-// Where none are named: exact speculation with and without a drafter and a relaxed one, as far as the bundle can.
+// Where none are named: exact speculation with and without a drafter and a relaxed one, as far as the bundle
+// can.
 std::vector<std::string> methods_of(const BenchFlags& flags, const Manifest& manifest) {
   if (!flags.methods.empty()) return flags.methods;
   std::vector<std::string> methods{kBaseline};
   for (const auto& [method, needs] : method_needs(manifest)) {
-    if (needs.empty() && (method == "eagle" || method == "sjd" || method == "lantern++")) methods.push_back(method);
+    if (needs.empty() && (method == "eagle" || method == "sjd" || method == "lantern++"))
+      methods.push_back(method);
   }
   return methods;
 }

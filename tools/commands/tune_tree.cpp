@@ -249,8 +249,9 @@ void tune(TuneFlags& flags, bool model_given) {
   if (!entry.drafts())
     throw Error(ExitCode::usage, "--method: got " + method.method + ", which drafts nothing");
   if (entry.drafts_chains())
-    throw Error(ExitCode::usage,
-                "--method: got " + method.method + ", which drafts chains: there is no tree to look for");
+    throw Error(ExitCode::usage, "--method: got " + method.method +
+                                     ", which drafts chains: there is no tree to look for; bench --sweep " +
+                                     "tree=chain-3,chain-5,chain-7 --save-table compares lengths");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
   method.tree = "chain-1";
   method = resolve_method(method, manifest);

@@ -84,9 +84,10 @@ ops::Judged judge_once(at::Device d) {
 
 std::tuple<at::Tensor, at::Tensor> renewed_once(at::Device d) {
   const at::Tensor tokens = filled({2, 3}, at::kLong, d, 1), node = filled({1, 3}, at::kLong, d, 0);
-  return ops::renew_window({filled({2, 3, 4}, at::kFloat, d, 0.25), filled({2, 2, 4}, at::kFloat, d, 0.25), tokens,
-                            node, node, filled({2, 6}, at::kFloat, d), filled({2}, at::kFloat, d, 1), 2},
-                           filled({2}, at::kLong, d, 0), true);
+  return ops::renew_window(
+      {filled({2, 3, 4}, at::kFloat, d, 0.25), filled({2, 2, 4}, at::kFloat, d, 0.25), tokens, node, node,
+       filled({2, 6}, at::kFloat, d), filled({2}, at::kFloat, d, 1), 2},
+      filled({2}, at::kLong, d, 0), true);
 }
 
 at::Tensor guessed_once(at::Device d) {

@@ -34,8 +34,8 @@ TEST(WindowKernels, RenewedDraftsAreThoseOfTheCpu) {
     emulated::shuffle() = static_cast<unsigned>(trial);
     const int64_t images = pick(rng, 1, 2), nodes = pick(rng, 2, 6);
     const int64_t vocabulary = trial % 8 == 7 ? 1500 : pick(rng, 2, 60);
-    WindowProblem problem = window_problem(rng, images, nodes, vocabulary, trial % 4 == 0 ? 0.1 : 0,
-                                           trial % 3 == 0 ? 0.1 : 0);
+    WindowProblem problem =
+        window_problem(rng, images, nodes, vocabulary, trial % 4 == 0 ? 0.1 : 0, trial % 3 == 0 ? 0.1 : 0);
     ops::ScoredTree& tree = problem.tree;
     if (trial % 2 == 0) tree.target = as_logits(tree.target.values);
     if (trial % 9 == 8) tree.temperature.zero_();
@@ -58,8 +58,8 @@ TEST(WindowKernels, GuessesAreThoseOfTheCpu) {
   for (int trial = 0; trial < 20; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const int64_t slots = pick(rng, 1, 9), vocabulary = pick(rng, 2, 1300), known = pick(rng, 0, slots);
-    const at::Tensor tokens =
-        integers({2, slots}, [&](int64_t i) { return i % slots < known ? pick(rng, 0, vocabulary - 1) : -1; });
+    const at::Tensor tokens = integers(
+        {2, slots}, [&](int64_t i) { return i % slots < known ? pick(rng, 0, vocabulary - 1) : -1; });
     const at::Tensor rows = random_tensor(rng, {2, slots, vocabulary}, at::kFloat, 1).abs();
     at::Tensor uniforms = at::empty({2, slots}, at::kFloat);
     for (int64_t i = 0; i < 2 * slots; ++i) uniforms.mutable_data_ptr<float>()[i] = grid_uniform(rng);

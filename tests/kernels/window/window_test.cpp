@@ -37,7 +37,8 @@ int64_t judged_alone(const ops::ScoredTree& tree, int64_t image, int64_t node) {
   alone.temperature = tree.temperature.narrow(0, image, 1);
   alone.depth = child;
   const ops::Judged judged = ops::judge_tree(alone, {});
-  return judged.count.item<int64_t>() == 1 ? alone.tokens[0][1].item<int64_t>() : judged.token.item<int64_t>();
+  return judged.count.item<int64_t>() == 1 ? alone.tokens[0][1].item<int64_t>()
+                                           : judged.token.item<int64_t>();
 }
 
 TEST_P(WindowTest, ADraftStaysOrIsDrawnAgainAsTheRuleWould) {
@@ -78,8 +79,9 @@ TEST_P(WindowTest, FreshTokensAreDrawnFromTheirRows) {
     WindowProblem problem = window_problem(rng_, 1, nodes, pick(rng_, 2, 40));
     problem.count.zero_();
     const at::Tensor tokens = std::get<0>(ops::renew_window(problem.tree, problem.count, false));
-    const at::Tensor drawn = ops::draw(problem.tree.target, problem.tree.uniforms.narrow(1, nodes, nodes).contiguous(),
-                                       problem.tree.temperature);
+    const at::Tensor drawn =
+        ops::draw(problem.tree.target, problem.tree.uniforms.narrow(1, nodes, nodes).contiguous(),
+                  problem.tree.temperature);
     EXPECT_TRUE(at::equal(tokens, drawn.slice(1, 1))) << tokens << drawn;
   }
 }
@@ -103,8 +105,9 @@ at::Tensor filled(WindowFill fill, int64_t steps, at::Tensor& rows) {
   const at::Tensor drawn = integers({1, 16}, [](int64_t i) { return 10 + i % 8; });
   at::Tensor uniforms = at::empty({1, 6}, at::kFloat);
   for (int64_t i = 0; i < 6; ++i) uniforms[0][i] = 0.1F * static_cast<float>(i);  // codes 0, 1, 3, 5, 7, 9
-  return ops::fill_window(tokens, rows,
-                          {uniforms, at::full({1}, steps, at::kLong), at::full({1}, 2, at::kLong), drawn, 4, 18, fill});
+  return ops::fill_window(
+      tokens, rows,
+      {uniforms, at::full({1}, steps, at::kLong), at::full({1}, 2, at::kLong), drawn, 4, 18, fill});
 }
 
 TEST_P(WindowTest, NewPlacesAreGuessed) {
@@ -129,12 +132,14 @@ TEST_P(WindowTest, EvenRowsAreTheLawOfTheirCodes) {
   constexpr int64_t kCodes = 3;
   at::Tensor rows = at::zeros({1, 1, 5}, at::kFloat);
   const at::Tensor none = integers({1, 1}, [](int64_t) { return -1; }), one = at::zeros({1}, at::kLong);
-  ops::fill_window(none, rows, {at::zeros({1, 1}, at::kFloat), one, one, none, 1, kCodes, WindowFill::uniform});
+  ops::fill_window(none, rows,
+                   {at::zeros({1, 1}, at::kFloat), one, one, none, 1, kCodes, WindowFill::uniform});
   std::vector<int64_t> counts(5);
   for (int64_t k = 0; k < 1 << 24; ++k)
     ++counts[static_cast<size_t>(static_cast<double>(static_cast<float>(k) * 0x1p-24F) * kCodes)];
   for (size_t code = 0; code < 5; ++code) {
-    EXPECT_EQ(rows[0][0][static_cast<int64_t>(code)].item<float>(), static_cast<float>(counts[code]) * 0x1p-24F);
+    EXPECT_EQ(rows[0][0][static_cast<int64_t>(code)].item<float>(),
+              static_cast<float>(counts[code]) * 0x1p-24F);
   }
 }
 
