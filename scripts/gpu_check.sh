@@ -75,8 +75,8 @@ configure() {
 }
 
 # Programs of the tests that use a device, wherever they are; such cases have Cuda in their names.
-device_tests() { grep -l hasCUDA tests/*/*_test.cpp | xargs basename --multiple --suffix=.cpp; }
-benches() { grep -l hasCUDA tests/*/*_bench.cpp | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
+device_tests() { grep -rl --include='*_test.cpp' hasCUDA tests | xargs basename --multiple --suffix=.cpp; }
+benches() { grep -rl --include='*_bench.cpp' hasCUDA tests | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
 
 build_all() {
   part configure 60 bash "$0" configure || return 1 # a function cannot be given to `timeout`
@@ -100,7 +100,7 @@ measure_enlarged() {
   part "enlarge-$1" 90 env PYTHONPATH="$packages/python" LAMPLIGHTER_OPS="$PWD/$build/liblamplighter_ops.so" \
     python3 -m models.demo.enlarge --size "$1" --out "$bundle" || return 0
   part "demo-$1" 90 "$build/lamplighter" bench -m "$bundle" --device cuda --dtype bf16 -b 4 \
-    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5 \
+    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5,sjd:tree=chain-31 \
     --export-json "$out/demo-$1.json" --export-markdown "$out/demo-$1.md" --overwrite || true
 }
 

@@ -72,8 +72,11 @@ std::vector<CudaCase> cuda_cases() {
           {"block", static_method(preset_tree("chain-2"), "block")},
           {"top_children", static_method(siblings, "exact", true)},
           {"dynamic", dynamic_method(1, 2, 4)},
+          {"window", window_method("chain-3")},
+          {"window_above", window_method("chain-3", WindowFill::above, false)},
           {"row_ends_autoregression", {}, true},
           {"row_ends_siblings", static_method(siblings), true},
+          {"row_ends_window", window_method("chain-3"), true},
           {"row_ends_dynamic", dynamic_method(1, 2, 4), true}};
 }
 

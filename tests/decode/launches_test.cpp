@@ -6,7 +6,6 @@
 #include <array>
 #include <memory>
 
-#include "propose/jacobi.h"
 #include "tests/decode/toy.h"
 
 // How many operators a cycle calls. On a device each is a kernel, two in `attend`; a graph of them costs a
@@ -124,9 +123,8 @@ TEST(Launches, OfTrees) {
 }
 
 TEST(Launches, OfWindows) {
-  Method window = static_method(preset_tree("chain-7"));
-  window.proposer = &make_jacobi;
-  EXPECT_LE(operators(shape(1), window) - operators(shape(1), {}), 15) << "whatever the window's length";
+  EXPECT_LE(operators(shape(1), window_method("chain-7")) - operators(shape(1), {}), 15)
+      << "whatever the window's length";
 }
 
 }  // namespace

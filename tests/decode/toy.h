@@ -25,6 +25,7 @@
 #include "decode/decode.h"
 #include "decode/prompts.h"
 #include "propose/eagle.h"
+#include "propose/jacobi.h"
 #include "tests/kernels/common/operators.h"
 
 // Small models with random weights, and the decode loop on them.
@@ -103,6 +104,15 @@ inline Method static_method(Tree tree, const std::string& rule = "exact", bool t
   method.tree = std::move(tree);
   method.judge.rule = rule_from(rule);
   method.judge.sampled = !top;
+  return method;
+}
+
+// Speculative Jacobi decoding with a window of this chain.
+inline Method window_method(const std::string& chain, WindowFill fill = WindowFill::uniform,
+                            bool keep = true) {
+  Method method = static_method(preset_tree(chain));
+  method.proposer = &make_jacobi;
+  method.window = {keep, fill};
   return method;
 }
 

@@ -295,5 +295,5 @@ def test_what_cannot_be_compared(refused: Refused, tmp_path: Path) -> None:
 
 def test_bench_without_flags_compares(cli: Cli, drafter_bundle: Path) -> None:
     report = numbers(cli, "bench", "--repeats", 1, model=drafter_bundle)
-    assert [method["method"] for method in report["methods"]] == ["ar", "eagle", "lantern++"]
+    assert [method["method"] for method in report["methods"]] == ["ar", "eagle", "lantern++", "sjd"]
     assert all(method["samples"] == 4 for method in report["methods"])

@@ -12,16 +12,9 @@
 namespace lamplighter::test {
 namespace {
 
-Method window_of(const std::string& chain, WindowFill fill = WindowFill::uniform, bool keep = true) {
-  Method method = static_method(preset_tree(chain));
-  method.proposer = &make_jacobi;
-  method.window = {keep, fill};
-  return method;
-}
-
 // Block verification of a window asks that its drafts do not depend on each other: all are drawn anew.
 Method block_window() {
-  Method method = window_of("chain-3", WindowFill::uniform, false);
+  Method method = window_method("chain-3", WindowFill::uniform, false);
   method.judge.rule = Rule::block;
   return method;
 }
@@ -59,7 +52,7 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
       for (const WindowFill fill : {WindowFill::uniform, WindowFill::random, WindowFill::repeat,
                                     WindowFill::sample, WindowFill::above}) {
         std::int64_t cycles = 0;
-        const at::Tensor codes = decode(toy.models(), window_of(chain, fill), prompts, requests(0),
+        const at::Tensor codes = decode(toy.models(), window_method(chain, fill), prompts, requests(0),
                                         toy.grid(), [&](const Report&) { return ++cycles > 0; });
         EXPECT_TRUE(at::equal(codes, expected)) << chain;
         EXPECT_LT(cycles, toy.grid().tokens()) << chain;
@@ -72,7 +65,7 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
 TEST_F(JacobiTest, PicturesOfABatchAreThoseDrawnAlone) {
   const Toy toy(shape());
   const std::vector<DecodeRequest> all = requests(1);
-  const Method method = window_of("chain-5", WindowFill::above);
+  const Method method = window_method("chain-5", WindowFill::above);
   const at::Tensor together = decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), all, toy.grid());
   for (std::int64_t image = 0; image < 4; ++image) {
     const at::Tensor alone = decode(toy.models(), method, toy.prompts({image}, true),
@@ -122,16 +115,16 @@ TEST_P(JacobiLaw, HoldsWhereSlotsAreRefilled) {
 }
 
 std::vector<WindowCase> law_cases() {
-  return {{"uniform", window_of("chain-3")},
-          {"fresh", window_of("chain-3", WindowFill::uniform, false)},
+  return {{"uniform", window_method("chain-3")},
+          {"fresh", window_method("chain-3", WindowFill::uniform, false)},
           {"block", block_window()},
-          {"random", window_of("chain-2", WindowFill::random)},
-          {"repeat", window_of("chain-3", WindowFill::repeat)},
-          {"sample", window_of("chain-3", WindowFill::sample)},
-          {"above", window_of("chain-3", WindowFill::above)},
-          {"row_ends", window_of("chain-3"), true},
-          {"row_ends_above", window_of("chain-2", WindowFill::above), true},
-          {"partly_guided", window_of("chain-3"), false, 0}};
+          {"random", window_method("chain-2", WindowFill::random)},
+          {"repeat", window_method("chain-3", WindowFill::repeat)},
+          {"sample", window_method("chain-3", WindowFill::sample)},
+          {"above", window_method("chain-3", WindowFill::above)},
+          {"row_ends", window_method("chain-3"), true},
+          {"row_ends_above", window_method("chain-2", WindowFill::above), true},
+          {"partly_guided", window_method("chain-3"), false, 0}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
@@ -190,7 +183,7 @@ TEST_F(JacobiTest, PlantedBugsAreFound) {
   const Toy toy(moody);
   const Law exact = exact_law(toy, law_sampling());
   const auto fits_with = [&](MakeProposer make) {
-    Method method = window_of("chain-3");
+    Method method = window_method("chain-3");
     method.proposer = make;
     return bool(fits(exact, counted_law(toy, law_sampling(), law_pictures(kPictures),
                                         [&](const Prompts& prompts, const auto& requests) {
