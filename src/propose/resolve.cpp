@@ -107,9 +107,9 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
     const Rule rule = rule_from(method.rule);
     const bool paths = rule == Rule::block || rule == Rule::traversal;
     if (method.tail.empty()) method.tail = paths ? "fresh" : "keep";
-    // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
     if (method.tail == "fresh" && method.method == "scd")
       refuse("tail: got fresh, expected keep for method scd; sjd has both");
+    // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
     if (paths && method.tail != "fresh")
       refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
     return;
