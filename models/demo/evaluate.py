@@ -4,6 +4,11 @@
 
 draws held-out captions with the engine's command and judges the pictures with the classifier.
 
+    python -m models.demo.evaluate models/demo/bundle -n 500 --seeds 8 --method sjd
+
+draws every caption eight times, which is what a difference between two methods needs: the standard errors
+shrink, and the Frechet distance shows its scatter.
+
     python -m models.demo.evaluate models/demo/bundle -n 100 --captions captions.txt
 
 writes those captions, for other commands.
@@ -26,12 +31,14 @@ from models.demo.render.scene import Scene
 from models.demo.render.world import SIZE
 from models.demo.training.classifier import (
     COLUMNS,
+    JUDGED,
     held_out_scenes,
+    judge,
     load_classifier,
     withheld_scenes,
 )
 from models.evaluate import arithmetic
-from models.evaluate.demo import UNSAID, judged, named_values, renderings
+from models.evaluate.demo import UNSAID, named_values, renderings
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
 
@@ -42,11 +49,17 @@ def named(scene: Scene, text: str) -> list[bool]:
 
 
 def draw(
-    binary: Path, bundle: Path, captions: list[str], folder: Path, options: list[str]
+    binary: Path,
+    bundle: Path,
+    captions: list[str],
+    folder: Path,
+    options: list[str],
+    first_seed: int = 0,
 ) -> np.ndarray:
-    """Pictures uint8 [N, 256, 256, 3] of the captions, made by the engine; picture i has seed i."""
+    """Pictures uint8 [N, 256, 256, 3] of the captions, made by the engine; picture i has seed first_seed + i."""
     prompts = folder / "prompts.jsonl"
-    lines = [json.dumps({"prompt": text, "seed": i}) for i, text in enumerate(captions)]
+    numbered = enumerate(captions, first_seed)
+    lines = [json.dumps({"prompt": text, "seed": seed}) for seed, text in numbered]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [str(binary), "generate", "-q", "-m", str(bundle), "--prompt-file", str(prompts)]
     command += ["-o", str(folder / "%05d.png"), *options]
@@ -55,11 +68,6 @@ def draw(
     if len(files) != len(captions):
         raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(captions)}")
     return np.stack([np.asarray(Image.open(file).convert("RGB")) for file in files])
-
-
-def frechet(a: np.ndarray, b: np.ndarray) -> float:
-    """Frechet distance of the normal distributions fitted to features a [N, F] and b [M, F]."""
-    return arithmetic.frechet(arithmetic.statistics(a), arithmetic.statistics(b))
 
 
 def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
@@ -79,6 +87,36 @@ def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str
     return scenes, [caption(scene, rng) for _, scene in scenes]
 
 
+def shares(right: np.ndarray, said: np.ndarray) -> dict[str, dict[str, float]]:
+    """Of the captions that name an attribute: whose pictures show it, the standard error, how many pictures.
+
+    right: bool [S, N, 8], drawing by caption by attribute in the order of JUDGED; said bool [N, 8]. Drawings
+    of one caption are alike, so the captions' means are what scatters.
+    """
+    table = {}
+    for name, shown, named_here in zip(JUDGED, np.moveaxis(right, 2, 0), said.T):
+        count = int(named_here.sum())
+        if count == 0:
+            continue
+        means = shown[:, named_here].mean(0)
+        error = float(np.sqrt(means.var(ddof=1) / count)) if count > 1 else 0.0
+        table[name] = {
+            "share": round(float(means.mean()), 4),
+            "standard error": round(error, 4),
+            "pictures": count * len(right),
+        }
+    return table
+
+
+def spread(values: list[float]) -> dict[str, float | list[float]]:
+    """A figure of every drawing, with the mean and its standard error where there are several."""
+    report: dict[str, float | list[float]] = {"mean": round(float(np.mean(values)), 3)}
+    if len(values) > 1:
+        report["standard error"] = round(float(np.std(values, ddof=1) / len(values) ** 0.5), 3)
+        report["drawings"] = [round(value, 3) for value in values]
+    return report
+
+
 def evaluate(
     binary: Path,
     bundle: Path,
@@ -86,28 +124,33 @@ def evaluate(
     sheet: Path | None,
     options: list[str],
     withheld: bool = False,
+    seeds: int = 1,
 ) -> dict:
-    """Accuracies over the captions that name an attribute, and Frechet distances."""
+    """Accuracies over the captions that name an attribute, and Frechet distances; every caption drawn `seeds` times."""
     scenes, captions = asked(count, withheld)
-    with tempfile.TemporaryDirectory() as folder:
-        images = draw(binary, bundle, captions, Path(folder), options)
-    if sheet:
-        contact_sheet(images[:48], 8, sheet)
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
     said = np.array([named(scene, text) for (_, scene), text in zip(scenes, captions)])
-    accuracy, drawn = judged([images], truth, said)
+    model, accuracy = load_classifier()
     second = renderings(count, count)
+    right, distances = [], []
+    for number in range(seeds):
+        with tempfile.TemporaryDirectory() as folder:
+            images = draw(binary, bundle, captions, Path(folder), options, number * count)
+        if sheet and number == 0:
+            contact_sheet(images[:48], 8, sheet)
+        answers, features = judge(model, images)
+        right.append(answers == truth)
+        distances.append(arithmetic.frechet(arithmetic.statistics(features), second))
     return {
         "bundle": str(bundle),
         "captions": count,
+        "seeds": seeds,
         "scenes": "withheld combinations" if withheld else "held out",
         "options": options,
-        "accuracy": {name: round(share, 4) for name, share in accuracy.items()},
-        "classifier accuracy on held-out renderings": load_classifier()[1],
+        "accuracy": shares(np.stack(right), said),
+        "classifier accuracy on held-out renderings": accuracy,
         "frechet": {
-            "pictures to renderings": round(
-                arithmetic.frechet(arithmetic.statistics(drawn), second), 3
-            ),
+            "pictures to renderings": spread(distances),
             "floor: renderings to renderings": round(
                 arithmetic.frechet(renderings(0, count), second), 3
             ),
@@ -121,6 +164,9 @@ def main() -> None:
     parser.add_argument("bundle", type=Path)
     parser.add_argument("-n", type=int, default=500, help="number of captions (default 500)")
     parser.add_argument(
+        "--seeds", type=int, default=1, help="drawings of every caption (default 1)"
+    )
+    parser.add_argument(
         "--withheld", action="store_true", help="draw combinations that training never showed"
     )
     parser.add_argument("--binary", type=Path, default=BINARY)
@@ -133,7 +179,13 @@ def main() -> None:
         options.captions.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return
     report = evaluate(
-        options.binary, options.bundle, options.n, options.sheet, rest, options.withheld
+        options.binary,
+        options.bundle,
+        options.n,
+        options.sheet,
+        rest,
+        options.withheld,
+        options.seeds,
     )
     text = json.dumps(report, indent=1)
     if options.json:

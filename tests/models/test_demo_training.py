@@ -276,12 +276,23 @@ def test_classifier_judges_every_attribute() -> None:
     assert disturb(rgb, np.random.default_rng(0)).shape == rgb.shape
 
 
-def test_frechet_distance_of_known_distributions() -> None:
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal((4000, 3))
-    assert evaluate.frechet(a, a) == pytest.approx(0, abs=1e-6)
-    assert evaluate.frechet(a, a + np.array([3.0, 4.0, 0.0])) == pytest.approx(25, rel=1e-6)
-    assert evaluate.frechet(a, 2 * (a - a.mean(0)) + a.mean(0)) == pytest.approx(3, rel=0.1)
+def test_shares_count_the_captions_that_name_an_attribute() -> None:
+    said = np.zeros((4, 8), bool)
+    said[:2, 0] = said[:, 1] = True
+    right = np.zeros((2, 4, 8), bool)
+    right[:, 0, 0] = right[0, 1, 0] = right[:, 2:, 0] = True
+    right[:, :, 1] = True
+    table = evaluate.shares(right, said)
+    assert set(table) == {"subject", "colour"}
+    assert table["subject"] == {"share": 0.75, "standard error": 0.25, "pictures": 4}
+    assert table["colour"] == {"share": 1.0, "standard error": 0.0, "pictures": 8}
+
+
+def test_figures_of_several_drawings_have_a_standard_error() -> None:
+    assert evaluate.spread([4.0]) == {"mean": 4.0}
+    assert evaluate.spread([1.0, 2.0, 3.0, 2.0]) == {
+        "mean": 2.0, "standard error": 0.408, "drawings": [1.0, 2.0, 3.0, 2.0],
+    }  # fmt: skip
 
 
 def test_named_attributes_are_those_the_caption_says() -> None:
