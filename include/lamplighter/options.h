@@ -43,7 +43,7 @@ struct SamplingOptions {
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 struct MethodOptions {
   std::string method = "ar";
-  std::string rule;      // exact, traversal, block (exact laws), lantern, lantern++, cool (relaxed)
+  std::string rule;      // exact, traversal, block (exact laws), lantern, lantern++, cool, typical (relaxed)
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
@@ -56,7 +56,9 @@ struct MethodOptions {
   std::optional<std::int64_t> k;  // neighbours looked at besides the token itself
   std::optional<float> delta;     // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
   std::optional<float> mu, nu;    // cool: the weight at depth i is delta * exp(-nu * i - mu)
-  std::vector<float> lambda;      // lantern++: factor >= 1, one for all depths or one per depth
+  // typical: a token is accepted with a probability above min(epsilon, alpha * exp(-entropy))
+  std::optional<float> epsilon, alpha;
+  std::vector<float> lambda;                  // lantern++: factor >= 1, one for all depths or one per depth
   std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first
   std::optional<std::int64_t> dynamic_width;  // dynamic: nodes expanded per level
   std::optional<std::int64_t> dynamic_nodes;  // dynamic: drafted nodes kept

@@ -17,7 +17,7 @@ inline int64_t judge_choice(const char* name, int64_t value, int64_t last) {
 }
 
 inline Rule judge_rule(int64_t value) {
-  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::cool)));
+  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::typical)));
 }
 
 inline Residual judge_residual(int64_t value) {
@@ -92,6 +92,8 @@ inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Devi
               args.rule == Rule::lantern ? "delta"
               : args.rule == Rule::cool  ? "weight"
                                          : "lambda");
+  TORCH_CHECK(args.rule != Rule::typical || args.bound_count == 2, "judge_tree: bounds have ",
+              args.bound_count, " entries, expected 2, epsilon and alpha");
 }
 
 // int64 [any count], or undefined.
@@ -116,9 +118,10 @@ inline JudgeArgs judge_args(const ops::ScoredTree& tree, const ops::JudgeOptions
   TORCH_CHECK(!args.paths || args.residual == Residual::paper || args.residual == Residual::optimal, kOp,
               ": rule ", static_cast<int64_t>(args.rule), " judges paths and came with residual ",
               static_cast<int64_t>(args.residual), ", expected 0, that of the papers");
-  TORCH_CHECK(
-      args.rule != Rule::cool || args.residual == Residual::paper || args.residual == Residual::optimal, kOp,
-      ": rule cool came with residual ", static_cast<int64_t>(args.residual), ", expected 0");
+  const bool published = args.residual != Residual::paper && args.residual != Residual::optimal;
+  TORCH_CHECK(!published || (args.rule != Rule::cool && args.rule != Rule::typical), kOp, ": rule ",
+              static_cast<int64_t>(args.rule), " came with residual ", static_cast<int64_t>(args.residual),
+              ", expected 0");
   TORCH_CHECK(tree.depth >= 0 && tree.depth < kJudgeNodes, kOp, ": depth is ", tree.depth, ", expected 0..",
               kJudgeNodes - 1);
   args.depth = tree.depth;

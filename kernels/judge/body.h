@@ -47,7 +47,8 @@ enum class Rules { all, walks, paths };
 template <class Bugs, Rules kRules, class Executor>
 LAMPLIGHTER_INLINE Outcome outcome_of(Executor& executor, const Cycle& cycle, bool greedy, float* final,
                                       float* residuals) {
-  if (greedy) return walk_greedy(executor, cycle);
+  if (greedy) return walk_longest<MostProbable>(executor, cycle);
+  if (cycle.args.rule == Rule::typical) return walk_longest<TypicalEnough>(executor, cycle);
   const bool paths = kRules == Rules::all ? cycle.args.paths : kRules == Rules::paths;
   if (!paths) return walk<Bugs>(executor, cycle, {final, residuals});
   if (cycle.args.rule == Rule::block) return judge_block(executor, cycle, residuals);

@@ -2,7 +2,7 @@
 
 #include "kernels/judge/neighbours.h"
 
-// Temperature 0: chains of most probable tokens.
+// Chains of tokens that are right on their own: temperature 0, and typical acceptance.
 namespace lamplighter::judging {
 
 template <class Executor>
@@ -42,28 +42,82 @@ LAMPLIGHTER_INLINE bool comes_first(const Cycle& cycle, int a, int b) {
   return a < b;
 }
 
-template <class Executor>
-LAMPLIGHTER_INLINE Outcome walk_greedy(Executor& executor, const Cycle& cycle) {
-  uint8_t depths[kJudgeNodes];  // of right nodes
-  uint64_t right = 1;           // the root
+// Temperature 0: the most probable token is right.
+struct MostProbable {
+  int best;
+
+  template <class Executor>
+  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target) {
+    best = most_probable(executor, target.values, cycle.vocabulary);
+  }
+
+  // The weight of a child at `depth` among chains of one length, 0 where it is not right.
+  template <class Executor>
+  LAMPLIGHTER_INLINE double weigh(Executor& executor, const Cycle& cycle, const Row& target, int child,
+                                  int depth) const {
+    return is_right(executor, cycle, target, best, child, depth) ? 1.0 : 0.0;
+  }
+};
+
+// Typical acceptance: a token is right where it is probable enough for the entropy of its row.
+struct TypicalEnough {
+  double entropy;
+
+  template <class Executor>
+  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target) {
+    // Halves stay below 8, where sums of masses are exact.
+    entropy = 2 * executor.reduce(
+                      cycle.vocabulary, 0.0,
+                      [&](int i) {
+                        const double p = target.at(i);
+                        return p > 0.0 ? mass(-0.5 * p * natural_log(p + 1e-5)) : 0.0;
+                      },
+                      Sum());
+  }
+
+  template <class Executor>
+  LAMPLIGHTER_INLINE double weigh(Executor&, const Cycle& cycle, const Row& target, int child, int) const {
+    const int x = cycle.token(child);
+    const double p = x < 0 ? 0.0 : target.at(x);
+    const auto epsilon = static_cast<double>(cycle.args.bounds[0]);
+    const auto alpha = static_cast<double>(cycle.args.bounds[1]);
+    // p > alpha exp(-entropy) without the exponential.
+    const bool enough = p > epsilon || !(alpha > 0.0) || natural_log(p / alpha) > -entropy;
+    return p > 0.0 && enough ? p : 0.0;
+  }
+};
+
+// The longest chain of right nodes; among equals that of the largest product of weights, then the first in
+// depth-first order.
+template <class Right, class Executor>
+LAMPLIGHTER_INLINE Outcome walk_longest(Executor& executor, const Cycle& cycle) {
+  double weights[kJudgeNodes];  // of the chains to right nodes
+  uint8_t depths[kJudgeNodes];
+  uint64_t right = 1;  // the root
   int deepest = 0;
   depths[0] = 0;
+  weights[0] = 1.0;
   for (int node = 0; node < cycle.nodes; ++node) {
     if ((right >> node & 1U) == 0) continue;
     const int depth = depths[node];
-    if (depth > depths[deepest] ||
-        (depth == depths[deepest] && node != deepest && comes_first(cycle, node, deepest))) {
+    const bool level = depth == depths[deepest] && node != deepest;
+    const double ahead = level ? weights[node] - weights[deepest] : 0.0;
+    if (depth > depths[deepest] || ahead > 0.0 ||
+        (level && ahead == 0.0 && comes_first(cycle, node, deepest))) {
       deepest = node;
     }
     int child = cycle.first_child(executor, node, depth);
     if (child < 0) continue;
     const Row target = cycle.target_row(executor, node);
     if (target.bad()) continue;
-    const int best = most_probable(executor, target.values, cycle.vocabulary);
+    Right judge;
+    judge.look_at(executor, cycle, target);
     for (; child >= 0; child = cycle.next_child(executor, node, child)) {
-      if (!is_right(executor, cycle, target, best, child, depth + 1)) continue;
+      const double weight = judge.weigh(executor, cycle, target, child, depth + 1);
+      if (!(weight > 0.0)) continue;
       right |= uint64_t{1} << child;
       depths[child] = static_cast<uint8_t>(depth + 1);
+      weights[child] = weights[node] * weight;
     }
   }
   const Row target = cycle.target_row(executor, deepest);

@@ -29,6 +29,11 @@ namespace lamplighter {
 // cool (Cool-SD, arXiv 2601.09212): Q = w g(x) with a weight w for each depth, and a rejection leaves g =
 // norm((g - min(d, w g))+), the completion nearest to the target.
 //
+// typical (Medusa, arXiv 2401.10774, section 2.3.1): token x is right iff p > min(epsilon, alpha exp(-H)), p
+// being T(x) and H = -sum T ln(T + 1e-5), at every node by itself: no uniforms, no draft rows. The longest
+// chain of right nodes wins, then the most probable, then the first in depth-first order; the last token is
+// drawn from T.
+//
 // The official residuals repeat LANTERN's published programs (sampling branches; static: sampled children,
 // dynamic: deterministic ones, whatever `sampled` says): neighbours join while s <= limit, u * d <= Q
 // accepts, uniforms 1, 2, ... are used in the order of the tests, and a rejection with a neighbour inside the
@@ -57,12 +62,14 @@ struct JudgeArgs {
   const float* temperature;   // [images]
   const int32_t* neighbours;  // [codes, neighbour_count], nearest first, no code twice
   const int64_t* syntax_ids;  // [syntax_count]: ids outside the codes that Lumina's programs always accept
-  const float* bounds;  // [bound_count]: delta, lambda or w for children at depth 1, 2, ...; last: and deeper
-  int64_t* path;        // out [images, depth + 1]: accepted nodes, root first, then -1
-  int64_t* count;       // out [images]: accepted nodes but the root
-  int64_t* token;       // out [images]: the last token; -1 where its row is bad
-  float* final;         // out [images, vocabulary]: the distribution it comes from; zeros where bad
-  int64_t* status;      // out [images]: kJudgeBadTarget, kJudgeBadDraft
+  // [bound_count]: delta, lambda or w for children at depth 1, 2, ...; last: and deeper. typical: epsilon,
+  // alpha
+  const float* bounds;
+  int64_t* path;    // out [images, depth + 1]: accepted nodes, root first, then -1
+  int64_t* count;   // out [images]: accepted nodes but the root
+  int64_t* token;   // out [images]: the last token; -1 where its row is bad
+  float* final;     // out [images, vocabulary]: the distribution it comes from; zeros where bad
+  int64_t* status;  // out [images]: kJudgeBadTarget, kJudgeBadDraft
   // [images, nodes], null where none are known: the child that each node accepts, judged by itself, else 0
   const int* verdicts;
   int64_t images;

@@ -93,7 +93,8 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
 // Whether a node can be judged before it is known that the walk gets there: the rules look at nothing above
 // it. The published programs use up uniforms on the way.
 LAMPLIGHTER_INLINE bool judges_alone(const JudgeArgs& args, int64_t image) {
-  return !args.paths && !is_published(args.residual) && args.temperature[image] > 0.0F;
+  return !args.paths && args.rule != Rule::typical && !is_published(args.residual) &&
+         args.temperature[image] > 0.0F;
 }
 
 // The child that `node` accepts, 0 for none.

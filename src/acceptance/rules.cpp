@@ -12,12 +12,13 @@ namespace {
 template <class Value, std::size_t Count>
 using Names = std::array<std::pair<Value, std::string_view>, Count>;
 
-constexpr Names<Rule, 6> kRules{{{Rule::exact, "exact"},
+constexpr Names<Rule, 7> kRules{{{Rule::exact, "exact"},
                                  {Rule::lantern, "lantern"},
                                  {Rule::lantern_plus, "lantern++"},
                                  {Rule::traversal, "traversal"},
                                  {Rule::block, "block"},
-                                 {Rule::cool, "cool"}}};
+                                 {Rule::cool, "cool"},
+                                 {Rule::typical, "typical"}}};
 constexpr Names<Residual, 6> kResiduals{{{Residual::paper, "paper"},
                                          {Residual::optimal, "optimal"},
                                          {Residual::official_static, "official-static"},
@@ -46,7 +47,7 @@ std::string name_of(const Names<Value, Count>& names, Value wanted) {
 }  // namespace
 
 bool is_relaxed(Rule rule) {
-  return borrows(rule) || rule == Rule::cool;
+  return borrows(rule) || rule == Rule::cool || rule == Rule::typical;
 }
 
 bool borrows(Rule rule) {

@@ -9,8 +9,9 @@ namespace lamplighter {
 // paths and are exact as well. lantern (arXiv 2410.03355, section 3.2) and lantern++ ("Enhancing Relaxed
 // Speculative Decoding with Static Tree Drafting for Visual Auto-regressive Models", section 4) let a token
 // borrow the probability of its neighbours and are not. Neither is cool (Cool-SD, arXiv 2601.09212): it
-// scales a token's probability by a weight that falls with its depth.
-enum class Rule { exact, lantern, lantern_plus, traversal, block, cool };
+// scales a token's probability by a weight that falls with its depth. Nor typical (Medusa, arXiv 2401.10774):
+// it takes every token that is probable enough for the entropy of its row.
+enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical };
 
 // What is left of the target after a rejection. paper: LANTERN's; optimal: the completion nearest to the
 // target; the others repeat LANTERN's published programs.

@@ -33,8 +33,9 @@ at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) 
   return at::tensor(ids).view({codes, k});
 }
 
-// What the rule takes for nodes at depth 1, 2, ..
+// What the rule takes for nodes at depth 1, 2, ..; typical: its two numbers.
 std::vector<float> bounds_of(const MethodOptions& method, Rule rule) {
+  if (rule == Rule::typical) return {*method.epsilon, *method.alpha};
   if (rule != Rule::cool) return method.delta ? std::vector<float>{*method.delta} : method.lambda;
   std::vector<float> weights;  // Cool-SD's annealing
   for (int depth = 1; depth < kMaxTreeNodes; ++depth)

@@ -27,8 +27,8 @@ constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined
     kTails{"keep", "fresh"};
 
 constexpr MethodOption kOptions[] = {
-    {"rule", "rule", "Rule", kMethod, "NAME", "exact, traversal, block; relaxed: lantern, lantern++, cool",
-     &M::rule},
+    {"rule", "rule", "Rule", kMethod, "NAME",
+     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical", &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
@@ -42,6 +42,10 @@ constexpr MethodOption kOptions[] = {
      &M::mu, "rule", "cool", -kAny},
     {"nu", "nu", "Nu", kRelaxed, "X", "How fast weights fall with the depth (cool)", &M::nu, "rule", "cool",
      -kAny},
+    {"epsilon", "epsilon", "Epsilon", kRelaxed, "X",
+     "A token passes above min(epsilon, alpha * exp(-entropy)) (typical)", &M::epsilon, "rule", "typical", 0,
+     1},
+    {"alpha", "alpha", "Alpha", kRelaxed, "X", "See epsilon (typical)", &M::alpha, "rule", "typical"},
     {"lambda", "lambda", "Lambda", kRelaxed, "X",
      "Most growth of a token's probability (lantern++), or one per depth: 3,2", &M::lambda, "rule",
      "lantern++", 1},

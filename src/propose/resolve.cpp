@@ -68,6 +68,12 @@ void resolve_cool(MethodOptions& method) {
   if (!method.nu) method.nu = 0.7F;
 }
 
+// As Medusa's program calls it.
+void resolve_typical(MethodOptions& method) {
+  if (!method.epsilon) method.epsilon = 0.09F;
+  if (!method.alpha) method.alpha = 0.3F;
+}
+
 // What one rule reads is refused where another is asked for.
 void check_bounds(const MethodOptions& method, Rule rule) {
   const auto refuse_where = [&](bool wrong, const char* key, const char* rules) {
@@ -80,6 +86,9 @@ void check_bounds(const MethodOptions& method, Rule rule) {
   refuse_where(!method.lambda.empty() && rule != Rule::lantern_plus, "lambda", "lantern++");
   refuse_where(method.mu && !cool, "mu", "cool");
   refuse_where(method.nu && !cool, "nu", "cool");
+  const bool typical = rule == Rule::typical;
+  refuse_where(method.epsilon && !typical, "epsilon", "typical");
+  refuse_where(method.alpha && !typical, "alpha", "typical");
   if (rule == Rule::lantern && method.delta.value_or(0) > 1) {
     std::ostringstream delta;
     delta << *method.delta;
@@ -92,6 +101,7 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
   const bool delta = rule == Rule::lantern, lambda = rule == Rule::lantern_plus;
   if (!borrows(rule)) check_unborrowed(method);
   if (rule == Rule::cool) resolve_cool(method);
+  if (rule == Rule::typical) resolve_typical(method);
   if (delta && !method.delta) method.delta = 0.05F;
   if (lambda && method.lambda.empty()) method.lambda = {2.0F};
   if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;

@@ -130,6 +130,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
     "flags",
     [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
      ("--method", "eagle", "--rule", "cool", "--delta", 3, "--mu", 0.5, "--nu", 0.2),
+     ("--method", "eagle", "--rule", "typical", "--epsilon", 0.2, "--alpha", 0.5),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
      ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3")],
@@ -161,7 +162,7 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
 # Every option of a method by the word that `bench --methods` has for it, and values in three runs.
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
-    "mu": "mu", "nu": "nu", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
+    "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "neighbours": "neighbours", "depth": "dynamic_depth",
     "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
@@ -171,6 +172,7 @@ RUNS: list[dict[str, Any]] = [
      "draft_guidance": "conditional", "neighbours": "table.npy"},
     {"method": "lantern", "delta": 0.3},
     {"method": "eagle", "rule": "cool", "delta": 3.0, "mu": -0.5, "nu": 0.25},
+    {"method": "eagle", "rule": "typical", "epsilon": 0.25, "alpha": 0.5},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "sjd", "init": "above", "tail": "fresh"},
 ]  # fmt: skip
@@ -280,6 +282,9 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "lantern++", "--nu", 0.7), "--nu"),
         (("--method", "eagle", "--rule", "cool", "--relax-k", 3), "--relax-k"),
         (("--method", "eagle", "--rule", "cool", "--lambda", 2), "--lambda"),
+        (("--method", "eagle", "--epsilon", 0.1), "--epsilon"),
+        (("--method", "lantern", "--alpha", 0.3), "--alpha"),
+        (("--method", "eagle", "--rule", "typical", "--epsilon", 1.5), "--epsilon"),
         (("--method", "lantern++", "--lambda", "2,0.5"), "--lambda"),
         (("--method", "lantern++", "--lambda", "x"), "--lambda"),
         (("--method", "lantern", "--relax-k", CODES), "--relax-k"),

@@ -47,6 +47,7 @@ KINDS = (
     "acceptance/structure",
     "methods/sjd/",
     "methods/scd/",
+    "methods/medusa/",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.

@@ -63,6 +63,8 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("lantern", {{"delta", 1.5}}), "delta: got 1.5, expected 0 to 1 for the rule lantern");
   EXPECT_EQ(refusal("eagle", {{"rule", "cool"}, {"delta", 1.5}}), "");
   EXPECT_EQ(refusal("eagle", {{"nu", 0.5}}), "nu needs the rule cool, this run has exact");
+  EXPECT_EQ(refusal("lantern", {{"alpha", 0.5}}), "alpha needs the rule typical, this run has lantern");
+  EXPECT_EQ(refusal("eagle", {{"rule", "typical"}, {"epsilon", 0.1}}), "");
   EXPECT_EQ(refusal("lantern", {{"lambda", 2}}), "lambda needs the rule lantern++, this run has lantern");
   EXPECT_EQ(refusal("eagle", {{"relax_k", 3}}),
             "relax_k needs the rule lantern or lantern++, this run has exact");

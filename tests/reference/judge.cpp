@@ -178,6 +178,8 @@ Verdict judge(const ScoredTree& tree, const AcceptanceOptions& options, const Ne
   verdict.path = {0};
   if (options.greedy) {
     judge_greedy(walk, verdict);
+  } else if (options.rule == Rule::typical) {
+    judge_typical(walk, verdict);
   } else if (options.rule == Rule::traversal) {
     judge_traversal(walk, verdict);
   } else if (options.rule == Rule::block) {

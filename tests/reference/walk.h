@@ -57,6 +57,7 @@ void finish(const Walk& walk, Verdict& verdict, Distribution final, Reason reaso
 void judge_recursive(const Walk& walk, Verdict& verdict);
 void judge_official(const Walk& walk, Verdict& verdict);
 void judge_greedy(const Walk& walk, Verdict& verdict);
+void judge_typical(const Walk& walk, Verdict& verdict);
 void judge_traversal(const Walk& walk, Verdict& verdict);
 void judge_block(const Walk& walk, Verdict& verdict);
 

@@ -20,6 +20,8 @@ std::string words_of(const MethodOptions& method) {
   };
   if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
   if (method.delta) add("delta", *method.delta);
+  if (method.epsilon) add("epsilon", *method.epsilon);
+  if (method.alpha) add("alpha", *method.alpha);
   if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
   return bounds.empty() ? words : words + " (" + bounds + ")";
 }

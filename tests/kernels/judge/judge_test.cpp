@@ -39,8 +39,10 @@ std::vector<Case> cases() {
     all.push_back({rule, Residual::official_static, true, true});
   }
   for (const bool sampled : {true, false}) {
-    all.push_back({Rule::cool, Residual::paper, sampled, false});
-    all.push_back({Rule::cool, Residual::paper, sampled, true});
+    for (const Rule rule : {Rule::cool, Rule::typical}) {
+      all.push_back({rule, Residual::paper, sampled, false});
+      all.push_back({rule, Residual::paper, sampled, true});
+    }
   }
   for (const Rule rule : {Rule::traversal, Rule::block}) {
     all.push_back({rule, Residual::paper, true, false});
@@ -90,6 +92,7 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
             : c.rule == Rule::cool  ? 3 * grid_uniform(rng)
                                     : 1 + 4 * grid_uniform(rng);
   }
+  if (c.rule == Rule::typical) bounds = {0.3F * grid_uniform(rng), grid_uniform(rng)};
   trial.options.bounds = at::tensor(bounds);
   trial.host.rule = c.rule;
   trial.host.residual = c.residual;
