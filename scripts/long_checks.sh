@@ -29,7 +29,7 @@ fuzz() {
 }
 
 threads() {
-  scripts/setup.sh tsan
+  LAMPLIGHTER_TARGET="worker_test slots_test sinks_test soak" scripts/setup.sh tsan
   ctest --preset tsan -R '^(worker|slots|sinks)_test$'
   build-tsan/soak models/demo/bundle 300
 }

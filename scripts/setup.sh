@@ -3,7 +3,7 @@
 # SentencePiece (.cache/sentencepiece), the programs (build/). Whatever is already there is left alone.
 #   scripts/setup.sh [PRESET...]      presets of CMakePresets.json to build; default: release
 # Environment: LAMPLIGHTER_JOBS = compile jobs at a time; default: as many as cores and memory allow.
-#              LAMPLIGHTER_TARGET = what to build; default: everything, tests included.
+#              LAMPLIGHTER_TARGET = what to build, targets of Ninja; default: everything, tests included.
 # All words go to stderr. Nothing is written outside this folder, the distribution's packages apart.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -124,7 +124,8 @@ wanted_cuda() {
 
 # Configures when that was never done or the choices changed (what else changes, Ninja sees by itself) and builds.
 build() {
-  local preset=$1 folder=build target=${LAMPLIGHTER_TARGET:-all} log choices=() changed=
+  local preset=$1 folder=build targets log choices=() changed=
+  read -ra targets <<<"${LAMPLIGHTER_TARGET:-all}"
   if [ "$preset" = release ]; then
     choices=("-DLAMPLIGHTER_CUDA=$(wanted_cuda)")
     [ "$(wanted_cuda)" = "$(had_cuda)" ] || changed=1
@@ -138,7 +139,7 @@ build() {
     touch "$folder/build.ninja"
   fi
   log=.cache/build-$preset.log
-  ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "$target" 2>&1 </dev/null | tee "$log" | progress ||
+  ninja -C "$folder" -j "$LAMPLIGHTER_JOBS" "${targets[@]}" 2>&1 </dev/null | tee "$log" | progress ||
     { grep -v '^\[' "$log" | tail -n 60; fail "building failed ($log)"; }
 }
 
