@@ -124,7 +124,7 @@ Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options) {
       tree.temperature, or_empty(options.neighbours, at::kInt), static_cast<std::int64_t>(options.rule),
       static_cast<std::int64_t>(options.residual), options.sampled, options.k,
       or_empty(options.bounds, at::kFloat), options.first_image_id, tree.depth, optional(options.syntax_ids),
-      optional(tree.target.statistics), optional(tree.draft.statistics));
+      optional(tree.target.statistics), optional(tree.draft.statistics), optional(options.codebook));
   return {path, count, token, final, status};
 }
 

@@ -158,12 +158,13 @@ struct ScoredTree {
 struct JudgeOptions {
   Rule rule = Rule::exact;
   Residual residual = Residual::paper;
-  bool sampled = true;              // children drawn without replacement; false: the most probable ones
-  at::Tensor neighbours;            // int32 [codes, K], nearest first; undefined or empty: none
-  at::Tensor bounds;                // fp32 [B]: delta or lambda at depth 1, 2, ...; undefined or empty: none
-  std::int64_t k = 0;               // neighbours looked at, at most K of them
+  bool sampled = true;    // children drawn without replacement; false: the most probable ones
+  at::Tensor neighbours;  // int32 [codes, K], nearest first; undefined or empty: none
+  at::Tensor bounds;      // fp32 [B]: what the rule takes (JudgeArgs::bounds); undefined or empty: none
+  std::int64_t k = 0;     // neighbours looked at, at most K of them
   std::int64_t first_image_id = 0;  // id of code 0
   at::Tensor syntax_ids;            // int64 [any]: ids that official-lumina-* always accept; or undefined
+  at::Tensor codebook;              // fp32 [codes, width]: what grouped measures distances with; or undefined
 };
 
 struct Judged {

@@ -40,10 +40,14 @@ struct SamplingOptions {
 //   eagle-2    exact      dynamic      top       EAGLE-2 (Li et al. 2024)
 //   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
+//   sjd        exact      window       -         speculative Jacobi decoding (Teng et al. 2024), no drafter
+//   scd        exact      window       -         sjd, whose drafts stay where they may
+//   gsd        grouped    window       -         sjd with groups of tokens that are alike
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 struct MethodOptions {
   std::string method = "ar";
-  std::string rule;      // exact, traversal, block (exact laws), lantern, lantern++, cool, typical (relaxed)
+  std::string
+      rule;  // exact, traversal, block (exact laws), lantern, lantern++, cool, typical, grouped (relaxed)
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
@@ -58,6 +62,9 @@ struct MethodOptions {
   std::optional<float> mu, nu;    // cool: the weight at depth i is delta * exp(-nu * i - mu)
   // typical: a token is accepted with a probability above min(epsilon, alpha * exp(-entropy))
   std::optional<float> epsilon, alpha;
+  // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by
+  // less than the squared distance
+  std::optional<float> group_gap, group_distance;
   std::vector<float> lambda;                  // lantern++: factor >= 1, one for all depths or one per depth
   std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first
   std::optional<std::int64_t> dynamic_width;  // dynamic: nodes expanded per level

@@ -17,7 +17,7 @@ inline int64_t judge_choice(const char* name, int64_t value, int64_t last) {
 }
 
 inline Rule judge_rule(int64_t value) {
-  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::typical)));
+  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::grouped)));
 }
 
 inline Residual judge_residual(int64_t value) {
@@ -92,8 +92,19 @@ inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Devi
               args.rule == Rule::lantern ? "delta"
               : args.rule == Rule::cool  ? "weight"
                                          : "lambda");
-  TORCH_CHECK(args.rule != Rule::typical || args.bound_count == 2, "judge_tree: bounds have ",
-              args.bound_count, " entries, expected 2, epsilon and alpha");
+  TORCH_CHECK((args.rule != Rule::typical && args.rule != Rule::grouped) || args.bound_count == 2,
+              "judge_tree: bounds have ", args.bound_count,
+              " entries, expected 2: epsilon and alpha, or gap and distance");
+}
+
+// fp32 [codes, width], or undefined.
+inline void set_judge_codebook(JudgeArgs& args, const at::Tensor& codebook, at::Device device) {
+  if (!codebook.defined()) return;
+  check_tensor("judge_tree", "codebook", codebook, at::kFloat, device);
+  check_shape("judge_tree", "codebook", codebook, {kAny, kAny});
+  args.codebook = codebook.const_data_ptr<float>();
+  args.code_rows = codebook.size(0);
+  args.code_width = codebook.size(1);
 }
 
 // int64 [any count], or undefined.
@@ -119,9 +130,8 @@ inline JudgeArgs judge_args(const ops::ScoredTree& tree, const ops::JudgeOptions
               ": rule ", static_cast<int64_t>(args.rule), " judges paths and came with residual ",
               static_cast<int64_t>(args.residual), ", expected 0, that of the papers");
   const bool published = args.residual != Residual::paper && args.residual != Residual::optimal;
-  TORCH_CHECK(!published || (args.rule != Rule::cool && args.rule != Rule::typical), kOp, ": rule ",
-              static_cast<int64_t>(args.rule), " came with residual ", static_cast<int64_t>(args.residual),
-              ", expected 0");
+  TORCH_CHECK(!published || args.rule < Rule::cool, kOp, ": rule ", static_cast<int64_t>(args.rule),
+              " came with residual ", static_cast<int64_t>(args.residual), ", expected 0");
   TORCH_CHECK(tree.depth >= 0 && tree.depth < kJudgeNodes, kOp, ": depth is ", tree.depth, ", expected 0..",
               kJudgeNodes - 1);
   args.depth = tree.depth;
@@ -129,6 +139,7 @@ inline JudgeArgs judge_args(const ops::ScoredTree& tree, const ops::JudgeOptions
   set_judge_neighbours(args, options.neighbours, device);
   set_judge_bounds(args, options.bounds, device);
   set_judge_syntax(args, options.syntax_ids, device);
+  set_judge_codebook(args, options.codebook, device);
   TORCH_CHECK(options.k >= 0, kOp, ": k is ", options.k, ", expected 0 or more neighbours");
   args.k = std::min(options.k, args.neighbour_count);
   args.first_image_id = options.first_image_id;

@@ -29,6 +29,12 @@ namespace lamplighter {
 // cool (Cool-SD, arXiv 2601.09212): Q = w g(x) with a weight w for each depth, and a rejection leaves g =
 // norm((g - min(d, w g))+), the completion nearest to the target.
 //
+// grouped ("Grouped Speculative Decoding for Autoregressive Image Generation", 2025): u[c] * D < Q with the
+// masses Q of g and D of e / sum(e) in a group: x, and of the 7 tokens next below it in the order of g and
+// the 6 next above those whose probability differs by less than gap from that of x and whose vectors lie
+// within a squared distance. Fewer than 7 below: x alone; a token without a vector among them: no distances.
+// A rejection leaves what exact leaves.
+//
 // typical (Medusa, arXiv 2401.10774, section 2.3.1): token x is right iff p > min(epsilon, alpha exp(-H)), p
 // being T(x) and H = -sum T ln(T + 1e-5), at every node by itself: no uniforms, no draft rows. The longest
 // chain of right nodes wins, then the most probable, then the first in depth-first order; the last token is
@@ -64,12 +70,14 @@ struct JudgeArgs {
   const int64_t* syntax_ids;  // [syntax_count]: ids outside the codes that Lumina's programs always accept
   // [bound_count]: delta, lambda or w for children at depth 1, 2, ...; last: and deeper. typical: epsilon,
   // alpha
+  // grouped: gap, squared distance
   const float* bounds;
-  int64_t* path;    // out [images, depth + 1]: accepted nodes, root first, then -1
-  int64_t* count;   // out [images]: accepted nodes but the root
-  int64_t* token;   // out [images]: the last token; -1 where its row is bad
-  float* final;     // out [images, vocabulary]: the distribution it comes from; zeros where bad
-  int64_t* status;  // out [images]: kJudgeBadTarget, kJudgeBadDraft
+  const float* codebook;  // [code_rows, code_width]: vectors of the tokens from first_image_id on; null: none
+  int64_t* path;          // out [images, depth + 1]: accepted nodes, root first, then -1
+  int64_t* count;         // out [images]: accepted nodes but the root
+  int64_t* token;         // out [images]: the last token; -1 where its row is bad
+  float* final;           // out [images, vocabulary]: the distribution it comes from; zeros where bad
+  int64_t* status;        // out [images]: kJudgeBadTarget, kJudgeBadDraft
   // [images, nodes], null where none are known: the child that each node accepts, judged by itself, else 0
   const int* verdicts;
   int64_t images;
@@ -78,6 +86,8 @@ struct JudgeArgs {
   int64_t parents_stride;     // per image; 0: one row for all
   int64_t draft_rows_stride;  // per image; 0: one row for all
   int64_t uniform_count;
+  int64_t code_rows;
+  int64_t code_width;
   int64_t codes;
   int64_t neighbour_count;
   int64_t bound_count;

@@ -36,6 +36,7 @@ Five judged_shapes(const ops::ScoredTree& tree, const ops::JudgeOptions& options
   check_dtype(kOp, "neighbours", options.neighbours, at::kInt);
   check_dtype(kOp, "bounds", options.bounds, at::kFloat);
   if (options.syntax_ids.defined()) check_dtype(kOp, "syntax_ids", options.syntax_ids, at::kLong);
+  if (options.codebook.defined()) check_dtype(kOp, "codebook", options.codebook, at::kFloat);
   return {like(tree.tokens, {images, tree.depth + 1}), like(tree.tokens, {images}),
           like(tree.tokens, {images}), like(tree.uniforms, {images, tree.target.values.sym_size(2)}),
           like(tree.tokens, {images})};
@@ -67,7 +68,8 @@ Five judge_tree(const at::Tensor& target, const at::Tensor& draft, const at::Ten
                 bool sampled, int64_t k, const at::Tensor& bounds, int64_t first_image_id, int64_t depth,
                 const std::optional<at::Tensor>& syntax_ids,
                 const std::optional<at::Tensor>& target_statistics,
-                const std::optional<at::Tensor>& draft_statistics) {
+                const std::optional<at::Tensor>& draft_statistics,
+                const std::optional<at::Tensor>& codebook) {
   return judge<on>({{target, or_undefined(target_statistics)},
                     {draft, or_undefined(draft_statistics)},
                     tokens,
@@ -77,7 +79,7 @@ Five judge_tree(const at::Tensor& target, const at::Tensor& draft, const at::Ten
                     temperature,
                     depth},
                    {judge_rule(rule), judge_residual(residual), sampled, neighbours, bounds, k,
-                    first_image_id, or_undefined(syntax_ids)});
+                    first_image_id, or_undefined(syntax_ids), or_undefined(codebook)});
 }
 
 }  // namespace
@@ -89,7 +91,7 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
       "judge_tree(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
       "Tensor uniforms, Tensor temperature, Tensor neighbours, int rule, int residual, bool sampled, int k, "
       "Tensor bounds, int first_image_id, int depth, Tensor? syntax_ids=None, "
-      "Tensor? target_statistics=None, Tensor? draft_statistics=None) "
+      "Tensor? target_statistics=None, Tensor? draft_statistics=None, Tensor? codebook=None) "
       "-> (Tensor path, Tensor count, Tensor token, Tensor final, Tensor status)",
       [](auto on) { return &judge_tree<on.value>; });
 }

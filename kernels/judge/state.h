@@ -130,14 +130,18 @@ struct Cycle {
     return id >= 0 && id < vocabulary ? static_cast<int>(id) : -1;
   }
 
-  // Whether a sibling before `child` has its token.
+  // Whether a sibling before `child` has the token x.
   template <class Executor>
-  LAMPLIGHTER_INLINE bool repeated(Executor& executor, int child) const {
+  LAMPLIGHTER_INLINE bool taken_before(Executor& executor, int child, int64_t x) const {
     const int above = parent(child);
     const int64_t* all = parents;
     const int64_t* ids = tokens;
-    return executor.mask(
-               child, [=](int i) { return (i > above) & (all[i] == above) & (ids[i] == ids[child]); }) != 0;
+    return executor.mask(child, [=](int i) { return (i > above) & (all[i] == above) & (ids[i] == x); }) != 0;
+  }
+
+  template <class Executor>
+  LAMPLIGHTER_INLINE bool repeated(Executor& executor, int child) const {
+    return taken_before(executor, child, tokens[child]);
   }
 
   LAMPLIGHTER_INLINE double uniform(int i) const {

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "kernels/judge/group.h"
 #include "kernels/judge/residual.h"
 
-// The rules that judge one node after another from the root on: exact, lantern, lantern++, cool.
+// The rules that judge one node after another from the root on: exact, lantern, lantern++, cool, grouped.
 namespace lamplighter::judging {
 
 // What the children of a node came to: the accepted one or -1, and then what the last token is drawn from.
@@ -59,7 +60,12 @@ LAMPLIGHTER_INLINE Judgement judge_children(Executor& executor, const Cycle& cyc
       if (published && d > 1.0) d = 1.0;
     }
     const Neighbourhood near = borrow(executor, cycle, g, x, depth);
-    const double q = numerator(cycle.args, g, x, near, depth);
+    double q = numerator(cycle.args, g, x, near, depth);
+    if (cycle.args.rule == Rule::grouped) {
+      const Group group = group_of(executor, cycle, g, draft, child);
+      q = group.target;
+      d = group.draft;
+    }
     if (published ? u * d <= q : u * d < q) return {child, 0, target};
     rejected |= uint64_t{1} << child;
     left = residual(executor, cycle, target, g, draft, child, near, rejected, depth, buffers.next);

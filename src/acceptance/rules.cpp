@@ -12,13 +12,14 @@ namespace {
 template <class Value, std::size_t Count>
 using Names = std::array<std::pair<Value, std::string_view>, Count>;
 
-constexpr Names<Rule, 7> kRules{{{Rule::exact, "exact"},
+constexpr Names<Rule, 8> kRules{{{Rule::exact, "exact"},
                                  {Rule::lantern, "lantern"},
                                  {Rule::lantern_plus, "lantern++"},
                                  {Rule::traversal, "traversal"},
                                  {Rule::block, "block"},
                                  {Rule::cool, "cool"},
-                                 {Rule::typical, "typical"}}};
+                                 {Rule::typical, "typical"},
+                                 {Rule::grouped, "grouped"}}};
 constexpr Names<Residual, 6> kResiduals{{{Residual::paper, "paper"},
                                          {Residual::optimal, "optimal"},
                                          {Residual::official_static, "official-static"},
@@ -47,7 +48,7 @@ std::string name_of(const Names<Value, Count>& names, Value wanted) {
 }  // namespace
 
 bool is_relaxed(Rule rule) {
-  return borrows(rule) || rule == Rule::cool || rule == Rule::typical;
+  return borrows(rule) || rule >= Rule::cool;
 }
 
 bool borrows(Rule rule) {

@@ -10,8 +10,9 @@ namespace lamplighter {
 // Speculative Decoding with Static Tree Drafting for Visual Auto-regressive Models", section 4) let a token
 // borrow the probability of its neighbours and are not. Neither is cool (Cool-SD, arXiv 2601.09212): it
 // scales a token's probability by a weight that falls with its depth. Nor typical (Medusa, arXiv 2401.10774):
-// it takes every token that is probable enough for the entropy of its row.
-enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical };
+// it takes every token that is probable enough for the entropy of its row. Nor grouped (Grouped Speculative
+// Decoding, 2025): it tests the mass of a group of tokens that are alike in the place of the token's own.
+enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical, grouped };
 
 // What is left of the target after a rejection. paper: LANTERN's; optimal: the completion nearest to the
 // target; the others repeat LANTERN's published programs.

@@ -1,6 +1,9 @@
 #include "propose/method.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/norm.h>
 #include <ATen/ops/tensor.h>
 
 #include <cmath>
@@ -33,9 +36,17 @@ at::Tensor neighbours_of(const MethodOptions& method, const Manifest& manifest) 
   return at::tensor(ids).view({codes, k});
 }
 
-// What the rule takes for nodes at depth 1, 2, ..; typical: its two numbers.
+// The vectors of the codes at unit length: fp32 [codes, width].
+at::Tensor unit_vectors(const Manifest& manifest) {
+  const Codebook codebook = read_codebook(manifest);
+  const at::Tensor vectors = at::tensor(codebook.vectors).view({codebook.codes, codebook.dimension});
+  return vectors / vectors.norm(2, 1, true).clamp_min(1e-12);
+}
+
+// What the rule takes for nodes at depth 1, 2, ..; typical and grouped: their two numbers.
 std::vector<float> bounds_of(const MethodOptions& method, Rule rule) {
   if (rule == Rule::typical) return {*method.epsilon, *method.alpha};
+  if (rule == Rule::grouped) return {*method.group_gap, *method.group_distance};
   if (rule != Rule::cool) return method.delta ? std::vector<float>{*method.delta} : method.lambda;
   std::vector<float> weights;  // Cool-SD's annealing
   for (int depth = 1; depth < kMaxTreeNodes; ++depth)
@@ -69,6 +80,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   const std::vector<float> bounds = bounds_of(resolved, rule);
   if (bounds.empty()) return method;
   judge.bounds = at::tensor(bounds).to(device);
+  if (judge.rule == Rule::grouped) judge.codebook = unit_vectors(manifest).to(device);
   judge.k = *resolved.k;
   judge.neighbours = neighbours_of(resolved, manifest).to(device);
   return method;

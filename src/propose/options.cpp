@@ -28,7 +28,7 @@ constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
-     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical", &M::rule},
+     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped", &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
@@ -46,6 +46,11 @@ constexpr MethodOption kOptions[] = {
      "A token passes above min(epsilon, alpha * exp(-entropy)) (typical)", &M::epsilon, "rule", "typical", 0,
      1},
     {"alpha", "alpha", "Alpha", kRelaxed, "X", "See epsilon (typical)", &M::alpha, "rule", "typical"},
+    {"group_gap", "gap", "Group gap", kRelaxed, "X",
+     "Most difference of probability inside a group of tokens (grouped)", &M::group_gap, "rule", "grouped", 0,
+     1},
+    {"group_distance", "distance", "Group distance", kRelaxed, "X",
+     "Most squared distance of codes inside a group (grouped)", &M::group_distance, "rule", "grouped"},
     {"lambda", "lambda", "Lambda", kRelaxed, "X",
      "Most growth of a token's probability (lantern++), or one per depth: 3,2", &M::lambda, "rule",
      "lantern++", 1},

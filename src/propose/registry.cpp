@@ -25,7 +25,9 @@ const std::vector<MethodEntry>& methods() {
       {"sjd", "a window of drafts that the target itself renews in every pass, no drafter; the law of ar",
        TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"},
       {"scd", "sjd; all drafts stay where they may", TreeKind::window, "", &make_jacobi, Rule::exact,
-       "sampled"}};
+       "sampled"},
+      {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
+       "", &make_jacobi, Rule::grouped, "sampled"}};
   return rows;
 }
 

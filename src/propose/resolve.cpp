@@ -74,6 +74,12 @@ void resolve_typical(MethodOptions& method) {
   if (!method.alpha) method.alpha = 0.3F;
 }
 
+// As published.
+void resolve_grouped(MethodOptions& method) {
+  if (!method.group_gap) method.group_gap = 0.15F;
+  if (!method.group_distance) method.group_distance = 0.5F;
+}
+
 // What one rule reads is refused where another is asked for.
 void check_bounds(const MethodOptions& method, Rule rule) {
   const auto refuse_where = [&](bool wrong, const char* key, const char* rules) {
@@ -89,6 +95,9 @@ void check_bounds(const MethodOptions& method, Rule rule) {
   const bool typical = rule == Rule::typical;
   refuse_where(method.epsilon && !typical, "epsilon", "typical");
   refuse_where(method.alpha && !typical, "alpha", "typical");
+  const bool grouped = rule == Rule::grouped;
+  refuse_where(method.group_gap && !grouped, "group_gap", "grouped");
+  refuse_where(method.group_distance && !grouped, "group_distance", "grouped");
   if (rule == Rule::lantern && method.delta.value_or(0) > 1) {
     std::ostringstream delta;
     delta << *method.delta;
@@ -102,6 +111,7 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
   if (!borrows(rule)) check_unborrowed(method);
   if (rule == Rule::cool) resolve_cool(method);
   if (rule == Rule::typical) resolve_typical(method);
+  if (rule == Rule::grouped) resolve_grouped(method);
   if (delta && !method.delta) method.delta = 0.05F;
   if (lambda && method.lambda.empty()) method.lambda = {2.0F};
   if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;

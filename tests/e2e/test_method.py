@@ -53,7 +53,7 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
 @pytest.mark.parametrize(
     "flags",
     [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
-     ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9")],
+     ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9"), ("gsd",)],
 )  # fmt: skip
 def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
     draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
@@ -131,6 +131,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
     [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
      ("--method", "eagle", "--rule", "cool", "--delta", 3, "--mu", 0.5, "--nu", 0.2),
      ("--method", "eagle", "--rule", "typical", "--epsilon", 0.2, "--alpha", 0.5),
+     ("--method", "gsd", "--group-gap", 0.2, "--group-distance", 1.5, "--tree", "chain-3"),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
      ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3")],
@@ -162,7 +163,8 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
 # Every option of a method by the word that `bench --methods` has for it, and values in three runs.
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
-    "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
+    "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
+    "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "neighbours": "neighbours", "depth": "dynamic_depth",
     "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
@@ -174,6 +176,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle", "rule": "cool", "delta": 3.0, "mu": -0.5, "nu": 0.25},
     {"method": "eagle", "rule": "typical", "epsilon": 0.25, "alpha": 0.5},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
+    {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
 ]  # fmt: skip
 
@@ -283,6 +286,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "eagle", "--rule", "cool", "--relax-k", 3), "--relax-k"),
         (("--method", "eagle", "--rule", "cool", "--lambda", 2), "--lambda"),
         (("--method", "eagle", "--epsilon", 0.1), "--epsilon"),
+        (("--method", "sjd", "--group-gap", 0.1), "--group-gap"),
+        (("--method", "gsd", "--group-gap", 1.1), "--group-gap"),
         (("--method", "lantern", "--alpha", 0.3), "--alpha"),
         (("--method", "eagle", "--rule", "typical", "--epsilon", 1.5), "--epsilon"),
         (("--method", "lantern++", "--lambda", "2,0.5"), "--lambda"),

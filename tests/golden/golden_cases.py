@@ -47,6 +47,7 @@ KINDS = (
     "acceptance/structure",
     "methods/sjd/",
     "methods/scd/",
+    "methods/gsd/",
     "methods/medusa/",
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -70,12 +70,19 @@ class Pass:
         chain = (self.target, self.draft, self.tokens.long(), order - 1, draft_rows, uniforms)
         return (*(part[None].contiguous() for part in chain), torch.ones(1))
 
-    def judge(self, tests: Tensor, last: float) -> Verdict:
+    def judge(
+        self,
+        tests: Tensor,
+        last: float,
+        rule: int = EXACT,
+        bounds: Sequence[float] = (),
+        codebook: Tensor | None = None,
+    ) -> Verdict:
         """tests [N - 1]: a uniform for every draft; last: that of the last token."""
         uniforms = torch.cat([single([last]), single(tests)])
         path, count, token, final, status = engine.operators().judge_tree(
-            *self.chain(uniforms), torch.empty(0, dtype=torch.int32), EXACT, PAPER, True, 0,
-            torch.empty(0), 0, self.nodes - 1,
+            *self.chain(uniforms), torch.empty(0, dtype=torch.int32), rule, PAPER, True, 0,
+            torch.tensor(bounds).float(), 0, self.nodes - 1, codebook=codebook,
         )  # fmt: skip
         assert int(status) == 0, f"judge_tree: status {int(status)}"
         accepted = int(count)

@@ -65,6 +65,8 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("eagle", {{"nu", 0.5}}), "nu needs the rule cool, this run has exact");
   EXPECT_EQ(refusal("lantern", {{"alpha", 0.5}}), "alpha needs the rule typical, this run has lantern");
   EXPECT_EQ(refusal("eagle", {{"rule", "typical"}, {"epsilon", 0.1}}), "");
+  EXPECT_EQ(refusal("sjd", {{"group_gap", 0.1}}), "group_gap needs the rule grouped, this run has exact");
+  EXPECT_EQ(refusal("gsd", {{"group_gap", 0.1}, {"group_distance", 2}}), "");
   EXPECT_EQ(refusal("lantern", {{"lambda", 2}}), "lambda needs the rule lantern++, this run has lantern");
   EXPECT_EQ(refusal("eagle", {{"relax_k", 3}}),
             "relax_k needs the rule lantern or lantern++, this run has exact");

@@ -24,10 +24,11 @@ struct AcceptanceOptions {
   Proposal proposal = Proposal::sampled;
   bool greedy = false;  // temperature 0: most probable tokens, no uniforms
   std::int64_t k = 0;   // neighbours looked at besides the token itself
-  // lantern: delta; lantern++: lambda; cool: weight; typical: epsilon and alpha. Else entry d - 1 belongs to
-  // tokens d below the root, the last to all deeper.
+  // lantern: delta; lantern++: lambda; cool: weight; typical: epsilon and alpha; grouped: gap and squared
+  // distance. Else entry d - 1 belongs to tokens d below the root, the last to all deeper.
   std::vector<double> bounds;
-  std::int64_t first_image_id = 0;  // token id of code 0
+  std::int64_t first_image_id = 0;            // token id of code 0
+  std::vector<std::vector<double>> codebook;  // grouped: vectors of the tokens from first_image_id on
   // Lumina's programs only: ids whose numerator is always 1. Other ids outside the codes have numerator 0.
   std::vector<std::int64_t> syntax_ids;
 };

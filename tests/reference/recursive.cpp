@@ -106,6 +106,7 @@ std::int64_t Siblings::judge(Verdict& verdict) {
     if (drawn_from.empty()) continue;
     const Numerator numerator = numerator_of(walk_, g_, token, depth_);
     Test test{child, walk_.uniform(child), numerator.value, drawn_from[at(token)]};
+    if (walk_.options.rule == Rule::grouped) set_group(walk_, g_, drawn_from, token, test);
     test.neighbours = static_cast<std::int64_t>(numerator.taken.size());
     test.accepted = test.uniform * test.denominator < test.numerator;
     verdict.tests.push_back(test);

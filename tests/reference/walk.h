@@ -50,6 +50,10 @@ struct Numerator {
 };
 Numerator numerator_of(const Walk& walk, const Distribution& g, std::int64_t token, std::int64_t depth);
 
+// grouped: the masses of the group of a token in the place of its own.
+void set_group(const Walk& walk, const Distribution& g, const Distribution& drawn_from, std::int64_t token,
+               Test& test);
+
 // Sets what a walk that ended at path.back() leaves: the next token's distribution and the reason.
 void finish(const Walk& walk, Verdict& verdict, Distribution final, Reason reason);
 

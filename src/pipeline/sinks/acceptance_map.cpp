@@ -22,6 +22,8 @@ std::string words_of(const MethodOptions& method) {
   if (method.delta) add("delta", *method.delta);
   if (method.epsilon) add("epsilon", *method.epsilon);
   if (method.alpha) add("alpha", *method.alpha);
+  if (method.group_gap) add("gap", *method.group_gap);
+  if (method.group_distance) add("distance", *method.group_distance);
   if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
   return bounds.empty() ? words : words + " (" + bounds + ")";
 }

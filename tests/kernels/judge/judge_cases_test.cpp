@@ -155,15 +155,15 @@ TEST(JudgeTreeTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(message([](auto& t, auto&) { t.temperature = at::full({3}, 1.0, at::kFloat); }),
               HasSubstr("judge_tree: temperature has shape [3], expected [2]"));
   EXPECT_THAT(message([](auto& t, auto&) { t.depth = 64; }), HasSubstr("depth is 64, expected 0..63"));
-  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(7); }),
-              HasSubstr("rule is 7, expected 0..6"));
+  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(8); }),
+              HasSubstr("rule is 8, expected 0..7"));
   EXPECT_THAT(message([](auto&, auto& o) { o.residual = static_cast<Residual>(-1); }),
               HasSubstr("residual is -1, expected 0..5"));
   EXPECT_THAT(message([](auto&, auto& o) {
                 o.rule = Rule::typical;
                 o.bounds = at::tensor({0.1F});
               }),
-              HasSubstr("bounds have 1 entries, expected 2, epsilon and alpha"));
+              HasSubstr("bounds have 1 entries, expected 2: epsilon and alpha, or gap and distance"));
   EXPECT_THAT(message([](auto&, auto& o) { o.rule = Rule::lantern; }),
               HasSubstr("bounds are empty, expected at least one delta"));
   EXPECT_THAT(message([](auto&, auto& o) { o.k = -1; }), HasSubstr("k is -1, expected 0 or more"));

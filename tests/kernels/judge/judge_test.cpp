@@ -39,7 +39,7 @@ std::vector<Case> cases() {
     all.push_back({rule, Residual::official_static, true, true});
   }
   for (const bool sampled : {true, false}) {
-    for (const Rule rule : {Rule::cool, Rule::typical}) {
+    for (const Rule rule : {Rule::cool, Rule::typical, Rule::grouped}) {
       all.push_back({rule, Residual::paper, sampled, false});
       all.push_back({rule, Residual::paper, sampled, true});
     }
@@ -65,6 +65,21 @@ struct Trial {
 
   ops::Judged run() const { return ops::judge_tree(problem.tree, options); }
 };
+
+// Vectors of the codes, or of some: then groups with other tokens are not measured.
+void set_codebook(Trial& trial, std::mt19937& rng, int64_t codes) {
+  if (pick(rng, 0, 3) == 0) return;
+  const int64_t rows = pick(rng, 0, 2) == 0 ? codes : pick(rng, 1, codes), width = pick(rng, 1, 4);
+  trial.options.codebook = at::empty({rows, width}, at::kFloat);
+  float* values = trial.options.codebook.mutable_data_ptr<float>();
+  for (int64_t row = 0; row < rows; ++row) {
+    trial.host.codebook.emplace_back();
+    for (int64_t i = 0; i < width; ++i) {
+      *values = grid_uniform(rng);
+      trial.host.codebook.back().push_back(*values++);
+    }
+  }
+}
 
 Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
   JudgeShape shape;
@@ -92,6 +107,8 @@ Trial make_trial(std::mt19937& rng, const Case& c, int64_t vocabulary) {
             : c.rule == Rule::cool  ? 3 * grid_uniform(rng)
                                     : 1 + 4 * grid_uniform(rng);
   }
+  if (c.rule == Rule::grouped) set_codebook(trial, rng, shape.codes);
+  if (c.rule == Rule::grouped) bounds = {0.3F * grid_uniform(rng), grid_uniform(rng)};
   if (c.rule == Rule::typical) bounds = {0.3F * grid_uniform(rng), grid_uniform(rng)};
   trial.options.bounds = at::tensor(bounds);
   trial.host.rule = c.rule;

@@ -1,9 +1,11 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -273,13 +275,17 @@ TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
     shape.padding = trial % 3 == 0 ? 0.1 : 0;
     ops::JudgeOptions options;
-    options.rule = static_cast<Rule>(trial % 7);
-    options.residual = trial % 7 < 3 ? residuals[trial % 4] : Residual::paper;
+    options.rule = static_cast<Rule>(trial % 8);
+    options.residual = trial % 8 < 3 ? residuals[trial % 4] : Residual::paper;
     options.sampled = shape.sampled = trial % 7 < 5;
     shape.chain = options.rule == Rule::block;
     JudgeProblem problem(rng_, shape);
     options.neighbours = problem.neighbours;
     options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
+    if (options.rule == Rule::grouped) {
+      options.bounds = at::tensor({0.2F, 0.5F});
+      options.codebook = at::arange(shape.codes * 2, at::kFloat).remainder(1.7).view({-1, 2});
+    }
     if (options.rule == Rule::typical) options.bounds = at::tensor({0.1F, 0.5F});
     options.k = 4;
     ops::ScoredTree& tree = problem.tree;
