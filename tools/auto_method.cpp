@@ -87,7 +87,8 @@ MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifes
   if (!fastest) {
     const MethodOptions method = default_exact_method(manifest);
     const std::string& name = method.method;
-    const std::string tried = name == kBaseline ? "LIST" : name + ":tree=chain-2," + name + ":tree=chain-4";
+    std::string tried = "sjd:tree=chain-3,sjd:tree=chain-5";
+    if (name != "sjd" && name != kBaseline) tried = name + ":tree=chain-2," + name + ":tree=chain-4," + tried;
     terminal.say("method auto: " + name + ", the exact method of this bundle by default; for " +
                  words_of(key) + " no table says which is fastest: make one with lamplighter bench " +
                  "--save-table --methods " + tried);

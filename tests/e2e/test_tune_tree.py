@@ -54,6 +54,40 @@ def test_tune_tree_keeps_a_tree_that_was_tuned_before(
     assert cli(*words, "--overwrite", model=None).returncode == 0
 
 
+def test_tune_tree_finds_a_window(
+    cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    words = ("tune-tree", "--method", "sjd:init=above", "-p", "a red hill", "--max-nodes", 3)
+    result = cli(*words, "-o", "window.json", "--json", model=tiny_bundle)  # it has no drafter
+    assert result.returncode == 0, result.stderr
+    tree = json.loads(result.stdout)
+    assert tree == json.loads((tmp_path / "window.json").read_text())
+    length = len(tree["paths"])
+    assert tree["paths"] == [[0] * depth for depth in range(1, length + 1)] and length <= 3
+    windows = tree["about"]["windows"]
+    assert [window["method"] for window in windows[1:]] == [
+        f"sjd:init=above:tree=chain-{n}" for n in (1, 2, 3)
+    ]
+    best = max(windows[1:], key=lambda window: window["speedup"]["mean"])
+    assert windows.index(best) == length and best["speedup"] == tree["about"]["speedup"]
+    drawn = cli(
+        "generate",
+        "-p",
+        "a",
+        "--method",
+        "sjd",
+        "--tree",
+        "window.json",
+        "-o",
+        "a.png",
+        model=tiny_bundle,
+    )
+    assert drawn.returncode == 0, drawn.stderr
+    assert "--save-table" in refused(2, *words, "--bundle", tiny_bundle, model=None)
+    gsd = ("tune-tree", "--method", "gsd", "--save-table")
+    assert "expected an exact one" in refused(2, *gsd, model=tiny_bundle)
+
+
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
     words = ("tune-tree", "-p", "x", "--bundle", "missing")
     # The flag goes before the variable.

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "bench/report/statistics.h"
+#include "bundle/placement.h"
+#include "lamplighter/pipeline.h"
+#include "tools/flags.h"
+#include "tools/requests.h"
+#include "tools/terminal.h"
+#include "tree/tree.h"
+
+// What the parts of the command tune-tree share.
+namespace lamplighter::cli {
+
+struct TuneFlags {
+  ModelFlags model;
+  JobFlags jobs;
+  TalkFlags talk;
+  std::string method = "eagle", bundle, output, clock = "wall";
+  std::size_t count = 0;
+  int max_nodes = 8, max_depth = 8, rounds = 12;
+  bool json = false, overwrite = false, save_table = false;
+};
+
+// What was found.
+struct Tuned {
+  Tree tree;
+  Json about;        // how, for the tree's file
+  Interval speedup;  // time of ar over its time
+  std::string words;
+};
+
+// The tree with the best ratio of the tokens that are to be expected, by the acceptance of the pictures, and
+// what passes cost on this machine. method: resolved, with any tree.
+Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const Placement& placement,
+                       const MethodOptions& method, const std::vector<Request>& requests, Terminal& terminal);
+
+// The window of at most --max-nodes drafts with which the pictures take the least time: all lengths draw
+// them, in turn with ar.
+Tuned tune_window(const TuneFlags& flags, const Manifest& manifest, const std::vector<Request>& requests,
+                  Terminal& terminal);
+
+}  // namespace lamplighter::cli
