@@ -141,6 +141,10 @@ class Weights:
         True  # laws after guidance, as they are drafted and verified; else every row's own
     )
     decay: float = 0.8
+    top: float = 0.0  # cross entropy over the target's TOP most probable tokens alone (HASS)
+
+
+TOP = 10  # as published
 
 
 def token_loss(
@@ -158,6 +162,12 @@ def token_loss(
         rate = torch.minimum(p, log_q.exp()).sum(-1)
         loss = loss - acceptance * mean(rate.clamp_min(1e-6).log(), counted)
     return loss
+
+
+def top_loss(logits: Tensor, target: Tensor, counted: Tensor | None = None) -> Tensor:
+    """Mean of -sum p log q over the TOP tokens of largest p; arguments as in token_loss."""
+    p, ids = target.softmax(-1).topk(min(TOP, target.shape[-1]))
+    return -mean((p * logits.log_softmax(-1).gather(-1, ids)).sum(-1), counted)
 
 
 def mean(values: Tensor, counted: Tensor | None) -> Tensor:
@@ -192,6 +202,8 @@ def objective(
         loss = token_loss(logits, laws[:, step:], weights.acceptance, counted)
         parts.append(float(loss.detach()))
         total = total + weight * weights.token * loss
+        if weights.top > 0:
+            total = total + weight * weights.top * top_loss(logits, laws[:, step:], counted)
     return total / scale, parts
 
 

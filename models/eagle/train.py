@@ -73,9 +73,11 @@ class Options:
 PUBLISHED = Phase(1.0, 1, Weights(1.0, 0.1, guided=False), noise=1.0)
 GUIDED = replace(PUBLISHED, weights=Weights(1.0, 0.1))
 MULTI_STEP = Phase(0.5, 4, Weights(4.0, 1.0, 0.9))
+HASS = replace(PUBLISHED, steps=3, weights=Weights(1.0, 0.1, decay=1.0, top=1.0))
 RECIPES: dict[str, Options] = {
     "published": Options((PUBLISHED,), train_embedding=False),
     "guided": Options((GUIDED,)),
+    "hass": Options((HASS,), train_embedding=False),
     "multi-step": Options((replace(GUIDED, share=0.5), MULTI_STEP)),
 }
 
