@@ -14,6 +14,12 @@ trap 'rm -rf "$work"' EXIT
 echo "$sha256  $work/sentencepiece-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/sentencepiece-$version.tar.gz" -C "$work"
 source=$work/sentencepiece-$version/sentencepiece
+# Where memory ends, its protobuf would count an element that was never made, and destroy it.
+fields=$source/third_party/protobuf-lite/google/protobuf/repeated_field.h
+sed -i '/^inline typename TypeHandler::Type\* RepeatedPtrFieldBase::Add($/,/^}/ {
+  /^  ++rep_->allocated_size;$/d
+  s/^  rep_->elements\[current_size_++\] = result;$/  ++rep_->allocated_size;\n&/
+}' "$fields"
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \

@@ -2,8 +2,11 @@
 
 #include <sentencepiece_processor.h>
 
+#include <exception>
 #include <map>
+#include <new>
 #include <optional>
+#include <string_view>
 
 #include "base/files.h"
 #include "lamplighter/error.h"
@@ -35,11 +38,25 @@ struct T5Tokenizer::Implementation {
   }
 };
 
+namespace {
+
+// Its trie throws the end of memory under another name.
+sentencepiece::util::Status load(sentencepiece::SentencePieceProcessor& processor, const std::string& bytes) {
+  try {
+    return processor.LoadFromSerializedProto(bytes);
+  } catch (const std::exception& error) {
+    if (std::string_view(error.what()).find("bad_alloc") != std::string_view::npos) throw std::bad_alloc();
+    throw;
+  }
+}
+
+}  // namespace
+
 T5Tokenizer::T5Tokenizer(const std::string& model, const TokenizerEntry& settings)
     : implementation_(std::make_unique<Implementation>()) {
   sentencepiece::SentencePieceProcessor& processor = implementation_->processor;
   const std::string bytes = read_file(model, ExitCode::bundle);
-  const auto status = processor.LoadFromSerializedProto(bytes);
+  const auto status = load(processor, bytes);
   if (!status.ok() || processor.GetPieceSize() == 0) {
     throw Error(ExitCode::bundle, model + ": no SentencePiece model: " + status.ToString());
   }
