@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -117,12 +119,26 @@ int report_other(const std::exception& error) {
                              (torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
 }
 
+// Libraries allocate where nothing may be thrown: nlohmann::json does when a tree of it is destroyed. When
+// memory ends there, the program ends as it does elsewhere; the line asks for no more memory.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    std::fputs("lamplighter: error: out of memory\n", stderr);
+    std::_Exit(static_cast<int>(ExitCode::memory));
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 }  // namespace lamplighter::cli
 
 int main(int count, char** arguments) {
   using namespace lamplighter::cli;
   int code = kInternal;
+  std::set_terminate(end_without_memory);
   try {
     install_signal_handlers();
     code = run(count, arguments);
