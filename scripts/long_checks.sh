@@ -3,7 +3,7 @@
 #   scripts/long_checks.sh                      all parts, some nine hours on two cores
 #   scripts/long_checks.sh laws|faults|fuzz|threads|soak ...    some of them
 #   laws      every exact method, and the planted bugs, on a million pictures each
-#   faults    a hundred failing calls, and as many ends of memory, of every command that writes
+#   faults    a hundred failing calls and kills, and two hundred ends of memory, of every command that writes
 #   fuzz      ten million inputs for every fuzzer
 #   threads   what runs on several threads, under the thread sanitizer
 #   soak      LAMPLIGHTER_SOAK seconds (two hours) of mixed requests in one process

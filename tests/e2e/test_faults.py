@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +135,29 @@ def test_kills(faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, n
             result = faulty(name, f"{call}:{number}:{moment}")
             assert result.returncode in (0, -signal.SIGKILL)
             assert_nothing_half_written(tmp_path / "folder", cli, before)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_kills_at_any_moment(cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str) -> None:
+    chance = random.Random(name)
+    before, folder = contents(drafter_bundle), tmp_path / "folder"
+    words = (*COMMANDS[name], *(() if "--bundle" in COMMANDS[name] else ("-m", "bundle")))
+
+    def run(seconds: float) -> bool:
+        """Whether the command came to its end before it was killed."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(drafter_bundle, folder / "bundle")
+        try:
+            return cli(*words, cwd=folder, model=None, timeout=seconds).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+    begin = time.monotonic()
+    assert run(120)
+    whole = time.monotonic() - begin
+    for _ in range(FAULTS // 2):
+        run(chance.uniform(0, whole))
+        assert_nothing_half_written(folder, cli, before)
 
 
 def test_exporters(
