@@ -46,8 +46,8 @@ struct SamplingOptions {
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 struct MethodOptions {
   std::string method = "ar";
-  std::string
-      rule;  // exact, traversal, block (exact laws), lantern, lantern++, cool, typical, grouped (relaxed)
+  std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
+                         // grouped
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,

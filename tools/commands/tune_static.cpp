@@ -1,4 +1,6 @@
-#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/report/json.h"
 #include "bench/tune.h"
@@ -157,6 +159,7 @@ Json about(const Tuning& tuning, const TuneFlags& flags, const Manifest& manifes
 Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const Placement& placement,
                        const MethodOptions& method, const std::vector<Request>& requests,
                        Terminal& terminal) {
+  verify_files(manifest, flags.model.options().verify_checksums);
   const Bench bench(manifest, placement, method);
   const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
   Tuning tuning;

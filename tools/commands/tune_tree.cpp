@@ -116,7 +116,6 @@ void tune(TuneFlags& flags, bool model_given) {
   const Placement placement = resolve_placement(flags.model.options(), manifest);
   const std::string kind = placement.device.is_cpu() ? "cpu" : "cuda";
   check_room(flags, manifest, kind);
-  verify_files(manifest, flags.model.options().verify_checksums);
   const bool window = find_method(method.method).tree == TreeKind::window;
   const Tuned tuned = window ? tune_window(flags, manifest, requests, terminal)
                              : tune_static_tree(flags, manifest, placement, method, requests, terminal);
