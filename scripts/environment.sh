@@ -2,7 +2,7 @@
 # Sourced by the other scripts: keeps every cache inside the repository's folder and bounds the compile jobs.
 # Expects `root`, the absolute path of the repository.
 export CCACHE_DIR=${CCACHE_DIR:-$root/.cache/ccache}
-export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=1 # equal objects for build/ and build-cpu/
+export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=1 # equal objects for every build folder
 export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$root/.cache/pip}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
