@@ -1,9 +1,11 @@
 #include "signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <string_view>
 
 namespace lamplighter::cli {
@@ -11,12 +13,24 @@ namespace {
 
 std::atomic<int> stopped_by{0};
 std::atomic<bool> orderly{false};
+std::atomic<std::int64_t> stopped_at{0};
+
+std::int64_t milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// What starts programs may send a signal to the process and to its group (timeout does): one stop, not two.
+constexpr std::int64_t kSameStop = 200;  // milliseconds
 
 void on_signal(int number) {
   if (orderly && stopped_by == 0) {
+    stopped_at = milliseconds();
     stopped_by = number;
     return;
   }
+  if (number == stopped_by && milliseconds() - stopped_at < kSameStop) return;
   constexpr std::string_view words = "\nlamplighter: stopped\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words.data(), words.size());
   ::_exit(128 + number);

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,15 @@ def test_a_second_signal_ends_at_once(
     _, words = process.communicate(timeout=60)
     assert process.returncode in (130, 143)  # either may be the second
     assert "stopped" in words and "pictures stand" not in words  # which the first alone says
+
+
+def test_a_stop_that_is_sent_to_the_group_too_is_one(
+    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = drawing(command(lamplighter, drafter_bundle, captions, out, "-b", 200))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode == 130 and "pictures stand" in words
