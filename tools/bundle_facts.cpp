@@ -28,6 +28,18 @@ SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placeme
   return memory;
 }
 
+std::vector<std::pair<std::string, std::string>> known_words(const VocabularyEntry& vocabulary) {
+  std::vector<std::pair<std::string, std::string>> words;
+  for (const VocabularyEntry::Kind& kind : vocabulary.kinds) {
+    std::string text;
+    for (const VocabularyEntry::Value& value : kind.values) {
+      if (!value.phrases.empty()) text += (text.empty() ? "" : ", ") + value.phrases.front();
+    }
+    words.emplace_back(kind.name, text);
+  }
+  return words;
+}
+
 std::vector<std::pair<std::string, std::uint64_t>> weight_bytes(const Manifest& manifest) {
   std::vector<std::pair<std::string, std::uint64_t>> bytes;
   for (const auto& [name, module] : manifest.modules)

@@ -24,6 +24,10 @@ struct SlotMemory {
 };
 SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement);
 
+// What the words that a bundle knows may say, "subject" and "lighthouse, sailboat", by the first words for
+// each.
+std::vector<std::pair<std::string, std::string>> known_words(const VocabularyEntry& vocabulary);
+
 // Bytes of the files of all modules and drafters, by module.
 std::vector<std::pair<std::string, std::uint64_t>> weight_bytes(const Manifest& manifest);
 

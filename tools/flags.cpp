@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bundle_facts.h"
 #include "help.h"
 #include "lamplighter/error.h"
 #include "propose/options.h"
@@ -92,6 +93,23 @@ std::string ModelFlags::folder() const {
     throw Error(ExitCode::bundle, "no model: the demo bundle is not beside the program; give --model DIR");
   }
   return folder;
+}
+
+// Read when help is asked for; a demo bundle that is damaged or absent knows no words.
+void ModelFlags::add_known_words(CLI::App& command) {
+  command.footer([] {
+    std::string text;
+    try {
+      const Manifest manifest = read_manifest(demo_bundle());
+      if (manifest.prompt && manifest.prompt->vocabulary) {
+        text = "The demo bundle draws\n";
+        for (const auto& [kind, words] : known_words(*manifest.prompt->vocabulary))
+          text += help_entry(kind, words);
+      }
+    } catch (const Error&) {
+    }
+    return text;
+  });
 }
 
 RuntimeOptions ModelFlags::options() const {

@@ -25,6 +25,9 @@ struct ModelFlags {
   std::string folder() const;
   RuntimeOptions options() const;
 
+  // The words that the demo bundle knows, under a command's help. Comes after all else that its footer holds.
+  static void add_known_words(CLI::App& command);
+
  private:
   CLI::Option* model_ = nullptr;
 };

@@ -13,6 +13,9 @@ class Help : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 
+// A line of help: a name to the left, its meaning to the right in as many lines as it takes.
+std::string help_entry(const std::string& name, const std::string& meaning);
+
 // An example of a command, and what it does.
 struct Example {
   const char *meaning, *command;

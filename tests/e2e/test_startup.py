@@ -35,6 +35,13 @@ def test_help_and_version_are_the_engine_s(lamplighter: Path) -> None:
         assert asked == printed(engine, command, "--help").rstrip()
 
 
+def test_help_names_what_the_demo_draws(lamplighter: Path) -> None:
+    """By the words of its manifest, which inspect shows too."""
+    words = re.search(r"^knows subject +(.+)$", printed(lamplighter, "inspect"), re.MULTILINE)
+    assert words and "lighthouse" in words[1]
+    assert words[1] in re.sub(r"\s+", " ", printed(lamplighter, "generate", "--help"))
+
+
 def test_the_launcher_loads_no_engine(lamplighter: Path) -> None:
     needed = subprocess.run(
         ["readelf", "-d", str(lamplighter)], capture_output=True, text=True, check=True

@@ -190,6 +190,7 @@ void add_generate(CLI::App& app) {
         "map.png"},
        {"the same picture again with other guidance",
         "lamplighter generate --params-from house.png --cfg-scale 4 -o again.png"}});
+  ModelFlags::add_known_words(*command);
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };

@@ -106,15 +106,6 @@ std::string describe_prompt(const PromptEntry& prompt) {
          "; unconditional: " + list_ids(prompt.unconditional) + rows;
 }
 
-// The words for the values of an attribute, by the first of each.
-std::string describe_values(const VocabularyEntry::Kind& kind) {
-  std::vector<std::string> names;
-  for (const VocabularyEntry::Value& value : kind.values) {
-    if (!value.phrases.empty()) names.push_back(value.phrases.front());
-  }
-  return list(names);
-}
-
 std::string describe_sampling(const SamplingOptions& s, const std::string& order) {
   return "cfg-scale " + format_fixed(static_cast<double>(s.cfg_scale), 2) + ", temperature " +
          format_fixed(static_cast<double>(s.temperature), 2) + ", top-k " + std::to_string(s.top_k) +
@@ -150,8 +141,8 @@ void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines
 void describe_drawing(const Manifest& manifest, const Placement& placement, Lines& lines) {
   if (manifest.prompt) lines.emplace_back("prompt", describe_prompt(*manifest.prompt));
   if (manifest.prompt && manifest.prompt->vocabulary) {
-    for (const VocabularyEntry::Kind& kind : manifest.prompt->vocabulary->kinds)
-      lines.emplace_back("knows " + kind.name, describe_values(kind));
+    for (const auto& [kind, words] : known_words(*manifest.prompt->vocabulary))
+      lines.emplace_back("knows " + kind, words);
     lines.emplace_back("example", manifest.prompt->vocabulary->example);
   }
   if (manifest.has("target")) {
