@@ -107,7 +107,7 @@ bool is_exact(const MethodOptions& resolved) {
 MethodOptions default_exact_method(const Manifest& manifest) {
   MethodOptions options;
   for (const MethodEntry& method : methods()) {
-    const bool pays = method.needs_drafter() || method.tree == TreeKind::window;
+    const bool pays = method.needs_drafter() || method.keeps_window();
     if (!pays || is_relaxed(method.rule) || !missing_for(method, manifest).empty()) continue;
     options.method = method.name;
     break;

@@ -265,7 +265,8 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   Module prepared(target, "target", methods, placement);
   std::int64_t target_bytes = bytes_of(target, {"head"});  // as packed
-  for (const c10::IValue& layer : target.attr("layers").toTupleRef().elements()) {
+  const c10::IValue layers = target.attr("layers");
+  for (const c10::IValue& layer : layers.toTupleRef().elements()) {
     target_bytes += layer_bytes(torch::jit::Module(layer.toObject()));
   }
   std::optional<Module> drafter;

@@ -5,30 +5,94 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace lamplighter {
 namespace {
 
-// L = slots of the window, the nodes of its chain behind the root.
+at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+// The places that have more than one candidate, the first ones, and how many.
+struct Fan {
+  std::int64_t places = 0, candidates = 1;
+};
+
+Fan fan_of(const Tree& tree) {
+  Fan fan{0, std::max<std::int64_t>(1, tree.max_children())};
+  for (std::int64_t node = 0; node < tree.size(); ++node) {
+    if (tree.child_count(node) > 1) fan.places = std::max(fan.places, tree.depth[node] + 1);
+  }
+  return fan;
+}
+
+// Where each node of the tree is found in the window: its place, and its number among the candidates.
+struct Spread {
+  std::vector<std::int64_t> place, candidate, draft_row;  // [N]; the root's are 0
+
+  explicit Spread(const Tree& tree) : place(tree.depth), candidate(tree.rank), draft_row(tree.depth) {
+    for (std::int64_t node = 0; node < tree.size(); ++node) {
+      const auto n = static_cast<std::size_t>(node);
+      place[n] = std::max<std::int64_t>(0, place[n] - 1);
+      if (tree.child_count(node) == 0) draft_row[n] = -1;  // children come from the row of their place
+    }
+  }
+};
+
+// [N, L + 1]: the node whose row says what stands behind depth d after the walk ended at node n: below n by
+// first children, and where these end, on the chain of first candidates. Depths above n: the root.
+at::Tensor stale_rows(const Tree& tree, const std::vector<std::int64_t>& chain) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t end = 0; end < tree.size(); ++end) {
+    std::int64_t node = end;
+    for (std::int64_t depth = 0; depth <= tree.max_depth(); ++depth) {
+      const auto d = static_cast<std::size_t>(depth);
+      const bool below = depth > tree.depth[static_cast<std::size_t>(end)];
+      if (below && node >= 0)
+        node = tree.child_count(node) > 0 ? tree.child_begin[static_cast<std::size_t>(node)] : -1;
+      rows.push_back(depth < tree.depth[static_cast<std::size_t>(end)] ? 0 : node >= 0 ? node : chain[d]);
+    }
+  }
+  return at::tensor(rows, at::kLong).view({tree.size(), -1});
+}
+
+// L = slots of the window, places behind the root; its tree is a chain of their first candidates, with more
+// of them at the first places of a fan.
 class Jacobi : public Proposer {
  public:
   Jacobi(const Method& method, const Models& models)
       : options_(method.window),
+        sampled_(method.judge.sampled),
         shape_(shape_of(*method.tree)),
+        fan_(fan_of(*method.tree)),
         topology_(topology(*method.tree, models.target->placement().device)),
         vocabulary_(models.target->manifest().target.head),
-        codes_(std::min(vocabulary_, models.target->manifest().tokens.codebook_size)) {}
+        codes_(std::min(vocabulary_, models.target->manifest().tokens.codebook_size)) {
+    if (fan_.places == 0) return;
+    const Tree& tree = *method.tree;
+    const c10::Device device = topology_.parents.device();
+    const std::vector<std::int64_t> chain = first_children(tree);
+    const Spread spread(tree);
+    stale_ = stale_rows(tree, chain).to(device);
+    chain_ = integers(chain, device);
+    place_ = integers(spread.place, device).slice(0, 1);
+    candidate_ = integers(spread.candidate, device).slice(0, 1);
+    topology_.draft_rows = integers(spread.draft_row, device).unsqueeze(0);
+  }
 
   TreeShape shape() const override { return shape_; }
 
   void allocate(const RunShape& shape, std::int64_t /*rows*/) override {
     const c10::Device device = topology_.parents.device();
-    const std::int64_t slots = shape_.nodes - 1;
+    const std::int64_t slots = shape_.depth;
     columns_ = shape.grid->columns;
     slots_ = at::arange(slots, at::dtype(at::kLong).device(device));
     tokens_ = at::full({shape.images, slots}, -1, slots_.options());
@@ -41,7 +105,7 @@ class Jacobi : public Proposer {
     const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::fill, slots_.size(0));
     tokens_.copy_(ops::fill_window(tokens_, rows_,
                                    {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
-    return {topology_, at::cat({run.root.unsqueeze(1), tokens_}, 1), rows_};
+    return {topology_, at::cat({run.root.unsqueeze(1), spread(run)}, 1), rows_};
   }
 
   void learn(const Draft& draft, const Scores& /*scores*/, const Judged& judged, const KeptRows& /*kept*/,
@@ -51,11 +115,13 @@ class Jacobi : public Proposer {
       tokens_.fill_(-1);
       return;
     }
-    const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * shape_.nodes);
-    auto [tokens, rows] = ops::renew_window({judged.target, rows_, draft.tokens, draft.parents,
-                                             draft.draft_rows, uniforms, run.temperature, shape_.depth},
+    const at::Tensor uniforms =
+        ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
+    const Chain chain = first_candidates(draft, judged, run);
+    auto [tokens, rows] = ops::renew_window({chain.target, rows_, chain.tokens, chain.parents,
+                                             chain.draft_rows, uniforms, run.temperature, shape_.depth},
                                             judged.count, options_.keep);
-    if (run.columns > 0) keep_unscored(draft, judged, tokens, rows);
+    if (run.columns > 0) keep_unscored(chain.tokens, judged, tokens, rows);
     tokens_.copy_(tokens);
     rows_.copy_(rows);
   }
@@ -63,22 +129,63 @@ class Jacobi : public Proposer {
   std::vector<PerImage> per_image() override { return {{&tokens_}, {&rows_}, {&likeliest_}}; }
 
  private:
+  // The window as a chain of L + 1 nodes, and what the target says of each.
+  struct Chain {
+    ops::Distributions target;  // [I, L + 1, V]
+    at::Tensor tokens, parents, draft_rows;
+  };
+
+  // Tokens int64 [I, N - 1] of the nodes behind the root. A place's other candidates are drawn from its row
+  // without the first, whose law that row is; so together they are drawn without replacement.
+  at::Tensor spread(const RunState& run) const {
+    if (fan_.places == 0) return tokens_;
+    const at::Tensor first = tokens_.narrow(1, 0, fan_.places).unsqueeze(2);
+    const at::Tensor rows = rows_.narrow(1, 0, fan_.places).scatter(2, first, 0);
+    const at::Tensor others = std::get<0>(ops::draw_children(
+        rows, {run.seeds, run.steps, slots_.narrow(0, 0, fan_.places), fan_.candidates - 1, sampled_}));
+    const at::Tensor behind = tokens_.narrow(1, fan_.places, tokens_.size(1) - fan_.places);
+    const at::Tensor all = at::cat({first, others}, 2).flatten(1);
+    const std::int64_t last = fan_.places * fan_.candidates;
+    const at::Tensor index =
+        at::where(place_ < fan_.places, place_ * fan_.candidates + candidate_, place_ + (last - fan_.places));
+    return at::cat({all, behind}, 1).index_select(1, index);
+  }
+
+  // A chain is its own; of a fan, what the walk left behind it (SJD-PAC).
+  Chain first_candidates(const Draft& draft, const Judged& judged, const RunState& run) const {
+    if (fan_.places == 0) return {judged.target, draft.tokens, draft.parents, draft.draft_rows};
+    const at::Tensor end = judged.path.gather(1, judged.count.unsqueeze(1)).squeeze(1);
+    const at::Tensor index = stale_.index_select(0, end);
+    ops::Distributions target = judged.target;
+    target.values = rows_at(target.values,
+                            target.values.size(0) == index.size(0) ? index : per_sequence(index, run.guided));
+    if (target.statistics.defined()) target.statistics = rows_at(target.statistics, index);
+    const at::Tensor nodes = at::arange(shape_.depth + 1, slots_.options()).unsqueeze(0);
+    const at::Tensor drafted = at::where(nodes < shape_.depth, nodes, -1);
+    return {std::move(target), draft.tokens.index_select(1, chain_), nodes - 1, drafted};
+  }
+
   // Drafts that lay behind the end of a row were not scored: they stay as they are.
-  void keep_unscored(const Draft& draft, const Judged& judged, at::Tensor& tokens, at::Tensor& rows) const {
+  void keep_unscored(const at::Tensor& drafts, const Judged& judged, at::Tensor& tokens,
+                     at::Tensor& rows) const {
     const at::Tensor place = judged.count.unsqueeze(1) + 1 + slots_;  // [I, L], of the slots before the shift
     const at::Tensor old = place.clamp_max(slots_.size(0) - 1);
-    const at::Tensor unscored = (place < slots_.size(0)) & (draft.tokens.slice(1, 1).gather(1, old) < 0);
+    const at::Tensor unscored = (place < slots_.size(0)) & (drafts.slice(1, 1).gather(1, old) < 0);
     tokens = at::where(unscored, tokens_.gather(1, old), tokens);
     const at::Tensor index = old.unsqueeze(2).expand_as(rows_);
     rows = at::where(unscored.unsqueeze(2), rows_.gather(1, index), rows);
   }
 
   WindowOptions options_;
+  bool sampled_;
   TreeShape shape_;
+  Fan fan_;
   Topology topology_;
   std::int64_t vocabulary_, codes_;  // V of the head, and the ids of it that are codes
-  std::int64_t columns_ = 0;         // codes of a row of the picture
-  at::Tensor slots_;                 // int64 [L]: 0, 1, ..
+  // Of a fan. int64 [N, L + 1], [L + 1], and [N - 1] each.
+  at::Tensor stale_, chain_, place_, candidate_;
+  std::int64_t columns_ = 0;  // codes of a row of the picture
+  at::Tensor slots_;          // int64 [L]: 0, 1, ..
   // The window: codes int64 [I, L], -1: nothing is known, and what they were drawn from, fp32 [I, L, V].
   at::Tensor tokens_, rows_;
   at::Tensor likeliest_;  // int64 [I], at the place of the root

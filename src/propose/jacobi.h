@@ -9,7 +9,10 @@ namespace lamplighter {
 // Speculative Jacobi decoding (Teng et al. 2024, arXiv 2410.01699): a window of drafts behind the last token
 // goes through the target in every cycle, and each of its rows says anew what stands at the next place. What
 // is not committed stays in the window as a draft that its own row was drawn from, so the rule judges it
-// exactly. Needs no drafter. The method's tree is the window, a chain; its options are in Method::window.
+// exactly. Needs no drafter. The method's tree is the window, a chain, or a fan, whose first places have
+// several candidates under every node (SJD-PAC, github.com/KangJialiang/SJD-PAC, its laws corrected): a
+// place keeps one row, and of its candidates the first alone outlives the cycle. The options are in
+// Method::window.
 std::unique_ptr<Proposer> make_jacobi(const Method& method, const Models& models);
 
 }  // namespace lamplighter

@@ -30,7 +30,7 @@ constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
      "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped", &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
-     "chain-N, lantern-26, lantern-58, dynamic, or a file of tune-tree", &M::tree},
+     "chain-N, lantern-26, lantern-58, fan-K-S-N (sjd-pac), dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
      "sampled or top: how the drafter's tokens are chosen", &M::children, "", "drafter", 0, kAny, kChildren},
     {"relax_k", "k", "Relax-k", kRelaxed, "K", "Neighbours that may stand for a token (lantern, lantern++)",
@@ -223,7 +223,7 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (!entry.drafts()) return false;
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
-  if (needs == "window") return entry.tree == TreeKind::window;
+  if (needs == "window") return entry.keeps_window();
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
   const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);

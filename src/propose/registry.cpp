@@ -26,6 +26,8 @@ const std::vector<MethodEntry>& methods() {
        TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"},
       {"scd", "sjd; all drafts stay where they may", TreeKind::window, "", &make_jacobi, Rule::exact,
        "sampled"},
+      {"sjd-pac", "sjd with several candidates for the first places of the window; the law of ar",
+       TreeKind::fan, "", &make_jacobi, Rule::exact, "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"}};
   return rows;

@@ -11,8 +11,9 @@
 namespace lamplighter {
 
 // The trees of a method: fixed ones are read before the run, of which some methods take chains alone, also as
-// windows of drafts that outlive a cycle; dynamic ones grow cycle by cycle, where the options name none.
-enum class TreeKind { none, chain, window, fixed, dynamic };
+// windows of drafts that outlive a cycle, or such windows with several candidates for a place (fan); dynamic
+// ones grow cycle by cycle, where the options name none.
+enum class TreeKind { none, chain, window, fan, fixed, dynamic };
 
 struct Method;
 struct Models;
@@ -30,6 +31,7 @@ struct MethodEntry {
 
   bool drafts() const { return tree != TreeKind::none; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
+  bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }
 };
 

@@ -17,6 +17,8 @@ namespace {
 constexpr const char* kDefaultChain = "chain-4";
 // Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
 constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
+// Three candidates for two places are the published ones.
+constexpr const char *kFanOnCpu = "fan-2-1-5", *kFanOnCuda = "fan-3-2-31";
 
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ExitCode::usage, message);
@@ -122,7 +124,7 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
 }
 
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
-  if (entry.tree == TreeKind::window) {
+  if (entry.keeps_window()) {
     if (method.init.empty()) method.init = "repeat";
     const Rule rule = rule_from(method.rule);
     const bool paths = rule == Rule::block || rule == Rule::traversal;
@@ -157,19 +159,34 @@ void resolve_dynamic(MethodOptions& method) {
   }
 }
 
+// The window is the chain of first candidates. The others of a place stand under several nodes, where
+// traversal takes siblings for independent of each other.
+void check_fan(const MethodOptions& method, Rule rule, const MethodEntry& entry, const Tree& tree) {
+  if (entry.tree != TreeKind::fan) return;
+  if (static_cast<std::int64_t>(first_children(tree).size()) <= tree.max_depth())
+    refuse("tree " + method.tree + " is deepest elsewhere than below first children; method " +
+           method.method + " needs a chain of them, such as fan-3-2-7");
+  if (rule == Rule::traversal && tree.max_children() > 1)
+    refuse("rule traversal: got method " + method.method + " and a tree with siblings, expected rule exact");
+}
+
 void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest,
                   const std::string& device, int batch) {
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
   if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
+  if (method.tree.empty() && entry.tree == TreeKind::fan)
+    method.tree = device == "cuda" ? kFanOnCuda : kFanOnCpu;
   if (method.tree.empty()) {
     const auto tuned = manifest.trees.find(device);
     method.tree = tuned != manifest.trees.end() ? join_path(manifest.directory, tuned->second)
                                                 : default_tree(device, batch);
   }
   if (method.tree == kDynamicTree) {
-    if (entry.drafts_chains()) refuse("tree: got dynamic, method " + method.method + " drafts chains");
+    if (entry.drafts_chains() || entry.keeps_window())
+      refuse("tree: got dynamic, method " + method.method + " drafts " +
+             (entry.drafts_chains() ? "chains" : "fixed trees"));
     return resolve_dynamic(method);
   }
   for (const MethodOption& option : method_options()) {
@@ -181,6 +198,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
     refuse("tree " + method.tree + " drafts nothing; use method " + kBaseline + " for that");
   if (entry.drafts_chains() && tree.max_children() > 1)
     refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
+  check_fan(method, rule, entry, tree);
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
   // A file is read once: what is drawn with it carries the tree.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "base/files.h"
@@ -72,17 +74,51 @@ Tree from_child_counts(const std::vector<std::int64_t>& counts) {
   return make_tree(std::move(paths));
 }
 
-// Drafted nodes of chain-N, or -1.
-std::int64_t chain_length(const std::string& name) {
-  const std::string prefix = "chain-";
-  if (name.rfind(prefix, 0) != 0) return -1;
-  const std::string digits = name.substr(prefix.size());
-  const bool plain = !digits.empty() && digits.size() <= 2 &&
-                     digits.find_first_not_of("0123456789") == std::string::npos &&
-                     (digits.size() == 1 || digits[0] != '0');
-  if (!plain) return -1;
-  const std::int64_t length = std::stoll(digits);
-  return length < kMaxTreeNodes ? length : -1;
+// The numbers of NAME-A-B.., each of one or two digits without leading zeros; nothing for other names.
+std::vector<std::int64_t> numbers_of(const std::string& name, const std::string& kind, std::size_t count) {
+  std::vector<std::int64_t> numbers;
+  std::istringstream parts(name);
+  std::string part;
+  if (!std::getline(parts, part, '-') || part != kind || name.back() == '-') return {};
+  while (std::getline(parts, part, '-')) {
+    const bool plain = !part.empty() && part.size() <= 2 &&
+                       part.find_first_not_of("0123456789") == std::string::npos &&
+                       (part.size() == 1 || part[0] != '0');
+    if (!plain) return {};
+    numbers.push_back(std::stoll(part));
+  }
+  return numbers.size() == count ? numbers : std::vector<std::int64_t>();
+}
+
+// The nodes of fan-K-S-N, without a limit on their number.
+std::vector<TreePath> fan_paths(std::int64_t candidates, std::int64_t places, std::int64_t length) {
+  std::vector<TreePath> paths, level{{}};
+  for (std::int64_t depth = 1; depth <= length; ++depth) {
+    std::vector<TreePath> next;
+    for (const TreePath& path : level) {
+      for (std::int64_t rank = 0; rank < (depth <= places ? candidates : 1); ++rank) {
+        next.push_back(path);
+        next.back().push_back(rank);
+      }
+      if (depth > places) break;  // behind the candidates the first ones alone go on
+    }
+    paths.insert(paths.end(), next.begin(), next.end());
+    if (static_cast<std::int64_t>(paths.size()) >= kMaxTreeNodes) break;
+    level = std::move(next);
+  }
+  return paths;
+}
+
+// The paths of a preset that its name describes; nothing for other names.
+std::optional<std::vector<TreePath>> described_paths(const std::string& name) {
+  if (const auto chain = numbers_of(name, "chain", 1); !chain.empty()) return fan_paths(1, 0, chain[0]);
+  const auto fan = numbers_of(name, "fan", 3);
+  if (fan.empty() || fan[0] < 2 || fan[0] > 9 || fan[1] < 1 || fan[2] < fan[1]) return std::nullopt;
+  return fan_paths(fan[0], fan[1], fan[2]);
+}
+
+bool fits(const std::vector<TreePath>& paths) {
+  return static_cast<std::int64_t>(paths.size()) < kMaxTreeNodes;
 }
 
 bool is_text(const std::string& tree) {
@@ -153,7 +189,8 @@ Tree make_tree(std::vector<TreePath> paths, const std::string& where, ExitCode c
 }
 
 bool is_tree_preset(const std::string& name) {
-  return name == "lantern-26" || name == "lantern-58" || chain_length(name) >= 0;
+  const auto paths = described_paths(name);
+  return name == "lantern-26" || name == "lantern-58" || (paths && fits(*paths));
 }
 
 Tree preset_tree(const std::string& name) {
@@ -164,13 +201,20 @@ Tree preset_tree(const std::string& name) {
     return from_child_counts({5, 4, 3, 3, 2, 1, 4, 3, 3, 2, 2, 1, 0, 1, 0, 0, 0, 0, 0, 4, 3, 2,
                               1, 2, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 2, 1, 0, 1});
   }
-  const std::int64_t length = chain_length(name);
-  if (length < 0) {
+  auto paths = described_paths(name);
+  if (!paths || !fits(*paths)) {
     throw Error(ExitCode::usage, "tree \"" + name + "\": expected chain-1 to chain-" +
                                      std::to_string(kMaxTreeNodes - 1) +
-                                     ", lantern-26, lantern-58, dynamic or a file");
+                                     ", lantern-26, lantern-58, fan-K-S-N (at most " +
+                                     std::to_string(kMaxTreeNodes - 1) + " nodes), dynamic or a file");
   }
-  return from_child_counts(std::vector<std::int64_t>(at(length), 1));
+  return make_tree(std::move(*paths));
+}
+
+std::vector<std::int64_t> first_children(const Tree& tree) {
+  std::vector<std::int64_t> nodes{0};
+  while (tree.child_count(nodes.back()) > 0) nodes.push_back(tree.child_begin[at(nodes.back())]);
+  return nodes;
 }
 
 Tree parse_tree(std::string_view text, const std::string& where, ExitCode code) {

@@ -46,9 +46,13 @@ Tree make_tree(std::vector<TreePath> paths, const std::string& where = "tree",
                ExitCode code = ExitCode::usage);
 
 // chain-N (N = 0..63: N drafted nodes below each other), lantern-26 and lantern-58 (the static trees of EAGLE
-// and LANTERN, counted with the root). Throws Error(usage) for other names.
+// and LANTERN, counted with the root), fan-K-S-N (a chain of N nodes, of which the first S places have K
+// candidates under every node: 2 to 9, at least 1, N at least S). Throws Error(usage) for other names.
 Tree preset_tree(const std::string& name);
 bool is_tree_preset(const std::string& name);
+
+// The first child of every node from the root on: node d at depth d, as far as they go.
+std::vector<std::int64_t> first_children(const Tree& tree);
 
 // A tree file: {"paths": [[0], [1], [0, 0]], "about": anything}; `about` may be missing. Throws Error(code).
 Tree parse_tree(std::string_view text, const std::string& where, ExitCode code = ExitCode::input);

@@ -88,6 +88,16 @@ def test_tune_tree_finds_a_window(
     assert "expected an exact one" in refused(2, *gsd, model=tiny_bundle)
 
 
+def test_tune_tree_finds_a_fan(cli: Cli, tiny_bundle: Path) -> None:
+    words = ("tune-tree", "--method", "sjd-pac", "-p", "a red hill", "--max-nodes", 6, "--json")
+    result = cli(*words, "-o", "window.json", model=tiny_bundle)
+    assert result.returncode == 0, result.stderr
+    tried = [window["method"] for window in json.loads(result.stdout)["about"]["windows"]]
+    assert {"sjd-pac:tree=chain-6", "sjd-pac:tree=fan-2-1-5", "sjd-pac:tree=fan-2-2-2"} < set(tried)
+    drawn = ("generate", "-p", "a", "--method", "sjd-pac", "--tree", "window.json", "-o", "a.png")
+    assert cli(*drawn, model=tiny_bundle).returncode == 0
+
+
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
     words = ("tune-tree", "-p", "x", "--bundle", "missing")
     # The flag goes before the variable.

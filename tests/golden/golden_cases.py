@@ -48,6 +48,7 @@ KINDS = (
     "methods/sjd/",
     "methods/scd/",
     "methods/gsd/",
+    "methods/sjd_pac/",
     "methods/medusa/",
 )
 

@@ -48,7 +48,7 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
     const Toy toy(shape(row_ends));
     const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
     const at::Tensor expected = decode(toy.models(), {}, prompts, requests(0), toy.grid());
-    for (const char* chain : {"chain-1", "chain-4", "chain-9"}) {
+    for (const char* chain : {"chain-1", "chain-4", "chain-9", "fan-2-1-4", "fan-3-2-6"}) {
       for (const WindowFill fill : {WindowFill::uniform, WindowFill::random, WindowFill::repeat,
                                     WindowFill::sample, WindowFill::above}) {
         std::int64_t cycles = 0;
@@ -65,13 +65,30 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
 TEST_F(JacobiTest, PicturesOfABatchAreThoseDrawnAlone) {
   const Toy toy(shape());
   const std::vector<DecodeRequest> all = requests(1);
-  const Method method = window_method("chain-5", WindowFill::above);
-  const at::Tensor together = decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), all, toy.grid());
-  for (std::int64_t image = 0; image < 4; ++image) {
-    const at::Tensor alone = decode(toy.models(), method, toy.prompts({image}, true),
-                                    {all[static_cast<std::size_t>(image)]}, toy.grid());
-    EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+  const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
+  for (const char* window : {"chain-5", "fan-3-2-5"}) {
+    const Method method = window_method(window, WindowFill::above);
+    const at::Tensor together = decode(toy.models(), method, prompts, all, toy.grid());
+    for (std::int64_t image = 0; image < 4; ++image) {
+      const at::Tensor alone = decode(toy.models(), method, toy.prompts({image}, true),
+                                      {all[static_cast<std::size_t>(image)]}, toy.grid());
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << window << " " << image;
+    }
   }
+}
+
+// Of equal length, a fan's window commits more tokens a cycle.
+TEST_F(JacobiTest, MoreCandidatesTakeFewerCycles) {
+  const Toy toy(shape());
+  const auto cycles = [&](const char* window) {
+    std::int64_t count = 0;
+    const auto counted = [&](const Report&) { return ++count > 0; };
+    decode(toy.models(), window_method(window), toy.prompts({0, 1, 2, 3}, true), requests(1), toy.grid(),
+           counted);
+    return count;
+  };
+  EXPECT_LT(cycles("fan-5-1-4"), cycles("chain-4"));
+  EXPECT_LT(cycles("fan-5-2-4"), cycles("fan-5-1-4"));
 }
 
 struct WindowCase {
@@ -124,14 +141,20 @@ std::vector<WindowCase> law_cases() {
           {"above", window_method("chain-3", WindowFill::above)},
           {"row_ends", window_method("chain-3"), true},
           {"row_ends_above", window_method("chain-2", WindowFill::above), true},
-          {"partly_guided", window_method("chain-3"), false, 0}};
+          {"partly_guided", window_method("chain-3"), false, 0},
+          {"fan", window_method("fan-2-1-3")},
+          {"deep_fan", window_method("fan-2-2-3")},
+          {"wide_fan", window_method("fan-3-2-2", WindowFill::repeat)},
+          {"fresh_fan", window_method("fan-2-2-3", WindowFill::above, false)},
+          {"row_ends_fan", window_method("fan-2-2-3"), true},
+          {"partly_guided_fan", window_method("fan-2-1-2"), false, 0}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // Classic bugs, planted behind the window's back: its tensors are those that it shares with slots.
-enum class Bug { none, old_law_kept, shifted, test_reused };
+enum class Bug { none, old_law_kept, shifted, test_reused, sibling_chosen };
 
 class Faulty : public Proposer {
  public:
@@ -139,7 +162,14 @@ class Faulty : public Proposer {
 
   TreeShape shape() const override { return window_->shape(); }
   void allocate(const RunShape& shape, std::int64_t rows) override { window_->allocate(shape, rows); }
-  Draft propose(const RunState& run) override { return window_->propose(run); }
+  Draft propose(const RunState& run) override {
+    Draft draft = window_->propose(run);
+    if (bug_ != Bug::sibling_chosen) return draft;
+    // The second candidate is what follows the first, instead of a draw.
+    const at::Tensor chosen = (draft.tokens.select(1, 1) + 1) % rows().size(2);
+    draft.tokens.select(1, 2).copy_(chosen);
+    return draft;
+  }
   std::vector<PerImage> per_image() override { return window_->per_image(); }
 
   void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
@@ -148,7 +178,7 @@ class Faulty : public Proposer {
     const at::Tensor old_tokens = tokens.clone(), old_rows = rows.clone();
     window_->learn(draft, scores, judged, kept, run);
     const std::int64_t slots = tokens.size(1);
-    if (draft.tokens.size(1) == 1 || bug_ == Bug::none) return;
+    if (draft.tokens.size(1) == 1 || bug_ == Bug::none || bug_ == Bug::sibling_chosen) return;
     if (bug_ == Bug::shifted) return void(tokens.copy_(tokens.roll(1, 1)));
     if (bug_ == Bug::test_reused) {
       at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * slots + 2);
@@ -167,6 +197,8 @@ class Faulty : public Proposer {
   }
 
  private:
+  at::Tensor& rows() { return *per_image()[1].tensor; }
+
   Bug bug_;
   std::unique_ptr<Proposer> window_;
 };
@@ -182,8 +214,8 @@ TEST_F(JacobiTest, PlantedBugsAreFound) {
   moody.weight_scale = 4;  // rows change much with what stands before them
   const Toy toy(moody);
   const Law exact = exact_law(toy, law_sampling());
-  const auto fits_with = [&](MakeProposer make) {
-    Method method = window_method("chain-3");
+  const auto fits_with = [&](MakeProposer make, const char* window = "chain-3") {
+    Method method = window_method(window);
     method.proposer = make;
     return bool(fits(exact, counted_law(toy, law_sampling(), law_pictures(kPictures),
                                         [&](const Prompts& prompts, const auto& requests) {
@@ -194,6 +226,8 @@ TEST_F(JacobiTest, PlantedBugsAreFound) {
   EXPECT_FALSE(fits_with(&make_faulty<Bug::old_law_kept>));
   EXPECT_FALSE(fits_with(&make_faulty<Bug::shifted>));
   EXPECT_FALSE(fits_with(&make_faulty<Bug::test_reused>));
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>, "fan-2-1-3"));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::sibling_chosen>, "fan-2-1-3"));
 }
 
 }  // namespace

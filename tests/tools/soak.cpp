@@ -33,8 +33,9 @@ constexpr std::size_t kRequests = 12;  // of each method
 
 // Kinds method by method, kRequests of each.
 std::vector<Kind> kinds() {
-  std::vector<MethodOptions> methods(9);
-  const char* names[] = {"ar", "eagle", "eagle", "eagle", "eagle-2", "lantern", "lantern++", "ngram", "sjd"};
+  std::vector<MethodOptions> methods(10);
+  const char* names[] = {"ar",      "eagle",     "eagle", "eagle", "eagle-2",
+                         "lantern", "lantern++", "ngram", "sjd",   "sjd-pac"};
   for (std::size_t i = 0; i < methods.size(); ++i) methods[i].method = names[i];
   methods[1].tree = "chain-4";
   methods[2].tree = "lantern-26";

@@ -88,6 +88,22 @@ TEST(TreeTest, PresetsHaveTheirPublishedShapes) {
   EXPECT_EQ(chain.ancestors.back(), ~std::uint64_t{0});
 }
 
+TEST(TreeTest, FansHaveCandidatesUnderEveryNodeOfTheirFirstPlaces) {
+  const Tree fan = preset_tree("fan-3-2-5");
+  EXPECT_EQ(fan.drafted(), 3 + 9 + 3);
+  EXPECT_THAT(first_children(fan), ElementsAre(0, 1, 4, 13, 14, 15));
+  EXPECT_THAT(fan.level(2), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(fan.child_count(5), 0);
+  EXPECT_EQ(preset_tree("fan-2-2-2").drafted(), 6);
+  EXPECT_EQ(preset_tree("fan-3-2-53").drafted(), 63);
+  for (const char* name : {"fan-3-2-54", "fan-2-6-6", "fan-9-9-9", "fan-1-1-3", "fan-3-0-3", "fan-3-3-2",
+                           "fan-3-2", "fan-3-2-5-1", "fan-3-2-5-", "fan-03-2-5", "fan--3-5", "fan-a-2-5",
+                           "fan", "chain-64", "chain-01", "chain-", "chain-1-2"}) {
+    EXPECT_FALSE(is_tree_preset(name)) << name;
+    EXPECT_THROW(preset_tree(name), Error) << name;
+  }
+}
+
 TEST(TreeTest, RejectsPathsThatAreNoTree) {
   EXPECT_EQ(rejection({{0}, {1, 0}}), "--tree: path [1,0]: its parent [1] is missing");
   EXPECT_EQ(rejection({{0}, {2}}), "--tree: path [2]: its earlier sibling [1] is missing");

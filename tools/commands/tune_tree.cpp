@@ -93,12 +93,12 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
                                      ", which drafts chains: there is no tree to look for; bench --sweep " +
                                      "tree=chain-3,chain-5,chain-7 --save-table compares lengths");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
-  if (entry.tree == TreeKind::window && !flags.bundle.empty())
+  if (entry.keeps_window() && !flags.bundle.empty())
     throw Error(ExitCode::usage, "--bundle: got method " + method.method +
                                      ", whose window a bundle does not keep; give --save-table or --output");
   method.tree = "chain-1";
   method = resolve_method(method, manifest);
-  if (rule_from(method.rule) == Rule::block && entry.tree != TreeKind::window)
+  if (rule_from(method.rule) == Rule::block && !entry.keeps_window())
     throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
   if (flags.save_table && !is_exact(method))
     throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
@@ -116,7 +116,7 @@ void tune(TuneFlags& flags, bool model_given) {
   const Placement placement = resolve_placement(flags.model.options(), manifest);
   const std::string kind = placement.device.is_cpu() ? "cpu" : "cuda";
   check_room(flags, manifest, kind);
-  const bool window = find_method(method.method).tree == TreeKind::window;
+  const bool window = find_method(method.method).keeps_window();
   const Tuned tuned = window ? tune_window(flags, manifest, requests, terminal)
                              : tune_static_tree(flags, manifest, placement, method, requests, terminal);
   const Json file = tree_to_json(tuned.tree, tuned.about);

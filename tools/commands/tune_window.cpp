@@ -6,6 +6,7 @@
 #include "bench/report/json.h"
 #include "bench/report/report.h"
 #include "lamplighter/version.h"
+#include "propose/registry.h"
 #include "tools/bench_report.h"
 #include "tools/signals.h"
 #include "tune_tree.h"
@@ -13,15 +14,19 @@
 namespace lamplighter::cli {
 namespace {
 
-std::string chain(int length) {
-  return "chain-" + std::to_string(length);
-}
-
-// ar, then the method with windows of 1, 2, ... drafts.
-std::vector<BenchMethod> windows(const TuneFlags& flags) {
+// ar, then the method with windows of 1, 2, ... drafted nodes; of fans those with few candidates, too, which
+// pay first.
+std::vector<BenchMethod> windows(const TuneFlags& flags, TreeKind kind) {
   std::vector<std::string> names;
-  for (int length = 1; length <= flags.max_nodes; ++length)
-    names.push_back(flags.method + ":tree=" + chain(length));
+  const auto add = [&](const std::string& tree) { names.push_back(flags.method + ":tree=" + tree); };
+  for (int nodes = 1; nodes <= flags.max_nodes; ++nodes) {
+    add("chain-" + std::to_string(nodes));
+    if (kind != TreeKind::fan) continue;
+    // Each needs so many nodes more than the chain of its length.
+    for (const auto& [fan, more] : {std::pair{"fan-2-1-", 1}, {"fan-3-1-", 2}, {"fan-2-2-", 4}}) {
+      if (nodes - more >= 2) add(fan + std::to_string(nodes - more));
+    }
+  }
   return bench_methods(names);
 }
 
@@ -49,7 +54,7 @@ Json about(const TuneFlags& flags, const TextToImage& engine, const Manifest& ma
 Tuned tune_window(const TuneFlags& flags, const Manifest& manifest, const std::vector<Request>& requests,
                   Terminal& terminal) {
   BenchOptions options;
-  options.methods = windows(flags);
+  options.methods = windows(flags, find_method(parse_method(flags.method).method).tree);
   options.requests = requests;
   options.repeats = requests.size() == 1 ? 5 : 1;
   TextToImage engine(manifest.directory, flags.model.options());
@@ -67,11 +72,10 @@ Tuned tune_window(const TuneFlags& flags, const Manifest& manifest, const std::v
   };
   // The first one is ar.
   const auto best = std::max_element(all.begin() + 1, all.end(), slower);
-  const auto length = static_cast<int>(best - all.begin());
-  return {preset_tree(chain(length)), about(flags, engine, manifest, all, *best, requests.size()),
-          best->speedup,
-          "window of " + std::to_string(length) + " drafts: " + with_interval(best->acceptance_length) +
-              " tokens a cycle, " + with_interval(best->speedup) + " times as fast as ar [95 %], from " +
+  const std::string& tree = options.methods[static_cast<std::size_t>(best - all.begin())].options.tree;
+  return {preset_tree(tree), about(flags, engine, manifest, all, *best, requests.size()), best->speedup,
+          "window " + tree + ": " + with_interval(best->acceptance_length) + " tokens a cycle, " +
+              with_interval(best->speedup) + " times as fast as ar [95 %], from " +
               std::to_string(requests.size()) + " pictures"};
 }
 

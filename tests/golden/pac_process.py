@@ -1,0 +1,187 @@
+"""Several candidates for the first places of a window: every outcome of all passes, in double.
+
+A place j of the window has candidates, the first of law D_j given all before, the others drawn
+from D_j without those before them. Under every node of a place stand the same candidates of the
+next one; behind the places that have several, first candidates go on as a chain. A walk tests the
+children of a node in order and enters the first that it accepts; the token behind its end is
+committed, too. What lies behind that is renewed by the rows along first candidates.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jacobi_process import Tokens
+from torch import Tensor
+
+
+class Place(NamedTuple):
+    """A draft for one place; source: the tokens whose row D is, None: the even law."""
+
+    first: int
+    source: Tokens | None
+
+
+class State(NamedTuple):
+    committed: Tokens
+    window: tuple[Place, ...]
+
+
+def normed(law: list[float]) -> list[float]:
+    whole = sum(law)
+    return [p / whole for p in law]
+
+
+def over(law: list[float], other: list[float]) -> list[float]:
+    return [max(p - q, 0.0) for p, q in zip(law, other, strict=True)]
+
+
+@dataclass(frozen=True)
+class PacProcess:
+    targets: list[Tensor]  # targets[n], indexed by n tokens: the law of the next one
+    slots: int  # of a window
+    candidates: int
+    depth: int  # of the tree with its root: places 1 .. depth - 1 have several candidates
+
+    @property
+    def vocabulary(self) -> int:
+        return self.targets[0].shape[0]
+
+    def target(self, tokens: Tokens) -> list[float]:
+        return list(map(float, self.targets[len(tokens)][tokens]))
+
+    def draft(self, place: Place) -> list[float]:
+        even = [1 / self.vocabulary] * self.vocabulary
+        return even if place.source is None else self.target(place.source)
+
+    def law(self) -> tuple[Tensor, float]:
+        """The probability of every sequence of all tokens, and the mean number of passes."""
+        length = len(self.targets)
+        law = torch.zeros([self.vocabulary] * length, dtype=torch.float64)
+        states = {State((), ()): 1.0}
+        passes = 0.0
+        while states:
+            passes += sum(states.values())
+            following: defaultdict[State, float] = defaultdict(float)
+            for state, mass in states.items():
+                for reached, chance in self.one_pass(state):
+                    following[reached] += mass * chance
+            for state in [s for s in following if len(s.committed) == length]:
+                law[state.committed] += following.pop(state)
+            states = dict(following)
+        return law, passes
+
+    def one_pass(self, state: State) -> Iterator[tuple[State, float]]:
+        slots = min(self.slots, len(self.targets) - len(state.committed) - 1)
+        for window, chance in self.filled(state.window[:slots], slots):
+            for lists, drawn in self.drawn(window, 0):
+                for path, token, walked in self.walk(state.committed, window, lists, ()):
+                    new = (*state.committed, *path, token)
+                    for tail, kept in self.tail(new, state.committed, window, path, len(path) + 1):
+                        yield State(new, tail), chance * drawn * walked * kept
+
+    def filled(
+        self, window: tuple[Place, ...], slots: int
+    ) -> Iterator[tuple[tuple[Place, ...], float]]:
+        if len(window) == slots:
+            yield window, 1.0
+            return
+        for token in range(self.vocabulary):
+            for full, chance in self.filled((*window, Place(token, None)), slots):
+                yield full, chance / self.vocabulary
+
+    def drawn(
+        self, window: tuple[Place, ...], place: int
+    ) -> Iterator[tuple[tuple[Tokens, ...], float]]:
+        """Candidates of every place from this one on."""
+        if place == len(window):
+            yield (), 1.0
+            return
+        count = self.candidates if place < self.depth - 1 else 1
+        first = window[place].first
+        for candidates, chance in self.others(self.draft(window[place]), (first,), count):
+            for rest, more in self.drawn(window, place + 1):
+                yield (candidates, *rest), chance * more
+
+    def others(
+        self, law: list[float], candidates: Tokens, count: int
+    ) -> Iterator[tuple[Tokens, float]]:
+        left = [0.0 if token in candidates else p for token, p in enumerate(law)]
+        if len(candidates) == count or sum(left) <= 0:
+            yield candidates, 1.0
+            return
+        for token, p in enumerate(normed(left)):
+            if p > 0:
+                for full, chance in self.others(law, (*candidates, token), count):
+                    yield full, p * chance
+
+    def walk(
+        self, committed: Tokens, window: tuple[Place, ...], lists: tuple[Tokens, ...], path: Tokens
+    ) -> Iterator[tuple[Tokens, int, float]]:
+        """Accepted tokens, the one behind them, and how likely both are."""
+        law, place, reached = self.target((*committed, *path)), len(path), 1.0
+        if place < len(window) and self.has_children(lists, path):
+            draft = self.draft(window[place])
+            for token in lists[place]:
+                if sum(draft) <= 0:
+                    break
+                share = normed(draft)
+                accepted = min(1.0, law[token] / share[token])
+                if accepted > 0:
+                    for end, last, chance in self.walk(committed, window, lists, (*path, token)):
+                        yield end, last, reached * accepted * chance
+                reached *= 1 - accepted
+                if reached <= 1e-18:
+                    return
+                law = normed(over(law, share))
+                draft[token] = 0.0
+        yield from ((path, token, reached * p) for token, p in enumerate(law) if p > 0)
+
+    def has_children(self, lists: tuple[Tokens, ...], path: Tokens) -> bool:
+        along = all(token == lists[place][0] for place, token in enumerate(path))
+        return len(path) < self.depth - 1 or along
+
+    def tail(
+        self,
+        new: Tokens,
+        committed: Tokens,
+        window: tuple[Place, ...],
+        path: Tokens,
+        place: int,
+    ) -> Iterator[tuple[tuple[Place, ...], float]]:
+        """The next window from the old place on, which is the first behind the last token."""
+        if len(committed) + place >= len(self.targets) or place > len(window):
+            yield (), 1.0
+            return
+        source = self.stale(committed, window, path, place)
+        target = self.target(source)
+        for token, chance in self.renewed(target, window[place] if place < len(window) else None):
+            for rest, more in self.tail(new, committed, window, path, place + 1):
+                yield (Place(token, source), *rest), chance * more
+
+    def stale(
+        self, committed: Tokens, window: tuple[Place, ...], path: Tokens, place: int
+    ) -> Tokens:
+        """What the node that tells of a place has seen."""
+        firsts = tuple(each.first for each in window)
+        along = path + firsts[len(path) : place]
+        inside = along == firsts[:place] or place <= self.depth - 1
+        return committed + (along if inside else firsts[:place])
+
+    def renewed(self, target: list[float], old: Place | None) -> Iterator[tuple[int, float]]:
+        if old is None:
+            yield from ((token, p) for token, p in enumerate(target) if p > 0)
+            return
+        draft = self.draft(old)
+        keep = min(1.0, target[old.first] / draft[old.first])
+        if keep > 0:
+            yield old.first, keep
+        left = over(target, draft)
+        if keep < 1:
+            for token, p in enumerate(normed(left)):
+                if p > 0:
+                    yield token, (1 - keep) * p

@@ -1,0 +1,206 @@
+"""Windows with several candidates at their first places: walks, windows handed on, whole laws."""
+
+from __future__ import annotations
+
+import golden_engine as engine
+import pytest
+import torch
+from golden_cases import Case
+from golden_jacobi import (
+    EXACT,
+    PAPER,
+    Iteration,
+    Network,
+    Pass,
+    draw,
+    filtered,
+    iterations,
+    single,
+    tolerance,
+)
+from jacobi_process import total_variation
+from pac_process import PacProcess
+from torch import Tensor
+
+KINDS = ("methods/sjd_pac/",)
+
+
+def needs(case: Case, entry: str) -> None:
+    if not case.info.get(entry):
+        pytest.skip(f"no {entry}")
+
+
+class Fan:
+    """A recorded tree over a window: slot s has the row draft[s - 1]."""
+
+    def __init__(self, tokens: Tensor, parents: Tensor, depths: Tensor, draft: Tensor) -> None:
+        self.tokens, self.parents, self.depths = tokens.long(), parents.long(), depths.long()
+        self.draft = draft
+        has_children = torch.zeros(len(tokens), dtype=torch.bool)
+        has_children[self.parents[1:]] = True
+        self.draft_rows = torch.where(has_children, self.depths, -1)
+
+    def walk(self, target: Tensor, tests: Tensor, last: float) -> tuple[list[int], int, Tensor]:
+        """judge_tree: the accepted path, the last token, the law it comes from."""
+        uniforms = torch.cat([single([last]), single(tests)[1:]])
+        tree = (target, self.draft, self.tokens, self.parents, self.draft_rows, uniforms)
+        path, count, token, final, status = engine.operators().judge_tree(
+            *(part[None].contiguous() for part in tree), torch.ones(1),
+            torch.empty(0, dtype=torch.int32), EXACT, PAPER, True, 0, torch.empty(0), 0,
+            int(self.depths.max()),
+        )  # fmt: skip
+        assert int(status) == 0
+        return path[0, : int(count) + 1].tolist(), int(token), final[0]
+
+    def children(self, node: int) -> list[int]:
+        return [int(n) for n in (self.parents == node).nonzero()[:, 0]]
+
+    def chain(self) -> list[int]:
+        """The nodes of first candidates."""
+        nodes = [0]
+        while children := self.children(nodes[-1]):
+            nodes.append(children[0])
+        return nodes
+
+    def stale(self, end: int) -> list[int]:
+        """For every place behind the token that follows a path's end, the node that tells of it."""
+        chain, node, rows = self.chain(), end, []
+        for depth in range(int(self.depths[end]) + 1, len(chain)):
+            children = self.children(node) if node >= 0 else []
+            node = children[0] if children else -1
+            rows.append(node if node >= 0 else chain[depth])
+        return rows
+
+
+def fan_of(each: Iteration) -> Fan:
+    return Fan(each["node_tokens"], each["parent"], each["depth"], each["draft"])
+
+
+def test_walks(case: Case) -> None:
+    """Single cycles."""
+    needs(case, "scenarios")
+    names = ("tree.parent", "tree.depth", "tree.candidate")
+    parents, depths, candidate = (case.tensors[name] for name in names)
+    for scenario in case.info["scenarios"]:
+        name = f"s{scenario['scenario']}"
+        where = f"{case.name} {name}"
+        tokens, draft, target = (
+            case.tensors[f"{name}.{part}"] for part in ("node_tokens", "draft", "target")
+        )
+        fan = Fan(tokens, parents, depths, draft)
+        candidates = case.long(f"{name}.candidates")
+        spread = candidates[candidate.long()[1:], fan.depths[1:] - 1]
+        assert torch.equal(spread, fan.tokens[1:]), f"{where}: tokens of the nodes"
+        path, _, final = fan.walk(target, case.tensors[f"{name}.accept_u"], 0.5)
+        assert path == case.tensors[f"{name}.reference.path"].tolist(), where
+        allowed = tolerance(case, "probabilities")
+        engine.assert_close(where, final, case.tensors[f"{name}.reference.final"], allowed)
+
+
+def test_runs(case: Case) -> None:
+    """Whole images: every pass begins with the window that the one before it left."""
+    needs(case, "iterations")
+    settings = case.info["settings"]
+    places, count = int(settings["tree_depth"]) - 1, int(settings["candidates"])
+    firsts: list[int] = []
+    for each in iterations(case):
+        where = each.where()
+        if len(each.tokens) == 1:
+            continue
+        fan = fan_of(each)
+        chain = fan.chain()
+        assert fan.tokens[chain[1:]][: len(firsts)].tolist() == firsts[: len(chain) - 1], where
+        for place in range(min(places, len(chain) - 1)):
+            check_candidates(each, fan, place, count, len(firsts))
+        path, token, final = fan.walk(each["target"], each["accept_u"], float(each["final_u"][0]))
+        assert path == each["path"].tolist(), where
+        assert [*fan.tokens[path[1:]].tolist(), token] == each.committed, where
+        allowed = tolerance(case, "probabilities")
+        engine.assert_close(where, final, each["final_distribution"], allowed)
+        firsts = renewed(each, fan, path)
+
+
+def check_candidates(each: Iteration, fan: Fan, place: int, count: int, known: int) -> None:
+    """The first is the window's; the others are distinct, and the same under every node."""
+    groups = [fan.children(n) for n in range(len(fan.tokens)) if fan.depths[n] == place]
+    tokens = {tuple(fan.tokens[group].tolist()) for group in groups}
+    assert len(tokens) == 1, f"{each.where()} place {place}"
+    one = tokens.pop()
+    assert len(set(one)) == len(one) == count, f"{each.where()} place {place}"
+    if place < known:
+        return
+    row = fan.draft[place].clone()  # a new place: even
+    for number, uniform in enumerate(each["fill_u"][place - known]):
+        assert draw(row[None], uniform[None]) == [one[number]], f"{each.where()} place {place}"
+        row[one[number]] = 0
+
+
+def renewed(each: Iteration, fan: Fan, path: list[int]) -> list[int]:
+    """First candidates of the next window, by renew_window over the rows that tell of them."""
+    rows, accepted, chain = fan.stale(path[-1]), len(path) - 1, fan.chain()
+    places = each.case.info["dims"]["grid"] ** 2 - each.before - len(each.committed)
+    if not each.has("tail.row"):
+        assert not rows or places <= 0, f"{each.where()}: nothing recorded behind it"
+        return []
+    assert rows == each["tail.row"].tolist(), f"{each.where()}: rows of the tail"
+    if not rows:
+        return []
+    target = each["target"][chain].clone()
+    target[accepted + 1 :] = each["target"][rows]
+    tests, draws = torch.zeros(len(chain)), torch.zeros(len(chain))
+    tests[accepted + 1 :] = each["tail.keep_u"].float()
+    draws[accepted + 1 :] = each["tail.resample_u"].float()
+    window = Pass(target, fan.draft, fan.tokens[chain]).renew(accepted, True, tests[:-1], draws)
+    expected = each["tail.candidates"][:, 0].tolist()
+    assert window.tokens[: len(rows)].tolist() == expected, f"{each.where()}: kept and replaced"
+    assert torch.equal(window.rows[: len(rows)], each["target"][rows])
+    for slot, uniforms in enumerate(each["tail.candidate_u"]):
+        row = window.rows[slot].clone()
+        for number in range(1, int((uniforms >= 0).sum()) + 1):
+            row[int(each["tail.candidates"][slot, number - 1])] = 0
+            drawn = draw(row[None] / row.sum(), uniforms[number][None])
+            assert drawn == [int(each["tail.candidates"][slot, number])], each.where()
+    return expected
+
+
+def test_network(case: Case) -> None:
+    """The plain network on every path of a tree gives the recorded laws of its nodes."""
+    needs(case, "iterations")
+    network = Network(case)
+    for each in iterations(case):
+        depths, parents = each["depth"].long(), each["parent"].long()
+        assert torch.equal(each.positions.long(), network.prompt + each.before - 1 + depths)
+        leaves = sorted(set(range(len(parents))) - set(parents.tolist()))
+        for leaf in leaves:
+            path = [leaf]
+            while path[0]:
+                path.insert(0, int(parents[path[0]]))
+            inputs = torch.cat([case.long("tokens")[: each.before - 1], each.tokens[path]])
+            laws = filtered(network.logits(inputs)[:, each.before :], case.info["settings"])
+            allowed = tolerance(case, "probabilities")
+            engine.assert_close(f"{each.where()} {path}", laws, each["target"][path], allowed)
+
+
+def test_processes(case: Case) -> None:
+    """The law of all tokens over whole runs, and the passes they take with and without siblings."""
+    needs(case, "process_enumeration")
+    exact = float(case.info["tolerance"]["enumeration"])
+    for problem in case.info["process_enumeration"]:
+        name = f"process{problem['problem']}"
+        targets = [case.tensors[f"{name}.target{n}"] for n in range(problem["tokens"])]
+        where = f"{case.name} {name}"
+        slots = problem["draft_slots"]
+        process = PacProcess(targets, slots, problem["candidates"], problem["depth"])
+        law, passes = process.law()
+        engine.assert_close(where, law, case.tensors[f"{name}.law"], exact)
+        assert total_variation(law, joint(targets)) < exact, where
+        assert passes == pytest.approx(problem["expected_passes"], rel=exact), where
+        _, alone = PacProcess(targets, slots, 1, 1).law()
+        assert alone == pytest.approx(problem["expected_passes_without_tree"], rel=exact), where
+
+
+def joint(targets: list[Tensor]) -> Tensor:
+    law = targets[0]
+    for target in targets[1:]:
+        law = law[..., None] * target
+    return law
