@@ -42,6 +42,8 @@ struct SamplingOptions {
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
 //   sjd        exact      window       -         speculative Jacobi decoding (Teng et al. 2024), no drafter
 //   scd        exact      window       -         sjd, whose drafts stay where they may
+//   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
+//   eagle+sjd  exact      fan        sampled   sjd whose first places EAGLE's drafter fills
 //   gsd        grouped    window       -         sjd with groups of tokens that are alike
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 struct MethodOptions {
@@ -57,9 +59,10 @@ struct MethodOptions {
   std::string neighbours;      // safetensors or official .npy file; empty = the bundle's, else computed
   std::string init;  // sjd: what new places of the window hold: uniform, random, repeat, sample or above
   std::string tail;  // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
-  std::optional<std::int64_t> k;  // neighbours looked at besides the token itself
-  std::optional<float> delta;     // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
-  std::optional<float> mu, nu;    // cool: the weight at depth i is delta * exp(-nu * i - mu)
+  std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more
+  std::optional<std::int64_t> k;      // neighbours looked at besides the token itself
+  std::optional<float> delta;         // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
+  std::optional<float> mu, nu;        // cool: the weight at depth i is delta * exp(-nu * i - mu)
   // typical: a token is accepted with a probability above min(epsilon, alpha * exp(-entropy))
   std::optional<float> epsilon, alpha;
   // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by

@@ -98,7 +98,7 @@ void Eagle::skip(std::int64_t rows) {
 std::unique_ptr<Proposer> make_eagle(const Method& method, const Models& models) {
   if (!method.tree) return make_eagle_dynamic(method, models);
   if (method.tree->drafted() == 0) return make_none(method, models);
-  return make_eagle_static(method, models);
+  return make_eagle_static(method, models, *method.tree);
 }
 
 }  // namespace lamplighter

@@ -58,7 +58,9 @@ class Eagle : public Proposer {
   std::int64_t feature_width_;  // F
 };
 
-std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models);
+// `tree`: what grows below the root; that of the method, or a part of what is judged. It outlives the
+// proposer.
+std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models, const Tree& tree);
 std::unique_ptr<Proposer> make_eagle_dynamic(const Method& method, const Models& models);
 
 }  // namespace lamplighter

@@ -76,7 +76,8 @@ Family make_family(const Tree& tree, std::int64_t depth, std::int64_t& first_col
 // The same tree in every cycle: EAGLE's.
 class EagleStatic : public Eagle {
  public:
-  EagleStatic(const Method& method, const Models& models) : Eagle(method, models), tree_(*method.tree) {
+  EagleStatic(const Method& method, const Models& models, const Tree& tree)
+      : Eagle(method, models), judged_(shape_of(*method.tree)), tree_(tree) {
     const c10::Device device = models.target->placement().device;
     topology_ = topology(tree_, device);
     std::vector<std::int64_t> rows_before;
@@ -88,7 +89,7 @@ class EagleStatic : public Eagle {
     rows_before_ = integers(rows_before, device).view({-1, 2, 1});
   }
 
-  TreeShape shape() const override { return shape_of(tree_); }
+  TreeShape shape() const override { return judged_; }
 
  protected:
   std::int64_t grown_rows() const override { return static_cast<std::int64_t>(tree_.expanded.size()); }
@@ -117,6 +118,7 @@ class EagleStatic : public Eagle {
   }
 
  private:
+  TreeShape judged_;
   const Tree& tree_;
   Topology topology_;
   std::vector<Family> families_;  // by depth
@@ -125,8 +127,8 @@ class EagleStatic : public Eagle {
 
 }  // namespace
 
-std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models) {
-  return std::make_unique<EagleStatic>(method, models);
+std::unique_ptr<Proposer> make_eagle_static(const Method& method, const Models& models, const Tree& tree) {
+  return std::make_unique<EagleStatic>(method, models, tree);
 }
 
 }  // namespace lamplighter

@@ -10,9 +10,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "propose/eagle.h"
 
 namespace lamplighter {
 namespace {
@@ -73,9 +77,11 @@ class Jacobi : public Proposer {
         sampled_(method.judge.sampled),
         shape_(shape_of(*method.tree)),
         fan_(fan_of(*method.tree)),
+        front_tree_(preset_tree("chain-" + std::to_string(method.window.front))),
         topology_(topology(*method.tree, models.target->placement().device)),
         vocabulary_(models.target->manifest().target.head),
         codes_(std::min(vocabulary_, models.target->manifest().tokens.codebook_size)) {
+    if (options_.front > 0) front_ = make_eagle_static(method, models, front_tree_);
     if (fan_.places == 0) return;
     const Tree& tree = *method.tree;
     const c10::Device device = topology_.parents.device();
@@ -90,7 +96,8 @@ class Jacobi : public Proposer {
 
   TreeShape shape() const override { return shape_; }
 
-  void allocate(const RunShape& shape, std::int64_t /*rows*/) override {
+  void allocate(const RunShape& shape, std::int64_t rows) override {
+    if (front_) front_->allocate(shape, rows);
     const c10::Device device = topology_.parents.device();
     const std::int64_t slots = shape_.depth;
     columns_ = shape.grid->columns;
@@ -100,16 +107,22 @@ class Jacobi : public Proposer {
     rows_ = at::zeros({shape.images, slots, vocabulary_}, at::dtype(at::kFloat).device(device));
   }
 
+  void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override {
+    if (front_) front_->begin(prompts, prefilled, run);
+  }
+
   Draft propose(const RunState& run) override {
     const at::Tensor& left = options_.fill == WindowFill::sample ? likeliest_ : run.root;
     const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::fill, slots_.size(0));
     tokens_.copy_(ops::fill_window(tokens_, rows_,
                                    {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
+    if (front_) take(front_->propose(run));
     return {topology_, at::cat({run.root.unsqueeze(1), spread(run)}, 1), rows_};
   }
 
-  void learn(const Draft& draft, const Scores& /*scores*/, const Judged& judged, const KeptRows& /*kept*/,
+  void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
              const RunState& run) override {
+    if (front_) front_->learn(draft, scores, judged, kept, run);
     if (options_.fill == WindowFill::sample) likeliest_.copy_(judged.final.argmax(1));
     if (draft.tokens.size(1) == 1) {  // the root that a prompt ends with: nothing is known behind it
       tokens_.fill_(-1);
@@ -126,7 +139,15 @@ class Jacobi : public Proposer {
     rows_.copy_(rows);
   }
 
-  std::vector<PerImage> per_image() override { return {{&tokens_}, {&rows_}, {&likeliest_}}; }
+  std::vector<PerImage> per_image() override {
+    std::vector<PerImage> all{{&tokens_}, {&rows_}, {&likeliest_}};
+    if (!front_) return all;
+    for (const PerImage& of_drafter : front_->per_image()) all.push_back(of_drafter);
+    return all;
+  }
+  void skip(std::int64_t rows) override {
+    if (front_) front_->skip(rows);
+  }
 
  private:
   // The window as a chain of L + 1 nodes, and what the target says of each.
@@ -134,6 +155,12 @@ class Jacobi : public Proposer {
     ops::Distributions target;  // [I, L + 1, V]
     at::Tensor tokens, parents, draft_rows;
   };
+
+  // What a drafter says of the first places stands there in the place of what the window held.
+  void take(const Draft& front) {
+    tokens_.narrow(1, 0, options_.front).copy_(front.tokens.slice(1, 1));
+    rows_.narrow(1, 0, options_.front).copy_(ops::probabilities(front.distributions));
+  }
 
   // Tokens int64 [I, N - 1] of the nodes behind the root. A place's other candidates are drawn from its row
   // without the first, whose law that row is; so together they are drawn without replacement.
@@ -180,6 +207,8 @@ class Jacobi : public Proposer {
   bool sampled_;
   TreeShape shape_;
   Fan fan_;
+  Tree front_tree_;
+  std::unique_ptr<Proposer> front_;  // null: no drafter
   Topology topology_;
   std::int64_t vocabulary_, codes_;  // V of the head, and the ids of it that are codes
   // Of a fan. int64 [N, L + 1], [L + 1], and [N - 1] each.

@@ -17,6 +17,7 @@ namespace lamplighter {
 struct WindowOptions {
   bool keep = true;  // drafts stay where they may, instead of being drawn anew in every cycle
   WindowFill fill = WindowFill::uniform;
+  std::int64_t front = 0;  // places that a drafter fills in every cycle, the first ones
 };
 
 // How the cycles of a run draft and judge. The default is autoregression.

@@ -30,7 +30,7 @@ constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
      "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped", &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
-     "chain-N, lantern-26, lantern-58, fan-K-S-N (sjd-pac), dynamic, or a file of tune-tree", &M::tree},
+     "chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
      "sampled or top: how the drafter's tokens are chosen", &M::children, "", "drafter", 0, kAny, kChildren},
     {"relax_k", "k", "Relax-k", kRelaxed, "K", "Neighbours that may stand for a token (lantern, lantern++)",
@@ -67,6 +67,8 @@ constexpr MethodOption kOptions[] = {
     {"tail", "tail", "Tail", kMethod, "NAME",
      "keep or fresh: whether drafts stay in a window where they may (sjd)", &M::tail, "", "window", 0, kAny,
      kTails},
+    {"front", "front", "Front", kMethod, "N", "Places of the window that the drafter fills (eagle+sjd)",
+     &M::front, "", "front", 1, kNodes - 1},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
      &M::neighbours, "", "neighbours"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
@@ -224,6 +226,7 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
   if (needs == "window") return entry.keeps_window();
+  if (needs == "front") return entry.keeps_window() && entry.needs_drafter();
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
   const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);

@@ -28,6 +28,8 @@ const std::vector<MethodEntry>& methods() {
        "sampled"},
       {"sjd-pac", "sjd with several candidates for the first places of the window; the law of ar",
        TreeKind::fan, "", &make_jacobi, Rule::exact, "sampled"},
+      {"eagle+sjd", "sjd whose first places the drafter fills; the law of ar", TreeKind::fan, "eagle",
+       &make_jacobi, Rule::exact, "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"}};
   return rows;

@@ -18,6 +18,7 @@ constexpr const char* kDefaultChain = "chain-4";
 // Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
 constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
 // Three candidates for two places are the published ones.
+constexpr std::int64_t kFront = 2;
 constexpr const char *kFanOnCpu = "fan-2-1-5", *kFanOnCuda = "fan-3-2-31";
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -124,6 +125,8 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
 }
 
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
+  if (method.front && !(entry.keeps_window() && entry.needs_drafter()))
+    refuse("front needs the method eagle+sjd, this run has " + method.method);
   if (entry.keeps_window()) {
     if (method.init.empty()) method.init = "repeat";
     const Rule rule = rule_from(method.rule);
@@ -161,8 +164,12 @@ void resolve_dynamic(MethodOptions& method) {
 
 // The window is the chain of first candidates. The others of a place stand under several nodes, where
 // traversal takes siblings for independent of each other.
-void check_fan(const MethodOptions& method, Rule rule, const MethodEntry& entry, const Tree& tree) {
+void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, const Tree& tree) {
   if (entry.tree != TreeKind::fan) return;
+  if (entry.needs_drafter() && !method.front) method.front = std::min(kFront, tree.max_depth());
+  if (method.front.value_or(0) > tree.max_depth())
+    refuse("front: got " + std::to_string(*method.front) + ", expected at most the " +
+           std::to_string(tree.max_depth()) + " places of the tree " + method.tree);
   if (static_cast<std::int64_t>(first_children(tree).size()) <= tree.max_depth())
     refuse("tree " + method.tree + " is deepest elsewhere than below first children; method " +
            method.method + " needs a chain of them, such as fan-3-2-7");
@@ -176,6 +183,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
   if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
+  if (method.tree.empty() && entry.tree == TreeKind::fan && entry.needs_drafter()) method.tree = kWindowOnCpu;
   if (method.tree.empty() && entry.tree == TreeKind::fan)
     method.tree = device == "cuda" ? kFanOnCuda : kFanOnCpu;
   if (method.tree.empty()) {
@@ -198,7 +206,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
     refuse("tree " + method.tree + " drafts nothing; use method " + kBaseline + " for that");
   if (entry.drafts_chains() && tree.max_children() > 1)
     refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
-  check_fan(method, rule, entry, tree);
+  resolve_fan(method, rule, entry, tree);
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
   // A file is read once: what is drawn with it carries the tree.
@@ -210,7 +218,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
 
 void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {
   const bool top = method.children == "top";
-  if (!entry.needs_drafter() && method.children != entry.children)
+  if ((!entry.needs_drafter() || entry.keeps_window()) && method.children != entry.children)
     refuse("children: got " + method.children + ", expected " + entry.children + " for method " +
            method.method);
   if (method.tree == kDynamicTree && !top)

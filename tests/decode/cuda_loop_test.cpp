@@ -73,6 +73,7 @@ std::vector<CudaCase> cuda_cases() {
           {"top_children", static_method(siblings, "exact", true)},
           {"dynamic", dynamic_method(1, 2, 4)},
           {"window", window_method("chain-3")},
+          {"front", front_method("chain-3", 2)},
           {"fan", window_method("fan-2-2-3")},
           {"window_above", window_method("chain-3", WindowFill::above, false)},
           {"row_ends_autoregression", {}, true},

@@ -116,6 +116,13 @@ inline Method window_method(const std::string& chain, WindowFill fill = WindowFi
   return method;
 }
 
+// Such a window whose first places the drafter fills.
+inline Method front_method(const std::string& chain, std::int64_t front) {
+  Method method = window_method(chain);
+  method.window.front = front;
+  return method;
+}
+
 inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64_t nodes) {
   Method method;
   method.proposer = &make_eagle;

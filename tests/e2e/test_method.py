@@ -14,7 +14,7 @@ from PIL import Image
 from tests.e2e.support import CODES, Cli, Refused
 from tests.e2e.test_generate import pixels
 
-DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++")  # that need a drafter
+DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
 METHODS = (*DRAFTED, "sjd", "sjd-pac")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 TOKENS = 16
@@ -54,7 +54,7 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
     "flags",
     [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
      ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9"), ("gsd",),
-     ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat")],
+     ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3)],
 )  # fmt: skip
 def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
     draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
@@ -308,6 +308,9 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd", "--tree", "lantern-26"), "siblings"),
         (("--method", "sjd", "--tree", "dynamic"), "chains"),
         (("--method", "sjd", "--tree", "fan-2-1-3"), "siblings"),
+        (("--method", "sjd", "--front", 2), "--front"),
+        (("--method", "eagle+sjd", "--tree", "chain-3", "--front", 4), "--front"),
+        (("--method", "eagle+sjd", "--children", "top"), "--children"),
         (("--method", "sjd-pac", "--tree", "dynamic"), "fixed trees"),
         (("--method", "sjd-pac", "--tree", "fan-3-2-54"), "fan-K-S-N"),
         (("--method", "sjd-pac", "--rule", "traversal"), "siblings"),

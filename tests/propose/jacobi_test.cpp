@@ -61,18 +61,40 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
   }
 }
 
+TEST_F(JacobiTest, GreedyTokensWithADrafterInFrontToo) {
+  const Toy toy(shape());
+  const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
+  const at::Tensor expected = decode(toy.models(), {}, prompts, requests(0), toy.grid());
+  for (const std::int64_t front : {1, 2, 4})
+    EXPECT_TRUE(at::equal(
+        decode(toy.models(), front_method("chain-4", front), prompts, requests(0), toy.grid()), expected));
+}
+
+// A drafter that fills the whole window is the drafter alone, but for its place in the numbers.
+TEST_F(JacobiTest, AWindowFullOfTheDrafterTakesItsCycles) {
+  const Toy toy(shape());
+  const auto cycles = [&](const Method& method) {
+    std::int64_t count = 0;
+    decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), requests(1), toy.grid(),
+           [&](const Report&) { return ++count > 0; });
+    return count;
+  };
+  EXPECT_EQ(cycles(front_method("chain-4", 4)), cycles(static_method(preset_tree("chain-4"))));
+}
+
 // A picture does not depend on those beside it.
 TEST_F(JacobiTest, PicturesOfABatchAreThoseDrawnAlone) {
   const Toy toy(shape());
   const std::vector<DecodeRequest> all = requests(1);
   const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
-  for (const char* window : {"chain-5", "fan-3-2-5"}) {
-    const Method method = window_method(window, WindowFill::above);
+  const Method methods[] = {window_method("chain-5", WindowFill::above),
+                            window_method("fan-3-2-5", WindowFill::above), front_method("fan-2-2-5", 2)};
+  for (const Method& method : methods) {
     const at::Tensor together = decode(toy.models(), method, prompts, all, toy.grid());
     for (std::int64_t image = 0; image < 4; ++image) {
       const at::Tensor alone = decode(toy.models(), method, toy.prompts({image}, true),
                                       {all[static_cast<std::size_t>(image)]}, toy.grid());
-      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << window << " " << image;
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << method.tree->size() << " " << image;
     }
   }
 }
@@ -119,7 +141,7 @@ TEST_P(JacobiLaw, IsThatOfTheTarget) {
       return true;
     });
   });
-  EXPECT_GT(accepted, pictures / 5);
+  EXPECT_GT(accepted, pictures / 6);
   EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
 }
 
@@ -147,6 +169,10 @@ std::vector<WindowCase> law_cases() {
           {"wide_fan", window_method("fan-3-2-2", WindowFill::repeat)},
           {"fresh_fan", window_method("fan-2-2-3", WindowFill::above, false)},
           {"row_ends_fan", window_method("fan-2-2-3"), true},
+          {"drafter", front_method("chain-3", 2)},
+          {"drafter_and_fan", front_method("fan-2-2-3", 1)},
+          {"row_ends_drafter", front_method("chain-3", 2), true},
+          {"partly_guided_drafter", front_method("chain-3", 1), false, 0},
           {"partly_guided_fan", window_method("fan-2-1-2"), false, 0}};
 }
 
@@ -154,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // Classic bugs, planted behind the window's back: its tensors are those that it shares with slots.
-enum class Bug { none, old_law_kept, shifted, test_reused, sibling_chosen };
+enum class Bug { none, old_law_kept, shifted, test_reused, sibling_chosen, front_unsaid };
 
 class Faulty : public Proposer {
  public:
@@ -163,7 +189,10 @@ class Faulty : public Proposer {
   TreeShape shape() const override { return window_->shape(); }
   void allocate(const RunShape& shape, std::int64_t rows) override { window_->allocate(shape, rows); }
   Draft propose(const RunState& run) override {
+    const at::Tensor old_rows = rows().clone();
     Draft draft = window_->propose(run);
+    // The rows that the window had there, for tokens of the drafter.
+    if (bug_ == Bug::front_unsaid) rows().copy_(old_rows);
     if (bug_ != Bug::sibling_chosen) return draft;
     // The second candidate is what follows the first, instead of a draw.
     const at::Tensor chosen = (draft.tokens.select(1, 1) + 1) % rows().size(2);
@@ -178,7 +207,7 @@ class Faulty : public Proposer {
     const at::Tensor old_tokens = tokens.clone(), old_rows = rows.clone();
     window_->learn(draft, scores, judged, kept, run);
     const std::int64_t slots = tokens.size(1);
-    if (draft.tokens.size(1) == 1 || bug_ == Bug::none || bug_ == Bug::sibling_chosen) return;
+    if (draft.tokens.size(1) == 1 || bug_ == Bug::none || bug_ >= Bug::sibling_chosen) return;
     if (bug_ == Bug::shifted) return void(tokens.copy_(tokens.roll(1, 1)));
     if (bug_ == Bug::test_reused) {
       at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * slots + 2);
@@ -214,8 +243,8 @@ TEST_F(JacobiTest, PlantedBugsAreFound) {
   moody.weight_scale = 4;  // rows change much with what stands before them
   const Toy toy(moody);
   const Law exact = exact_law(toy, law_sampling());
-  const auto fits_with = [&](MakeProposer make, const char* window = "chain-3") {
-    Method method = window_method(window);
+  const auto fits_with = [&](MakeProposer make, const char* window = "chain-3", std::int64_t front = 0) {
+    Method method = front_method(window, front);
     method.proposer = make;
     return bool(fits(exact, counted_law(toy, law_sampling(), law_pictures(kPictures),
                                         [&](const Prompts& prompts, const auto& requests) {
@@ -228,6 +257,8 @@ TEST_F(JacobiTest, PlantedBugsAreFound) {
   EXPECT_FALSE(fits_with(&make_faulty<Bug::test_reused>));
   EXPECT_TRUE(fits_with(&make_faulty<Bug::none>, "fan-2-1-3"));
   EXPECT_FALSE(fits_with(&make_faulty<Bug::sibling_chosen>, "fan-2-1-3"));
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>, "chain-3", 2));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::front_unsaid>, "chain-3", 2));
 }
 
 }  // namespace
