@@ -166,8 +166,8 @@ WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
     "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
-    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "neighbours": "neighbours", "depth": "dynamic_depth",
-    "width": "dynamic_width", "nodes": "dynamic_nodes",
+    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "front": "front",
+    "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
     {"method": "eagle", "rule": "lantern++", "tree": "chain-3", "children": "top", "relax_k": 7,
@@ -179,6 +179,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
+    {"method": "eagle+sjd", "front": 1, "tree": "fan-2-1-3"},
 ]  # fmt: skip
 
 
@@ -345,7 +346,7 @@ def test_bundle_without_drafter(cli: Cli, refused: Refused) -> None:
 
 def test_inspect_and_check_know_drafters(cli: Cli, drafter_bundle: Path) -> None:
     report = json.loads(cli("inspect", "--json", model=drafter_bundle).stdout)
-    assert report["methods"][: 1 + len(DRAFTED)] == ["ar", *DRAFTED]
+    assert {"ar", *DRAFTED} < set(report["methods"])
     text = cli("inspect", model=drafter_bundle).stdout
     assert "drafter main" in text and "2 heads of 16" in text
     assert "main: ok, " in cli("check", model=drafter_bundle).stdout
