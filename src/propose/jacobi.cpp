@@ -130,7 +130,7 @@ class Jacobi : public Proposer {
     }
     const at::Tensor uniforms =
         ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
-    const Chain chain = first_candidates(draft, judged, run);
+    const Chain chain = first_candidates(draft, judged);
     auto [tokens, rows] = ops::renew_window({chain.target, rows_, chain.tokens, chain.parents,
                                              chain.draft_rows, uniforms, run.temperature, shape_.depth},
                                             judged.count, options_.keep);
@@ -179,17 +179,13 @@ class Jacobi : public Proposer {
   }
 
   // A chain is its own; of a fan, what the walk left behind it (SJD-PAC).
-  Chain first_candidates(const Draft& draft, const Judged& judged, const RunState& run) const {
+  Chain first_candidates(const Draft& draft, const Judged& judged) const {
     if (fan_.places == 0) return {judged.target, draft.tokens, draft.parents, draft.draft_rows};
     const at::Tensor end = judged.path.gather(1, judged.count.unsqueeze(1)).squeeze(1);
     const at::Tensor index = stale_.index_select(0, end);
-    ops::Distributions target = judged.target;
-    target.values = rows_at(target.values,
-                            target.values.size(0) == index.size(0) ? index : per_sequence(index, run.guided));
-    if (target.statistics.defined()) target.statistics = rows_at(target.statistics, index);
     const at::Tensor nodes = at::arange(shape_.depth + 1, slots_.options()).unsqueeze(0);
     const at::Tensor drafted = at::where(nodes < shape_.depth, nodes, -1);
-    return {std::move(target), draft.tokens.index_select(1, chain_), nodes - 1, drafted};
+    return {rows_at(judged.target, index), draft.tokens.index_select(1, chain_), nodes - 1, drafted};
   }
 
   // Drafts that lay behind the end of a row were not scored: they stay as they are.

@@ -12,6 +12,7 @@
 #include "acceptance/rules.h"
 #include "base/files.h"
 #include "bundle/codebook.h"
+#include "propose/lookahead.h"
 #include "propose/registry.h"
 #include "propose/resolve.h"
 #include "tree/tree.h"
@@ -68,6 +69,10 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
     method.dynamic = {*resolved.dynamic_depth, *resolved.dynamic_width, *resolved.dynamic_nodes};
   } else {
     method.tree = load_tree(resolved.tree);
+  }
+  if (entry.proposer == &make_lookahead) {  // the chain is as long as its runs; what is drafted changes
+    method.tail = method.tree->max_depth();
+    method.tree.reset();
   }
   if (!resolved.init.empty())
     method.window = {resolved.tail == "keep", window_fill_from(resolved.init), resolved.front.value_or(0)};

@@ -29,6 +29,7 @@ struct Method {
     std::int64_t width = 0;   // nodes expanded per level
     std::int64_t nodes = 0;   // drafted nodes kept
   } dynamic;                  // of trees that EAGLE-2 grows
+  std::int64_t tail = 0;      // tokens of the runs that lookahead decoding keeps
   WindowOptions window;       // of speculative Jacobi decoding
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // prompts come with the padding's rows, which its drafter reads

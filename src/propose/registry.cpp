@@ -4,6 +4,7 @@
 
 #include "lamplighter/error.h"
 #include "propose/jacobi.h"
+#include "propose/lookahead.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
 
@@ -22,6 +23,8 @@ const std::vector<MethodEntry>& methods() {
        &make_eagle, Rule::lantern_plus, "sampled"},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
        TreeKind::chain, "", &make_ngram, Rule::exact, "top"},
+      {"lookahead", "runs of tokens that a window of Jacobi iteration and the picture gave; the law of ar",
+       TreeKind::chain, "", &make_lookahead, Rule::exact, "top"},
       {"sjd", "a window of drafts that the target itself renews in every pass, no drafter; the law of ar",
        TreeKind::window, "", &make_jacobi, Rule::exact, "sampled"},
       {"scd", "sjd; all drafts stay where they may", TreeKind::window, "", &make_jacobi, Rule::exact,

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "propose/lookahead.h"
 #include "propose/options.h"
 #include "propose/registry.h"
 #include "tree/tree.h"
@@ -206,6 +207,9 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
     refuse("tree " + method.tree + " drafts nothing; use method " + kBaseline + " for that");
   if (entry.drafts_chains() && tree.max_children() > 1)
     refuse("tree " + method.tree + " has siblings, method " + method.method + " drafts chains");
+  if (entry.proposer == &make_lookahead && tree.max_depth() > longest_lookahead())
+    refuse("tree: got " + method.tree + ", expected at most chain-" + std::to_string(longest_lookahead()) +
+           " for method " + method.method + ", which verifies a window beside its guesses");
   resolve_fan(method, rule, entry, tree);
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");

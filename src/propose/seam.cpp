@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace lamplighter {
@@ -35,6 +36,13 @@ at::Tensor per_sequence(const at::Tensor& per_image, bool guided) {
 
 at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index) {
   return rows.gather(1, index.unsqueeze(2).expand({-1, -1, rows.size(2)}));
+}
+
+ops::Distributions rows_at(const ops::Distributions& rows, const at::Tensor& index) {
+  const bool pairs = rows.values.size(0) != index.size(0);
+  at::Tensor values = rows_at(rows.values, per_sequence(index, pairs));
+  if (!rows.statistics.defined()) return values;
+  return {std::move(values), rows_at(rows.statistics, index)};
 }
 
 namespace {

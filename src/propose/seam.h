@@ -131,6 +131,8 @@ struct KeptRows {
 at::Tensor per_sequence(const at::Tensor& per_image, bool guided);
 // Rows `index` int64 [S, W] of rows [S, R, F].
 at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& index);
+// Rows `index` int64 [I, W] of distributions.
+ops::Distributions rows_at(const ops::Distributions& rows, const at::Tensor& index);
 // How R rows at `depths` int64 [1 or I, 1 or R] below the root are guided and filtered.
 ops::Filtering filtering(const RunState& run, const Filter& filter, const at::Tensor& depths,
                          std::int64_t rows);

@@ -15,7 +15,7 @@ from tests.e2e.support import CODES, Cli, Refused
 from tests.e2e.test_generate import pixels
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "sjd", "sjd-pac")
+METHODS = (*DRAFTED, "lookahead", "sjd", "sjd-pac")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 TOKENS = 16
 
@@ -54,7 +54,8 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
     "flags",
     [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
      ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9"), ("gsd",),
-     ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3)],
+     ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3),
+     ("lookahead",), ("lookahead", "--tree", "chain-1")],
 )  # fmt: skip
 def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
     draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
@@ -312,6 +313,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd", "--front", 2), "--front"),
         (("--method", "eagle+sjd", "--tree", "chain-3", "--front", 4), "--front"),
         (("--method", "eagle+sjd", "--children", "top"), "--children"),
+        (("--method", "lookahead", "--tree", "chain-9"), "chain-7"),
+        (("--method", "lookahead", "--tree", "lantern-26"), "siblings"),
         (("--method", "sjd-pac", "--tree", "dynamic"), "fixed trees"),
         (("--method", "sjd-pac", "--tree", "fan-3-2-54"), "fan-K-S-N"),
         (("--method", "sjd-pac", "--rule", "traversal"), "siblings"),

@@ -49,6 +49,7 @@ KINDS = (
     "methods/scd/",
     "methods/gsd/",
     "methods/sjd_pac/",
+    "methods/ngram/",
     "methods/medusa/",
 )
 
