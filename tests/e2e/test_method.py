@@ -313,7 +313,7 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd", "--front", 2), "--front"),
         (("--method", "eagle+sjd", "--tree", "chain-3", "--front", 4), "--front"),
         (("--method", "eagle+sjd", "--children", "top"), "--children"),
-        (("--method", "lookahead", "--tree", "chain-9"), "chain-7"),
+        (("--method", "lookahead", "--tree", "chain-9"), "chain-8"),
         (("--method", "lookahead", "--tree", "lantern-26"), "siblings"),
         (("--method", "sjd-pac", "--tree", "dynamic"), "fixed trees"),
         (("--method", "sjd-pac", "--tree", "fan-3-2-54"), "fan-K-S-N"),
