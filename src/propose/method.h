@@ -19,6 +19,12 @@ struct WindowOptions {
   WindowFill fill = WindowFill::uniform;
 };
 
+// Rows of a picture that are drawn side by side.
+struct RowOptions {
+  std::int64_t ahead = 0;  // codes that a row is longer than the next, 1 or more; 0: half of its columns
+  bool blank = false;      // what a row lacks of the picture before it is seen as zeros, not left out
+};
+
 // How the cycles of a run draft and judge. The default is autoregression.
 struct Method {
   MakeProposer proposer = &make_none;
@@ -29,6 +35,7 @@ struct Method {
     std::int64_t nodes = 0;   // drafted nodes kept
   } dynamic;                  // of trees that EAGLE-2 grows
   WindowOptions window;       // of speculative Jacobi decoding
+  RowOptions rows;            // of ZipAR
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // prompts come with the padding's rows, which its drafter reads
   ops::JudgeOptions judge;    // the acceptance rule; tensors on the device of the run

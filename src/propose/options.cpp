@@ -24,7 +24,7 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
-    kTails{"keep", "fresh"};
+    kTails{"keep", "fresh"}, kZipar{"clean", "released"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
@@ -67,6 +67,11 @@ constexpr MethodOption kOptions[] = {
     {"tail", "tail", "Tail", kMethod, "NAME",
      "keep or fresh: whether drafts stay in a window where they may (sjd)", &M::tail, "", "window", 0, kAny,
      kTails},
+    {"ahead", "ahead", "Ahead", kMethod, "N",
+     "Tokens that a row is ahead of the next; default: half of a row (zipar)", &M::ahead, "", "rows", 1},
+    {"zipar", "zipar", "ZipAR", kMethod, "NAME",
+     "clean, or released: what a row lacks is seen as zeros, as in the published program (zipar)", &M::zipar,
+     "", "rows", 0, kAny, kZipar},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
      &M::neighbours, "", "neighbours"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
@@ -220,7 +225,9 @@ const MethodOption& find_option(const std::string& word, const std::string& wher
 bool has_use(const MethodOptions& method, const MethodOption& option) {
   const MethodEntry& entry = find_method(method.method);
   const std::string needs = option.needs;
+  const bool opens_rows = entry.tree == TreeKind::rows;
   if (!entry.drafts()) return false;
+  if (opens_rows || needs == "rows") return opens_rows && needs == "rows";
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
   if (needs == "window") return entry.tree == TreeKind::window;

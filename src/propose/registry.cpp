@@ -6,6 +6,7 @@
 #include "propose/jacobi.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
+#include "propose/zipar.h"
 
 namespace lamplighter {
 
@@ -27,7 +28,9 @@ const std::vector<MethodEntry>& methods() {
       {"scd", "sjd; all drafts stay where they may", TreeKind::window, "", &make_jacobi, Rule::exact,
        "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
-       "", &make_jacobi, Rule::grouped, "sampled"}};
+       "", &make_jacobi, Rule::grouped, "sampled"},
+      {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",
+       TreeKind::rows, "", &make_zipar}};
   return rows;
 }
 

@@ -11,8 +11,9 @@
 namespace lamplighter {
 
 // The trees of a method: fixed ones are read before the run, of which some methods take chains alone, also as
-// windows of drafts that outlive a cycle; dynamic ones grow cycle by cycle, where the options name none.
-enum class TreeKind { none, chain, window, fixed, dynamic };
+// windows of drafts that outlive a cycle; dynamic ones grow cycle by cycle, where the options name none. Rows
+// of a picture that are drawn side by side are no tree and are not judged.
+enum class TreeKind { none, chain, window, fixed, dynamic, rows };
 
 struct Method;
 struct Models;
@@ -29,6 +30,7 @@ struct MethodEntry {
   const char* children = "";  // sampled or top
 
   bool drafts() const { return tree != TreeKind::none; }
+  bool judges() const { return drafts() && tree != TreeKind::rows; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool needs_drafter() const { return *drafter != '\0'; }
 };

@@ -127,5 +127,9 @@ TEST(Launches, OfWindows) {
       << "whatever the window's length";
 }
 
+TEST(Launches, OfOpenRows) {
+  EXPECT_LE(operators(shape(1), zipar_method(4)) - operators(shape(1), {}), 40) << "whatever their number";
+}
+
 }  // namespace
 }  // namespace lamplighter::test

@@ -15,7 +15,7 @@ from tests.e2e.support import CODES, Cli, Refused
 from tests.e2e.test_generate import pixels
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++")  # that need a drafter
-METHODS = (*DRAFTED, "sjd")
+METHODS = (*DRAFTED, "sjd", "zipar")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 TOKENS = 16
 
@@ -134,7 +134,8 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
      ("--method", "gsd", "--group-gap", 0.2, "--group-distance", 1.5, "--tree", "chain-3"),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
-     ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3")],
+     ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3"),
+     ("--method", "zipar", "--ahead", 3, "--zipar", "released")],
 )  # fmt: skip
 def test_parameters_of_a_picture_draw_it_again(
     draw: Any, tmp_path: Path, flags: tuple[object, ...]

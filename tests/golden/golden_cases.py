@@ -49,6 +49,7 @@ KINDS = (
     "methods/scd/",
     "methods/gsd/",
     "methods/medusa/",
+    "methods/zipar/",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.
