@@ -45,7 +45,9 @@ struct SamplingOptions {
 //   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
 //   eagle+sjd  exact      fan        sampled   sjd whose first places EAGLE's drafter fills
 //   gsd        grouped    window       -         sjd with groups of tokens that are alike
+//   lookahead  exact      chain        top       lookahead decoding (Fu et al. 2024), no drafter
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
+//   zipar      -          -            -         ZipAR (He et al. 2024): rows side by side, relaxed
 struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
@@ -57,8 +59,9 @@ struct MethodOptions {
   std::string draft_guidance;  // combined (both halves of a pair are drafted) or conditional
   std::string drafter;         // name in the bundle; empty = its first
   std::string neighbours;      // safetensors or official .npy file; empty = the bundle's, else computed
-  std::string init;  // sjd: what new places of the window hold: uniform, random, repeat, sample or above
-  std::string tail;  // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
+  std::string init;   // sjd: what new places of the window hold: uniform, random, repeat, sample or above
+  std::string tail;   // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
+  std::string zipar;  // zipar: clean, or released (what a row lacks of the picture is seen as zeros)
   std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more
   std::optional<std::int64_t> k;      // neighbours looked at besides the token itself
   std::optional<float> delta;         // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
@@ -68,6 +71,7 @@ struct MethodOptions {
   // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by
   // less than the squared distance
   std::optional<float> group_gap, group_distance;
+  std::optional<std::int64_t> ahead;          // zipar: tokens that a row is ahead of the next; half of a row
   std::vector<float> lambda;                  // lantern++: factor >= 1, one for all depths or one per depth
   std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first
   std::optional<std::int64_t> dynamic_width;  // dynamic: nodes expanded per level

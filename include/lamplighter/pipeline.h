@@ -33,7 +33,8 @@ struct Statistics {
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
   double cycle_ms = 0;                                             // sum over the cycles
   double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
-  std::vector<Cycle> cycles;  // without the prefill, which commits the first token
+  std::vector<Cycle> cycles;        // without the prefill, which commits the first token
+  std::vector<std::int64_t> order;  // the tokens' places, raster order, as they were committed
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;
   // Which children led on: reached[d][r] counts the cycles whose path took the child of rank r at depth d
@@ -74,7 +75,7 @@ struct Progress {
   std::int64_t tokens_done = 0, tokens_total = 0;  // of these pictures
   std::int64_t run_done = 0, run_total = 0;        // tokens of all pictures that were asked for
   const Grid* grid = nullptr;                      // of these pictures
-  // Tokens of picture requests[index] so far, raster order; fewer than the grid holds.
+  // Tokens of picture requests[index] so far, raster order, up to the first that is lacking.
   std::function<std::vector<std::int32_t>(std::size_t index)> codes;
 };
 using ProgressCallback = std::function<bool(const Progress&)>;

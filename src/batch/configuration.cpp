@@ -1,5 +1,7 @@
 #include "batch/configuration.h"
 
+#include <algorithm>
+
 #include "lamplighter/method.h"
 #include "lamplighter/version.h"
 #include "propose/options.h"
@@ -58,6 +60,7 @@ Record complete_record(Record record, const Result& result) {
   record.tokens = statistics.tokens;
   record.target_passes = statistics.target_passes;
   for (const Cycle& cycle : statistics.cycles) record.committed.push_back(cycle.committed);
+  if (!std::is_sorted(statistics.order.begin(), statistics.order.end())) record.order = statistics.order;
   record.text_ms = statistics.text_ms;
   record.prefill_ms = statistics.prefill_ms;
   record.decode_ms = statistics.decode_ms;

@@ -22,6 +22,7 @@ void write_picture(const Record& record, Json& json) {
   json["target_passes"] = record.target_passes;
   json["step_compression"] = record.step_compression();
   json["committed"] = record.committed;
+  if (!record.order.empty()) json["order"] = record.order;
   json["batch"] = record.batch;
   json["ms"] = {{"text", record.text_ms},
                 {"prefill", record.prefill_ms},
@@ -46,6 +47,7 @@ void read_picture(JsonReader& reader, Record& record) {
   record.tokens = reader.integer("tokens", 0);
   record.target_passes = reader.integer("target_passes", 0);
   record.committed = reader.integers("committed");
+  if (reader.has("order")) record.order = reader.integers("order");
   record.batch = side("batch");
   JsonReader ms = reader.object("ms");
   record.text_ms = ms.number("text");

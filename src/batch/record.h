@@ -30,7 +30,8 @@ struct Record {
   std::string method;
   std::int64_t tokens = 0, target_passes = 0;
   std::vector<std::int64_t>
-      committed;  // tokens of every cycle, in order; the prefill's first one not among them
+      committed;                    // tokens of every cycle, in order; the prefill's first one not among them
+  std::vector<std::int64_t> order;  // their places as they were committed; empty: raster order
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
   int batch = 1;  // most pictures that were drawn side by side with it
 

@@ -168,7 +168,8 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   const c10::Device device = models.target->placement().device;
   Runners runners;
   for (const Method& method : methods) {
-    if (!method.tree) throw Error(ExitCode::usage, "tree dynamic: scripted acceptance needs a static tree");
+    if (!method.tree)
+      throw Error(ExitCode::usage, "scripted acceptance needs a static tree, not dynamic ones or open rows");
     Runner runner;
     runner.models = models;
     runner.method = &method;

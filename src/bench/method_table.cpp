@@ -101,6 +101,7 @@ MethodOptions keep(const std::string& folder, const TableRow& row) {
 }  // namespace
 
 bool is_exact(const MethodOptions& resolved) {
+  if (find_method(resolved.method).tree == TreeKind::rows) return false;
   return resolved.rule.empty() || !is_relaxed(rule_from(resolved.rule));
 }
 

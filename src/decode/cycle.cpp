@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "decode/open_rows.h"
 #include "decode/row_ends.h"
 
 namespace lamplighter {
@@ -32,7 +33,8 @@ Scores score(const Models& models, DecodeState& state, const Draft& tree) {
   const PassRows pass = pass_rows(state, tree);
   const auto [ids, positions] =
       ops::tree_rows(pass.codes, pass.depths, state.position, pass.first_id, state.last_position);
-  Target::Output output = target.forward(target.embed(ids), positions, pass.mask, state.lengths, state.cache);
+  const at::Tensor& lengths = tree.lengths.defined() ? tree.lengths : state.lengths;
+  Target::Output output = target.forward(target.embed(ids), positions, pass.mask, lengths, state.cache);
   if (pass.deciding.defined())
     output.hidden = rows_at(output.hidden, per_sequence(pass.deciding, state.guided));
   return {std::move(output.hidden), std::move(output.features), pass.deciding};
@@ -40,9 +42,11 @@ Scores score(const Models& models, DecodeState& state, const Draft& tree) {
 
 Judged judge(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
              const Scores& scores) {
-  ops::ScoredTree scored;
-  scored.target =
+  ops::Distributions target =
       distributions(state, state.target_filter, models.target->logits(scores.hidden), tree.depths);
+  if (tree.open.defined()) return draw_open_rows(state, tree, std::move(target));
+  ops::ScoredTree scored;
+  scored.target = std::move(target);
   scored.draft = tree.distributions;
   scored.tokens = tree.tokens;
   scored.parents = tree.parents;
@@ -57,9 +61,10 @@ void commit(DecodeState& state, const Draft& tree, const Scores& scores, const J
   const KeptRows kept = kept_rows(judged, scores.deciding);
   state.proposer->learn(tree, scores, judged, kept, state);
   if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
-  ops::commit_tokens({tree.tokens, tree.depths, judged.path, judged.count, judged.token, judged.status,
-                      kept.rows, kept.count},
-                     state);
+  const at::Tensor& tokens = judged.chain.defined() ? judged.chain : tree.tokens;
+  const at::Tensor depths = judged.chain.defined() ? chain_depths(tokens) : tree.depths;
+  ops::commit_tokens(
+      {tokens, depths, judged.path, judged.count, judged.token, judged.status, kept.rows, kept.count}, state);
 }
 
 }  // namespace lamplighter

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "decode/cycle.h"
@@ -54,9 +53,9 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
   at::Tensor codes = at::empty({shape.images, grid.tokens()}, at::kLong);
   decode(models, method, shape, all, [&](const Report& report) {
     for (const ImageReport& image : report.images) {
-      std::int64_t* end = codes[image.image].mutable_data_ptr<std::int64_t>() + image.steps;
-      std::copy_backward(image.codes.begin(), image.codes.end(), end);
-      *(end - image.codes.size() - 1) = image.root;
+      auto* picture = codes[image.image].mutable_data_ptr<std::int64_t>();
+      if (image.is_first()) picture[0] = image.root;
+      for (std::size_t i = 0; i < image.codes.size(); ++i) picture[image.places[i]] = image.codes[i];
     }
     return !on_cycle || on_cycle(report);
   });

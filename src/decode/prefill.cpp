@@ -9,6 +9,16 @@
 
 namespace lamplighter {
 
+namespace {
+
+// Rows of zeros behind every prompt.
+void add_blank_rows(const at::Tensor& valid, const DecodeState& state) {
+  for (std::int64_t s = 0; s < valid.size(0); ++s)
+    state.cache.select(2, s).narrow(3, valid[s].item<std::int64_t>(), state.tree.blank).zero_();
+}
+
+}  // namespace
+
 at::Tensor prompt_positions(const Target& target, const Prompts& prompts) {
   const PromptEntry& prompt = *target.manifest().prompt;
   const at::Tensor valid = prompts.valid.to(target.placement().device);
@@ -26,8 +36,9 @@ Scores prefill(const Models& models, const Prompts& prompts, DecodeState& state)
       target.forward(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
                      at::empty({0}, valid.options()), at::zeros_like(valid), state.cache);
   state.proposer->begin(prompts, {output.features, positions}, state);
-  state.lengths.copy_(valid - 1);
-  const at::Tensor last = state.lengths.unsqueeze(1);
+  const at::Tensor last = (valid - 1).unsqueeze(1);
+  state.lengths.copy_(valid - 1 + state.tree.blank);
+  if (state.tree.blank > 0) add_blank_rows(prompts.valid, state);
   state.position.copy_(positions.gather(1, last).squeeze(1));
   return {rows_at(output.hidden, last), rows_at(output.features, last), {}};
 }

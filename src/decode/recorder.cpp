@@ -33,7 +33,8 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
   Drawn& drawn = of(image.image);
   Statistics& statistics = drawn.statistics;
   if (drawn.codes.empty()) {  // the first code came out of the prefill
-    drawn.codes.push_back(static_cast<std::int32_t>(image.root));
+    drawn.codes = {static_cast<std::int32_t>(image.root)};
+    statistics.order = {0};
     statistics.tokens = statistics.target_passes = 1;
     statistics.prefill_ms = times.prefill;
   }
@@ -43,7 +44,12 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
   statistics.batch = std::max(statistics.batch, static_cast<int>(together));
   if (image.codes.empty()) return;  // complete before this cycle
   const auto committed = static_cast<std::int64_t>(image.codes.size());
-  for (const std::int64_t code : image.codes) drawn.codes.push_back(static_cast<std::int32_t>(code));
+  for (std::size_t i = 0; i < image.codes.size(); ++i) {
+    const auto place = static_cast<std::size_t>(image.places[i]);
+    drawn.codes.resize(std::max(drawn.codes.size(), place + 1), -1);
+    drawn.codes[place] = static_cast<std::int32_t>(image.codes[i]);
+    statistics.order.push_back(image.places[i]);
+  }
   statistics.cycles.push_back({statistics.tokens, committed, image.accepted, times.draft, times.score,
                                times.judge, times.commit, times.cycle});
   statistics.tokens += committed;

@@ -14,7 +14,7 @@ struct Method;
 // What is known of an image while it is drawn.
 struct Drawn {
   Statistics statistics;
-  std::vector<std::int32_t> codes;  // so far
+  std::vector<std::int32_t> codes;  // so far, raster order; -1: not drawn yet
   bool bad_draft = false;           // the drafter's logits were no distribution in some cycle
 };
 

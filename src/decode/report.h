@@ -21,8 +21,12 @@ struct ImageReport {
   std::int64_t root = 0;              // the code before those of this cycle
   bool bad_draft = false;             // logits that children were drawn from were no distribution
   std::vector<std::int64_t> codes;    // committed by this cycle; none when the picture was complete
+  std::vector<std::int64_t> places;   // of these codes in the picture, raster order
   std::vector<std::int64_t> path;     // D + 1 accepted nodes, the root first, then -1
   std::vector<std::int64_t> drafted;  // [d]: nodes at depth d + 1 that hold a token
+
+  // Whether the root is the picture's first code, which came out of the prefill.
+  bool is_first() const { return steps == static_cast<std::int64_t>(codes.size()) + 1; }
 };
 
 struct Report {

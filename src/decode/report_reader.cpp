@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "kernels/commit/commit.h"
@@ -14,7 +15,16 @@
 namespace lamplighter {
 namespace {
 
-Report parse(const at::Tensor& table, const StageTimes& times) {
+// The places of codes begin .. end - 1 of a run.
+std::vector<std::int64_t> places(const std::vector<std::int64_t>& order, std::int64_t begin,
+                                 std::int64_t end) {
+  if (!order.empty()) return {order.begin() + begin, order.begin() + end};
+  std::vector<std::int64_t> raster(static_cast<std::size_t>(end - begin));
+  std::iota(raster.begin(), raster.end(), begin);
+  return raster;
+}
+
+Report parse(const at::Tensor& table, const std::vector<std::int64_t>& order, const StageTimes& times) {
   Report report;
   report.times = times;
   const std::int64_t depth = report::depth_of(table.size(1));
@@ -36,6 +46,7 @@ Report parse(const at::Tensor& table, const StageTimes& times) {
                              row[report::kCodes],
                              (row[report::kBad] & kJudgeBadDraft) != 0,
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
+                             places(order, row[report::kFirst], row[report::kSteps]),
                              {path, path + depth + 1},
                              {drafted, drafted + depth}});
   }
@@ -78,7 +89,7 @@ StageTimes StageClock::read() const {
   return times;
 }
 
-ReportReader::ReportReader(const RunState& run) {
+ReportReader::ReportReader(const RunState& run) : order_(run.order) {
   if (run.report.is_cpu()) return;
   for (at::Tensor& copy : pinned_)
     copy = at::empty_like(run.report, run.report.options().device(at::kCPU).pinned_memory(true));
@@ -91,14 +102,14 @@ ReportReader::~ReportReader() {
 }
 
 std::optional<Report> ReportReader::read(const RunState& run, StageClock clock) {
-  if (run.report.is_cpu()) return parse(run.report, clock.read());
+  if (run.report.is_cpu()) return parse(run.report, order_, clock.read());
   at::Tensor& copy = pinned_[turn_ = 1 - turn_];
   copy.copy_(run.report, /*non_blocking=*/true);
   clock.lap(&StageTimes::cycle);  // its event is behind the copy
   std::optional<Report> report;
   if (pending_) {
     const StageTimes times = pending_->clock.read();  // waits
-    report = parse(pending_->report, times);
+    report = parse(pending_->report, order_, times);
   }
   pending_.emplace(Pending{copy, std::move(clock)});
   return report;

@@ -54,6 +54,7 @@ class ReportReader {
     at::Tensor report;
     StageClock clock;
   };
+  std::vector<std::int64_t> order_;  // of the run
   std::optional<Pending> pending_;
   std::array<at::Tensor, 2> pinned_;
   std::size_t turn_ = 0;

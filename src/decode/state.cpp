@@ -89,7 +89,9 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
   const Grid& grid = *shape.grid;
   DecodeState state;
   state.proposer = method.proposer(method, models);
+  state.proposer->allocate(shape, rows);
   const TreeShape tree = state.tree = state.proposer->shape();
+  state.order = state.proposer->order();
   state.total = grid.tokens();
   state.last_position = manifest.prompt->length + grid.length() - 1;
   state.first_image_id = manifest.tokens.first_image_id;
@@ -106,9 +108,8 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
   }
   set_sampling(state, borrows(method.judge.rule), requests, device);
   set_counters(state, shape, tree.depth, device);
-  state.cache = target.make_cache(shape.sequences(), rows + pass_rows);
+  state.cache = target.make_cache(shape.sequences(), rows + pass_rows + tree.blank + tree.again);
   state.root_alone = topology(preset_tree("chain-0"), device);
-  state.proposer->allocate(shape, rows);
   return state;
 }
 

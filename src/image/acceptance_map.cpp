@@ -54,6 +54,7 @@ void check(const std::vector<AcceptanceGrid>& grids) {
   for (const AcceptanceGrid& grid : grids) {
     const auto cells = static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.columns);
     if (grid.rows < 1 || grid.columns < 1 || grid.committed.size() != cells ||
+        (!grid.order.empty() && grid.order.size() != cells) ||
         *std::min_element(grid.committed.begin(), grid.committed.end()) < 1) {
       throw Error(ExitCode::usage, "an acceptance map needs one number, 1 or more, for each of " +
                                        std::to_string(grid.rows) + " x " + std::to_string(grid.columns) +
@@ -78,11 +79,18 @@ Rectangle cell_of(const AcceptanceGrid& grid, std::int64_t cell) {
   return {left, top, right - left, bottom - top};
 }
 
+// The cell that was made after `made` others.
+std::int64_t cell_after(const std::vector<std::int64_t>& order, std::int64_t made) {
+  return order.empty() ? made : order[static_cast<std::size_t>(made)];
+}
+
 // The first `known` cells at the size of the picture.
 Image paint_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known) {
   Image image = make_canvas(grid.picture.width, grid.picture.height, kGround);
-  for (std::int64_t cell = 0; cell < known; ++cell)
+  for (std::int64_t i = 0; i < known; ++i) {
+    const std::int64_t cell = cell_after(grid.order, i);
     fill(image, cell_of(grid, cell), acceptance_colour(grid.committed.begin()[cell], most));
+  }
   return image;
 }
 Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
@@ -93,8 +101,10 @@ Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
 std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
   std::vector<std::int64_t> known{1};
   const auto tokens = static_cast<std::int64_t>(grid.committed.size());
-  while (known.back() < tokens)
-    known.push_back(std::min(tokens, known.back() + grid.committed.begin()[known.back()]));
+  while (known.back() < tokens) {
+    const std::int64_t next = cell_after(grid.order, known.back());
+    known.push_back(std::min(tokens, known.back() + grid.committed.begin()[next]));
+  }
   return known;
 }
 
@@ -107,8 +117,8 @@ Image paint_moments(const AcceptanceGrid& grid, std::int64_t most, const Legend&
     const int pass = std::max(1, count * moment / kMoments);
     const std::int64_t known = passes[static_cast<std::size_t>(pass) - 1];
     Image picture = grid.picture;
-    for (std::int64_t cell = known; cell < std::int64_t{grid.rows} * grid.columns; ++cell)
-      fill(picture, cell_of(grid, cell), kUnknown);
+    for (std::int64_t i = known; i < std::int64_t{grid.rows} * grid.columns; ++i)
+      fill(picture, cell_of(grid, cell_after(grid.order, i)), kUnknown);
     Image image = make_canvas(width, 2 * height + kGap + legend.line(), kGround);
     paste(picture, image, 0, 0);
     paste(paint_cells(grid, most, known), image, 0, height + kGap);
@@ -169,8 +179,10 @@ std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size
   for (const Cycle& cycle : statistics.cycles) {
     const auto begin = std::min(static_cast<std::size_t>(cycle.first), tokens);
     const auto end = std::min(begin + static_cast<std::size_t>(cycle.committed), tokens);
-    std::fill(counts.begin() + static_cast<std::ptrdiff_t>(begin),
-              counts.begin() + static_cast<std::ptrdiff_t>(end), cycle.committed);
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::int64_t cell = cell_after(statistics.order, static_cast<std::int64_t>(i));
+      counts[static_cast<std::size_t>(cell)] = cycle.committed;
+    }
   }
   return counts;
 }

@@ -13,7 +13,8 @@ namespace lamplighter {
 struct AcceptanceGrid {
   Image picture;
   int rows = 0, columns = 0;
-  std::vector<std::int64_t> committed;  // [rows * columns], raster order, 1 or more
+  std::vector<std::int64_t> committed;   // [rows * columns], raster order, 1 or more
+  std::vector<std::int64_t> order = {};  // the cells as they were made; empty: raster order
 };
 
 // For every token how many its cycle committed. The prefill commits the first one alone.

@@ -102,8 +102,7 @@ bool Drawing::after_cycle(const Report& report) {
     if (!image.codes.empty()) times_[static_cast<std::size_t>(image.image)].finished = decoding_;
   }
   const bool go_on = tell_progress();
-  while (go_on && handed_ < begun_.size() &&
-         static_cast<std::int64_t>(drawn(handed_).codes.size()) == grid_.tokens()) {
+  while (go_on && handed_ < begun_.size() && drawn(handed_).statistics.tokens == grid_.tokens()) {
     hand_over(handed_++);
   }
   watch_.lap();  // what callers do with the news is not decoding
@@ -117,14 +116,17 @@ bool Drawing::tell_progress() {
   Progress progress;
   for (std::size_t image = handed_; image < begun_.size(); ++image) {
     progress.requests.push_back(begun_[image]);
-    progress.tokens_done += static_cast<std::int64_t>(drawn(image).codes.size());
+    progress.tokens_done += drawn(image).statistics.tokens;
   }
   progress.tokens_total = static_cast<std::int64_t>(progress.requests.size()) * grid_.tokens();
   progress.run_done =
       group_.tokens_before + static_cast<std::int64_t>(handed_) * grid_.tokens() + progress.tokens_done;
   progress.run_total = group_.tokens_all;
   progress.grid = &grid_;
-  progress.codes = [this](std::size_t index) { return drawn(handed_ + index).codes; };
+  progress.codes = [this](std::size_t index) {
+    const std::vector<std::int32_t>& codes = drawn(handed_ + index).codes;
+    return std::vector<std::int32_t>(codes.begin(), std::find(codes.begin(), codes.end(), -1));
+  };
   return calls_.on_progress(progress);
 }
 

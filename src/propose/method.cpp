@@ -64,6 +64,11 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   if (!entry.drafts()) return method;
   method.proposer = entry.proposer;
   method.padded = entry.needs_drafter() && manifest.drafters.at(resolved.drafter).padding;
+  if (entry.tree == TreeKind::rows) {
+    method.tree.reset();
+    method.rows = {resolved.ahead.value_or(0), resolved.zipar == "released"};
+    return method;
+  }
   if (resolved.tree == kDynamicTree) {
     method.tree.reset();
     method.dynamic = {*resolved.dynamic_depth, *resolved.dynamic_width, *resolved.dynamic_nodes};

@@ -20,6 +20,12 @@ struct WindowOptions {
   std::int64_t front = 0;  // places that a drafter fills in every cycle, the first ones
 };
 
+// Rows of a picture that are drawn side by side.
+struct RowOptions {
+  std::int64_t ahead = 0;  // codes that a row is longer than the next, 1 or more; 0: half of its columns
+  bool blank = false;      // what a row lacks of the picture before it is seen as zeros, not left out
+};
+
 // How the cycles of a run draft and judge. The default is autoregression.
 struct Method {
   MakeProposer proposer = &make_none;
@@ -31,6 +37,7 @@ struct Method {
   } dynamic;                  // of trees that EAGLE-2 grows
   std::int64_t tail = 0;      // tokens of the runs that lookahead decoding keeps
   WindowOptions window;       // of speculative Jacobi decoding
+  RowOptions rows;            // of ZipAR
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // prompts come with the padding's rows, which its drafter reads
   ops::JudgeOptions judge;    // the acceptance rule; tensors on the device of the run

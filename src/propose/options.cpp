@@ -24,7 +24,7 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
-    kTails{"keep", "fresh"};
+    kTails{"keep", "fresh"}, kZipar{"clean", "released"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
@@ -69,6 +69,11 @@ constexpr MethodOption kOptions[] = {
      kTails},
     {"front", "front", "Front", kMethod, "N", "Places of the window that the drafter fills (eagle+sjd)",
      &M::front, "", "front", 1, kNodes - 1},
+    {"ahead", "ahead", "Ahead", kMethod, "N",
+     "Tokens that a row is ahead of the next; default: half of a row (zipar)", &M::ahead, "", "rows", 1},
+    {"zipar", "zipar", "ZipAR", kMethod, "NAME",
+     "clean, or released: what a row lacks is seen as zeros, as in the published program (zipar)", &M::zipar,
+     "", "rows", 0, kAny, kZipar},
     {"neighbours", "neighbours", "Neighbours", kRelaxed, "FILE", "Table to use instead of the bundle's",
      &M::neighbours, "", "neighbours"},
     {"dynamic_depth", "depth", "Dynamic depth", kDynamic, "N", "Tree dynamic: expansions after the first",
@@ -222,7 +227,9 @@ const MethodOption& find_option(const std::string& word, const std::string& wher
 bool has_use(const MethodOptions& method, const MethodOption& option) {
   const MethodEntry& entry = find_method(method.method);
   const std::string needs = option.needs;
+  const bool opens_rows = entry.tree == TreeKind::rows;
   if (!entry.drafts()) return false;
+  if (opens_rows || needs == "rows") return opens_rows && needs == "rows";
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
   if (needs == "window") return entry.keeps_window();

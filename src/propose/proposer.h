@@ -23,8 +23,6 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
 
-  virtual TreeShape shape() const = 0;
-
   // Whether `propose` and `learn` do the same work in every cycle of a run with fixed shapes, without a word
   // from the device to the host: then a cycle can be captured as a CUDA graph.
   virtual bool replayable() const { return true; }
@@ -32,6 +30,11 @@ class Proposer {
   // Makes the state of a run, without which nothing below may be called. `rows`: rows of prompt and picture
   // that caches have to hold besides what a tree adds to them.
   virtual void allocate(const RunShape& /*shape*/, std::int64_t /*rows*/) {}
+
+  virtual TreeShape shape() const = 0;
+
+  // The places of a picture in the order in which its codes are committed; empty: raster order.
+  virtual std::vector<std::int64_t> order() const { return {}; }
 
   // The target has been run over the prompts. Their last rows are not its business: they are the roots of the
   // first trees, and `learn` tells of them.

@@ -7,6 +7,7 @@
 #include "propose/lookahead.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
+#include "propose/zipar.h"
 
 namespace lamplighter {
 
@@ -34,7 +35,9 @@ const std::vector<MethodEntry>& methods() {
       {"eagle+sjd", "sjd whose first places the drafter fills; the law of ar", TreeKind::fan, "eagle",
        &make_jacobi, Rule::exact, "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
-       "", &make_jacobi, Rule::grouped, "sampled"}};
+       "", &make_jacobi, Rule::grouped, "sampled"},
+      {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",
+       TreeKind::rows, "", &make_zipar}};
   return rows;
 }
 

@@ -12,8 +12,9 @@ namespace lamplighter {
 
 // The trees of a method: fixed ones are read before the run, of which some methods take chains alone, also as
 // windows of drafts that outlive a cycle, or such windows with several candidates for a place (fan); dynamic
-// ones grow cycle by cycle, where the options name none.
-enum class TreeKind { none, chain, window, fan, fixed, dynamic };
+// ones grow cycle by cycle, where the options name none. Rows of a picture that are drawn side by side are no
+// tree and are not judged.
+enum class TreeKind { none, chain, window, fan, fixed, dynamic, rows };
 
 struct Method;
 struct Models;
@@ -30,6 +31,7 @@ struct MethodEntry {
   const char* children = "";  // sampled or top
 
   bool drafts() const { return tree != TreeKind::none; }
+  bool judges() const { return drafts() && tree != TreeKind::rows; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }

@@ -125,6 +125,14 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
   }
 }
 
+// Options of methods with a `need` that this one has not.
+void refuse_option(const MethodOptions& method, const std::string& need, const std::string& of) {
+  for (const MethodOption& option : method_options()) {
+    if (option.needs == need && is_set(method, option))
+      refuse(std::string(option.key) + " needs " + of + ", this run has " + method.method);
+  }
+}
+
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   if (method.front && !(entry.keeps_window() && entry.needs_drafter()))
     refuse("front needs the method eagle+sjd, this run has " + method.method);
@@ -140,11 +148,20 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
       refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
     return;
   }
+  refuse_option(method, "window", "a method with a window of drafts");
+}
+
+// Rows that are drawn side by side.
+void resolve_rows(MethodOptions& method, const Manifest& manifest) {
   for (const MethodOption& option : method_options()) {
-    if (option.needs == std::string("window") && is_set(method, option))
-      refuse(std::string(option.key) + " needs a method with a window of drafts, this run has " +
-             method.method);
+    if (is_set(method, option) && !has_use(method, option))
+      refuse(std::string(option.key) + " needs a method that drafts, this run has " + method.method);
   }
+  check_options(method);
+  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty())
+    refuse("method " + method.method + " needs rows of codes alone, those of bundle " + manifest.directory +
+           " end with a token; sjd is for any bundle");
+  if (method.zipar.empty()) method.zipar = "clean";
 }
 
 void resolve_dynamic(MethodOptions& method) {
@@ -256,6 +273,11 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
     check_plain(method);
     return method;
   }
+  if (entry.tree == TreeKind::rows) {
+    resolve_rows(method, manifest);
+    return method;
+  }
+  refuse_option(method, "rows", "the method zipar");
   if (method.rule.empty()) method.rule = to_string(entry.rule);
   const Rule rule = rule_from(method.rule);
   if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bundle/drafter.h"
 #include "bundle/target.h"
@@ -65,16 +66,17 @@ struct RunShape {
 // How far a run is, and how its images are drawn. Tensors lie on the target's device and keep their addresses
 // from cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
 struct RunState : ops::Counters {
-  at::Tensor seeds;            // int64 [I]
-  at::Tensor guidance;         // fp32 [I]
-  at::Tensor interval;         // int64 [I], number of guided tokens, or more than there are
-  at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
-  Filter target_filter;        // of rows that are judged
-  Filter draft_filter;         // of rows that children are drawn from
-  std::string sampling_order;  // of the filters, as the manifest says it
-  bool guided = false;         // sequences are pairs
-  bool partly_guided = false;  // guidance ends before the last token for some image
-  std::int64_t columns = 0;    // codes before every row end; 0: rows have none
+  at::Tensor seeds;                 // int64 [I]
+  at::Tensor guidance;              // fp32 [I]
+  at::Tensor interval;              // int64 [I], number of guided tokens, or more than there are
+  at::Tensor temperature;           // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;             // of rows that are judged
+  Filter draft_filter;              // of rows that children are drawn from
+  std::string sampling_order;       // of the filters, as the manifest says it
+  std::vector<std::int64_t> order;  // places of the codes as they are drawn; empty: raster order
+  bool guided = false;              // sequences are pairs
+  bool partly_guided = false;       // guidance ends before the last token for some image
+  std::int64_t columns = 0;         // codes before every row end; 0: rows have none
   // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
   // nothing are left out where asking for their number is cheaper than they are: on the CPU.
   bool fixed_shapes = false;
@@ -91,19 +93,28 @@ struct Topology {
 };
 Topology topology(const Tree& tree, const c10::Device& device);
 
-// The most that the trees of a method have.
+// The most that the trees of a method have, and what it asks of the target's cache.
 struct TreeShape {
   std::int64_t nodes = 1;   // N, with the root
   std::int64_t depth = 0;   // D
   std::int64_t widest = 1;  // nodes of one depth
+  std::int64_t blank = 0;   // rows of zeros behind the prompt
+  std::int64_t again = 0;   // rows of the picture that are run, and kept, once more
 };
 
 TreeShape shape_of(const Tree& tree);
 
-// A drafted tree.
+// A drafted tree, or rows of a picture that go on side by side.
 struct Draft : Topology {
   at::Tensor tokens;                      // int64 [I, N], codes; -1: nothing was left to draw
   ops::Distributions distributions = {};  // [I, E, V], that children were drawn from; undefined: from none
+  // int64 [2, S], as `attend` takes them: how much of the cache all nodes see, what they see of the rest is
+  // in the mask; and where their rows go. Undefined: both are the committed rows.
+  at::Tensor lengths = {};
+  // int64 [I], 1 or more: the first so many nodes hold codes of the picture, at `depths` from its newest one,
+  // and what follows each is drawn. Parents and draft rows are undefined then. Undefined: a tree to be
+  // judged.
+  at::Tensor open = {};
 };
 
 // What the target says of a tree. R = N nodes, and the row ends behind some of them.
@@ -119,6 +130,8 @@ struct Scores {
 // token more [I]; and what it judged by.
 struct Judged : ops::Judged {
   ops::Distributions target;  // [I, N, V]: what follows each node, guided and filtered
+  // int64 [I, N], of a draft with open rows: what was drawn, as a chain behind a root; -1: nothing.
+  at::Tensor chain = {};
 };
 
 // The rows of a target pass that stay: the accepted path, and the row end behind its last node.

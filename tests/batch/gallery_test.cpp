@@ -81,6 +81,15 @@ TEST(Gallery, PicturesOfOtherKindsSayWhichTheyAre) {
   EXPECT_EQ(data["pictures"][2][4], 0);
 }
 
+TEST(Gallery, PicturesSayInWhichOrderTheirTokensCame) {
+  Record other = picture("b");
+  other.order = {0, 2, 1, 3};
+  const Json data = data_of({picture("a"), other, other});
+  ASSERT_EQ(data["kinds"].size(), 2U);
+  EXPECT_EQ(data["kinds"][0].size(), 5U);
+  EXPECT_EQ(data["kinds"][1][5], Json(other.order));
+}
+
 TEST(Gallery, HostileTextsStayTexts) {
   const std::vector<std::string> texts{"</script><script>alert(1)</script>", "<!--<script>",
                                        "\"]}, '`${1}` \\u003c/script> \\", "GALLERY_DATA",

@@ -31,6 +31,7 @@ TEST(Record, ComesBackAsItWasWritten) {
   record.text_ms = 1.5;
   record.image_ms = 0.25;
   record.batch = 4;
+  record.order = {0, 2, 1, 3};
   const Json json = to_json(record);
   EXPECT_EQ(to_json(parse_record(json, "")), json);
   EXPECT_EQ(json["status"], "ok");

@@ -129,5 +129,9 @@ TEST(Launches, OfWindows) {
             24);
 }
 
+TEST(Launches, OfOpenRows) {
+  EXPECT_LE(operators(shape(1), zipar_method(4)) - operators(shape(1), {}), 40) << "whatever their number";
+}
+
 }  // namespace
 }  // namespace lamplighter::test

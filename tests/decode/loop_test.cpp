@@ -252,7 +252,8 @@ TEST_F(Loop, ATargetOfNaNsIsReported) {
   SyntheticShape broken = loop_shape();
   broken.weight_scale = std::numeric_limits<double>::quiet_NaN();
   const Toy damaged(broken);
-  for (const Method& method : {Method{}, static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
+  for (const Method& method :
+       {Method{}, static_method(bushy_tree()), dynamic_method(2, 3, 7), zipar_method(2)}) {
     for (const float temperature : {0.0F, 0.9F}) {
       try {
         run(damaged, method, {0, 1}, requests({0, 1}, guided(temperature)));

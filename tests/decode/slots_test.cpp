@@ -137,6 +137,8 @@ std::vector<SlotCase> slot_cases() {
           {"dynamic", dynamic_method(2, 3, 7)},
           {"dynamic_bf16", dynamic_method(2, 3, 7), at::kBFloat16},
           {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, table)},
+          {"open_rows", zipar_method(2)},
+          {"open_rows_blank_bf16", zipar_method(1, true), at::kBFloat16},
           {"ar_row_ends", {}, at::kFloat, true},
           {"static_tree_row_ends", static_method(bushy_tree()), at::kFloat, true},
           {"dynamic_row_ends", dynamic_method(2, 3, 7), at::kFloat, true}};

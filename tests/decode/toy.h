@@ -26,6 +26,7 @@
 #include "decode/prompts.h"
 #include "propose/eagle.h"
 #include "propose/jacobi.h"
+#include "propose/zipar.h"
 #include "tests/kernels/common/operators.h"
 
 // Small models with random weights, and the decode loop on them.
@@ -123,6 +124,15 @@ inline Method front_method(const std::string& chain, std::int64_t front) {
   return method;
 }
 
+// Rows side by side, each `ahead` codes behind the one above it.
+inline Method zipar_method(std::int64_t ahead, bool blank = false) {
+  Method method;
+  method.proposer = &make_zipar;
+  method.tree.reset();
+  method.rows = {ahead, blank};
+  return method;
+}
+
 inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64_t nodes) {
   Method method;
   method.proposer = &make_eagle;
@@ -181,8 +191,9 @@ inline at::Tensor decode_by_parts(const Models& models, const Method& method, co
   }
 }
 
-// What a drafter would be needed for.
+// Whether pictures take different numbers of cycles.
 inline bool drafts(const Method& method) {
+  if (method.proposer == &make_zipar) return false;
   return !method.tree || method.tree->drafted() > 0;
 }
 

@@ -15,7 +15,7 @@ from tests.e2e.support import CODES, Cli, Refused
 from tests.e2e.test_generate import pixels
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "lookahead", "sjd", "sjd-pac")
+METHODS = (*DRAFTED, "lookahead", "sjd", "sjd-pac", "zipar")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 TOKENS = 16
 
@@ -136,7 +136,8 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
      ("--method", "gsd", "--group-gap", 0.2, "--group-distance", 1.5, "--tree", "chain-3"),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
-     ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3")],
+     ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3"),
+     ("--method", "zipar", "--ahead", 3, "--zipar", "released")],
 )  # fmt: skip
 def test_parameters_of_a_picture_draw_it_again(
     draw: Any, tmp_path: Path, flags: tuple[object, ...]
@@ -168,6 +169,7 @@ WORDS = {
     "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "front": "front",
+    "ahead": "ahead", "zipar": "zipar",
     "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
@@ -180,6 +182,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
+    {"method": "zipar", "ahead": 3, "zipar": "released"},
     {"method": "eagle+sjd", "front": 1, "tree": "fan-2-1-3"},
 ]  # fmt: skip
 

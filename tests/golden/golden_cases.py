@@ -51,6 +51,7 @@ KINDS = (
     "methods/sjd_pac/",
     "methods/ngram/",
     "methods/medusa/",
+    "methods/zipar/",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.

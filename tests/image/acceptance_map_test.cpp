@@ -106,6 +106,23 @@ TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
   EXPECT_EQ(strips.height, growth_strips_extent(1, {40, 20}).height);
 }
 
+// Passes leave 1, 2, 3 and 6 tokens.
+TEST(AcceptanceMap, CellsMayBeMadeInAnotherOrder) {
+  Statistics statistics;
+  statistics.order = {0, 1, 4, 2, 5, 3};
+  statistics.cycles = {{1, 1}, {2, 1}, {3, 3}};
+  const std::vector<std::int64_t> committed{1, 1, 3, 3, 1, 3};
+  EXPECT_EQ(committed_with(statistics, 6), committed);
+  const Image strips = growth_strips({{make_canvas(30, 20, kRed), 2, 3, committed, statistics.order}});
+  const int left = 3 * (30 + 4);  // the fourth of six moments: after two of four passes
+  EXPECT_EQ(pixel(strips, left + 15, 5), kRed);
+  EXPECT_NE(pixel(strips, left + 25, 5), kRed);
+  EXPECT_NE(pixel(strips, left + 15, 15), kRed);
+  const int later = 4 * (30 + 4);  // after three
+  EXPECT_NE(pixel(strips, later + 25, 5), kRed);
+  EXPECT_EQ(pixel(strips, later + 15, 15), kRed);
+}
+
 TEST(AcceptanceMap, WordsGrowWithThePictures) {
   const AcceptanceGrid grid{make_canvas(512, 256, kRed), 1, 3, {1, 2, 3}};
   const Image map = acceptance_map({grid}, "eagle");
@@ -141,6 +158,7 @@ TEST(AcceptanceMap, RefusesCellsThatDoNotFit) {
   EXPECT_THROW(acceptance_map({}), Error);
   EXPECT_THROW(acceptance_map({{make_canvas(8, 8, kRed), 2, 2, {1, 1, 1}}}), Error);
   EXPECT_THROW(acceptance_map({{make_canvas(8, 8, kRed), 1, 1, {0}}}), Error);
+  EXPECT_THROW(acceptance_map({{make_canvas(8, 8, kRed), 1, 2, {1, 1}, {0}}}), Error);
 }
 
 }  // namespace

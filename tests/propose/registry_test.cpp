@@ -59,7 +59,7 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     MethodOptions options;
     options.method = method.name;
     const MethodOptions resolved = resolve_method(options, manifest);
-    EXPECT_EQ(resolved.rule, method.drafts() ? to_string(method.rule) : "") << method.name;
+    EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
     EXPECT_EQ(resolved.drafter, method.needs_drafter() ? "d" : "") << method.name;

@@ -75,6 +75,11 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("eagle", {{"neighbours", "a.npy"}}),
             "neighbours needs the rule lantern or lantern++, this run has exact");
   EXPECT_EQ(refusal("lantern", {{"relax_k", 16}}), "relax_k: got 16, expected 0..15: there are 16 codes");
+  EXPECT_EQ(refusal("zipar", {{"ahead", 3}, {"zipar", "released"}}), "");
+  EXPECT_EQ(refusal("zipar", {{"zipar", "dirty"}}), "zipar: got 'dirty', expected clean, released");
+  EXPECT_EQ(refusal("zipar", {{"tree", "chain-3"}}), "tree needs a method that drafts, this run has zipar");
+  EXPECT_EQ(refusal("zipar", {{"init", "repeat"}}), "init needs a method that drafts, this run has zipar");
+  EXPECT_EQ(refusal("sjd", {{"ahead", 3}}), "ahead needs the method zipar, this run has sjd");
   EXPECT_EQ(refusal("eagle", {{"dynamic_width", 3}}),
             "dynamic_width needs the tree dynamic, this run has chain-4");
   EXPECT_EQ(refusal("eagle-2", {{"dynamic_depth", 40}}),
@@ -91,6 +96,24 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "children: got top, expected sampled: rule traversal needs it");
   EXPECT_EQ(refusal("lantern", {{"residual", "official-dynamic"}}),
             "residual official-dynamic needs children top");
+}
+
+TEST(ResolveMethod, RowsThatEndWithATokenAreDrawnOneByOne) {
+  Manifest manifest = bundle_with_drafter();
+  manifest.directory = "b";
+  manifest.grids.push_back({});
+  manifest.grids.front().row_end = {9};
+  MethodOptions method;
+  method.method = "zipar";
+  try {
+    resolve_method(method, manifest);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "method zipar needs rows of codes alone, those of bundle b end with a token; sjd is for any "
+                 "bundle");
+  }
 }
 
 }  // namespace

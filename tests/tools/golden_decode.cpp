@@ -3,15 +3,15 @@
 //   in:  features [B, T, C] and mask [B, T] (right padded), or class_ids [B]; forced_tokens [B, N] (optional)
 //   options: cfg_scale, temperature, top_k, top_p, cfg_interval, seed (image i draws with seed + i); method,
 //        and its options by their keys (propose/options.h)
-//   out: tokens int32 [B, N]; accept_lengths int32 [cycles], of the first image; with forced_tokens also, per
-//   step and with rows conditional first, then unconditional:
+//   out: tokens int32 [B, N]; accept_lengths int32 [cycles], of the first image; with forced_tokens also, by
+//   ar or in open rows, per step in the order of drawing and with rows conditional first, then unconditional:
 //        logits [N, S, V], probabilities [N, B, V], hidden_steps [N - 1, S, H], hidden_prefill [S, T, H]
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
@@ -28,6 +28,7 @@
 #include "lamplighter/pipeline.h"
 #include "propose/method.h"
 #include "propose/options.h"
+#include "propose/registry.h"
 
 using namespace lamplighter;
 
@@ -75,12 +76,22 @@ at::Tensor halves_first(const at::Tensor& rows, bool guided) {
   return at::cat({rows.slice(0, 0, std::nullopt, 2), rows.slice(0, 1, std::nullopt, 2)});
 }
 
+// Puts the next of `forced` [B, N] in the place of what was drawn; gives their number.
+std::int64_t force(const DecodeState& state, const at::Tensor& forced, Judged& judged) {
+  const at::Tensor order = state.order.empty() ? at::arange(state.total) : at::tensor(state.order);
+  const auto steps = state.steps[0].item<std::int64_t>();
+  const std::int64_t count = judged.chain.defined() ? judged.count[0].item<std::int64_t>() + 1 : 1;
+  const at::Tensor next = forced.index_select(1, order.narrow(0, steps, count));
+  if (count > 1) judged.chain.narrow(1, 1, count - 1).copy_(next.narrow(1, 0, count - 1));
+  judged.token = next.select(1, count - 1).contiguous();
+  return count;
+}
+
 std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts& prompts,
                                              const std::vector<DecodeRequest>& requests, const Grid& grid,
-                                             const at::Tensor& forced) {
+                                             const Method& method, const at::Tensor& forced) {
   const Models models{&target, nullptr};
-  const Method ar;
-  DecodeState state = make_state(models, ar, prompts, requests, grid);
+  DecodeState state = make_state(models, method, prompts, requests, grid);
   const at::Tensor positions = prompt_positions(target, prompts);
   const at::Tensor prompt_rows =
       target
@@ -92,20 +103,21 @@ std::map<std::string, at::Tensor> run_forced(const Target& target, const Prompts
   std::vector<at::Tensor> logits, probabilities, steps;
   while (true) {
     const at::Tensor row = target.logits(scores.hidden);
-    logits.push_back(halves_first(row.squeeze(1), state.guided));
     const ops::Distributions rows = distributions(state, state.target_filter, row, tree.depths);
-    probabilities.push_back(ops::probabilities(rows).squeeze(1));
-    Judged judged = judge(models, ar, state, tree, scores);
-    judged.token = forced.select(1, state.steps[0].item<std::int64_t>()).contiguous();
+    Judged judged = judge(models, method, state, tree, scores);
+    const std::int64_t count = force(state, forced, judged);
+    const auto by_step = [&](const at::Tensor& all) { return all.narrow(1, 0, count).transpose(0, 1); };
+    logits.push_back(by_step(halves_first(row, state.guided)));
+    probabilities.push_back(by_step(ops::probabilities(rows)));
+    steps.push_back(by_step(halves_first(scores.hidden, state.guided)));
     commit(state, tree, scores, judged);
     if (state.steps.min().item<std::int64_t>() == state.total) break;
     tree = draft(state);
     scores = score(models, state, tree);
-    steps.push_back(halves_first(scores.hidden.squeeze(1), state.guided));
   }
-  return {{"logits", at::stack(logits)},
-          {"probabilities", at::stack(probabilities)},
-          {"hidden_steps", at::stack(steps)},
+  return {{"logits", at::cat(logits)},
+          {"probabilities", at::cat(probabilities)},
+          {"hidden_steps", at::cat(steps).slice(0, 1)},
           {"hidden_prefill", halves_first(prompt_rows, state.guided)}};
 }
 
@@ -146,7 +158,10 @@ void run(char** arguments) {
     const at::Tensor forced =
         to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
     const Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
-    out = run_forced(target, prompts, requests, find_grid(manifest, 0, 0), forced);
+    const Method by = find_method(method.method).judges()
+                          ? Method{}
+                          : make_method(resolve_method(method, manifest), manifest, c10::kCPU, false);
+    out = run_forced(target, prompts, requests, find_grid(manifest, 0, 0), by, forced);
   }
   run_method(manifest, target, conditions, requests, method, out);
   write_tensors(arguments[3], out);

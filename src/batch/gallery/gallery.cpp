@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "base/page.h"
 #include "batch/gallery/gallery_html.h"
@@ -81,10 +82,11 @@ class GalleryData {
   }
 
   std::size_t kind_of(const Record& record) {
-    const Json kind = Json::array({record.width, record.height, record.rows, record.columns, record.method});
+    Json kind = Json::array({record.width, record.height, record.rows, record.columns, record.method});
+    if (!record.order.empty()) kind.push_back(record.order);
     const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
     if (found != kinds_.end()) return static_cast<std::size_t>(found - kinds_.begin());
-    kinds_.push_back(kind);
+    kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
   }
 

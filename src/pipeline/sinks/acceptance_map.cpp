@@ -19,6 +19,7 @@ std::string words_of(const MethodOptions& method) {
     bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
   };
   if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
+  if (method.ahead) add("ahead", static_cast<float>(*method.ahead));
   if (method.delta) add("delta", *method.delta);
   if (method.epsilon) add("epsilon", *method.epsilon);
   if (method.alpha) add("alpha", *method.alpha);
@@ -38,8 +39,8 @@ class AcceptanceSink : public Sink {
 
   void picture(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     const Codes& codes = result.codes;
-    grids_.push_back(
-        {result.image, codes.rows, codes.columns, committed_with(result.statistics, codes.ids.size())});
+    grids_.push_back({result.image, codes.rows, codes.columns,
+                      committed_with(result.statistics, codes.ids.size()), result.statistics.order});
     const std::string method = words_of(result.method);
     if (!method_.empty() && method != method_) mixed_ = true;
     method_ = method;
