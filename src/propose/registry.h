@@ -31,6 +31,7 @@ struct MethodEntry {
   bool drafts() const { return tree != TreeKind::none; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool needs_drafter() const { return *drafter != '\0'; }
+  bool needs_model() const { return drafter == std::string("model"); }
 };
 
 // What the others are measured against.
