@@ -25,12 +25,16 @@ struct ModuleEntry {
 
 struct DrafterEntry {
   ModuleEntry module;
-  std::string kind = "eagle";  // what it computes; methods take the kinds that they know
+  // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
+  // model: a whole target of the same prompts and codes.
+  std::string kind = "eagle";
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
-  // Id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
+  // eagle: id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
   std::optional<std::int64_t> prompt_id;
-  bool padding = false;         // trained on all prompt.length rows: reads the padding in front of captions
-  std::int64_t max_length = 0;  // positions of features it can take
+  bool padding = false;         // eagle: trained on all prompt.length rows: reads the padding before captions
+  std::int64_t max_length = 0;  // positions it can take: of features, or of a model's own rows
+
+  bool is_model() const { return kind == "model"; }
 };
 
 struct TokenizerEntry {

@@ -40,6 +40,7 @@ struct SamplingOptions {
 //   eagle-2    exact      dynamic      top       EAGLE-2 (Li et al. 2024)
 //   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
+//   draft-model exact     static       sampled   speculative sampling: a small target drafts (Leviathan 2023)
 //   sjd        exact      window       -         speculative Jacobi decoding (Teng et al. 2024), no drafter
 //   scd        exact      window       -         sjd, whose drafts stay where they may
 //   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
@@ -51,7 +52,7 @@ struct SamplingOptions {
 struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
-                         // grouped
+                         // grouped, lenient
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
@@ -66,6 +67,7 @@ struct MethodOptions {
   std::optional<std::int64_t> k;      // neighbours looked at besides the token itself
   std::optional<float> delta;         // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
   std::optional<float> mu, nu;        // cool: the weight at depth i is delta * exp(-nu * i - mu)
+  std::optional<float> lenience;      // lenient: l in (0, 1], tokens count 1 / l times; 1: the law of ar
   // typical: a token is accepted with a probability above min(epsilon, alpha * exp(-entropy))
   std::optional<float> epsilon, alpha;
   // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by

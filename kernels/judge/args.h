@@ -17,7 +17,7 @@ inline int64_t judge_choice(const char* name, int64_t value, int64_t last) {
 }
 
 inline Rule judge_rule(int64_t value) {
-  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::grouped)));
+  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::lenient)));
 }
 
 inline Residual judge_residual(int64_t value) {
@@ -80,8 +80,8 @@ inline void set_judge_neighbours(JudgeArgs& args, const at::Tensor& neighbours, 
 
 // fp32 [B], or undefined.
 inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Device device) {
-  const bool relaxed =
-      args.rule == Rule::lantern || args.rule == Rule::lantern_plus || args.rule == Rule::cool;
+  const bool weighs = args.rule == Rule::cool || args.rule == Rule::lenient;
+  const bool relaxed = args.rule == Rule::lantern || args.rule == Rule::lantern_plus || weighs;
   if (bounds.defined()) {
     check_tensor("judge_tree", "bounds", bounds, at::kFloat, device);
     check_shape("judge_tree", "bounds", bounds, {kAny});
@@ -90,7 +90,7 @@ inline void set_judge_bounds(JudgeArgs& args, const at::Tensor& bounds, at::Devi
   }
   TORCH_CHECK(!relaxed || args.bound_count > 0, "judge_tree: bounds are empty, expected at least one ",
               args.rule == Rule::lantern ? "delta"
-              : args.rule == Rule::cool  ? "weight"
+              : weighs                   ? "weight"
                                          : "lambda");
   TORCH_CHECK((args.rule != Rule::typical && args.rule != Rule::grouped) || args.bound_count == 2,
               "judge_tree: bounds have ", args.bound_count,

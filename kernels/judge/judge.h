@@ -13,8 +13,9 @@ namespace lamplighter {
 // rule and draws one more token. tests/reference/judge.h holds the same definition on the host in double
 // precision.
 //
-// exact, lantern, lantern++, cool walk from the root. At node n with target row T the children are judged in
-// order; g starts as T, e as the draft row. Child c with token x is accepted iff u[c] * d < Q, where
+// exact, lantern, lantern++, cool, lenient walk from the root. At node n with target row T the children are
+// judged in order; g starts as T, e as the draft row. Child c with token x is accepted iff u[c] * d < Q,
+// where
 // - d = e(x) / sum(e) for sampled children (drawn one after another without replacement), 1 for deterministic
 //   ones; children with e(x) = 0 or sum(e) <= 1e-6, repeated tokens and tokens outside the row are skipped;
 // - Q = g(x) + the mass s of the longest prefix of the k nearest neighbours of x with s < limit; limit is
@@ -28,6 +29,10 @@ namespace lamplighter {
 //
 // cool (Cool-SD, arXiv 2601.09212): Q = w g(x) with a weight w for each depth, and a rejection leaves g =
 // norm((g - min(d, w g))+), the completion nearest to the target.
+//
+// lenient (Leviathan et al., "Fast Inference from Transformers via Speculative Decoding", 2023, appendix A.5,
+// with the lenience l = 1 / w): exact with l d in the place of d, that is Q = w g(x), and a rejection leaves
+// g = norm((w g - d)+).
 //
 // grouped ("Grouped Speculative Decoding for Autoregressive Image Generation", 2025): u[c] * D < Q with the
 // masses Q of g and D of e / sum(e) in a group: x, and of the 7 tokens next below it in the order of g and
@@ -68,9 +73,8 @@ struct JudgeArgs {
   const float* temperature;   // [images]
   const int32_t* neighbours;  // [codes, neighbour_count], nearest first, no code twice
   const int64_t* syntax_ids;  // [syntax_count]: ids outside the codes that Lumina's programs always accept
-  // [bound_count]: delta, lambda or w for children at depth 1, 2, ...; last: and deeper. typical: epsilon,
-  // alpha
-  // grouped: gap, squared distance
+  // [bound_count]: delta, lambda or w (lenient: 1 / l) for children at depth 1, 2, ...; last: and deeper.
+  // typical: epsilon, alpha grouped: gap, squared distance
   const float* bounds;
   const float* codebook;  // [code_rows, code_width]: vectors of the tokens from first_image_id on; null: none
   int64_t* path;          // out [images, depth + 1]: accepted nodes, root first, then -1

@@ -43,7 +43,7 @@ LAMPLIGHTER_INLINE double bound_at(const JudgeArgs& args, int depth) {
 // Q of token x under the distribution g; depth: that of the drafted node.
 LAMPLIGHTER_INLINE double numerator(const JudgeArgs& args, const Row& g, int x, const Neighbourhood& near,
                                     int depth) {
-  if (args.rule == Rule::cool) return bound_at(args, depth) * g.at(x);
+  if (args.rule == Rule::cool || args.rule == Rule::lenient) return bound_at(args, depth) * g.at(x);
   const int64_t code = x - args.first_image_id;
   if (is_lumina(args.residual) && args.neighbours != nullptr && (code < 0 || code >= args.codes)) {
     return is_syntax(args, x) ? 1.0 : 0.0;

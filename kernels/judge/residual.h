@@ -110,7 +110,9 @@ template <class Executor>
 LAMPLIGHTER_INLINE Row residual(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
                                 const Row& draft, int child, const Neighbourhood& near, uint64_t rejected,
                                 int depth, float* to) {
-  double sum = subtract_proposal(executor, cycle, g, 1.0, draft, child, to);
+  // (g - l d)+ up to a factor: g counts 1 / l times.
+  const double weight = cycle.args.rule == Rule::lenient ? bound_at(cycle.args, depth) : 1.0;
+  double sum = subtract_proposal(executor, cycle, g, weight, draft, child, to);
   sum = strike_neighbours(executor, cycle, g, near, to, sum);
   if (cycle.args.rule == Rule::cool) {
     sum = keep_share(executor, cycle, g, 1.0 - bound_at(cycle.args, depth), to, sum);

@@ -3,7 +3,8 @@
 #include "kernels/judge/group.h"
 #include "kernels/judge/residual.h"
 
-// The rules that judge one node after another from the root on: exact, lantern, lantern++, cool, grouped.
+// The rules that judge one node after another from the root on: exact, lantern, lantern++, cool, grouped,
+// lenient.
 namespace lamplighter::judging {
 
 // What the children of a node came to: the accepted one or -1, and then what the last token is drawn from.

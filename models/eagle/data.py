@@ -175,7 +175,11 @@ class Pictures:
             yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Endless passes in random order; every pass sees the shards there are by then."""
+        """Endless passes in random order."""
+        return map(self.batch, self.places(size, generator))
+
+    def places(self, size: int, generator: torch.Generator) -> Iterator[list[tuple[int, int]]]:
+        """The pictures (shard, row) of the batches; every pass sees the shards there are by then."""
         while True:
             self.refresh()
             places = [
@@ -185,7 +189,7 @@ class Pictures:
             ]
             order = torch.randperm(len(places), generator=generator).tolist()
             for first in range(0, len(order) - size + 1, size):
-                yield self.batch([places[k] for k in order[first : first + size]])
+                yield [places[k] for k in order[first : first + size]]
 
 
 def prepare_captions(folder: Path, source: str, images: int) -> list[str]:

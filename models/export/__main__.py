@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from . import chameleon, drafter, llamagen
+from . import chameleon, draft_model, drafter, llamagen
 from .command import run_command
 
 
@@ -16,6 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
     drafter.add_parser(families)
+    draft_model.add_parser(families)
     options = parser.parse_args(arguments)
     return run_command(lambda: options.run(options))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,29 +82,43 @@ def attach_drafter(
 
     storage: in the precision of the weights by default.
     """
-    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in ROLES:
-        raise ExportError(f"--name {name}: expected letters, digits, . _ - and no module's name", 2)
+    check_name(name)
     ops.load()
     with errors_of(bundle), edited(bundle) as (folder, manifest):
         present = [name] if name in manifest.get("drafters", {}) else []
         present += ["neighbours"] if neighbours is not None and "neighbours" in manifest else []
-        if present and not overwrite:
-            raise ExportError(f"{bundle} has {present[0]} already; give --overwrite", 7)
+        refuse_present(bundle, present, overwrite)
         check_fit(drafter.config, manifest, f"drafter {name}")
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
         part = drafter_part(drafter, target_head(folder, manifest), length, storage)
         if has_tokens(manifest):
             del part.entries["prompt_id"]
         recorded = Recorder.load(folder, manifest, without=name)
-        old = manifest.setdefault("drafters", {}).get(name)
-        if old:
-            (folder / old["file"]).unlink()
+        remove_drafter(folder, manifest, name)
         add_part(folder, manifest, recorded, "drafters", name, part)
         recorded.save(folder, manifest)
         if neighbours is not None:
             (folder / NEIGHBOURS_FILE).unlink(missing_ok=True)
             save_tensors({"neighbours": neighbours}, folder / NEIGHBOURS_FILE)
             manifest["neighbours"] = {"file": NEIGHBOURS_FILE}
+
+
+def check_name(name: str) -> None:
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", name) or name in ROLES:
+        raise ExportError(f"--name {name}: expected letters, digits, . _ - and no module's name", 2)
+
+
+def refuse_present(bundle: Path, present: Sequence[str], overwrite: bool) -> None:
+    """What is to be added and there already needs leave to be replaced."""
+    if present and not overwrite:
+        raise ExportError(f"{bundle} has {present[0]} already; give --overwrite", 7)
+
+
+def remove_drafter(folder: Path, manifest: dict[str, Any], name: str) -> None:
+    """Takes a drafter of this name, if there is one, out of a bundle that is edited."""
+    old = manifest.setdefault("drafters", {}).pop(name, None)
+    if old:
+        (folder / old["file"]).unlink()
 
 
 def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:

@@ -11,8 +11,11 @@ namespace lamplighter {
 // borrow the probability of its neighbours and are not. Neither is cool (Cool-SD, arXiv 2601.09212): it
 // scales a token's probability by a weight that falls with its depth. Nor typical (Medusa, arXiv 2401.10774):
 // it takes every token that is probable enough for the entropy of its row. Nor grouped (Grouped Speculative
-// Decoding, 2025): it tests the mass of a group of tokens that are alike in the place of the token's own.
-enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical, grouped };
+// Decoding, 2025): it tests the mass of a group of tokens that are alike in the place of the token's own. Nor
+// lenient (Leviathan et al. 2023, appendix A.5): it multiplies the draft's probabilities by the lenience l
+// where they are compared with and subtracted from the target's, so that no token comes out more than 1 / l
+// times as often as it should.
+enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical, grouped, lenient };
 
 // What is left of the target after a rejection. paper: LANTERN's; optimal: the completion nearest to the
 // target; the others repeat LANTERN's published programs.

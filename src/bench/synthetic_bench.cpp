@@ -18,19 +18,20 @@ namespace lamplighter {
 namespace {
 
 // A caption that fills the rows of a prompt.
-Prompts full_prompt(const Target& target, bool guided) {
+Prompts full_prompt(const Models& models, bool guided) {
   const c10::InferenceMode inference;
+  const Target& target = *models.target;
   const PromptEntry& prompt = *target.manifest().prompt;
   const at::TensorOptions options = at::dtype(target.placement().dtype).device(target.placement().device);
   Condition condition;
   if (prompt.kind == "tokens") {
     condition.ids.assign(static_cast<std::size_t>(prompt.length), 0);
     condition.unconditional = prompt.unconditional;
-    return embed_prompts(target, {condition}, guided);
+    return embed_prompts(models, {condition}, guided);
   }
   condition.features = at::ones({1, prompt.length, prompt.features}, options);
   condition.mask = at::ones({1, prompt.length}, options.dtype(at::kLong));
-  return embed_prompts(target, {condition}, guided);
+  return embed_prompts(models, {condition}, guided);
 }
 
 Method static_tree(const std::string& tree, const Manifest& manifest, const Placement& placement,
@@ -70,7 +71,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std
   }
   const Models models{&target, drafter.empty() ? nullptr : &drafter.front()};
   const Grid& grid = manifest.grids.front();
-  const Prompts prompts = full_prompt(target, guided);
+  const Prompts prompts = full_prompt(models, guided);
   const MeasuredCycles measured = measure_cycles(models, methods, prompts, request, grid, options, on_round);
   SyntheticReport report;
   report.target_bytes = bundle.target_bytes;

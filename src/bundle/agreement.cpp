@@ -69,11 +69,26 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
   }
 }
 
+// A whole model takes the prompts and the positions of the target.
+void check_model(JsonReader& reader, const std::string& name, const DrafterEntry& drafter,
+                 const Manifest& manifest) {
+  if (drafter.max_length < manifest.cache.max_length) {
+    reader.fail(name + ".max_length " + number(drafter.max_length) + " disagrees with cache.max_length " +
+                number(manifest.cache.max_length));
+  }
+  if (drafter.prompt_id || drafter.padding)
+    reader.fail(name + ": got prompt_id or padding, expected neither for kind model: it reads the prompt");
+}
+
 void check_drafters(JsonReader& reader, const Manifest& manifest) {
   if (!manifest.drafters.empty() && !manifest.has("target")) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
+    if (drafter.is_model()) {
+      check_model(reader, "drafters." + name, drafter, manifest);
+      continue;
+    }
     if (drafter.max_length < manifest.cache.max_length - 1) {
       reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
                   " disagrees with cache.max_length " + number(manifest.cache.max_length));

@@ -1,9 +1,12 @@
 #include "bundle/drafter.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
+#include "bundle/target.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -15,11 +18,16 @@ const DrafterEntry& find(const Manifest& manifest, const std::string& name) {
   throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no drafter '" + name + "'");
 }
 
+std::vector<std::string> methods_of(const Manifest& manifest, const DrafterEntry& entry) {
+  if (entry.is_model()) return target_methods(*manifest.prompt);
+  return {"embed", "forward", "logits"};
+}
+
 }  // namespace
 
 Drafter::Drafter(const Manifest& manifest, const std::string& name, const Placement& placement)
     : Drafter(find(manifest, name), Module(manifest.directory, find(manifest, name).module, "drafter " + name,
-                                           {"embed", "forward", "logits"}, placement)) {}
+                                           methods_of(manifest, find(manifest, name)), placement)) {}
 
 Drafter::Drafter(DrafterEntry entry, Module module) : entry_(std::move(entry)), module_(std::move(module)) {}
 
@@ -30,7 +38,23 @@ at::Tensor Drafter::embed(const at::Tensor& ids) const {
 at::Tensor Drafter::forward(const at::Tensor& embeddings, const at::Tensor& features,
                             const at::Tensor& positions, const at::Tensor& tree_mask,
                             const at::Tensor& lengths, const at::Tensor& cache) const {
+  if (entry_.is_model())
+    return module_.call("forward", {embeddings, positions + 1, tree_mask, lengths, cache}).front();
   return module_("forward", {embeddings, features, positions, tree_mask, lengths, cache});
+}
+
+at::Tensor Drafter::embed_condition(const at::Tensor& features, const at::Tensor& mask) const {
+  return module_("embed_condition", {features, mask});
+}
+
+at::Tensor Drafter::embed_unconditional(const at::Tensor& mask) const {
+  return module_("embed_unconditional", {mask});
+}
+
+void Drafter::read_prompt(const at::Tensor& rows, const at::Tensor& positions,
+                          const at::Tensor& cache) const {
+  const at::Tensor causal = at::empty({0}, positions.options());
+  module_.call("forward", {rows, positions, causal, at::zeros({rows.size(0)}, positions.options()), cache});
 }
 
 at::Tensor Drafter::logits(const at::Tensor& hidden) const {

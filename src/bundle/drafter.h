@@ -6,9 +6,10 @@
 
 namespace lamplighter {
 
-// An EAGLE-style single layer that predicts the target's next features (Li et al. 2024, section 3). S =
-// sequences, R = rows, E = embedding width, F = the target's feature width, V = ids the head can give. All
-// state lives in tensors of the caller.
+// An EAGLE-style single layer that predicts the target's next features (Li et al. 2024, section 3), or a
+// whole small target (Leviathan et al. 2023, section 2.1), which reads no features. S = sequences, R = rows,
+// E = embedding width, F = the target's feature width, H = that of the hidden rows, F unless it is a model, V
+// = ids the head can give. All state lives in tensors of the caller.
 class Drafter {
  public:
   // The bundle's drafter of this name. Throws Error(ExitCode::bundle).
@@ -19,11 +20,18 @@ class Drafter {
   at::Tensor embed(const at::Tensor& ids) const;
   // Row r holds the features of a token and the embedding of the token after it: embeddings [S, R, E],
   // features [S, R, F], positions int64 [S, R] of the features, tree_mask and lengths as for the operator
-  // `attend`. Returns [S, R, F]: what the features of the second token would be.
+  // `attend`. Returns [S, R, H]: what the features of the second token would be. A model runs the second
+  // token, at the position after; its features [S, R, 0] are not looked at.
   at::Tensor forward(const at::Tensor& embeddings, const at::Tensor& features, const at::Tensor& positions,
                      const at::Tensor& tree_mask, const at::Tensor& lengths, const at::Tensor& cache) const;
-  // hidden [S, R, F] -> [S, R, V].
+  // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
+
+  // Of models alone, as for the target (Target::embed_condition).
+  at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;
+  at::Tensor embed_unconditional(const at::Tensor& mask) const;
+  // Runs the first rows of all sequences, a prompt: rows [S, R, E] at positions int64 [S, R].
+  void read_prompt(const at::Tensor& rows, const at::Tensor& positions, const at::Tensor& cache) const;
 
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
 

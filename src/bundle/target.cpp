@@ -18,18 +18,17 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   return {manifest.directory, entry->second, role, methods, placement};
 }
 
+}  // namespace
+
 // Prompts of tokens are embedded like all tokens.
-std::vector<std::string> methods_of(const Manifest& manifest) {
+std::vector<std::string> target_methods(const PromptEntry& prompt) {
   std::vector<std::string> methods{"embed", "forward", "logits"};
-  if (manifest.prompt->kind != "tokens")
-    methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  if (prompt.kind != "tokens") methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   return methods;
 }
 
-}  // namespace
-
 Target::Target(const Manifest& manifest, const Placement& placement)
-    : Target(manifest, load(manifest, "target", methods_of(manifest), placement)) {}
+    : Target(manifest, load(manifest, "target", target_methods(*manifest.prompt), placement)) {}
 
 Target::Target(Manifest manifest, Module module)
     : manifest_(std::move(manifest)), module_(std::move(module)) {

@@ -2,11 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bundle/module.h"
 
 namespace lamplighter {
+
+// The methods of a target's archive for prompts of this kind.
+std::vector<std::string> target_methods(const PromptEntry& prompt);
 
 // The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden
 // width, F = feature width, V = ids the head can give. All state lives in tensors of the caller.

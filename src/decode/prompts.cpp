@@ -32,10 +32,22 @@ Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditi
 
 // The null caption is as long as a prompt can be: its last rows stand for the caption's, its first ones for
 // the padding. (Conditional rows of padding are zero.)
-void add_null_padding(const Target& target, std::int64_t valid, at::Tensor& rows) {
-  const std::int64_t length = rows.size(1);
-  const at::Tensor whole = target.embed_unconditional(at::ones({1, length}, rows.options().dtype(at::kLong)));
-  rows = at::cat({rows.narrow(1, 0, valid), whole.narrow(1, 0, length - valid)}, 1);
+void add_null_padding(const Target& target, std::int64_t valid, const at::Tensor& rows) {
+  const std::int64_t padding = rows.size(1) - valid;
+  const at::Tensor whole =
+      target.embed_unconditional(at::ones({1, rows.size(1)}, rows.options().dtype(at::kLong)));
+  rows.narrow(1, valid, padding).copy_(whole.narrow(1, 0, padding));
+}
+
+// What a model makes of conditions, one by one.
+template <class Model>
+at::Tensor embed_all(const Model& model, const std::vector<Condition>& conditions, bool guided) {
+  std::vector<at::Tensor> rows;
+  for (const Condition& condition : conditions) {
+    rows.push_back(model.embed_condition(condition.features, condition.mask));
+    if (guided) rows.push_back(model.embed_unconditional(condition.mask));
+  }
+  return at::cat(rows);
 }
 
 }  // namespace
@@ -59,20 +71,22 @@ Condition PromptEncoder::encode(const PromptIds& prompt) const {
           at::constant_pad_nd(at::ones_like(ids), {0, padding})};
 }
 
-Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided,
+Prompts embed_prompts(const Models& models, const std::vector<Condition>& conditions, bool guided,
                       bool padded) {
   const c10::InferenceMode inference;
+  const Target& target = *models.target;
   if (target.manifest().prompt->kind == "tokens") return embed_tokens(target, conditions, guided);
-  std::vector<at::Tensor> rows, valid;
+  std::vector<at::Tensor> valid;
   for (const Condition& condition : conditions) {
-    rows.push_back(target.embed_condition(condition.features, condition.mask));
     valid.push_back(condition.mask.sum(1));
-    if (!guided) continue;
-    rows.push_back(target.embed_unconditional(condition.mask));
-    if (padded) add_null_padding(target, valid.back().item<std::int64_t>(), rows.back());
-    valid.push_back(valid.back());
+    if (guided) valid.push_back(valid.back());
   }
-  return {at::cat(rows), at::cat(valid).cpu(), {}, padded};
+  Prompts prompts{embed_all(target, conditions, guided), at::cat(valid).cpu(), {}, {}, padded};
+  for (std::int64_t s = 1; padded && guided && s < prompts.valid.size(0); s += 2)
+    add_null_padding(target, prompts.valid[s].item<std::int64_t>(), prompts.rows.narrow(0, s, 1));
+  if (models.drafter != nullptr && models.drafter->entry().is_model())
+    prompts.drafter_rows = embed_all(*models.drafter, conditions, guided);
+  return prompts;
 }
 
 }  // namespace lamplighter

@@ -34,8 +34,9 @@ class PromptEncoder {
 
 // Prompt rows of the target: interleaved pairs when `guided`, else the conditional rows alone. Prompts are
 // embedded one by one: library products give other roundings for other batch sizes, and a picture must not
-// depend on its batch. padded: with the padding's rows, which some drafters read (DrafterEntry).
-Prompts embed_prompts(const Target& target, const std::vector<Condition>& conditions, bool guided,
+// depend on its batch. padded: with the padding's rows, which some drafters read (DrafterEntry). A drafter
+// that is a model embeds them, too.
+Prompts embed_prompts(const Models& models, const std::vector<Condition>& conditions, bool guided,
                       bool padded = false);
 
 }  // namespace lamplighter

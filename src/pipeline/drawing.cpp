@@ -87,7 +87,7 @@ PendingImages Drawing::next(std::int64_t most) {
     begun_.push_back(next_++);
   }
   if (conditions.empty()) return images;
-  images.prompts = embed_prompts(*tools_.models.target, conditions, guided_, padded_);
+  images.prompts = embed_prompts(tools_.models, conditions, guided_, padded_);
   reader_.read_ahead(next_, std::min(group_.end, next_ + slots()));
   const double text = watch_.lap();
   for (std::size_t image = first; image < begun_.size(); ++image)

@@ -14,7 +14,9 @@
 namespace lamplighter {
 
 Eagle::Eagle(const Method& method, const Models& models)
-    : drafter_(*models.drafter), method_(method), feature_width_(models.target->manifest().target.features) {}
+    : drafter_(*models.drafter),
+      method_(method),
+      feature_width_(drafter_.entry().is_model() ? 0 : models.target->manifest().target.features) {}
 
 void Eagle::allocate(const RunShape& shape, std::int64_t rows) {
   const std::int64_t sequences = method_.conditional ? shape.images : shape.sequences();
@@ -35,7 +37,15 @@ at::Tensor Eagle::drafted_half(const at::Tensor& per_sequence, const RunState& r
                                            : per_sequence;
 }
 
+void Eagle::read_prompts(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) {
+  at::Tensor rows = prompts.ids.defined() ? drafter_.embed(prompts.ids) : prompts.drafter_rows;
+  rows = rows.narrow(1, 0, prefilled.positions.size(1)).contiguous();
+  drafter_.read_prompt(drafted_half(rows, run), drafted_half(prefilled.positions, run), cache);
+  lengths.copy_(drafted_half(prompts.valid.to(lengths.device()), run));
+}
+
 void Eagle::begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) {
+  if (drafter_.entry().is_model()) return read_prompts(prompts, prefilled, run);
   const at::Tensor& features = prefilled.features;
   at::Tensor rows = features, places = prefilled.positions, valid = prompts.valid.to(features.device());
   if (prompts.padded) {  // the drafter has the padding in front, the target behind
@@ -81,7 +91,7 @@ void Eagle::learn(const Draft& draft, const Scores& scores, const Judged& judged
                   const RunState& run) {
   ops::fresh_rows({draft.tokens, draft.depths, judged.path, judged.count, judged.token, judged.status,
                    kept.rows, kept.count},
-                  scores.features, run, fresh);
+                  scores.features.narrow(2, 0, feature_width_), run, fresh);
 }
 
 std::vector<PerImage> Eagle::per_image() {

@@ -5,7 +5,8 @@
 #include "propose/method.h"
 
 // Drafting with an EAGLE-style single layer (Li et al. 2024, section 3): it reads the target's features of a
-// token and the embedding of the token after it, and says what that token's features would be.
+// token and the embedding of the token after it, and says what that token's features would be. Or with a
+// whole small target (Leviathan et al. 2023, section 2; Chen et al. 2023), which reads tokens alone.
 namespace lamplighter {
 
 // What static and dynamic trees share. Sd = sequences of the drafter: those of the target, or one per image
@@ -16,7 +17,7 @@ class Eagle : public Proposer {
 
   void allocate(const RunShape& shape, std::int64_t rows) override;
   // Runs the drafter over all prompt rows but the last of each sequence, after their padding if it reads
-  // that.
+  // that; a model over all of them.
   void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override;
   // Brings the drafter up to the root and grows a tree below it.
   Draft propose(const RunState& run) override;
@@ -30,7 +31,7 @@ class Eagle : public Proposer {
   at::Tensor lengths;    // int64 [Sd], committed rows of it
 
  protected:
-  // A tree below the root, whose own row of the drafter is `hidden` [Sd, 1, F].
+  // A tree below the root, whose own row of the drafter is `hidden` [Sd, 1, H].
   virtual Draft grow(const RunState& run, at::Tensor hidden) = 0;
   // Rows that growing a tree writes behind the committed ones of the cache.
   virtual std::int64_t grown_rows() const = 0;
@@ -38,11 +39,11 @@ class Eagle : public Proposer {
   // Nodes of a tree that the drafter is to run side by side, W of them.
   struct Level {
     at::Tensor codes;          // int64 [I, W]
-    at::Tensor features;       // [Sd, W, F], of their parents
+    at::Tensor features;       // [Sd, W, H], of their parents
     at::Tensor parent_depths;  // int64 [1, 1]
     at::Tensor mask;           // as for `attend`
   };
-  // Their hidden rows [Sd, W, F]. position int64 [Sd], of the root; lengths int64 [2, Sd] as for `attend`.
+  // Their hidden rows [Sd, W, H]. position int64 [Sd], of the root; lengths int64 [2, Sd] as for `attend`.
   at::Tensor run_level(const RunState& run, const Level& level, const at::Tensor& position,
                        const at::Tensor& level_lengths);
   // The drafter's sequences of what the target has per sequence.
@@ -52,10 +53,11 @@ class Eagle : public Proposer {
   const Method& method_;
 
  private:
-  // Runs the fresh rows: [Sd, 1, F], what follows the last of them.
+  void read_prompts(const Prompts& prompts, const Prefilled& prefilled, const RunState& run);
+  // Runs the fresh rows: [Sd, 1, H], what follows the last of them.
   at::Tensor extend(const RunState& run);
 
-  std::int64_t feature_width_;  // F
+  std::int64_t feature_width_;  // F; 0 of models
 };
 
 // `tree`: what grows below the root; that of the method, or a part of what is judged. It outlives the

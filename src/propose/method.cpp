@@ -48,6 +48,7 @@ at::Tensor unit_vectors(const Manifest& manifest) {
 std::vector<float> bounds_of(const MethodOptions& method, Rule rule) {
   if (rule == Rule::typical) return {*method.epsilon, *method.alpha};
   if (rule == Rule::grouped) return {*method.group_gap, *method.group_distance};
+  if (rule == Rule::lenient) return {1 / *method.lenience};
   if (rule != Rule::cool) return method.delta ? std::vector<float>{*method.delta} : method.lambda;
   std::vector<float> weights;  // Cool-SD's annealing
   for (int depth = 1; depth < kMaxTreeNodes; ++depth)

@@ -22,13 +22,14 @@ constexpr const char* kRelaxed = "Relaxed rules";
 constexpr const char* kDynamic = "Dynamic trees";
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
+constexpr double kLeastLenience = 0.001;
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
     kTails{"keep", "fresh"}, kZipar{"clean", "released"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
-     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped", &M::rule},
+     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped, lenient", &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
@@ -42,6 +43,9 @@ constexpr MethodOption kOptions[] = {
      &M::mu, "rule", "cool", -kAny},
     {"nu", "nu", "Nu", kRelaxed, "X", "How fast weights fall with the depth (cool)", &M::nu, "rule", "cool",
      -kAny},
+    {"lenience", "lenience", "Lenience", kRelaxed, "L",
+     "Drafts are accepted with min(1, p / (L q)); 1: the law of ar (lenient, the rule that it asks for)",
+     &M::lenience, "rule", "lenient", kLeastLenience, 1},
     {"epsilon", "epsilon", "Epsilon", kRelaxed, "X",
      "A token passes above min(epsilon, alpha * exp(-entropy)) (typical)", &M::epsilon, "rule", "typical", 0,
      1},
@@ -236,7 +240,7 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (needs == "front") return entry.keeps_window() && entry.needs_drafter();
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;
-  const Rule rule = method.rule.empty() ? entry.rule : rule_from(method.rule);
+  const Rule rule = rule_of(method);
   if (needs == "neighbours") return borrows(rule);
   if (needs == "delta") return rule == Rule::lantern || rule == Rule::cool;
   return needs == to_string(rule);

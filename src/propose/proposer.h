@@ -61,7 +61,8 @@ using MakeProposer = std::unique_ptr<Proposer> (*)(const Method& method, const M
 
 // Drafts nothing: autoregression, a tree of the root alone.
 std::unique_ptr<Proposer> make_none(const Method& method, const Models& models);
-// EAGLE's drafter (Li et al. 2024): static trees, or those of EAGLE-2. Nothing for a tree of the root alone.
+// EAGLE's drafter (Li et al. 2024), or a small target in its place (Leviathan et al. 2023): static trees, or
+// those of EAGLE-2. Nothing for a tree of the root alone.
 std::unique_ptr<Proposer> make_eagle(const Method& method, const Models& models);
 
 }  // namespace lamplighter

@@ -22,6 +22,8 @@ const std::vector<MethodEntry>& methods() {
        TreeKind::fixed, "eagle", &make_eagle, Rule::lantern, "sampled"},
       {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed, "eagle",
        &make_eagle, Rule::lantern_plus, "sampled"},
+      {"draft-model", "a chain or tree that a smaller target draws, the law of ar", TreeKind::fixed, "model",
+       &make_eagle, Rule::exact, "sampled"},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
        TreeKind::chain, "", &make_ngram, Rule::exact, "top"},
       {"lookahead", "runs of tokens that a window of Jacobi iteration and the picture gave; the law of ar",

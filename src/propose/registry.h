@@ -35,6 +35,7 @@ struct MethodEntry {
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }
+  bool needs_model() const { return drafter == std::string("model"); }
 };
 
 // What the others are measured against.

@@ -46,8 +46,8 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
   if (known.empty()) {
     throw Error(ExitCode::bundle,
                 "method " + method.method + ": bundle " + manifest.directory + " has no drafter of kind " +
-                    kind +
-                    "; add one with python -m models.export drafter, or use method sjd, which needs none");
+                    kind + "; add one with python -m models.export " +
+                    (kind == "model" ? "draft-model" : "drafter") + ", or use method sjd, which needs none");
   }
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
@@ -84,6 +84,11 @@ void resolve_grouped(MethodOptions& method) {
   if (!method.group_distance) method.group_distance = 0.5F;
 }
 
+// Half as strict as the exact rule.
+void resolve_lenient(MethodOptions& method) {
+  if (!method.lenience) method.lenience = 0.5F;
+}
+
 // What one rule reads is refused where another is asked for.
 void check_bounds(const MethodOptions& method, Rule rule) {
   const auto refuse_where = [&](bool wrong, const char* key, const char* rules) {
@@ -99,6 +104,7 @@ void check_bounds(const MethodOptions& method, Rule rule) {
   const bool typical = rule == Rule::typical;
   refuse_where(method.epsilon && !typical, "epsilon", "typical");
   refuse_where(method.alpha && !typical, "alpha", "typical");
+  refuse_where(method.lenience && rule != Rule::lenient, "lenience", "lenient");
   const bool grouped = rule == Rule::grouped;
   refuse_where(method.group_gap && !grouped, "group_gap", "grouped");
   refuse_where(method.group_distance && !grouped, "group_distance", "grouped");
@@ -116,6 +122,7 @@ void resolve_bounds(MethodOptions& method, Rule rule, std::int64_t codes) {
   if (rule == Rule::cool) resolve_cool(method);
   if (rule == Rule::typical) resolve_typical(method);
   if (rule == Rule::grouped) resolve_grouped(method);
+  if (rule == Rule::lenient) resolve_lenient(method);
   if (delta && !method.delta) method.delta = 0.05F;
   if (lambda && method.lambda.empty()) method.lambda = {2.0F};
   if (!method.k) method.k = delta ? std::max<std::int64_t>(1, codes / 32) : lambda ? 10 : 0;
@@ -198,7 +205,9 @@ void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, con
 void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest,
                   const std::string& device, int batch) {
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
-  if (method.tree.empty() && entry.tree == TreeKind::chain) method.tree = kDefaultChain;
+  // A bundle's trees are tuned for layers, to which a level costs less than to a model.
+  if (method.tree.empty() && (entry.tree == TreeKind::chain || entry.needs_model()))
+    method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
   if (method.tree.empty() && entry.tree == TreeKind::fan && entry.needs_drafter()) method.tree = kWindowOnCpu;
@@ -255,6 +264,12 @@ void check_children(const MethodOptions& method, const MethodEntry& entry, Rule 
 
 }  // namespace
 
+Rule rule_of(const MethodOptions& method) {
+  const MethodEntry& entry = find_method(method.method);
+  if (!method.rule.empty()) return rule_from(method.rule);
+  return method.lenience && entry.rule == Rule::exact ? Rule::lenient : entry.rule;
+}
+
 std::string default_tree(const std::string& device, std::int64_t batch) {
   constexpr std::int64_t kRows = 150;
   if (device != "cuda") return kDefaultChain;
@@ -278,8 +293,8 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
     return method;
   }
   refuse_option(method, "rows", "the method zipar");
-  if (method.rule.empty()) method.rule = to_string(entry.rule);
-  const Rule rule = rule_from(method.rule);
+  const Rule rule = rule_of(method);
+  method.rule = to_string(rule);
   if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;
   if (entry.needs_drafter()) {
     if (method.draft_guidance.empty()) method.draft_guidance = "combined";

@@ -3,7 +3,13 @@
 #include <cstdint>
 #include <string>
 
+#include "acceptance/rules.h"
+#include "lamplighter/options.h"
+
 namespace lamplighter {
+
+// The rule of a method that is not resolved. Throws Error(usage) for unknown methods and rules.
+Rule rule_of(const MethodOptions& method);
 
 // The value of the option `tree` that is no static tree.
 constexpr const char* kDynamicTree = "dynamic";

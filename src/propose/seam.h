@@ -29,6 +29,8 @@ struct Prompts {
   at::Tensor rows;   // [S, T, H]
   at::Tensor valid;  // int64 [S] on the CPU: rows that belong to the prompt, 1 .. T
   at::Tensor ids;    // int64 [S, T], of prompts that are tokens; undefined: of others
+  // [S, T, E], embedded by a drafter that is a model, unless prompts are tokens; undefined: none is.
+  at::Tensor drafter_rows = {};
   // For drafters that read the padding in front of captions: the rows after the valid ones are its rows 0, 1,
   // .. and T is the bundle's prompt length. The target is run over them behind the prompt, where a row sees
   // the whole prompt and the padding before it, as in the published program; its own rows do not see them.

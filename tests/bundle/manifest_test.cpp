@@ -207,6 +207,21 @@ TEST_F(ManifestTest, DraftersFitThePrompts) {
               HasSubstr("drafters.eagle.max_length 278"));
 }
 
+TEST_F(ManifestTest, ModelsThatDraftReadThePrompt) {
+  const auto with = [](const Json& more) {
+    return [more](Json& j) {
+      Json& drafter = j["drafters"]["small"];
+      drafter = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "model"},  {"layers", 2},
+                 {"kv_heads", 4},       {"head_dim", 16},     {"max_length", 280}};
+      drafter.update(more);
+    };
+  };
+  EXPECT_TRUE(read(with(Json::object())).drafters.at("small").is_model());
+  EXPECT_THAT(error(with({{"prompt_id", 0}})), HasSubstr("drafters.small: got prompt_id or padding"));
+  EXPECT_THAT(error(with({{"padding", true}})), HasSubstr("drafters.small: got prompt_id or padding"));
+  EXPECT_THAT(error(with({{"max_length", 279}})), HasSubstr("drafters.small.max_length 279 disagrees"));
+}
+
 TEST_F(ManifestTest, VerifyFindsMissingShortAndChangedFiles) {
   const Manifest manifest = read([](Json& j) {
     // SHA-256 of "abcdef"

@@ -47,12 +47,11 @@ inline SamplingOptions law_sampling() {
 
 // The same prompt for all.
 inline Prompts repeated_prompt(const Toy& toy, std::int64_t images) {
-  const Prompts one = embed_prompts(toy.target, {toy.condition(0, true)}, true);
+  const Prompts one = embed_prompts(toy.models(), {toy.condition(0, true)}, true);
   const at::Tensor ids = toy.prompts({0}, true).ids;
-  return {one.rows.repeat({images, 1, 1}),
-          one.valid.repeat({images}),
+  return {one.rows.repeat({images, 1, 1}), one.valid.repeat({images}),
           ids.defined() ? at::zeros({2 * images, one.rows.size(1)}, ids.options()) : ids,
-          {}};
+          one.drafter_rows.defined() ? one.drafter_rows.repeat({images, 1, 1}) : one.drafter_rows};
 }
 
 // Probabilities [C, V] in double of guided, scaled, filtered logits of pairs [2 C, V].

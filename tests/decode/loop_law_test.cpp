@@ -26,6 +26,7 @@ struct LawCase {
   std::int64_t pictures = kFewer;
   std::int64_t interval = -1;  // cfg_interval
   bool row_ends = false;
+  bool model = false;  // a small target drafts
 };
 
 void PrintTo(const LawCase& test, std::ostream* out) {
@@ -59,12 +60,12 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
 };
 
 TEST_P(LoopLaw, IsThatOfTheTarget) {
-  const Toy toy(law_shape(GetParam().row_ends));
+  const Toy toy = make_toy(law_shape(GetParam().row_ends), GetParam().model);
   EXPECT_TRUE(loop_fits(toy, GetParam()));
 }
 
 TEST_P(LoopLaw, HoldsWhereSlotsAreRefilled) {
-  const Toy toy(law_shape(GetParam().row_ends));
+  const Toy toy = make_toy(law_shape(GetParam().row_ends), GetParam().model);
   SamplingOptions sampling = law_sampling();
   sampling.cfg_interval = GetParam().interval;
   constexpr std::int64_t kSlots = 48;
@@ -90,7 +91,15 @@ std::vector<LawCase> law_cases() {
           {"row_ends_chain", static_method(preset_tree("chain-3")), kFewer, -1, true},
           {"row_ends_traversal", static_method(siblings, "traversal"), kFewer, -1, true},
           {"row_ends_block", static_method(preset_tree("chain-3"), "block"), kFewer, -1, true},
-          {"row_ends_dynamic", dynamic_method(1, 2, 4), kFewer, -1, true}};
+          {"row_ends_dynamic", dynamic_method(1, 2, 4), kFewer, -1, true},
+          {"model_chain", static_method(preset_tree("chain-3")), kPictures, -1, false, true},
+          {"model_siblings", static_method(siblings), kFewer, -1, false, true},
+          {"model_block", static_method(preset_tree("chain-2"), "block"), kFewer, -1, false, true},
+          {"model_dynamic", dynamic_method(1, 2, 4), kFewer, -1, false, true},
+          {"model_conditional_drafts", conditional, kFewer, -1, false, true},
+          {"model_partly_guided", static_method(preset_tree("chain-3")), kFewer, 0, false, true},
+          {"model_row_ends_chain", static_method(preset_tree("chain-3")), kFewer, -1, true, true},
+          {"model_row_ends_siblings", static_method(siblings), kFewer, -1, true, true}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, LoopLaw, ::testing::ValuesIn(law_cases()),

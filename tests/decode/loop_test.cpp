@@ -20,6 +20,7 @@ struct LoopCase {
   Method method;
   c10::ScalarType dtype = at::kFloat;
   int row_end_columns = 0;  // of a grid whose rows end with a forced token; 0: a grid without
+  bool model = false;       // a small target drafts
 };
 
 void PrintTo(const LoopCase& test, std::ostream* out) {
@@ -28,7 +29,8 @@ void PrintTo(const LoopCase& test, std::ostream* out) {
 
 std::string name_of(const ::testing::TestParamInfo<LoopCase>& test) {
   const int columns = test.param.row_end_columns;
-  return test.param.name + (columns > 0 ? "_rows_of_" + std::to_string(columns) : "") +
+  return (test.param.model ? "model_" : "") + test.param.name +
+         (columns > 0 ? "_rows_of_" + std::to_string(columns) : "") +
          (test.param.dtype == at::kFloat ? "_fp32" : "_bf16");
 }
 
@@ -97,6 +99,8 @@ std::vector<LoopCase> exact_cases(bool greedy) {
   for (const auto& [name, method] : methods) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) cases.push_back({name, method, dtype});
     for (const int columns : {1, 2, 5}) cases.push_back({name, method, at::kFloat, columns});
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) cases.push_back({name, method, dtype, 0, true});
+    cases.push_back({name, method, at::kFloat, 2, true});
   }
   return cases;
 }
@@ -105,7 +109,7 @@ class LoopTest : public ::testing::TestWithParam<LoopCase> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
   const Method& method() const { return GetParam().method; }
-  const Toy toy_{loop_shape(GetParam().row_end_columns), GetParam().dtype};
+  const Toy toy_ = make_toy(loop_shape(GetParam().row_end_columns), GetParam().model, GetParam().dtype);
 };
 
 class Greedy : public LoopTest {};
@@ -245,6 +249,37 @@ TEST_F(Loop, ADrafterOfNaNsOnlyCostsSpeed) {
   for (const Method& method : {static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
     const at::Tensor codes = decode({&toy_.target, &damaged.drafter}, method, prompts, draws, toy_.grid());
     EXPECT_TRUE(at::equal(codes, expected));
+  }
+}
+
+// What the target drafts for itself it takes: D + 1 tokens a pass.
+TEST_F(Loop, ATargetTakesAllThatItDraftsForItself) {
+  constexpr std::int64_t kDepth = 4;
+  for (const int columns : {0, 5}) {
+    const Toy own(loop_shape(columns), loop_shape(columns));
+    for (const float temperature : {0.9F, 0.0F}) {
+      SamplingOptions sampling = guided(temperature);
+      sampling.cfg_interval = 6;
+      const std::vector<DecodeRequest> draws = requests({0, 1, 2}, sampling);
+      const std::int64_t total = own.grid().tokens();
+      std::int64_t cycles = 0;
+      Prompts prompts = own.prompts({0, 1, 2}, true);
+      prompts.ids = {};  // the drafter reads what the target reads
+      const auto inspect = [&](const Report& report) {
+        ++cycles;
+        for (const ImageReport& image : report.images) {
+          // Drafts stop at the end of a row, but for the last one.
+          const std::int64_t before = image.steps - static_cast<std::int64_t>(image.codes.size());
+          const std::int64_t row = columns > 0 ? (total - before) % columns : kDepth;
+          EXPECT_EQ(image.accepted, before + row < total ? std::min(kDepth, row) : kDepth) << before;
+        }
+        return true;
+      };
+      decode(own.models(), static_method(preset_tree("chain-4")), prompts, draws, own.grid(), inspect);
+      if (columns == 0) {
+        EXPECT_EQ(cycles, (total - 1 + kDepth) / (kDepth + 1));
+      }
+    }
   }
 }
 

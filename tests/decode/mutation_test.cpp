@@ -19,6 +19,8 @@
 //   stale features                               here
 //   position off by one                          here, for the target and for the drafter
 //   wrong cache row kept                         here
+//   draft rows of another depth                  here, for a model that drafts
+//   token left out of a model's cache            here
 namespace lamplighter::test {
 namespace {
 
@@ -116,14 +118,14 @@ Bug target_position() {
   return bug;
 }
 
-Bug drafter_position() {
+Bug drafter_position(std::int64_t by = 1) {
   Bug bug;
   bug.name = "position_of_the_drafter_off_by_one";
-  bug.before_draft = [](Cycle& cycle) {
-    shift(cycle.state, 1);
-    eagle(cycle.state).fresh.positions.add_(1);
+  bug.before_draft = [by](Cycle& cycle) {
+    shift(cycle.state, by);
+    eagle(cycle.state).fresh.positions.add_(by);
   };
-  bug.before_score = [](Cycle& cycle) { shift(cycle.state, -1); };
+  bug.before_score = [by](Cycle& cycle) { shift(cycle.state, -by); };
   bug.draft_cache = true;
   return bug;
 }
@@ -165,6 +167,31 @@ Bug unfiltered_bonus() {
 std::vector<Bug> bugs() {
   return {
       none(), stale_features(), target_position(), drafter_position(), wrong_cache_row(), unfiltered_bonus()};
+}
+
+// Children are judged by the rows that the nodes a level up were drawn from.
+Bug stale_draft_rows() {
+  Bug bug;
+  bug.name = "draft_rows_of_another_depth";
+  bug.before_score = [](Cycle& cycle) {
+    const at::Tensor rows = ops::probabilities(cycle.tree.distributions);
+    cycle.tree.distributions = {rows.roll(1, 1)};
+  };
+  bug.law = true;
+  return bug;
+}
+
+// The drafter does not see the first token that a cycle kept.
+Bug token_left_out() {
+  Bug bug;
+  bug.name = "token_left_out_of_the_drafter";
+  bug.before_draft = [](Cycle& cycle) {
+    ops::FreshRows& fresh = eagle(cycle.state).fresh;
+    const at::Tensor more = (fresh.count > 1).unsqueeze(1);
+    fresh.ids.copy_(at::where(more, fresh.ids.roll(-1, 1), fresh.ids));
+  };
+  bug.draft_cache = true;
+  return bug;
 }
 
 class Mutation : public ::testing::TestWithParam<Bug> {
@@ -230,6 +257,35 @@ TEST_P(Mutation, PicturesFollowTheLawOfTheTarget) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Bugs, Mutation, ::testing::ValuesIn(bugs()),
+                         [](const auto& test) { return test.param.name; });
+
+// The same where a small target drafts.
+class ModelMutation : public Mutation {};
+
+TEST_P(ModelMutation, CachesAreThoseOfAFreshRun) {
+  const Toy toy = make_toy(shape(), true);
+  const Prompts prompts = toy.prompts(numbers_, true);
+  FreshCaches fresh(toy, method_, prompts);
+  bool same = true;
+  decode_with(GetParam(), toy.models(), method_, prompts, requests(0.9F), toy.grid(),
+              [&](const DecodeState& state) { same = same && fresh.drafter_matches(state); });
+  EXPECT_EQ(same, !GetParam().draft_cache);
+}
+
+TEST_P(ModelMutation, PicturesFollowTheLawOfTheTarget) {
+  const Toy toy = make_toy(law_shape(), true);
+  const Method method = static_method(preset_tree("chain-3"));
+  const SamplingOptions sampling = law_sampling();
+  const Law counts =
+      counted_law(toy, sampling, law_pictures(kPictures), [&](const Prompts& prompts, const auto& requests) {
+        return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
+      });
+  EXPECT_EQ(fits(exact_law(toy, sampling), counts), !GetParam().law);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, ModelMutation,
+                         ::testing::Values(none(), drafter_position(-1), token_left_out(),
+                                           stale_draft_rows()),
                          [](const auto& test) { return test.param.name; });
 
 // Without a bug, the loop of these tests is that of the engine.

@@ -35,7 +35,7 @@ std::vector<DecodeRequest> requests(const std::vector<std::int64_t>& numbers, fl
 Prompts prompts(const Toy& toy, const std::vector<std::int64_t>& numbers, bool guided, bool padded = true) {
   std::vector<Condition> conditions;
   for (const std::int64_t number : numbers) conditions.push_back(toy.condition(number));
-  return embed_prompts(toy.target, conditions, guided, padded);
+  return embed_prompts(toy.models(), conditions, guided, padded);
 }
 
 Method tree_method(bool conditional, bool top) {

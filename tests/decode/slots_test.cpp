@@ -20,6 +20,7 @@ struct SlotCase {
   Method method;
   c10::ScalarType dtype = at::kFloat;
   bool row_ends = false;
+  bool model = false;  // a small target drafts
 };
 
 void PrintTo(const SlotCase& test, std::ostream* out) {
@@ -59,7 +60,7 @@ RunShape shape_of(const Grid& grid, std::int64_t slots) {
 class SlotsTest : public ::testing::TestWithParam<SlotCase> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
-  const Toy toy_{slot_shape(GetParam().row_ends), GetParam().dtype};
+  const Toy toy_ = make_toy(slot_shape(GetParam().row_ends), GetParam().model, GetParam().dtype);
 };
 
 TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
@@ -141,7 +142,12 @@ std::vector<SlotCase> slot_cases() {
           {"open_rows_blank_bf16", zipar_method(1, true), at::kBFloat16},
           {"ar_row_ends", {}, at::kFloat, true},
           {"static_tree_row_ends", static_method(bushy_tree()), at::kFloat, true},
-          {"dynamic_row_ends", dynamic_method(2, 3, 7), at::kFloat, true}};
+          {"dynamic_row_ends", dynamic_method(2, 3, 7), at::kFloat, true},
+          {"model_chain", static_method(preset_tree("chain-3")), at::kFloat, false, true},
+          {"model_chain_bf16", static_method(preset_tree("chain-3")), at::kBFloat16, false, true},
+          {"model_static_tree", static_method(bushy_tree()), at::kFloat, false, true},
+          {"model_conditional_drafts", conditional, at::kFloat, false, true},
+          {"model_chain_row_ends", static_method(preset_tree("chain-3")), at::kFloat, true, true}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, SlotsTest, ::testing::ValuesIn(slot_cases()),

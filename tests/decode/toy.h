@@ -39,6 +39,11 @@ class Toy {
       : bundle_(make_synthetic(shape, {device, dtype})),
         target(bundle_.manifest, bundle_.target),
         drafter(drafter_entry(), *bundle_.drafter) {}
+  // The target of another shape drafts: that of the same one is the target itself.
+  Toy(const SyntheticShape& shape, const SyntheticShape& model, c10::ScalarType dtype = at::kFloat)
+      : bundle_(make_synthetic(shape, {c10::kCPU, dtype})),
+        target(bundle_.manifest, bundle_.target),
+        drafter(model_entry(model), make_synthetic(model, {c10::kCPU, dtype}).target) {}
 
   Models models() const { return {&target, &drafter}; }
   Grid grid() const { return target.manifest().grids.front(); }
@@ -58,8 +63,8 @@ class Toy {
   Prompts prompts(const std::vector<std::int64_t>& numbers, bool guided) const {
     std::vector<Condition> conditions;
     for (const std::int64_t number : numbers) conditions.push_back(condition(number));
-    Prompts prompts = embed_prompts(target, conditions, guided);
-    if (drafter.entry().prompt_id) return prompts;
+    Prompts prompts = embed_prompts(models(), conditions, guided);
+    if (grid().row_end.empty()) return prompts;
     const std::int64_t vocabulary = target.manifest().tokens.vocabulary, sequences = guided ? 2 : 1;
     const std::int64_t rows = prompts.rows.size(1);
     prompts.ids =
@@ -78,12 +83,36 @@ class Toy {
     return entry;
   }
 
+  static DrafterEntry model_entry(const SyntheticShape& shape) {
+    DrafterEntry entry;
+    entry.kind = "model";
+    entry.layers = shape.layers;
+    entry.kv_heads = shape.kv_heads;
+    entry.head_dim = shape.head_dim;
+    return entry;
+  }
+
   SyntheticBundle bundle_;
 
  public:
   const Target target;
   const Drafter drafter;
 };
+
+// A smaller target of the same prompts and codes.
+inline SyntheticShape small_model(const SyntheticShape& target) {
+  SyntheticShape shape = target;
+  shape.hidden = 24;
+  shape.layers = 1;
+  shape.heads = shape.kv_heads = 3;
+  shape.seed = 5;
+  return shape;
+}
+
+// The toy whose drafter is a layer over the target's features, or such a model.
+inline Toy make_toy(const SyntheticShape& shape, bool model, c10::ScalarType dtype = at::kFloat) {
+  return model ? Toy(shape, small_model(shape), dtype) : Toy(shape, dtype);
+}
 
 // Codes int64 [I, n] of the first n places of a picture as the ids that are fed for them: a row end follows
 // the last code of every row but the picture's last.
@@ -278,6 +307,8 @@ class FreshCaches {
       run.features = run.features.narrow(0, 0, 1);
     }
     const Eagle& drafter = eagle(state);
+    if (toy_.drafter.entry().is_model())
+      return model_matches(drafter, run, image * sequences, image * run.sequences);
     const auto length = drafter.lengths[image * run.sequences].item<std::int64_t>();
     const auto fresh = drafter.fresh.count[image * run.sequences].item<std::int64_t>();
     if (length + fresh != run.rows) return false;
@@ -293,6 +324,21 @@ class FreshCaches {
                          positions(run, length), at::empty({0}, at::kLong),
                          at::zeros({run.sequences}, at::kLong), cache);
     return equal_rows(drafter.cache.narrow(2, image * run.sequences, run.sequences), cache, length);
+  }
+
+  // first: of the image among the sequences of the target; draft_first: among those of the drafter.
+  bool model_matches(const Eagle& drafter, const Run& run, std::int64_t first,
+                     std::int64_t draft_first) const {
+    const auto length = drafter.lengths[draft_first].item<std::int64_t>();
+    if (length + drafter.fresh.count[draft_first].item<std::int64_t>() != run.rows + 1) return false;
+    const auto own = [&](const at::Tensor& rows) { return rows.narrow(0, first, run.sequences); };
+    const at::Tensor prompt = prompts_.ids.defined() ? toy_.drafter.embed(own(prompts_.ids).contiguous())
+                                                     : own(prompts_.drafter_rows);
+    const at::Tensor fed = toy_.drafter.embed(run.ids.expand({run.sequences, -1}).contiguous());
+    const at::Tensor rows = at::cat({prompt.narrow(1, 0, run.valid), fed}, 1).narrow(1, 0, length);
+    at::Tensor cache = toy_.drafter.make_cache(run.sequences, length);
+    toy_.drafter.read_prompt(rows.contiguous(), positions(run, length), cache);
+    return equal_rows(drafter.cache.narrow(2, draft_first, run.sequences), cache, length);
   }
 
   const Toy& toy_;

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from models.export.draft_model import attach_model
 from models.llamagen.config import GPTConfig
 from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
@@ -53,17 +54,20 @@ def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def family(
     tiny_bundle: Path, class_bundle: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """The tiny bundle of a family, with a drafter."""
+    """The tiny bundle of a family, with a drafter, and with its own target as another one."""
 
     @cache
     def make(name: str) -> Path:
         folder = tmp_path_factory.mktemp(name)
         if name in TOKEN_FAMILIES:
-            return TOKEN_FAMILIES[name](folder)
-        source = {"llamagen-t2i": tiny_bundle, "llamagen-c2i": class_bundle}[name]
-        shutil.copytree(source, folder / "bundle")
-        add_drafter(folder / "bundle")
-        return folder / "bundle"
+            made = TOKEN_FAMILIES[name](folder)
+        else:
+            made = folder / "bundle"
+            source = {"llamagen-t2i": tiny_bundle, "llamagen-c2i": class_bundle}[name]
+            shutil.copytree(source, made)
+            add_drafter(made)
+        attach_model(made, made, "twin")
+        return made
 
     return make
 

@@ -21,6 +21,8 @@ EXACT: tuple[tuple[object, ...], ...] = (
     ("eagle", "--tree", "lantern-26", "--rule", "traversal"),
     ("eagle", "--tree", "chain-6", "--rule", "block"),
     ("eagle", "--tree", "chain-6", "--draft-guidance", "conditional"),
+    ("draft-model", "--tree", "chain-6"),
+    ("draft-model", "--tree", "lantern-26", "--draft-guidance", "conditional"),
 )
 RELAXED: tuple[tuple[object, ...], ...] = (
     ("lantern", "--tree", "lantern-26", "--relax-k", 8, "--delta", 0.4),

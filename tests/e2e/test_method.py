@@ -133,6 +133,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
     [RELAXED, ("--method", "lantern", "--delta", 0.3, "--residual", "optimal"), ("--method", "eagle"),
      ("--method", "eagle", "--rule", "cool", "--delta", 3, "--mu", 0.5, "--nu", 0.2),
      ("--method", "eagle", "--rule", "typical", "--epsilon", 0.2, "--alpha", 0.5),
+     ("--method", "eagle", "--lenience", 0.3),
      ("--method", "gsd", "--group-gap", 0.2, "--group-distance", 1.5, "--tree", "chain-3"),
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
@@ -166,7 +167,7 @@ def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
 # Every option of a method by the word that `bench --methods` has for it, and values in three runs.
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
-    "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
+    "mu": "mu", "nu": "nu", "lenience": "lenience", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "front": "front",
     "ahead": "ahead", "zipar": "zipar",
@@ -179,6 +180,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "lantern", "delta": 0.3},
     {"method": "eagle", "rule": "cool", "delta": 3.0, "mu": -0.5, "nu": 0.25},
     {"method": "eagle", "rule": "typical", "epsilon": 0.25, "alpha": 0.5},
+    {"method": "eagle", "rule": "lenient", "lenience": 0.25},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},

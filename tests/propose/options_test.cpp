@@ -60,12 +60,12 @@ constexpr std::size_t count(const T&...) {
 // Does not compile where a field is added to MethodOptions: its row is to be added, too.
 TEST(MethodOptionTable, HasARowForEveryFieldButTheName) {
   const auto& [method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail, zipar,
-               front, k, delta, mu, nu, epsilon, alpha, group_gap, group_distance, ahead, lambda,
+               front, k, delta, mu, nu, lenience, epsilon, alpha, group_gap, group_distance, ahead, lambda,
                dynamic_depth, dynamic_width, dynamic_nodes] = MethodOptions{};
   EXPECT_EQ(method_options().size() + 1,
             count(method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail,
-                  zipar, front, k, delta, mu, nu, epsilon, alpha, group_gap, group_distance, ahead, lambda,
-                  dynamic_depth, dynamic_width, dynamic_nodes));
+                  zipar, front, k, delta, mu, nu, lenience, epsilon, alpha, group_gap, group_distance, ahead,
+                  lambda, dynamic_depth, dynamic_width, dynamic_nodes));
   std::set<std::string> keys, words, labels;
   for (const MethodOption& option : method_options()) {
     keys.insert(option.key);
@@ -95,7 +95,8 @@ TEST(MethodOptionTable, AWordAndJsonSetTheSameFieldAndNoOther) {
 TEST(MethodOptionTable, WhatIsWrittenIsReadAgain) {
   for (const MethodOption& option : method_options()) {
     MethodOptions method = read({{option.key, sample_of(option).json}});
-    for (const char* name : {"eagle:rule=cool", "eagle:rule=typical", "gsd", "lantern++", "lantern"}) {
+    for (const char* name :
+         {"eagle:rule=cool", "eagle:rule=typical", "eagle:rule=lenient", "gsd", "lantern++", "lantern"}) {
       const MethodOptions reader = parse_method(name);
       if (!has_use(reader, option) || option.key == std::string("rule")) continue;
       method.method = reader.method;

@@ -19,6 +19,7 @@ Manifest bundle_with_drafter() {
   Manifest manifest;
   manifest.directory = "b";
   manifest.drafters["d"];
+  manifest.drafters["m"].kind = "model";
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
   return manifest;
@@ -62,7 +63,10 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
-    EXPECT_EQ(resolved.drafter, method.needs_drafter() ? "d" : "") << method.name;
+    EXPECT_EQ(resolved.drafter, method.needs_model()     ? "m"
+                                : method.needs_drafter() ? "d"
+                                                         : "")
+        << method.name;
     EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
   }
 }

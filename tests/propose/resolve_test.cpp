@@ -45,6 +45,33 @@ TEST(DefaultTree, GivesWayToATreeThatIsNamed) {
   EXPECT_EQ(resolve_method(method, manifest, "cuda", 2).tree, "chain-2");
 }
 
+// A bundle's trees are tuned for its layer.
+TEST(DefaultTree, IsAShortChainForAModel) {
+  Manifest manifest = bundle_with_drafter();
+  manifest.drafters["m"].kind = "model";
+  manifest.trees["cuda"] = "tree.json";
+  MethodOptions method;
+  method.method = "draft-model";
+  const MethodOptions resolved = resolve_method(method, manifest, "cuda", 2);
+  EXPECT_EQ(resolved.tree, "chain-4");
+  EXPECT_EQ(resolved.drafter, "m");
+  method.tree = "lantern-26";
+  EXPECT_EQ(resolve_method(method, manifest, "cuda", 2).tree, "lantern-26");
+  method.drafter = "d";  // of another kind
+  EXPECT_THROW(resolve_method(method, manifest), Error);
+}
+
+TEST(ResolveMethod, LenienceAsksForItsRule) {
+  MethodOptions method;
+  method.method = "eagle";
+  EXPECT_EQ(resolve_method(method, bundle_with_drafter()).rule, "exact");
+  method.lenience = 0.25F;
+  EXPECT_EQ(resolve_method(method, bundle_with_drafter()).rule, "lenient");
+  method.lenience.reset();
+  method.rule = "lenient";
+  EXPECT_EQ(resolve_method(method, bundle_with_drafter()).lenience, 0.5F);
+}
+
 // Complaints begin with the key of an option: the command line makes its flag of it.
 TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   const auto refusal = [](const std::string& name, const Json& json) -> std::string {
@@ -67,6 +94,12 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("eagle", {{"rule", "typical"}, {"epsilon", 0.1}}), "");
   EXPECT_EQ(refusal("sjd", {{"group_gap", 0.1}}), "group_gap needs the rule grouped, this run has exact");
   EXPECT_EQ(refusal("gsd", {{"group_gap", 0.1}, {"group_distance", 2}}), "");
+  EXPECT_EQ(refusal("eagle", {{"lenience", 0.5}}), "");
+  EXPECT_EQ(refusal("eagle", {{"rule", "block"}, {"lenience", 0.5}}),
+            "lenience needs the rule lenient, this run has block");
+  EXPECT_EQ(refusal("lantern", {{"lenience", 0.5}}), "lenience needs the rule lenient, this run has lantern");
+  EXPECT_EQ(refusal("eagle", {{"lenience", 0}}), "lenience: got 0, expected 0.001 to 1");
+  EXPECT_EQ(refusal("eagle", {{"lenience", 1.5}}), "lenience: got 1.5, expected 0.001 to 1");
   EXPECT_EQ(refusal("lantern", {{"lambda", 2}}), "lambda needs the rule lantern++, this run has lantern");
   EXPECT_EQ(refusal("eagle", {{"relax_k", 3}}),
             "relax_k needs the rule lantern or lantern++, this run has exact");

@@ -170,10 +170,10 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
     std::int64_t k;
     std::vector<double> bounds;
   };
-  const Bound bounds[] = {
-      {Rule::lantern, 5, {0}},      {Rule::lantern_plus, 5, {1}},   {Rule::lantern, 0, {0.5}},
-      {Rule::lantern_plus, 0, {4}}, {Rule::lantern, 5, {-1, 0, 0}}, {Rule::lantern_plus, 5, {0.5, 1}},
-      {Rule::cool, 0, {1}}};
+  const Bound bounds[] = {{Rule::lantern, 5, {0}},        {Rule::lantern_plus, 5, {1}},
+                          {Rule::lantern, 0, {0.5}},      {Rule::lantern_plus, 0, {4}},
+                          {Rule::lantern, 5, {-1, 0, 0}}, {Rule::lantern_plus, 5, {0.5, 1}},
+                          {Rule::cool, 0, {1}},           {Rule::lenient, 0, {1}}};
   const Tree tree = preset_tree("lantern-26");
   std::size_t accepted = 0;
   for (int round = 0; round < 300; ++round) {

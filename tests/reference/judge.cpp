@@ -128,7 +128,7 @@ double borrowing_limit(const Walk& walk, double probability, std::int64_t depth)
 Numerator numerator_of(const Walk& walk, const Distribution& g, std::int64_t token, std::int64_t depth) {
   Numerator numerator;
   const double own = g[at(token)];
-  if (walk.options.rule == Rule::cool) {
+  if (walk.options.rule == Rule::cool || walk.options.rule == Rule::lenient) {
     numerator.value = bound_at(walk, depth) * own;
     return numerator;
   }

@@ -73,6 +73,11 @@ Distribution Siblings::rest_after(std::int64_t token, const Distribution& drawn_
     for (std::size_t i = 0; i < given.size(); ++i) given[i] = std::min(drawn_from[i], weight * g_[i]);
     return excess(g_, given);
   }
+  if (walk_.options.rule == Rule::lenient) {
+    Distribution weighted = g_;
+    for (double& value : weighted) value *= bound_at(walk_, depth_);
+    return excess(weighted, drawn_from);
+  }
   if (walk_.options.residual == Residual::optimal) return excess(g_, drawn_from);
   Distribution moved = g_;
   for (const std::int64_t id : numerator.taken) moved[at(id)] = 0;

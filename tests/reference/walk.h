@@ -43,7 +43,7 @@ double bound_at(const Walk& walk, std::int64_t depth);
 double borrowing_limit(const Walk& walk, double probability, std::int64_t depth);
 
 // The token's own probability and what it borrows (sections 3.2 of LANTERN, 4 of LANTERN++): neighbours in
-// order while the sum stays below the limit. cool: its own, weighted.
+// order while the sum stays below the limit. cool, lenient: its own, weighted.
 struct Numerator {
   double value = 0;
   std::vector<std::int64_t> taken;

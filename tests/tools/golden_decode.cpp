@@ -131,7 +131,7 @@ void run_method(const Manifest& manifest, const Target& target, const std::vecto
   std::optional<Drafter> drafter;
   if (!resolved.drafter.empty()) drafter.emplace(manifest, resolved.drafter, target.placement());
   const Models models{&target, drafter ? &*drafter : nullptr};
-  const Prompts prompts = embed_prompts(target, conditions, is_guided(requests), method.padded);
+  const Prompts prompts = embed_prompts(models, conditions, is_guided(requests), method.padded);
   std::vector<std::int32_t> counts;
   out["tokens"] =
       decode(models, method, prompts, requests, find_grid(manifest, 0, 0), [&](const Report& report) {
@@ -157,7 +157,7 @@ void run(char** arguments) {
   if (file.tensors().count("forced_tokens") != 0) {
     const at::Tensor forced =
         to_tensor(file.at("forced_tokens"), "forced_tokens", ExitCode::input).to(at::kLong);
-    const Prompts prompts = embed_prompts(target, conditions, is_guided(requests));
+    const Prompts prompts = embed_prompts({&target}, conditions, is_guided(requests));
     const Method by = find_method(method.method).judges()
                           ? Method{}
                           : make_method(resolve_method(method, manifest), manifest, c10::kCPU, false);

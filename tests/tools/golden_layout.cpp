@@ -54,7 +54,7 @@ void record(const Manifest& manifest, const Target& target, const Run& run, cons
   if (!resolved.drafter.empty()) drafter.emplace(manifest, resolved.drafter, target.placement());
   const Models models{&target, drafter ? &*drafter : nullptr};
   const std::vector<DecodeRequest> requests{run.request};
-  const Prompts prompts = embed_prompts(target, {run.condition}, is_guided(requests));
+  const Prompts prompts = embed_prompts(models, {run.condition}, is_guided(requests));
   DecodeState last = make_state(models, method, prompts, requests, *run.grid);
   Draft tree = root_alone(last);
   Scores scores = prefill(models, prompts, last);

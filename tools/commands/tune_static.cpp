@@ -71,7 +71,7 @@ struct Bench {
     });
   }
   Prompts embed(const ResolvedRequest& request) const {
-    return embed_prompts(target, {prompts.encode(*request.prompt)}, is_guided({draw(request)}),
+    return embed_prompts(models(), {prompts.encode(*request.prompt)}, is_guided({draw(request)}),
                          drafter.entry().padding);
   }
   Method with_tree(Tree tree, bool greedy) const {

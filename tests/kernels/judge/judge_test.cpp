@@ -39,7 +39,7 @@ std::vector<Case> cases() {
     all.push_back({rule, Residual::official_static, true, true});
   }
   for (const bool sampled : {true, false}) {
-    for (const Rule rule : {Rule::cool, Rule::typical, Rule::grouped}) {
+    for (const Rule rule : {Rule::cool, Rule::typical, Rule::grouped, Rule::lenient}) {
       all.push_back({rule, Residual::paper, sampled, false});
       all.push_back({rule, Residual::paper, sampled, true});
     }
@@ -213,7 +213,7 @@ void expect_equal(const ops::Judged& a, const ops::Judged& b) {
 TEST_P(JudgeTest, BoundsThatAllowNothingAreExactBitByBit) {
   for (const bool greedy : {false, true}) {
     for (const bool sampled : {true, false}) {
-      for (const Rule rule : {Rule::lantern, Rule::lantern_plus, Rule::cool}) {
+      for (const Rule rule : {Rule::lantern, Rule::lantern_plus, Rule::cool, Rule::lenient}) {
         for (int repeat = 0; repeat < 60; ++repeat) {
           Trial trial = make_trial(rng_, {rule, Residual::paper, sampled, greedy}, pick(rng_, 3, 80));
           const ops::JudgeOptions relaxed = trial.options;
@@ -221,9 +221,10 @@ TEST_P(JudgeTest, BoundsThatAllowNothingAreExactBitByBit) {
           const ops::Judged exact = trial.run();
           trial.options = relaxed;
           trial.options.k = 0;
-          if (rule == Rule::cool) trial.options.bounds = at::tensor({1.0F});
+          const bool weighs = rule == Rule::cool || rule == Rule::lenient;
+          if (weighs) trial.options.bounds = at::tensor({1.0F});
           expect_equal(trial.run(), exact);
-          if (rule == Rule::cool) continue;
+          if (weighs) continue;
           for (const float bound : {rule == Rule::lantern ? 0.0F : 1.0F, -1.0F}) {
             trial.options = relaxed;
             trial.options.k = 5;

@@ -1,0 +1,1 @@
+"""Distillation of small targets that draft for a bundle's own (DistillSpec)."""
