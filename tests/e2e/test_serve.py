@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -366,6 +367,25 @@ def test_other_requests_that_are_wrong(server: Server) -> None:
     error_of(server.get("/v1/images/results/..%2f..%2fx.png"), 404)
     assert error_of(server.draw(model="other"), 404)["code"] == "model_not_found"
     assert server.get(GENERATIONS).status in (404, 405)
+
+
+def test_bodies_that_are_larger_than_they_look(server: Server) -> None:
+    bomb = gzip.compress(b'{"prompt": "' + b"a" * 50_000_000)
+    assert len(bomb) > 20_000
+    bomb = gzip.compress(b'{"prompt": "' + b"a" * 10_000_000)
+    assert len(bomb) < 20_000
+    kind = {"Content-Type": "application/json"}
+    error_of(server.ask("POST", GENERATIONS, bomb, {**kind, "Content-Encoding": "gzip"}), 413)
+    parts = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n--x--\r\n'
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    error_of(server.ask("POST", GENERATIONS, parts, form), 415)
+    with socket.create_connection((server.host, server.port), timeout=60) as endless:
+        head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        endless.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(30):
+            endless.sendall(b"400\r\n" + b" " * 0x400 + b"\r\n")
+        assert endless.recv(12) == b"HTTP/1.1 413"
+    assert server.draw(seed=1).status == 200
 
 
 def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:

@@ -56,6 +56,25 @@ void require_json(const Ask& ask) {
     throw Refusal(415, "unsupported_media_type", "Content-Type: expected application/json");
 }
 
+// The body, whatever it says of its length: packed and endless ones are larger than they look.
+std::string read_body(const Ask& ask, Answer& answer, const httplib::ContentReader& read, std::size_t most) {
+  std::string body;
+  bool fits = true;
+  const auto take = [&](const char* data, std::size_t count) {
+    fits = body.size() + count <= most;
+    if (fits) body.append(data, count);
+    return fits;
+  };
+  const bool whole = ask.is_multipart_form_data()
+                         ? read([](const httplib::MultipartFormData&) { return true; }, take)
+                         : read(take);
+  if (whole) return body;
+  answer.set_header("Connection", "close");  // what is left of it is no request
+  fits = fits && answer.status != 413;
+  throw Refusal(fits ? 400 : 413, fits ? "bad_request" : "body_too_large",
+                fits ? "the body ends early" : "the body is too large");
+}
+
 Refusal plain_refusal(int status) {
   switch (status) {
     case 404:
@@ -80,24 +99,25 @@ class Http::Routes {
 
  private:
   using Handler = std::function<void(const Ask&, Answer&)>;
+  using BodyHandler = std::function<void(const Ask&, const std::string& body, Answer&)>;
 
   void add_openai();
   void add_webui();
   void add_rest();
   void get(const std::string& path, ErrorForm form, bool open, const Handler& handler);
-  void post(const std::string& path, ErrorForm form, const Handler& handler);
-  httplib::Server::Handler guarded(const std::string& path, ErrorForm form, bool open,
-                                   const Handler& handler);
+  void post(const std::string& path, ErrorForm form, const BodyHandler& handler);
+  void guard(const std::string& path, ErrorForm form, bool open, const Ask& ask, Answer& answer,
+             const std::function<void()>& work);
   void require_key(const Ask& ask) const;
 
   std::shared_ptr<Order> submit(const PicturesWanted& wanted, Service::Model& model);
   bool wait(const Ask& ask, Order& order);
   Json content_of(const Ask& ask, const Service::Model& model, bool by_url, const Request& request,
                   const Result& result);
-  void generations(const Ask& ask, Answer& answer);
+  void generations(const Ask& ask, const std::string& body, Answer& answer);
   void stream(const Ask& ask, Answer& answer, const PicturesWanted& wanted, Service::Model& model,
               const std::shared_ptr<Order>& order);
-  void txt2img(const Ask& ask, Answer& answer);
+  void txt2img(const Ask& ask, const std::string& body, Answer& answer);
   void progress(Answer& answer);
 
   Service& service_;
@@ -111,7 +131,7 @@ Http::Routes::Routes(Service& service, const HttpOptions& given, Terminal& termi
   const std::size_t threads = 64 + service.models().size() * (service.options.queue + 16);
   server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
   server.set_payload_max_length(options.body_bytes);
-  server.set_keep_alive_max_count(1000);
+  server.set_keep_alive_max_count(100);
   server.set_tcp_nodelay(true);
   server.set_error_handler([](const Ask&, Answer& answer) {
     if (answer.body.empty()) send(answer, plain_refusal(answer.status), openai_error);
@@ -137,32 +157,37 @@ Http::Routes::Routes(Service& service, const HttpOptions& given, Terminal& termi
 }
 
 void Http::Routes::get(const std::string& path, ErrorForm form, bool open, const Handler& handler) {
-  server.Get(path, guarded(path, form, open, handler));
+  const std::string name = path.substr(0, path.find("/("));
+  server.Get(path, [this, name, form, open, handler](const Ask& ask, Answer& answer) {
+    guard(name, form, open, ask, answer, [&] { handler(ask, answer); });
+  });
 }
 
-void Http::Routes::post(const std::string& path, ErrorForm form, const Handler& handler) {
-  server.Post(path, guarded(path, form, false, [handler](const Ask& ask, Answer& answer) {
-                require_json(ask);
-                handler(ask, answer);
-              }));
+void Http::Routes::post(const std::string& path, ErrorForm form, const BodyHandler& handler) {
+  server.Post(path, [=](const Ask& ask, Answer& answer, const httplib::ContentReader& read) {
+    guard(path, form, true, ask, answer, [&] {
+      const std::string body = read_body(ask, answer, read, options.body_bytes);
+      require_key(ask);
+      require_json(ask);
+      handler(ask, body, answer);
+    });
+  });
 }
 
 // `open`: for all who ask, key or not.
-httplib::Server::Handler Http::Routes::guarded(const std::string& path, ErrorForm form, bool open,
-                                               const Handler& handler) {
-  return [this, path, form, open, handler](const Ask& ask, Answer& answer) {
-    answering = {path, {}};
-    try {
-      if (!open) require_key(ask);
-      handler(ask, answer);
-    } catch (const Error& error) {
-      send(answer, to_refusal(error), form);
-    } catch (const std::exception& error) {
-      const std::lock_guard lock(log_);
-      terminal_.complain(path + ": " + error.what());
-      send(answer, Refusal(500, "internal_error", "something went wrong here"), form);
-    }
-  };
+void Http::Routes::guard(const std::string& path, ErrorForm form, bool open, const Ask& ask, Answer& answer,
+                         const std::function<void()>& work) {
+  answering = {path, {}};
+  try {
+    if (!open) require_key(ask);
+    work();
+  } catch (const Error& error) {
+    send(answer, to_refusal(error), form);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(log_);
+    terminal_.complain(path + ": " + error.what());
+    send(answer, Refusal(500, "internal_error", "something went wrong here"), form);
+  }
 }
 
 void Http::Routes::require_key(const Ask& ask) const {
@@ -206,8 +231,8 @@ Json Http::Routes::content_of(const Ask& ask, const Service::Model& model, bool 
           {"expires_at", std::time(nullptr) + service_.options.url_lifetime.count()}};
 }
 
-void Http::Routes::generations(const Ask& ask, Answer& answer) {
-  const PicturesWanted wanted = parse_generations(ask.body, service_.options.limits);
+void Http::Routes::generations(const Ask& ask, const std::string& body, Answer& answer) {
+  const PicturesWanted wanted = parse_generations(body, service_.options.limits);
   Service::Model& model = service_.model(wanted.model);
   const std::shared_ptr<Order> order = submit(wanted, model);
   if (wanted.stream) return stream(ask, answer, wanted, model, order);
@@ -253,8 +278,8 @@ void Http::Routes::stream(const Ask& ask, Answer& answer, const PicturesWanted& 
       [order](bool) { order->cancel(); });  // which says nothing to one that is complete
 }
 
-void Http::Routes::txt2img(const Ask& ask, Answer& answer) {
-  const Json body = parse_body(ask.body);
+void Http::Routes::txt2img(const Ask& ask, const std::string& text, Answer& answer) {
+  const Json body = parse_body(text);
   const PicturesWanted wanted = parse_txt2img(body, service_.options.limits);
   Service::Model& model = service_.model(wanted.model);
   const std::shared_ptr<Order> order = submit(wanted, model);
@@ -311,7 +336,7 @@ void Http::Routes::progress(Answer& answer) {
 
 void Http::Routes::add_openai() {
   post("/v1/images/generations", openai_error,
-       [this](const Ask& ask, Answer& answer) { generations(ask, answer); });
+       [this](const Ask& ask, const std::string& body, Answer& answer) { generations(ask, body, answer); });
   get("/v1/models", openai_error, false, [this](const Ask&, Answer& answer) {
     Json data = Json::array();
     for (const auto& model : service_.models()) {
@@ -327,18 +352,18 @@ void Http::Routes::add_openai() {
     send(answer, {{"object", "list"}, {"data", std::move(data)}});
   });
   // Names cannot be guessed: they are the key.
-  server.Get("/v1/images/results/([0-9a-f]{32})\\.png",
-             guarded("/v1/images/results", openai_error, true, [this](const Ask& ask, Answer& answer) {
-               const PictureStore::Bytes bytes = service_.store.find(ask.matches[1]);
-               if (!bytes) throw Refusal(404, "not_found", "there is no such picture, or none any more");
-               answer.set_header("Cache-Control", "private, no-store");
-               answer.set_content(*bytes, kPng);
-             }));
+  get("/v1/images/results/([0-9a-f]{32})\\.png", openai_error, true, [this](const Ask& ask, Answer& answer) {
+    const PictureStore::Bytes bytes = service_.store.find(ask.matches[1]);
+    if (!bytes) throw Refusal(404, "not_found", "there is no such picture, or none any more");
+    answer.set_header("Cache-Control", "private, no-store");
+    answer.set_content(*bytes, kPng);
+  });
 }
 
 void Http::Routes::add_webui() {
   const std::string root = "/sdapi/v1/";
-  post(root + "txt2img", webui_error, [this](const Ask& ask, Answer& answer) { txt2img(ask, answer); });
+  post(root + "txt2img", webui_error,
+       [this](const Ask& ask, const std::string& body, Answer& answer) { txt2img(ask, body, answer); });
   get(root + "progress", webui_error, false, [this](const Ask&, Answer& answer) { progress(answer); });
   get(root + "options", webui_error, false, [this](const Ask&, Answer& answer) {
     const Service::Model& model = *service_.models().front();
@@ -347,8 +372,8 @@ void Http::Routes::add_webui() {
                   {"samples_format", "png"}});
   });
   // Nothing can be set for others: a request names its model in override_settings.
-  post(root + "options", webui_error, [this](const Ask& ask, Answer& answer) {
-    const Json body = parse_body(ask.body);
+  post(root + "options", webui_error, [this](const Ask&, const std::string& text, Answer& answer) {
+    const Json body = parse_body(text);
     if (body.contains("sd_model_checkpoint") &&
         body["sd_model_checkpoint"] != service_.models().front()->name())
       throw Refusal(400, "invalid_value",
