@@ -21,6 +21,8 @@ struct HttpOptions {
 // Whether this build has the library that serve needs.
 bool has_http();
 
+class Routes;
+
 // The service over HTTP.
 class Http {
  public:
@@ -33,7 +35,6 @@ class Http {
   void stop();
 
  private:
-  class Routes;
   std::unique_ptr<Routes> routes_;
 };
 
