@@ -454,6 +454,21 @@ def test_models_and_metrics(server: Server) -> None:
     assert server.metric("queue_seconds_count") == before[0] + 2
 
 
+def test_several_models(start: Start, cli: Cli) -> None:
+    server = start("-t", 1, "-m", DEMO)
+    first, second = (model["id"] for model in server.get("/v1/models").json["data"])
+    assert server.draw(method="sjd").json["model"] == first
+    answer = server.draw(method="sjd", model=second)
+    assert answer.json["model"] == second and answer.json["size"] == "256x256"
+    settings = {"override_settings": {"sd_model_checkpoint": second}}
+    webui = server.post(TXT2IMG, {"prompt": PROMPT, "method": "sjd", **settings})
+    assert json.loads(webui.json["info"])["sd_model_name"] == second
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30) == 0
+    twice = cli("serve", "--port", 0, "-m", DEMO, "-m", DEMO)
+    assert twice.returncode == 2 and twice.stderr.count("\n") == 1
+
+
 def test_the_web_uis_form(server: Server, drawn: Callable[..., bytes]) -> None:
     answer = server.post(
         TXT2IMG,
@@ -562,6 +577,42 @@ def test_curl(server: Server) -> None:
         capture_output=True, check=True,
     )  # fmt: skip
     assert Answer(200, {}, result.stdout).pictures == server.draw(seed=7).pictures
+
+
+def test_aiperf(start: Start, tmp_path: Path) -> None:
+    """NVIDIA's load generator, with a tokenizer of words where it would fetch one."""
+    aiperf = shutil.which("aiperf")
+    if aiperf is None:
+        pytest.skip("no aiperf")
+    server = start("-t", 1, "--method", "sjd")
+    revision = "0" * 40
+    hub = tmp_path / "hub" / "models--test--words"
+    files = hub / "snapshots" / revision
+    files.mkdir(parents=True)
+    (hub / "refs").mkdir()
+    (hub / "refs" / "main").write_text(revision)
+    words = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": words}
+    (files / "tokenizer.json").write_text(json.dumps(tokenizer))
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
+    (files / "tokenizer_config.json").write_text(json.dumps(kind))
+    (files / "config.json").write_text(json.dumps({"model_type": "t5"}))
+    (tmp_path / "captions.jsonl").write_text(json.dumps({"text": PROMPT}) + "\n")
+    command = [
+        aiperf, "profile", "--model", server.get("/v1/models").json["data"][0]["id"],
+        "--endpoint-type", "image_generation", "--url", f"http://{server.host}:{server.port}",
+        "--request-count", "6", "--concurrency", "2", "--tokenizer", "test/words",
+        "--input-file", "captions.jsonl", "--custom-dataset-type", "single_turn",
+        "--extra-inputs", f"size:{SIDE}x{SIDE}", "--ui", "none", "--artifact-dir", "out",
+    ]  # fmt: skip
+    environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    result = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert server.metric("pictures_total") >= 6
+    (measured,) = (tmp_path / "out").rglob("profile_export_aiperf.json")
+    assert json.loads(measured.read_text())["request_count"]["avg"] == 6
 
 
 def test_openais_client(server: Server) -> None:
