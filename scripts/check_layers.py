@@ -20,7 +20,7 @@ LAYERS = [
     ["src/propose"],
     ["src/decode"],
     ["src/pipeline", "src/bench"],
-    ["src/batch"],
+    ["src/batch", "src/serve"],
     ["tools"],
     ["tests/reference"],
 ]

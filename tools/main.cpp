@@ -79,6 +79,7 @@ int run(int count, char** arguments) {
   app.formatter(std::make_shared<Help>());
   add_generate(app);
   add_batch(app);
+  add_serve(app);
   add_decode(app);
   add_inspect(app);
   add_check(app);

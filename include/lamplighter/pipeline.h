@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lamplighter/api.h"
 #include "lamplighter/bundle.h"
+#include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/method.h"
 #include "lamplighter/options.h"
@@ -89,6 +91,33 @@ enum class Turn { draw, skip, stop };
 // stop.
 using TurnCallback = std::function<Turn(std::size_t request)>;
 
+// Where requests come from while others are drawn, and where their pictures go: what a server is to the
+// engine. Requests have numbers that the feed chooses. Calls come from the thread that draws, `picture` may
+// come from another one beside them; none may throw.
+class LAMPLIGHTER_API Feed {
+ public:
+  struct Entry {
+    std::uint64_t number = 0;
+    Request request;
+  };
+  using Fits = std::function<bool(const Request& request)>;
+
+  virtual ~Feed() = default;
+  // A request that begins now, or none for the moment. `fits` tells which can be drawn beside those in work.
+  // With `idle`, none is in work: then any request will do, the call may wait for one, and none is the end.
+  virtual std::optional<Entry> next(const Fits& fits, bool idle) = 0;
+  // Asked after every cycle of every request in work. Of one that nobody wants no more is told, and its place
+  // is free at once.
+  virtual bool is_wanted(std::uint64_t number) = 0;
+  // How far a request is: its tokens so far in raster order, the last `committed` of them new.
+  virtual void progress(std::uint64_t number, const Grid& grid, const std::vector<std::int32_t>& codes,
+                        std::int64_t committed) = 0;
+  // A request is complete.
+  virtual void picture(std::uint64_t number, Result&& result) = 0;
+  // A request cannot be drawn, or was in work when something failed.
+  virtual void failed(std::uint64_t number, const Error& error) = 0;
+};
+
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit; in bf16 for each
 // set of instructions(), in fp32 for all).
@@ -125,7 +154,12 @@ class LAMPLIGHTER_API TextToImage {
                 const TurnCallback& on_turn = {});
   Result generate(const Request& request, const MethodOptions& method = {});
 
-  // Pictures from codebook indices. Throws Error(ExitCode::input) when they do not fit the decoder.
+  // Draws what a feed has, up to `batch_size` pictures side by side, until it ends; a picture joins those in
+  // work when it fits and a place is free. Errors of pictures go to the feed.
+  void serve(Feed& feed, const MethodOptions& method = {});
+
+  // Pictures from codebook indices. May be called from any thread once a picture was drawn. Throws
+  // Error(ExitCode::input) when they do not fit the decoder.
   Image decode(const Codes& codes);
 
  private:

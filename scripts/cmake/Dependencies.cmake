@@ -16,6 +16,12 @@ if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
   target_link_libraries(webp INTERFACE "${WEBP_LIBRARY}")
 endif()
 
+# Optional: pictures over HTTP. Its headers are of one piece with the options that the library was built with.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(httplib QUIET IMPORTED_TARGET cpp-httplib)
+endif()
+
 # Static and hidden: a distribution's shared SentencePiece exports flags that overwrite LibTorch's memory.
 add_library(sentencepiece STATIC IMPORTED)
 set_target_properties(sentencepiece PROPERTIES

@@ -17,15 +17,20 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
             const OnCycle& on_cycle) {
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
-  DecodeState state = empty_state(models, method, shape);
+  const auto make = [&](std::int64_t count) {
+    RunShape own = shape;
+    own.images = count;
+    return empty_state(models, method, own);
+  };
+  DecodeState state = make(shape.images);
   Replay replay(device, shape.graph && state.proposer->replayable(), shape.note);
   Slots slots(shape.images);
   ReportReader reports(state);
   while (true) {
-    const PendingImages images = slots.take(next);
+    const PendingImages images = slots.take(next, state);
     StageClock clock(device, !replay.captures());
     if (!images.requests.empty()) {
-      slots.place(begin(models, method, images, shape), state);
+      slots.place(begin(models, method, images, shape), state, make);
       clock.lap(&StageTimes::prefill);
     }
     if (slots.idle()) return;

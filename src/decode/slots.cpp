@@ -44,15 +44,41 @@ at::Tensor select(const at::Tensor& tensor, std::int64_t dimension, std::int64_t
 
 }  // namespace
 
-PendingImages Slots::take(const NextImages& next) {
-  const std::int64_t free = std::count(images_.begin(), images_.end(), kFree);
-  if (!more_ || free == 0) return {};
-  PendingImages images = next(free);
-  more_ = static_cast<std::int64_t>(images.requests.size()) == free;
-  return images;
+std::int64_t Slots::busy() const {
+  return static_cast<std::int64_t>(images_.size()) - std::count(images_.begin(), images_.end(), kFree);
 }
 
-void Slots::place(DecodeState begun, DecodeState& state) {
+PendingImages Slots::take(const NextImages& next, DecodeState& state) {
+  const std::int64_t free = count_ - busy();
+  if (!more_ || (free == 0 && !open_)) return {};
+  PendingImages images = next(free);
+  open_ = images.open;
+  more_ = open_ || static_cast<std::int64_t>(images.requests.size()) == free;
+  for (const std::int64_t image : images.dropped) drop(image, state);
+  const bool freed = !images.dropped.empty() && images.requests.empty();
+  return freed ? take(next, state) : images;
+}
+
+// The slot stands still like one that never held an image.
+void Slots::drop(std::int64_t image, DecodeState& state) {
+  const auto found = std::find(images_.begin(), images_.end(), image);
+  if (found == images_.end()) return;
+  const std::int64_t slot = found - images_.begin();
+  *found = kFree;
+  state.image[slot].fill_(-1);
+  state.steps[slot].fill_(state.total);
+}
+
+void Slots::widen(std::int64_t slots, DecodeState& state, const MakeState& make) {
+  DecodeState wider = make(slots);
+  copy_images(state, 0, images_.size(), wider, 0);
+  state = std::move(wider);
+  images_.resize(static_cast<std::size_t>(slots), kFree);
+}
+
+void Slots::place(DecodeState begun, DecodeState& state, const MakeState& make) {
+  const std::int64_t wanted = busy() + begun.images();
+  if (wanted > static_cast<std::int64_t>(images_.size())) widen(wanted, state, make);
   begun.image.add_(begun_);
   const auto count = static_cast<std::size_t>(begun.images());
   std::size_t placed = 0;
@@ -68,7 +94,7 @@ void Slots::place(DecodeState begun, DecodeState& state) {
 }
 
 void Slots::shrink(DecodeState& state) {
-  if (more_ || !state.steps.is_cpu() || idle()) return;
+  if ((more_ && !open_) || !state.steps.is_cpu() || idle()) return;
   std::vector<std::int64_t> busy;
   for (std::size_t slot = 0; slot < images_.size(); ++slot) {
     if (images_[slot] != kFree) busy.push_back(static_cast<std::int64_t>(slot));

@@ -133,15 +133,15 @@ bool Drawing::tell_progress() {
 // Drawn children show a drafter whose logits are NaN or infinite; where the most probable ones are taken, it
 // drafts nothing. Pictures are right without it, but the user asked for more. Some cycles have no room for a
 // draft, at the ends of rows and of the picture.
-void Drawing::require_drafts(const Drawn& drawn) const {
+void require_drafts(const Drawing::Tools& tools, const Drawn& drawn) {
   constexpr std::size_t few = 4;  // cycles
   const std::vector<std::int64_t>& drafted = drawn.statistics.drafted;
   const bool none = drawn.statistics.cycles.size() >= few && !drafted.empty() &&
                     std::all_of(drafted.begin(), drafted.end(), [](auto n) { return n == 0; });
-  if (tools_.models.drafter == nullptr || !(drawn.bad_draft || none)) return;
+  if (tools.models.drafter == nullptr || !(drawn.bad_draft || none)) return;
   throw Error(
       ExitCode::bundle,
-      "drafter " + tools_.resolved.drafter +
+      "drafter " + tools.resolved.drafter +
           ": got logits that are NaN or infinite, expected finite numbers; its weights are damaged or "
           "the dtype is too narrow for them");
 }
@@ -150,7 +150,7 @@ void Drawing::hand_over(std::size_t image) {
   Drawn drawn = recorder_.take(static_cast<std::int64_t>(image));
   const std::size_t request = begun_[image];
   Statistics& statistics = drawn.statistics;
-  require_drafts(drawn);
+  require_drafts(tools_, drawn);
   const Times times = times_[image];
   times_.erase(image);
   statistics.text_ms = times.text;

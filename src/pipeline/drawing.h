@@ -52,7 +52,6 @@ class Drawing {
   bool after_cycle(const Report& report);
   bool tell_progress();
   void hand_over(std::size_t image);
-  void require_drafts(const Drawn& drawn) const;
 
   const Manifest& manifest() const { return tools_.models.target->manifest(); }
   Drawn& drawn(std::size_t image) { return recorder_.of(static_cast<std::int64_t>(image)); }
@@ -78,5 +77,8 @@ class Drawing {
   std::mutex callbacks_;                // one of them runs at a time
   Worker worker_;
 };
+
+// Throws Error(ExitCode::bundle) where the drafter of a picture that is complete has drafted nothing.
+void require_drafts(const Drawing::Tools& tools, const Drawn& drawn);
 
 }  // namespace lamplighter

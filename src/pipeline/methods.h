@@ -19,6 +19,7 @@ class Methods {
 
   // The number of a method, the same for the same words. Throws what resolve_method throws.
   std::size_t find(const MethodOptions& wanted);
+  std::size_t size() const { return entries_.size(); }
   // Complete.
   const MethodOptions& options(std::size_t number) const { return entries_[number].resolved; }
   // Trees and tables, which are read with the first use. Throws what make_method throws.

@@ -21,6 +21,7 @@
 #include "pipeline/drawing.h"
 #include "pipeline/methods.h"
 #include "pipeline/request.h"
+#include "pipeline/session.h"
 #include "propose/registry.h"
 #include "text/vocabulary.h"
 
@@ -226,6 +227,45 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
     Drawing drawing({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, wanted, group,
                     {[&](const Codes& codes) { return self.paint(codes); }, on_result, on_progress, turn});
     with_machine_errors([&] { drawing.run(); });
+  }
+}
+
+void TextToImage::serve(Feed& feed, const MethodOptions& method) {
+  Implementation& self = *implementation_;
+  constexpr std::size_t most = 16;  // methods that are kept ready
+  self.load_tokenizer();
+  self.load_all();
+  std::optional<Methods> methods;
+  const Session::Calls calls{[&](const Codes& codes) { return self.paint(codes); },
+                             [&](const Request& request) {
+                               ResolvedRequest resolved = resolve_request(self.manifest, request);
+                               resolved.method = methods->find(request.method.value_or(method));
+                               return resolved;
+                             },
+                             [&](const Request& request, ResolvedRequest& resolved) {
+                               resolved.prompt =
+                                   std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
+                             }};
+  methods.emplace(self.manifest, self.placement, self.options.batch_size);
+  const auto next = [&] {
+    return Session::take(
+        feed, [](const Request&) { return true; }, true, calls);
+  };
+  for (std::optional<FedRequest> first = next(); first;) {
+    const std::uint64_t number = first->number;
+    try {
+      const MethodOptions resolved = methods->options(first->resolved.method);
+      const Method& ready = methods->ready(first->resolved.method, first->resolved.is_greedy());
+      Session session({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, feed,
+                      std::move(*first), calls);
+      first = session.run();
+    } catch (const Error& error) {
+      feed.failed(number, error);
+      first.reset();
+    }
+    if (first) continue;
+    if (methods->size() > most) methods.emplace(self.manifest, self.placement, self.options.batch_size);
+    first = next();
   }
 }
 

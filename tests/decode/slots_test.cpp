@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <ostream>
 #include <set>
 
@@ -122,6 +124,61 @@ TEST_P(SlotsTest, StopsBetweenImages) {
   }
   EXPECT_EQ(last, queue.begun - 1);
   EXPECT_LT(queue.begun, kImages);
+}
+
+// A queue that is open: a picture comes every third cycle; those that are odd are given up after their
+// second.
+struct OpenQueue {
+  PendingImages operator()(std::int64_t most) {
+    PendingImages images;
+    images.open = true;
+    ++cycle;
+    for (const std::int64_t image : doomed) images.dropped.push_back(image);
+    dropped.insert(doomed.begin(), doomed.end());
+    doomed.clear();
+    const bool idle = dropped.size() + complete.size() == static_cast<std::size_t>(begun);
+    if (begun == kImages || most == 0 || (!idle && cycle % 3 != 0)) return images;
+    images.requests.push_back(request(begun));
+    images.prompts = toy.prompts({begun++}, true);
+    return images;
+  }
+
+  bool operator()(const Report& report) {
+    for (const ImageReport& image : report.images) {
+      EXPECT_EQ(dropped.count(image.image), 0U) << "a slot is not free";
+      codes[image.image].insert(codes[image.image].end(), image.codes.begin(), image.codes.end());
+      if (image.steps == grid.tokens()) complete.insert(image.image);
+      if (image.image % 2 == 1 && ++seen[image.image] == 2 && complete.count(image.image) == 0)
+        doomed.push_back(image.image);
+    }
+    return true;
+  }
+
+  const Toy& toy;
+  Grid grid;
+  std::int64_t begun = 0, cycle = 0;
+  std::vector<std::int64_t> doomed = {};
+  std::set<std::int64_t> dropped = {}, complete = {};
+  std::map<std::int64_t, int> seen = {};
+  std::map<std::int64_t, std::vector<std::int64_t>> codes = {};  // without the first
+};
+
+TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreDrawn) {
+  const Grid grid = toy_.grid();
+  for (const std::int64_t slots : {1, 2, 4}) {
+    OpenQueue queue{toy_, grid};
+    decode(toy_.models(), GetParam().method, shape_of(grid, slots), std::ref(queue), std::ref(queue));
+    EXPECT_EQ(queue.begun, kImages);
+    EXPECT_FALSE(queue.dropped.empty());
+    for (const std::int64_t number : queue.complete) {
+      const DecodeRequest draw = request(number);
+      const at::Tensor alone =
+          decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({draw})), {draw}, grid);
+      const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
+      EXPECT_EQ(queue.codes[number], std::vector<std::int64_t>(first + 1, first + grid.tokens()))
+          << "picture " << number << ", " << slots << " slots";
+    }
+  }
 }
 
 std::vector<SlotCase> slot_cases() {

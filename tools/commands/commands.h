@@ -13,6 +13,7 @@ void add_check(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_neighbours(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_tune_tree(CLI::App& app);
 
 }  // namespace lamplighter::cli

@@ -4,11 +4,10 @@
 #include "base/stopwatch.h"
 #include "image/canvas.h"
 #include "lamplighter/sinks.h"
+#include "pipeline/rows.h"
 
 namespace lamplighter {
 namespace {
-
-constexpr Colour kGrey{128, 128, 128};
 
 class PreviewSink : public Sink {
  public:
@@ -22,7 +21,7 @@ class PreviewSink : public Sink {
     bool changed = false;
     for (std::size_t i = 0; i < progress.requests.size(); ++i) {
       Place& place = place_of(progress.requests[i], grid.rows, grid.columns);
-      if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kGrey);
+      if (place.picture.pixels.empty()) place.picture = make_canvas(grid.width, grid.height, kNotDrawn);
       changed = update(place, progress.codes(i)) || changed;
     }
     if (!changed) return;
@@ -73,17 +72,7 @@ bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
   const int complete = static_cast<int>(ids.size()) / place.columns, rows = place.rows;
   if (complete <= place.complete || complete == rows) return false;  // a complete one is soon finished
   place.complete = complete;
-  const int columns = place.columns;
-  // The decoder looks beyond the last row: it sees that row again instead of a foreign one.
-  Codes codes{rows, columns, {ids.begin(), ids.begin() + complete * columns}};
-  for (int row = complete; row < rows; ++row) {
-    codes.ids.insert(codes.ids.end(), ids.begin() + (complete - 1) * columns,
-                     ids.begin() + complete * columns);
-  }
-  Image picture = decode_(codes);
-  const int top = picture.height / rows * complete;
-  fill(picture, {0, top, picture.width, picture.height - top}, kGrey);
-  place.picture = std::move(picture);
+  place.picture = paint_rows(ids, rows, place.columns, decode_);
   return true;
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter {
+
+// What a server counts, for Prometheus. Safe to use from several threads.
+class Metrics {
+ public:
+  void answered(const std::string& path, int status, double seconds);
+  void drawn(const std::string& model, const Result& result, double waited_s);
+
+  // Of now, by model.
+  struct Gauges {
+    std::size_t waiting = 0, in_work = 0;
+  };
+  // In the text format 0.0.4.
+  std::string text(const std::map<std::string, Gauges>& gauges) const;
+
+ private:
+  struct Histogram {
+    static constexpr std::array kBounds{0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0};
+    std::array<std::uint64_t, kBounds.size()> counts{};  // not cumulative
+    std::uint64_t all = 0;
+    double sum = 0;
+
+    void add(double value);
+    std::string text(const std::string& name, const std::string& labels) const;
+  };
+  struct Drawn {
+    std::int64_t pictures = 0, tokens = 0, passes = 0;
+    Histogram waited_s, drawn_s;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, std::uint64_t> answers_;  // by path and status
+  std::map<std::string, Histogram> seconds_;                      // by path
+  std::map<std::pair<std::string, std::string>, Drawn> drawn_;    // by model and method
+};
+
+}  // namespace lamplighter

@@ -1,0 +1,95 @@
+#include "serve/service.h"
+
+#include <algorithm>
+#include <map>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+
+Service::Model::Model(const std::string& bundle, const RuntimeOptions& runtime,
+                      const MethodOptions& default_method, std::size_t most, Metrics& metrics)
+    : engine(bundle, runtime),
+      origin(describe_origin(engine)),
+      method(default_method),
+      queue(most, runtime.batch_size,
+            [this, &metrics](const Result& result, double waited_s) {
+              metrics.drawn(name(), result, waited_s);
+            }),
+      thread_([this] { run(); }) {}
+
+Service::Model::~Model() {
+  queue.close();
+  thread_.join();
+}
+
+void Service::Model::run() {
+  try {
+    engine.serve(queue, method);
+  } catch (const std::exception&) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    queue.fail({500, "internal_error", "the engine has failed"});
+  }
+}
+
+std::exception_ptr Service::Model::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Service::Service(const ServiceOptions& given) : options(given), store(given.url_lifetime, given.url_bytes) {}
+
+Service::Model& Service::add(const std::string& bundle, const RuntimeOptions& runtime,
+                             const MethodOptions& method) {
+  auto added = std::make_unique<Model>(bundle, runtime, method, options.queue, metrics);
+  for (const auto& model : models_) {
+    if (model->name() == added->name())
+      throw Error(ExitCode::usage, "model: got two bundles of the name " + model->name() +
+                                       ", expected names that tell them apart");
+  }
+  models_.push_back(std::move(added));
+  return *models_.back();
+}
+
+Service::Model& Service::model(const std::string& name) {
+  if (name.empty()) return *models_.front();
+  std::string names;
+  for (const auto& model : models_) {
+    if (model->name() == name) return *model;
+    names += (names.empty() ? "" : ", ") + model->name();
+  }
+  throw Refusal(404, "model_not_found", "model: this server has no such model, expected one of " + names);
+}
+
+bool Service::is_ready() const {
+  bool ready = true;
+  for (const auto& model : models_) {
+    if (const std::exception_ptr failure = model->failure()) std::rethrow_exception(failure);
+    ready = ready && model->queue.started();
+  }
+  return ready;
+}
+
+void Service::close() {
+  closed_ = true;
+  for (const auto& model : models_) model->queue.close();
+}
+
+bool Service::is_idle() const {
+  return std::all_of(models_.begin(), models_.end(), [](const auto& model) {
+    const Queue::State state = model->queue.state();
+    return state.waiting == 0 && state.in_work == 0;
+  });
+}
+
+std::string Service::metrics_text() const {
+  std::map<std::string, Metrics::Gauges> gauges;
+  for (const auto& model : models_) {
+    const Queue::State state = model->queue.state();
+    gauges[model->name()] = {state.waiting, state.in_work};
+  }
+  return metrics.text(gauges);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "serve/queue.h"
+
+namespace lamplighter {
+namespace {
+
+using std::chrono::milliseconds;
+
+const Feed::Fits kAll = [](const Request&) { return true; };
+const Feed::Fits kSmall = [](const Request& request) { return request.width == 0; };
+
+class ServeQueueTest : public ::testing::Test {
+ protected:
+  static std::vector<Request> pictures(std::size_t count, int width = 0) {
+    Request request;
+    request.width = width;
+    return std::vector<Request>(count, request);
+  }
+  std::shared_ptr<Order> submit(std::size_t count, int width = 0, double deadline_s = 60) {
+    return queue_.submit(pictures(count, width), deadline_s, true);
+  }
+  static int status_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Refusal& refusal) {
+      return refusal.status();
+    }
+    return 200;
+  }
+  std::uint64_t take(const Feed::Fits& fits = kAll) { return queue_.next(fits, false).value().number; }
+
+  int drawn_ = 0;
+  Queue queue_{4, 2, [this](const Result&, double) { ++drawn_; }};
+};
+
+TEST_F(ServeQueueTest, PicturesComeInOrderAndGoToTheirOrder) {
+  const auto one = submit(2), other = submit(1);
+  EXPECT_EQ(queue_.state().waiting, 3U);
+  const std::uint64_t first = take(), second = take(), third = take();
+  EXPECT_FALSE(queue_.next(kAll, false));
+  EXPECT_EQ(queue_.state().in_work, 3U);
+  Result result;
+  for (const std::uint64_t number : {third, first}) {
+    result.seed = 100 + number;
+    queue_.picture(number, Result(result));
+  }
+  EXPECT_TRUE(other->wait(milliseconds(0)));
+  EXPECT_EQ(other->result(0).seed, 100 + third);
+  EXPECT_FALSE(one->wait(milliseconds(0)));
+  queue_.picture(second, Result(result));
+  EXPECT_TRUE(one->wait(milliseconds(0)));
+  EXPECT_EQ(one->result(0).seed, 100 + first);
+  EXPECT_EQ(drawn_, 3);
+  EXPECT_EQ(queue_.state().in_work, 0U);
+}
+
+TEST_F(ServeQueueTest, FullMeansTryLater) {
+  submit(6);  // two slots are free besides the four places
+  EXPECT_EQ(status_of([&] { submit(1); }), 429);
+  take();
+  take();
+  EXPECT_EQ(status_of([&] { submit(1); }), 429);
+  take();
+  EXPECT_EQ(status_of([&] { submit(1); }), 200);
+  try {
+    submit(9);
+    FAIL();
+  } catch (const Refusal& refusal) {
+    EXPECT_GE(refusal.retry_s(), 1);
+  }
+}
+
+TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {
+  Queue queue(100, 2, [](const Result&, double) {});
+  const auto wide = queue.submit(pictures(1, 512), 60, false);
+  const auto small = queue.submit(pictures(20), 60, false);
+  int passed = 0;
+  while (queue.next(kSmall, false)) ++passed;
+  EXPECT_GT(passed, 0);
+  EXPECT_LT(passed, 20);
+  EXPECT_EQ(queue.next(kSmall, true)->request.width, 512) << "its turn has come";
+}
+
+TEST_F(ServeQueueTest, WhoHasGoneIsDropped) {
+  const auto gone = submit(3), stays = submit(1);
+  const std::uint64_t number = take();
+  EXPECT_TRUE(queue_.is_wanted(number));
+  gone->cancel();
+  EXPECT_FALSE(queue_.is_wanted(number));
+  EXPECT_EQ(queue_.state().in_work, 0U);
+  const std::uint64_t next = take();
+  EXPECT_TRUE(queue_.is_wanted(next));
+  EXPECT_EQ(queue_.state().waiting, 0U);
+  queue_.picture(number, Result());  // comes too late
+  EXPECT_EQ(drawn_, 0);
+  EXPECT_TRUE(stays->is_wanted());
+}
+
+TEST_F(ServeQueueTest, TheDeadlineEndsWaitingAndDrawing) {
+  const auto late = submit(2, 0, 0.0);
+  EXPECT_FALSE(queue_.next(kAll, false));
+  EXPECT_EQ(status_of([&] { late->wait(milliseconds(0)); }), 504);
+  const auto soon = submit(1, 0, 0.05);
+  const std::uint64_t number = take();
+  std::this_thread::sleep_for(milliseconds(60));
+  EXPECT_FALSE(queue_.is_wanted(number));
+  EXPECT_EQ(status_of([&] { soon->news(milliseconds(0)); }), 504);
+}
+
+TEST_F(ServeQueueTest, AClosedQueueIsDrawnToItsEnd) {
+  submit(1);
+  queue_.close();
+  EXPECT_EQ(status_of([&] { submit(1); }), 503);
+  EXPECT_TRUE(queue_.next(kAll, true));
+  EXPECT_FALSE(queue_.next(kAll, true));
+}
+
+TEST_F(ServeQueueTest, NextWaitsWhenNothingIsInWork) {
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    submit(1);
+  });
+  EXPECT_TRUE(queue_.next(kAll, true));
+  later.join();
+}
+
+TEST_F(ServeQueueTest, AnErrorGoesToItsOrderAlone) {
+  const auto bad = submit(1), good = submit(1);
+  queue_.failed(take(), Error(ExitCode::input, "no caption"));
+  EXPECT_EQ(status_of([&] { bad->wait(milliseconds(0)); }), 400);
+  EXPECT_TRUE(good->is_wanted());
+  queue_.failed(take(), Error(ExitCode::memory, "too large"));
+  EXPECT_EQ(status_of([&] { good->wait(milliseconds(0)); }), 503);
+}
+
+TEST_F(ServeQueueTest, NewsTellWhatCameSinceTheLast) {
+  const auto order = submit(1);
+  const std::uint64_t number = take();
+  Grid grid;
+  grid.rows = grid.columns = 2;
+  EXPECT_TRUE(order->news(milliseconds(0)).empty());
+  queue_.progress(number, grid, {5}, 1);
+  queue_.progress(number, grid, {5, 6, 7}, 2);
+  EXPECT_EQ(queue_.state().tokens_done, 3);
+  EXPECT_EQ(queue_.state().tokens_in_work, 4);
+  auto news = order->news(milliseconds(0));
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].committed, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(news[0].codes, (std::vector<std::int32_t>{5, 6, 7}));
+  EXPECT_FALSE(news[0].complete);
+  queue_.picture(number, Result());
+  news = order->news(milliseconds(0));
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_TRUE(news[0].complete);
+  EXPECT_TRUE(news[0].committed.empty());
+}
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,60 @@
+#include "tools/serve/http.h"
+
+#include "lamplighter/error.h"
+
+#if defined(LAMPLIGHTER_WITH_HTTP)
+
+#include "tools/serve/routes.h"
+
+namespace lamplighter::cli {
+
+bool has_http() {
+  return true;
+}
+
+Http::Http(Service& service, const HttpOptions& options, Terminal& terminal)
+    : routes_(std::make_unique<Routes>(service, options, terminal)) {}
+Http::~Http() = default;
+
+int Http::bind() {
+  const HttpOptions& options = routes_->options;
+  const bool free = options.port == 0;
+  const int port = free ? routes_->server.bind_to_any_port(options.host)
+                        : (routes_->server.bind_to_port(options.host, options.port) ? options.port : -1);
+  if (port < 0) {
+    throw Error(ExitCode::usage, "--port: cannot listen on " + options.host + ":" +
+                                     std::to_string(options.port) + ": the address is taken or not ours");
+  }
+  return port;
+}
+
+void Http::run() {
+  routes_->server.listen_after_bind();
+}
+
+void Http::stop() {
+  routes_->server.stop();
+}
+
+}  // namespace lamplighter::cli
+
+#else
+
+namespace lamplighter::cli {
+
+class Routes {};
+
+bool has_http() {
+  return false;
+}
+Http::Http(Service& /*service*/, const HttpOptions& /*options*/, Terminal& /*terminal*/) {}
+Http::~Http() = default;
+int Http::bind() {
+  return -1;
+}
+void Http::run() {}
+void Http::stop() {}
+
+}  // namespace lamplighter::cli
+
+#endif
