@@ -116,6 +116,39 @@ TEST(JudgeTest, CoolGivesTheWeightedTokensAndTheRestOfTheTarget) {
   }
 }
 
+// Of one drafted token: min(d, g / l) and norm((g - l d)+) for the rest; nothing comes more than 1 / l times
+// as often as it should.
+TEST(JudgeTest, LenienceBoundsHowMuchATokenGains) {
+  const Distribution g{0.1, 0.2, 0.3, 0.4}, d{0.55, 0.3, 0.1, 0.05};
+  for (const double lenience : {1.0, 0.8, 0.5, 0.25}) {
+    const AcceptanceOptions options = options_of(Rule::lenient, 0, {1 / lenience});
+    Distribution law(4), rest(4);
+    double given = 0, left = 0, distance = 0;
+    for (std::size_t x = 0; x < 4; ++x) {
+      given += std::min(d[x], g[x] / lenience);
+      left += rest[x] = std::max(g[x] - lenience * d[x], 0.0);
+    }
+    for (std::size_t x = 0; x < 4; ++x) {
+      const auto judged = [&](double uniform) {
+        return judge(make_cycle({0}, {static_cast<std::int64_t>(x)}, {g, g}, {d}, {0, uniform}), options);
+      };
+      const double accepted = std::min(1.0, g[x] / (lenience * d[x]));
+      EXPECT_EQ(judged(accepted - 1e-9).path.size(), 2U) << lenience << " " << x;
+      law[x] += d[x] * accepted;
+      if (accepted > 1 - 1e-9) continue;
+      const Verdict rejected = judged(accepted + 1e-9);
+      ASSERT_EQ(rejected.path.size(), 1U) << lenience << " " << x;
+      for (std::size_t y = 0; y < 4; ++y) law[y] += d[x] * (1 - accepted) * rejected.final[y];
+    }
+    for (std::size_t x = 0; x < 4; ++x) {
+      EXPECT_NEAR(law[x], std::min(d[x], g[x] / lenience) + (1 - given) * rest[x] / left, 1e-9) << lenience;
+      EXPECT_LE(law[x], g[x] / lenience + 1e-9) << lenience << " " << x;
+      distance += std::abs(law[x] - g[x]);
+    }
+    EXPECT_EQ(distance > 1e-9, lenience < 1) << lenience;
+  }
+}
+
 TEST(JudgeTest, OneBoundForEveryDepth) {
   // Each token lacks probability of its own but has a neighbour with 0.5.
   const Distribution row{0.25, 0.5, 0.25, 0};
