@@ -243,17 +243,17 @@ def leave(server: Server, body: dict[str, Any], path: str = GENERATIONS) -> None
 
 def test_requests_share_slots(start: Start) -> None:
     """A request joins those in work: nobody waits for the end of another's picture."""
-    server = start("-t", 1, "--batch-size", 4, model=DEMO)
+    server = start("-t", 1, "--batch-size", 8, model=DEMO)
     answers: list[Answer] = []
-    first = threading.Thread(target=lambda: answers.append(server.draw(method="ar", seed=1)))
+    first = threading.Thread(target=lambda: answers.append(server.draw(method="ar", seed=1, n=7)))
     first.start()
-    server.until(lambda: server.metric("pictures_in_work") == 1)
+    server.until(lambda: server.metric("pictures_in_work") == 7)
     second = threading.Thread(target=lambda: answers.append(server.draw(method="ar", seed=2)))
     second.start()
-    server.until(lambda: server.metric("pictures_in_work") == 2)
+    server.until(lambda: server.metric("pictures_in_work") == 8)
     assert server.metric("pictures_total") == 0
     progress = server.get("/sdapi/v1/progress").json
-    assert 0 < progress["progress"] < 1 and progress["state"]["job_count"] == 2
+    assert 0 < progress["progress"] < 1 and progress["state"]["job_count"] == 8
     first.join()
     second.join()
     assert [answer.status for answer in answers] == [200, 200]
@@ -300,14 +300,14 @@ def test_the_deadline_ends_what_takes_too_long(start: Start) -> None:
 def test_sigterm_draws_what_was_asked_for(start: Start) -> None:
     server = start("-t", 1, "--batch-size", 1, model=DEMO)
     answers: list[Answer] = []
-    asking = threading.Thread(target=lambda: answers.append(server.draw(method="sjd", n=2)))
+    asking = threading.Thread(target=lambda: answers.append(server.draw(method="sjd", n=6)))
     asking.start()
-    server.until(lambda: server.metric("queue_pictures") == 1)
+    server.until(lambda: server.metric("queue_pictures") == 5)
     server.process.send_signal(signal.SIGTERM)
     server.until(lambda: server.get("/health").status == 503)
     assert error_of(server.draw(), 503)["code"] == "shutting_down"
     asking.join()
-    assert len(answers[0].pictures) == 2
+    assert len(answers[0].pictures) == 6
     assert server.process.wait(30) == 0
 
 
