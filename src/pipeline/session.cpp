@@ -121,7 +121,7 @@ PendingImages Session::next(std::int64_t most) {
   // One that waits for other pictures to end lets nothing pass.
   images.open = !work_.empty() || !images.dropped.empty();
   if (conditions.empty()) return images;
-  images.prompts = embed_prompts(*tools_.models.target, conditions, guided_, tools_.method.padded);
+  images.prompts = embed_prompts(tools_.models, conditions, guided_, tools_.method.padded);
   const double text = watch_.lap();
   for (auto work = work_.find(begun_ - static_cast<std::int64_t>(conditions.size())); work != work_.end();
        ++work) {
