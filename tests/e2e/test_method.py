@@ -166,8 +166,8 @@ WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
     "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
-    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "neighbours": "neighbours", "depth": "dynamic_depth",
-    "width": "dynamic_width", "nodes": "dynamic_nodes",
+    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "ahead": "ahead", "zipar": "zipar", "neighbours": "neighbours",
+    "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
     {"method": "eagle", "rule": "lantern++", "tree": "chain-3", "children": "top", "relax_k": 7,
@@ -179,6 +179,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
+    {"method": "zipar", "ahead": 3, "zipar": "released"},
 ]  # fmt: skip
 
 
