@@ -21,7 +21,8 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
 Draft draft(DecodeState& state);
 // Runs a tree through the target in one pass.
 Scores score(const Models& models, DecodeState& state, const Draft& tree);
-// Walks the tree under the rule and draws one token more from the guided, filtered distribution.
+// Walks the tree under the rule and draws one token more from the guided, filtered distribution; or draws one
+// behind every open row of the draft.
 Judged judge(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
              const Scores& scores);
 // Shows the proposer what is kept, keeps its rows of the target's cache, appends the tokens, and leaves in

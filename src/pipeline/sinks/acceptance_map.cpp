@@ -18,8 +18,8 @@ std::string words_of(const MethodOptions& method) {
   const auto add = [&](const char* name, float value) {
     bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
   };
+  if (method.ahead) bounds += "ahead " + std::to_string(*method.ahead);
   if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
-  if (method.ahead) add("ahead", static_cast<float>(*method.ahead));
   if (method.delta) add("delta", *method.delta);
   if (method.epsilon) add("epsilon", *method.epsilon);
   if (method.alpha) add("alpha", *method.alpha);
