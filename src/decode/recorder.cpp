@@ -7,6 +7,10 @@
 
 namespace lamplighter {
 
+std::vector<std::int32_t> Drawn::known() const {
+  return {codes.begin(), std::find(codes.begin(), codes.end(), -1)};
+}
+
 Drawn& Recorder::of(std::int64_t image) {
   const auto [place, added] = images_.try_emplace(image);
   if (!added || !method_.tree) return place->second;

@@ -15,6 +15,8 @@ struct Method;
 struct Drawn {
   Statistics statistics;
   std::vector<std::int32_t> codes;  // so far, raster order; -1: not drawn yet
+  // Those before the first that is lacking.
+  std::vector<std::int32_t> known() const;
   bool bad_draft = false;           // the drafter's logits were no distribution in some cycle
 };
 

@@ -124,8 +124,7 @@ bool Drawing::tell_progress() {
   progress.run_total = group_.tokens_all;
   progress.grid = &grid_;
   progress.codes = [this](std::size_t index) {
-    const std::vector<std::int32_t>& codes = drawn(handed_ + index).codes;
-    return std::vector<std::int32_t>(codes.begin(), std::find(codes.begin(), codes.end(), -1));
+    return drawn(handed_ + index).known();
   };
   return calls_.on_progress(progress);
 }

@@ -140,7 +140,7 @@ void Session::after_cycle(const Report& report) {
   recorder_.add(wanted);
   for (const ImageReport& image : wanted.images) {
     const Drawn& drawn = recorder_.of(image.image);
-    feed_.progress(work_.at(image.image).fed.number, *kind_.grid, drawn.codes,
+    feed_.progress(work_.at(image.image).fed.number, *kind_.grid, drawn.known(),
                    static_cast<std::int64_t>(image.codes.size()));
     if (image.steps == kind_.grid->tokens()) hand_over(image.image);
   }

@@ -507,14 +507,15 @@ def events_of(body: bytes) -> list[tuple[str, Any]]:
     return events
 
 
-def test_a_stream_tells_of_rows_and_pictures(start: Start) -> None:
+@pytest.mark.parametrize("method", ["sjd", "zipar"])
+def test_a_stream_tells_of_rows_and_pictures(start: Start, method: str) -> None:
     server = start("-t", 1, model=DEMO)
-    answer = server.draw(seed=7, n=2, stream=True, method="sjd")
+    answer = server.draw(seed=7, n=2, stream=True, method=method)
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/event-stream"
     events = events_of(answer.body)
     assert all(name == data["type"] for name, data in events)
-    whole = server.draw(seed=7, n=2, method="sjd").pictures
+    whole = server.draw(seed=7, n=2, method=method).pictures
     for index in (0, 1):
         mine = [data for _, data in events if data["index"] == index]
         rows = [data["rows"] for data in mine if data["type"].endswith("progress")]
@@ -526,9 +527,10 @@ def test_a_stream_tells_of_rows_and_pictures(start: Start) -> None:
         assert mine[-1]["usage"]["output_tokens"] == 256
 
 
-def test_a_stream_shows_what_is_there(start: Start) -> None:
+@pytest.mark.parametrize("method", ["ar", "zipar"])  # of which one draws rows side by side
+def test_a_stream_shows_what_is_there(start: Start, method: str) -> None:
     server = start("-t", 1, model=DEMO)
-    events = events_of(server.draw(seed=7, stream=True, partial_images=3, method="ar").body)
+    events = events_of(server.draw(seed=7, stream=True, partial_images=3, method=method).body)
     partial = [data for name, data in events if name.endswith("partial_image")]
     assert 1 <= len(partial) <= 3  # a picture that is complete overtakes them
     numbers = [data["partial_image_index"] for data in partial]

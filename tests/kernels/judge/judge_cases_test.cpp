@@ -155,8 +155,8 @@ TEST(JudgeTreeTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(message([](auto& t, auto&) { t.temperature = at::full({3}, 1.0, at::kFloat); }),
               HasSubstr("judge_tree: temperature has shape [3], expected [2]"));
   EXPECT_THAT(message([](auto& t, auto&) { t.depth = 64; }), HasSubstr("depth is 64, expected 0..63"));
-  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(8); }),
-              HasSubstr("rule is 8, expected 0..7"));
+  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(9); }),
+              HasSubstr("rule is 9, expected 0..8"));
   EXPECT_THAT(message([](auto&, auto& o) { o.residual = static_cast<Residual>(-1); }),
               HasSubstr("residual is -1, expected 0..5"));
   EXPECT_THAT(message([](auto&, auto& o) {
