@@ -107,8 +107,12 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
     assert report["weight_bytes"] == {
         "image_decoder": (bundle / "image_decoder.pt").stat().st_size,
         "target": (bundle / "target.pt").stat().st_size,
-        "main": (bundle / manifest["drafters"]["main"]["file"]).stat().st_size,
+        **{
+            name: (bundle / drafter["file"]).stat().st_size
+            for name, drafter in manifest["drafters"].items()
+        },
     }
+    assert set(manifest["drafters"]) == {"main", "twin"}
     for grid, (width, height) in zip(report["grids"], SIZES, strict=True):
         rows, columns = height // 16, width // 16
         assert (grid["width"], grid["height"]) == (width, height)
@@ -117,7 +121,8 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
         slot = manifest["prompt"]["length"] + rows * columns + rows - 1
         row_bytes = 2 * 2 * 2 * 32  # a pair's keys and values of 4 heads of 8 in two bytes
         assert grid["guided_slot"] == {
-            "rows": slot, "target_bytes": row_bytes * slot, "drafter_bytes": {"main": row_bytes * slot},
+            "rows": slot, "target_bytes": row_bytes * slot,
+            "drafter_bytes": {"main": row_bytes * slot, "twin": row_bytes * slot},
         }  # fmt: skip
 
 
