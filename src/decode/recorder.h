@@ -17,7 +17,7 @@ struct Drawn {
   std::vector<std::int32_t> codes;  // so far, raster order; -1: not drawn yet
   // Those before the first that is lacking.
   std::vector<std::int32_t> known() const;
-  bool bad_draft = false;           // the drafter's logits were no distribution in some cycle
+  bool bad_draft = false;  // the drafter's logits were no distribution in some cycle
 };
 
 // Collects what the cycles of a run commit, image by image.

@@ -123,9 +123,7 @@ bool Drawing::tell_progress() {
       group_.tokens_before + static_cast<std::int64_t>(handed_) * grid_.tokens() + progress.tokens_done;
   progress.run_total = group_.tokens_all;
   progress.grid = &grid_;
-  progress.codes = [this](std::size_t index) {
-    return drawn(handed_ + index).known();
-  };
+  progress.codes = [this](std::size_t index) { return drawn(handed_ + index).known(); };
   return calls_.on_progress(progress);
 }
 

@@ -180,8 +180,7 @@ TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreDrawn) {
       const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
       std::vector<std::int64_t> expected(first, first + grid.tokens());
       expected.front() = 0;
-      EXPECT_EQ(queue.codes[number], expected)
-          << "picture " << number << ", " << slots << " slots";
+      EXPECT_EQ(queue.codes[number], expected) << "picture " << number << ", " << slots << " slots";
     }
   }
 }
