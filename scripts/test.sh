@@ -30,10 +30,10 @@ if [ $# = 0 ]; then
     run_ctest "build-$other" -L kernels
   fi
   # Two halves of about the same length, each on a core of its own.
-  .venv/bin/python -m pytest tests/e2e --ignore-glob "*/test_b*" >.cache/pytest-e2e.log 2>&1 &
+  .venv/bin/python -m pytest tests/e2e --ignore tests/e2e/batch --ignore tests/e2e/input >.cache/pytest-e2e.log 2>&1 &
   e2e=$!
   run_pytest tests --ignore tests/e2e
-  run_pytest tests/e2e/test_b*.py
+  run_pytest tests/e2e/batch tests/e2e/input
   run wait "$e2e"
   cat .cache/pytest-e2e.log
 else

@@ -2,7 +2,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <tuple>
@@ -26,8 +25,8 @@ class EagleDynamic : public Eagle {
       own_bits.push_back(static_cast<std::int64_t>(std::uint64_t{1} << row));
     }
     const c10::Device device = models.target->placement().device;
-    rows_before_ = at::tensor(rows_before, at::kLong).to(device).view({-1, 2, 1});
-    own_bits_ = at::tensor(own_bits, at::kLong).to(device).view({passes_, -1});
+    rows_before_ = integers(rows_before, device).view({-1, 2, 1});
+    own_bits_ = integers(own_bits, device).view({passes_, -1});
   }
 
   TreeShape shape() const override { return {nodes_ + 1, passes_ + 1, nodes_ + 1}; }

@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,10 +9,6 @@
 
 namespace lamplighter {
 namespace {
-
-at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
-  return at::tensor(values, at::kLong).to(device);
-}
 
 // Which entries of a dimension are taken. Undefined where an index would name all of them in order.
 at::Tensor index(const std::vector<std::int64_t>& values, std::int64_t count, const c10::Device& device) {

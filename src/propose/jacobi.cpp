@@ -5,7 +5,6 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -20,10 +19,6 @@
 
 namespace lamplighter {
 namespace {
-
-at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
-  return at::tensor(values, at::kLong).to(device);
-}
 
 // The places that have more than one candidate, the first ones, and how many.
 struct Fan {
@@ -53,19 +48,18 @@ struct Spread {
 
 // [N, L + 1]: the node whose row says what stands behind depth d after the walk ended at node n: below n by
 // first children, and where these end, on the chain of first candidates. Depths above n: the root.
-at::Tensor stale_rows(const Tree& tree, const std::vector<std::int64_t>& chain) {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t end = 0; end < tree.size(); ++end) {
-    std::int64_t node = end;
-    for (std::int64_t depth = 0; depth <= tree.max_depth(); ++depth) {
-      const auto d = static_cast<std::size_t>(depth);
-      const bool below = depth > tree.depth[static_cast<std::size_t>(end)];
-      if (below && node >= 0)
-        node = tree.child_count(node) > 0 ? tree.child_begin[static_cast<std::size_t>(node)] : -1;
-      rows.push_back(depth < tree.depth[static_cast<std::size_t>(end)] ? 0 : node >= 0 ? node : chain[d]);
+at::Tensor stale_rows(const Tree& tree, const std::vector<std::int64_t>& chain, const c10::Device& device) {
+  const std::size_t depths = chain.size();
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(tree.size()) * depths, 0);
+  for (std::size_t end = 0; end < tree.depth.size(); ++end) {
+    auto node = static_cast<std::int64_t>(end);
+    for (auto depth = static_cast<std::size_t>(tree.depth[end]); depth < depths; ++depth) {
+      rows[end * depths + depth] = node >= 0 ? node : chain[depth];
+      const bool goes_on = node >= 0 && tree.child_count(node) > 0;
+      node = goes_on ? tree.child_begin[static_cast<std::size_t>(node)] : -1;
     }
   }
-  return at::tensor(rows, at::kLong).view({tree.size(), -1});
+  return integers(rows, device).view({tree.size(), -1});
 }
 
 // L = slots of the window, places behind the root; its tree is a chain of their first candidates, with more
@@ -87,7 +81,7 @@ class Jacobi : public Proposer {
     const c10::Device device = topology_.parents.device();
     const std::vector<std::int64_t> chain = first_children(tree);
     const Spread spread(tree);
-    stale_ = stale_rows(tree, chain).to(device);
+    stale_ = stale_rows(tree, chain, device);
     chain_ = integers(chain, device);
     place_ = integers(spread.place, device).slice(0, 1);
     candidate_ = integers(spread.candidate, device).slice(0, 1);

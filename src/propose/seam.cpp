@@ -11,9 +11,13 @@
 
 namespace lamplighter {
 
+at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
 Topology topology(const Tree& tree, const c10::Device& device) {
   const auto row = [&](const std::vector<std::int64_t>& values) {
-    return at::tensor(values, at::kLong).to(device).unsqueeze(0);
+    return integers(values, device).unsqueeze(0);
   };
   Topology nodes{row(tree.parent), row(tree.draft_row), row(tree.depth), {}};
   if (tree.drafted() == 0) {

@@ -94,6 +94,8 @@ struct Topology {
   at::Tensor mask;        // int64 [1 or I, N, 1] bits of ancestors; empty for a root alone
 };
 Topology topology(const Tree& tree, const c10::Device& device);
+// int64 [count] on a device.
+at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device);
 
 // The most that the trees of a method have, and what it asks of the target's cache.
 struct TreeShape {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
@@ -21,6 +22,10 @@ from models.llamagen.vq import VQModel
 
 CODES = 40
 SIDE = 32  # pixels of a picture: 4 x 4 tokens
+
+DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
+METHODS = (*DRAFTED, "lookahead", "sjd", "sjd-pac", "zipar")
+RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 
 Result = subprocess.CompletedProcess[str]
 Cli = Callable[..., Result]
@@ -88,3 +93,13 @@ def add_drafter(bundle: Path) -> None:
         grid=manifest["grids"][0]["columns"], prompt_length=manifest["prompt"]["length"],
     )  # fmt: skip
     attach_drafter(bundle, "main", Drafter(config).eval().requires_grad_(False))
+
+
+def pixels(path: Path) -> bytes:
+    with Image.open(path) as image:
+        return image.convert("RGB").tobytes()
+
+
+def texts(path: Path) -> dict[str, str]:
+    with Image.open(path) as image:
+        return dict(image.text)

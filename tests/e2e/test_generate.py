@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.e2e.support import SIDE, Cli
-
-
-def pixels(path: Path) -> bytes:
-    with Image.open(path) as image:
-        return image.convert("RGB").tobytes()
+from tests.e2e.support import SIDE, Cli, pixels
 
 
 def test_draws_a_picture(cli: Cli, bundle: Path, tmp_path: Path) -> None:

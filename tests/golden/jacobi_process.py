@@ -9,10 +9,10 @@ the first that gave way are committed, or all; what lies behind becomes the next
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,36 @@ class State(NamedTuple):
     drafts: tuple[Draft, ...]
 
 
+class Committed(Protocol):
+    @property
+    def committed(self) -> Tokens: ...
+
+
+S = TypeVar("S", bound=Committed)
+
+
+def law_of_passes(
+    vocabulary: int,
+    length: int,
+    begin: S,
+    one_pass: Callable[[S], Iterator[tuple[S, float]]],
+) -> tuple[Tensor, float]:
+    """The probability of every sequence of all tokens, and the mean number of passes."""
+    law = torch.zeros([vocabulary] * length, dtype=torch.float64)
+    states = {begin: 1.0}
+    passes = 0.0
+    while states:
+        passes += sum(states.values())
+        following: defaultdict[S, float] = defaultdict(float)
+        for state, mass in states.items():
+            for reached, probability in one_pass(state):
+                following[reached] += mass * probability
+        for state in [s for s in following if len(s.committed) == length]:
+            law[state.committed] += following.pop(state)
+        states = dict(following)
+    return law, passes
+
+
 @dataclass(frozen=True)
 class Process:
     targets: list[Tensor]  # targets[n], indexed by n tokens: the law of the next one
@@ -60,21 +90,7 @@ class Process:
         return [float(token == draft.token) for token in range(self.vocabulary)]
 
     def law(self) -> tuple[Tensor, float]:
-        """The probability of every sequence of all tokens, and the mean number of passes."""
-        length = len(self.targets)
-        law = torch.zeros([self.vocabulary] * length, dtype=torch.float64)
-        states = {State((), ()): 1.0}
-        passes = 0.0
-        while states:
-            passes += sum(states.values())
-            following: defaultdict[State, float] = defaultdict(float)
-            for state, mass in states.items():
-                for reached, probability in self.one_pass(state):
-                    following[reached] += mass * probability
-            for state in [s for s in following if len(s.committed) == length]:
-                law[state.committed] += following.pop(state)
-            states = dict(following)
-        return law, passes
+        return law_of_passes(self.vocabulary, len(self.targets), State((), ()), self.one_pass)
 
     def one_pass(self, state: State) -> Iterator[tuple[State, float]]:
         rows = min(self.window + 1, len(self.targets) - len(state.committed))

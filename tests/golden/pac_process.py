@@ -9,13 +9,11 @@ committed, too. What lies behind that is renewed by the rows along first candida
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
-from jacobi_process import Tokens
+from jacobi_process import Tokens, law_of_passes
 from torch import Tensor
 
 
@@ -59,21 +57,7 @@ class PacProcess:
         return even if place.source is None else self.target(place.source)
 
     def law(self) -> tuple[Tensor, float]:
-        """The probability of every sequence of all tokens, and the mean number of passes."""
-        length = len(self.targets)
-        law = torch.zeros([self.vocabulary] * length, dtype=torch.float64)
-        states = {State((), ()): 1.0}
-        passes = 0.0
-        while states:
-            passes += sum(states.values())
-            following: defaultdict[State, float] = defaultdict(float)
-            for state, mass in states.items():
-                for reached, chance in self.one_pass(state):
-                    following[reached] += mass * chance
-            for state in [s for s in following if len(s.committed) == length]:
-                law[state.committed] += following.pop(state)
-            states = dict(following)
-        return law, passes
+        return law_of_passes(self.vocabulary, len(self.targets), State((), ()), self.one_pass)
 
     def one_pass(self, state: State) -> Iterator[tuple[State, float]]:
         slots = min(self.slots, len(self.targets) - len(state.committed) - 1)

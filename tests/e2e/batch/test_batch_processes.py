@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_batch import assert_same, captions, command, manifest, whole  # noqa: F401
+from tests.e2e.batch.sets import assert_same, command, manifest
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def address() -> str:
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_torchrun(
-    lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, root: Path, tmp_path: Path, count: int  # noqa: F811
+    lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, root: Path, tmp_path: Path, count: int
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
     torchrun = root / ".venv" / "bin" / "torchrun"
@@ -60,7 +60,7 @@ def wait_for_pictures(out: Path, index: int, count: int = 1) -> None:
 
 
 def test_queue_with_a_process_that_is_killed_and_begun_again(
-    lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, tmp_path: Path, address: str,  # noqa: F811
+    lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, tmp_path: Path, address: str,
     slow: dict[str, str],
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
@@ -79,7 +79,7 @@ def test_queue_with_a_process_that_is_killed_and_begun_again(
 
 
 def test_queue_without_the_process_that_serves(
-    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str,  # noqa: F811
+    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str,
     slow: dict[str, str],
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
@@ -103,7 +103,7 @@ def test_queue_without_the_process_that_serves(
 
 
 def test_queue_of_another_run_is_refused(
-    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str  # noqa: F811
+    lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str
 ) -> None:  # fmt: skip
     serving = worker(
         command(lamplighter, drafter_bundle, captions, tmp_path / "a", "-b", 50), 0, address

@@ -1,7 +1,5 @@
 """Caption sets on machines that fail: processes that are killed, disks, memory, damaged manifests."""
 
-# ruff: noqa: F811  fixtures are imported by the names that tests take them by
-
 from __future__ import annotations
 
 import errno
@@ -15,16 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_batch import (
-    ITEMS,
-    Batch,
-    assert_same,
-    batch,  # noqa: F401
-    captions,  # noqa: F401
-    command,
-    manifest,
-    whole,  # noqa: F401
-)
+from tests.e2e.batch.sets import ITEMS, Batch, assert_same, command, manifest
 
 
 def test_kill_at_any_moment(

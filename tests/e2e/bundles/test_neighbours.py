@@ -12,8 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.e2e.support import CODES, Cli, Refused, edit_manifest, replace_file
-from tests.e2e.test_generate import pixels
+from tests.e2e.support import CODES, Cli, Refused, edit_manifest, pixels, replace_file
 
 FILE = "neighbours.safetensors"
 

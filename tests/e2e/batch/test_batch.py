@@ -5,100 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.e2e.batch.sets import ITEMS, Batch, assert_same, command, manifest
 from tests.e2e.support import Cli, Refused
-
-ITEMS = 40
-Batch = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A COCO file: 20 images with two captions each, images in an order of their own."""
-    images = random.Random(3).sample(range(100, 600), ITEMS // 2)
-    annotations = [
-        {"image_id": image, "id": 2 * k + r, "caption": f"caption {r} of {image}" + " at dusk" * r}
-        for r in range(2)
-        for k, image in enumerate(images)
-    ]
-    path = tmp_path_factory.mktemp("captions") / "captions.json"
-    path.write_text(json.dumps({"images": [], "annotations": annotations}))
-    return path
-
-
-def command(lamplighter: Path, bundle: Path, captions: Path, out: Path, *more: object) -> list[str]:
-    words = [
-        lamplighter,
-        "batch",
-        captions,
-        "-o",
-        out,
-        "-m",
-        bundle,
-        "-q",
-        "--skip-checksums",
-        "-t",
-        1,
-    ]
-    return [str(word) for word in (*words, *more)]
-
-
-@pytest.fixture
-def batch(lamplighter: Path, drafter_bundle: Path, captions: Path) -> Batch:
-    """Runs `lamplighter batch` on the captions into a folder."""
-
-    def run(out: Path, *more: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command(lamplighter, drafter_bundle, captions, out, *more),
-            capture_output=True, text=True, timeout=300, env={**os.environ, **environment},
-        )  # fmt: skip
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def whole(
-    lamplighter: Path,
-    drafter_bundle: Path,
-    captions: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """An undisturbed run."""
-    out = tmp_path_factory.mktemp("whole") / "out"
-    subprocess.run(command(lamplighter, drafter_bundle, captions, out), check=True, timeout=300)
-    return out
-
-
-def manifest(out: Path) -> list[dict[str, Any]]:
-    lines = [
-        json.loads(line)
-        for path in sorted(out.glob("manifest*.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
-    for line in lines:
-        for key in ("ms", "batch"):
-            line.pop(key, None)
-    return sorted(lines, key=lambda line: (line["index"], line["repeat"]))
-
-
-def assert_same(out: Path, whole: Path) -> None:
-    """Both folders hold the same pictures, captions and records, and nothing is left over."""
-    names = sorted(path.name for path in (whole / "images").iterdir())
-    assert sorted(path.name for path in (out / "images").iterdir()) == names
-    for name in [f"images/{name}" for name in names] + ["captions.json", "metadata.jsonl"]:
-        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
-    assert [line for line in manifest(out) if line["status"] == "ok"] == manifest(whole)
-    assert not [path.name for path in (out / ".tmp").iterdir() if "lock" not in path.name]
 
 
 def test_a_run_leaves_pictures_and_what_tells_of_them(whole: Path, captions: Path) -> None:

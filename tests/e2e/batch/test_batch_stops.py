@@ -1,7 +1,5 @@
 """A caption set that is asked to stop."""
 
-# ruff: noqa: F811  fixtures are imported by the names that tests take them by
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_batch import Batch, assert_same, batch, captions, command, manifest, whole  # noqa: F401
+from tests.e2e.batch.sets import Batch, assert_same, command, manifest
 
 
 def drawing(call: list[str]) -> subprocess.Popen[str]:

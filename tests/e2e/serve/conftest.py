@@ -1,0 +1,70 @@
+"""Servers that end with the module, and the pictures that `generate` draws."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.serve.client import (
+    PROMPT,
+    Server,
+    Start,
+)
+from tests.e2e.support import Cli
+
+
+@pytest.fixture(scope="module")
+def start(
+    lamplighter: Path, drafter_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Start]:
+    """Starts servers, which end with the module."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def run(
+        *arguments: object, model: Path = drafter_bundle, env: dict[str, str] | None = None
+    ) -> Server:
+        environment = {**os.environ, **(env or {})}
+        environment.pop("LAMPLIGHTER_MODEL", None)
+        command = [str(lamplighter), "serve", "-m", str(model), "--port", "0", *map(str, arguments)]
+        log = tmp_path_factory.mktemp("serve") / "log"
+        with log.open("w") as errors:
+            process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        processes.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        assert line.startswith("http://"), log.read_text()
+        host, port = line.removeprefix("http://").rsplit(":", 1)
+        process.args = [*command, log]  # for tests of what is printed
+        return Server(process, host.strip("[]"), int(port))
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(start: Start) -> Server:
+    """One with small limits."""
+    return start("-t", 1, "--queue", 40, "--max-pictures", 4, "--max-body", 20000, "-v")
+
+
+@pytest.fixture
+def drawn(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> Callable[..., bytes]:
+    """The PNG file that `generate` writes."""
+
+    def run(*arguments: object) -> bytes:
+        result = cli(
+            "generate", "-p", PROMPT, "-t", 1, "-o", "one.png", "--overwrite", *arguments,
+            model=drafter_bundle,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        return (tmp_path / "one.png").read_bytes()
+
+    return run

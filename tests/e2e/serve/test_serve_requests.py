@@ -1,0 +1,201 @@
+"""`serve`: what is refused, keys, pictures by url, models and metrics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.serve.client import (
+    DEMO,
+    GENERATIONS,
+    PROMPT,
+    TXT2IMG,
+    Server,
+    Start,
+    error_of,
+    log_of,
+)
+from tests.e2e.support import SIDE, Cli
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"[" * 10_000,
+        b'{"a":' * 3_000,
+        b'{"prompt": "\xff\xfe"}',
+        b'{"prompt": "a\\u0000"}',
+        b'{"prompt": "a", "prompt": "b"}',
+        b"\x00" * 100,
+        {"prompt": ""},
+        {"prompt": 7},
+        {"prompt": ["a"]},
+        {"prompt": "a", "n": 5},
+        {"prompt": "a", "n": 10**30},
+        {"prompt": "a", "n": -1},
+        {"prompt": "a", "n": "2"},
+        {"prompt": "a", "size": "64x64"},
+        {"prompt": "a", "size": "99999999999x1"},
+        {"prompt": "a", "seed": 1.5},
+        {"prompt": "a", "temperature": 1e999},
+        {"prompt": "a", "top_p": 0},
+        {"prompt": "a", "tree": "/etc/passwd"},
+        {"prompt": "a", "method": "eagle", "tree": "chain-100000"},
+        {"prompt": "a", "method": "eagle", "tree_paths": [[9] * 500]},
+        {"prompt": "a", "method": "eagle", "drafter": "../../x"},
+        {"prompt": "a", "neighbours": "x.npy"},
+        {"prompt": "a", "method": "none"},
+        {"prompt": "a", "stream": "yes"},
+        {"prompt": "a", "output": "/tmp/x.png"},
+        {"prompt": "a" * 9000},
+    ],
+)
+def test_hostile_bodies_are_refused(server: Server, body: Any) -> None:
+    if isinstance(body, dict) and body.get("temperature") == float("inf"):
+        body = b'{"prompt": "a", "temperature": 1e999}'
+    assert error_of(server.post(GENERATIONS, body), 400)["type"] == "invalid_request_error"
+    if not (isinstance(body, dict) and set(body) & {"n", "size", "stream", "output", "tree_paths"}):
+        answer = server.post(TXT2IMG, body)
+        assert answer.status == 400 and answer.json["detail"]
+    assert server.get("/health").status == 200
+
+
+def test_other_requests_that_are_wrong(server: Server) -> None:
+    plain = server.ask("POST", GENERATIONS, '{"prompt": "a"}', {"Content-Type": "text/plain"})
+    error_of(plain, 415)
+    error_of(server.post(GENERATIONS, {"prompt": "a" * 30000}), 413)
+    error_of(server.get("/nothing"), 404)
+    error_of(server.get("/../../etc/passwd"), 404)
+    error_of(server.get("/v1/images/results/" + "0" * 32 + ".png"), 404)
+    error_of(server.get("/v1/images/results/..%2f..%2fx.png"), 404)
+    assert error_of(server.draw(model="other"), 404)["code"] == "model_not_found"
+    assert server.get(GENERATIONS).status in (404, 405)
+
+
+def test_bodies_that_are_larger_than_they_look(server: Server) -> None:
+    bomb = gzip.compress(b'{"prompt": "' + b"a" * 50_000_000)
+    assert len(bomb) > 20_000
+    bomb = gzip.compress(b'{"prompt": "' + b"a" * 10_000_000)
+    assert len(bomb) < 20_000
+    kind = {"Content-Type": "application/json"}
+    error_of(server.ask("POST", GENERATIONS, bomb, {**kind, "Content-Encoding": "gzip"}), 413)
+    parts = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n--x--\r\n'
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    error_of(server.ask("POST", GENERATIONS, parts, form), 415)
+    with socket.create_connection((server.host, server.port), timeout=60) as endless:
+        head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        endless.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(30):
+            endless.sendall(b"400\r\n" + b" " * 0x400 + b"\r\n")
+        assert endless.recv(12) == b"HTTP/1.1 413"
+    assert server.draw(seed=1).status == 200
+
+
+def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:
+    lines = [
+        b"\x16\x03\x01\x02",
+        b"GET",
+        b"POST / HTTP/1.1\r\nContent-Length: 50\r\n\r\nx",
+        b"\r\n" * 50,
+    ]
+    slow = [socket.create_connection((server.host, server.port)) for _ in range(20)]
+    for number, connection in enumerate(slow):
+        connection.sendall(lines[number % len(lines)])
+    assert server.draw(seed=1).status == 200
+    for connection in slow:
+        connection.close()
+    assert server.draw(seed=1).status == 200
+
+
+def test_pictures_by_url_live_for_a_while(start: Start) -> None:
+    server = start("-t", 1, "--url-lifetime", 1)
+    entry = server.draw(response_format="url", seed=3).json["data"][0]
+    assert "b64_json" not in entry and entry["expires_at"] >= int(time.time())
+    path = entry["url"].split(str(server.port), 1)[1]
+    picture = server.get(path)
+    assert picture.headers["Content-Type"] == "image/png"
+    assert [picture.body] == server.draw(seed=3).pictures
+    server.until(lambda: server.get(path).status == 404)
+
+
+def test_a_key_is_asked_for(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret\n")
+    for server in (
+        start("-t", 1, "--api-key", tmp_path / "key"),
+        start("-t", 1, env={"LAMPLIGHTER_API_KEY": "secret"}),
+    ):
+        assert error_of(server.draw(), 401)["code"] == "invalid_api_key"
+        wrong = server.post(GENERATIONS, {"prompt": PROMPT}, Authorization="Bearer secre")
+        error_of(wrong, 401)
+        error_of(server.get("/v1/models"), 401)
+        error_of(server.get("/metrics"), 401)
+        assert server.get("/health").status == 200
+        right = server.post(GENERATIONS, {"prompt": PROMPT}, Authorization="Bearer secret")
+        assert right.status == 200
+
+
+def test_other_sites_and_logs_only_when_asked(start: Start, server: Server) -> None:
+    assert server.draw(seed=1).status == 200
+    assert "Access-Control-Allow-Origin" not in server.get("/v1/models").headers
+    assert GENERATIONS in log_of(server) and PROMPT not in log_of(server)
+    asked = start("-t", 1, "--cors", "https://example.org", "--log-prompts")
+    assert asked.draw().status == 200
+    assert PROMPT in log_of(asked)
+    headers = asked.get("/v1/models").headers
+    assert headers["Access-Control-Allow-Origin"] == "https://example.org"
+    assert asked.ask("OPTIONS", GENERATIONS).status == 204
+
+
+def test_models_and_metrics(server: Server) -> None:
+    (model,) = server.get("/v1/models").json["data"]
+    assert model["object"] == "model" and model["sizes"] == [f"{SIDE}x{SIDE}"]
+    assert server.draw(model=model["id"]).status == 200
+    before = server.metric("pictures_total"), server.metric("tokens_total")
+    server.draw(method="sjd", n=2)
+    assert server.metric("pictures_total") == before[0] + 2
+    assert server.metric("tokens_total") == before[1] + 2 * 16
+    assert server.metric("queue_seconds_count") == before[0] + 2
+
+
+def test_several_models(start: Start, cli: Cli) -> None:
+    server = start("-t", 1, "-m", DEMO)
+    first, second = (model["id"] for model in server.get("/v1/models").json["data"])
+    assert server.draw(method="sjd").json["model"] == first
+    answer = server.draw(method="sjd", model=second)
+    assert answer.json["model"] == second and answer.json["size"] == "256x256"
+    settings = {"override_settings": {"sd_model_checkpoint": second}}
+    webui = server.post(TXT2IMG, {"prompt": PROMPT, "method": "sjd", **settings})
+    assert json.loads(webui.json["info"])["sd_model_name"] == second
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30) == 0
+    twice = cli("serve", "--port", 0, "-m", DEMO, "-m", DEMO)
+    assert twice.returncode == 2 and twice.stderr.count("\n") == 1
+
+
+def test_flags_are_checked_first(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    for code, *arguments in (
+        (2, "--port", 70000),
+        (2, "--queue", -1),
+        (2, "--deadline", 0),
+        (2, "--host", "203.0.113.7"),
+        (3, "--api-key", "missing"),
+        (3, "--api-key", "empty"),
+        (2, "--method", "none"),
+        (4, "-m", "missing"),
+    ):
+        result = cli("serve", *arguments)
+        assert result.returncode == code, result.stderr
+        assert result.stderr.startswith("lamplighter: error: ")
+        assert result.stderr.count("\n") == 1
