@@ -20,6 +20,11 @@ endif()
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(httplib QUIET IMPORTED_TARGET cpp-httplib)
+  pkg_check_modules(crypto QUIET IMPORTED_TARGET libcrypto)
+endif()
+# Newer ones call OpenSSL in their headers and leave linking it to the caller.
+if(TARGET PkgConfig::httplib AND TARGET PkgConfig::crypto)
+  target_link_libraries(PkgConfig::httplib INTERFACE PkgConfig::crypto)
 endif()
 
 # Static and hidden: a distribution's shared SentencePiece exports flags that overwrite LibTorch's memory.
