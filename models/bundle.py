@@ -28,6 +28,7 @@ from .rounding import round_products
 
 VERSION = "0.1.0"
 SCHEMA_VERSION = 1
+OPTIONAL_METHODS = ("forward_layers",)  # of targets, for some ways of drawing
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src" / "bundle" / "manifest.schema.json"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
@@ -123,6 +124,9 @@ def add_part(
     write_archive(part.module, path)
     stored = Storage(part.dtype, part.bits)
     manifest[kind][role] = {"file": path.name, "dtype": stored.name, **part.entries}
+    more = [name for name in OPTIONAL_METHODS if hasattr(part.module, name)]
+    if more and kind == "modules":
+        manifest[kind][role]["methods"] = more
     if part.calls:
         recorded.record(role, prepared_module(part, dtype, path), part.calls, dtype, exact)
 

@@ -21,6 +21,7 @@ struct FileEntry {
 struct ModuleEntry {
   std::string file;   // TorchScript archive
   std::string dtype;  // storage: float32, bfloat16, float16; int8, int4: weights of products are rounded
+  std::vector<std::string> methods = {};  // of the archive, besides those that every one has
 };
 
 struct DrafterEntry {

@@ -63,6 +63,8 @@ struct MethodOptions {
   std::string init;   // sjd: what new places of the window hold: uniform, random, repeat, sample or above
   std::string tail;   // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
   std::string zipar;  // zipar: clean, or released (what a row lacks of the picture is seen as zeros)
+  std::optional<std::int64_t> draft_layers;  // self: layers of the target that draft, the first ones
+  std::optional<std::int64_t> draft_window;  // self: rows of the picture that they see; not set: all
   std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more
   std::optional<std::int64_t> k;      // neighbours looked at besides the token itself
   std::optional<float> delta;         // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights

@@ -54,6 +54,9 @@ class BlocksOnDemand(nn.Module):
         super().__init__()
         self.layers, self.like, self.done = layers, like, done
 
+    def __len__(self) -> int:
+        return len(self.layers)
+
     def __iter__(self) -> Iterator[Layer]:
         for layer in self.layers:
             one = sharing(layer)

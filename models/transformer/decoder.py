@@ -68,15 +68,49 @@ class Decoder(nn.Module):
         positions int64 [S,R] rows of the rotary table; lengths int64 [S]; tree_mask and cache as in
         the operator `attend`.
         """
-        residual = x.clone()
-        h = residual
-        if not self.swin_norm:
-            h = lamplighter.rms_norm(x, self.first_norm, self.eps)
-        for layer in self.layers:
-            h = layer.forward(residual, h, positions, tree_mask, lengths, self.rotary, cache)
+        residual, h = self.run_layers(
+            x.clone(), positions, tree_mask, lengths, cache, 0, len(self.layers)
+        )
         if self.swin_norm:
             h = lamplighter.rms_norm(residual, self.last_norm, self.eps)
         return h, h
+
+    @torch.jit.export
+    def forward_layers(
+        self, residual: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
+        cache: Tensor, layers: Tensor
+    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        """Runs a part of the blocks; layers int64 [2] on the CPU: the first of them, and the one
+        after the last. residual [S,R,H]: rows of `embed`, or what the blocks before left.
+
+        Returns what they leave, and the final norm of it, each [S,R,H]; the rest as in forward.
+        """
+        first, end = int(layers[0]), int(layers[1])
+        residual, h = self.run_layers(
+            residual.clone(), positions, tree_mask, lengths, cache, first, end
+        )
+        if self.swin_norm:
+            return residual, lamplighter.rms_norm(residual, self.last_norm, self.eps)
+        if end < len(self.layers):
+            h = lamplighter.rms_norm(residual, self.layers[-1].feed_norm, self.eps)
+        return residual, h
+
+    def run_layers(
+        self, residual: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
+        cache: Tensor, first: int, end: int
+    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        """Blocks first .. end - 1: `residual`, which they add to, and what the next branch reads."""
+        h = residual
+        if not self.swin_norm and first == 0:
+            h = lamplighter.rms_norm(residual, self.first_norm, self.eps)
+        number = 0
+        for layer in self.layers:
+            if number == first - 1 and not self.swin_norm:
+                h = lamplighter.rms_norm(residual, layer.feed_norm, self.eps)
+            if first <= number and number < end:
+                h = layer.forward(residual, h, positions, tree_mask, lengths, self.rotary, cache)
+            number += 1
+        return residual, h
 
     @torch.jit.export
     def logits(self, hidden: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
   ModuleEntry entry;
   entry.file = file_name(reader, "file", manifest);
   entry.dtype = reader.choice("dtype", kStorage);
+  if (reader.has("methods")) entry.methods = reader.texts("methods");
   reader.finish();
   return entry;
 }

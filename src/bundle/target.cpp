@@ -1,6 +1,7 @@
 #include "bundle/target.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "kernels/attend/rounded.h"
@@ -15,7 +16,9 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   if (entry == manifest.modules.end()) {
     throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no " + role);
   }
-  return {manifest.directory, entry->second, role, methods, placement};
+  std::vector<std::string> all = methods;
+  all.insert(all.end(), entry->second.methods.begin(), entry->second.methods.end());
+  return {manifest.directory, entry->second, role, all, placement};
 }
 
 }  // namespace
@@ -60,6 +63,19 @@ Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions,
   if (results.size() != 2) {
     throw Error(ExitCode::bundle, "target.forward: got " + std::to_string(results.size()) +
                                       " results, expected hidden and features");
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
+                                    const at::Tensor& positions, const at::Tensor& tree_mask,
+                                    const at::Tensor& lengths, const at::Tensor& cache) const {
+  const at::Tensor layers = at::tensor({first, end}, at::kLong);
+  std::vector<at::Tensor> results =
+      module_.call(kForwardLayers, {residual, positions, tree_mask, lengths, cache, layers});
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target.forward_layers: got " + std::to_string(results.size()) +
+                                      " results, expected rows and their norm");
   }
   return {std::move(results[0]), std::move(results[1])};
 }

@@ -10,8 +10,10 @@
 
 namespace lamplighter {
 
-// The methods of a target's archive for prompts of this kind.
+// The methods that a target's archive has for prompts of this kind.
 std::vector<std::string> target_methods(const PromptEntry& prompt);
+// That of them which only drafting with a part of the target calls; older archives lack it.
+constexpr const char* kForwardLayers = "forward_layers";
 
 // The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden
 // width, F = feature width, V = ids the head can give. All state lives in tensors of the caller.
@@ -37,6 +39,15 @@ class Target {
   // rows lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
   Output forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                  const at::Tensor& lengths, const at::Tensor& cache) const;
+  // A part of the layers, first .. end - 1. residual [S, R, H]: rows of `embed`, or what the layers before
+  // left. Writes their part of the cache's rows; the rest as above. Only where the manifest lists the method.
+  struct Part {
+    at::Tensor residual;  // [S, R, H], what they leave
+    at::Tensor hidden;    // [S, R, H], its final norm
+  };
+  Part forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
+                      const at::Tensor& positions, const at::Tensor& tree_mask, const at::Tensor& lengths,
+                      const at::Tensor& cache) const;
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
 
@@ -44,6 +55,7 @@ class Target {
   // rows (kernels/attend/rounded.h).
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
 
+  std::int64_t layers() const { return manifest_.cache.layers; }
   const Manifest& manifest() const { return manifest_; }
   const Placement& placement() const { return module_.placement(); }
 

@@ -34,6 +34,13 @@ Scores score(const Models& models, DecodeState& state, const Draft& tree) {
   const auto [ids, positions] =
       ops::tree_rows(pass.codes, pass.depths, state.position, pass.first_id, state.last_position);
   const at::Tensor& lengths = tree.lengths.defined() ? tree.lengths : state.lengths;
+  if (tree.begun.rows.defined())
+    return {target
+                .forward_layers(tree.begun.layers, target.layers(), tree.begun.rows, positions, pass.mask,
+                                lengths, state.cache)
+                .hidden,
+            {},
+            {}};
   Target::Output output = target.forward(target.embed(ids), positions, pass.mask, lengths, state.cache);
   if (pass.deciding.defined())
     output.hidden = rows_at(output.hidden, per_sequence(pass.deciding, state.guided));

@@ -21,7 +21,6 @@ bool is_partly_guided(const std::vector<DecodeRequest>& requests);
 
 // Everything that a cycle reads and writes.
 struct DecodeState : RunState {
-  at::Tensor cache;         // [layers, 2, S, kv_heads, slots, head_dim], of the target
   at::Tensor row_end_bits;  // int64 [1, E, W], see own_bits; undefined: rows have no ends
   Topology root_alone;      // of trees that are their root
   TreeShape tree;           // of the trees that it gets

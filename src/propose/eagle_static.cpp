@@ -1,32 +1,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full_like.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "propose/children.h"
 #include "propose/eagle.h"
 
 namespace lamplighter {
 namespace {
 
-// Which entries of a dimension are taken. Undefined where an index would name all of them in order.
-at::Tensor index(const std::vector<std::int64_t>& values, std::int64_t count, const c10::Device& device) {
-  bool all = static_cast<std::int64_t>(values.size()) == count;
-  for (std::size_t i = 0; all && i < values.size(); ++i) all = values[i] == static_cast<std::int64_t>(i);
-  return all ? at::Tensor() : integers(values, device);
-}
-
-// The entries of dimension 1 that an index above names.
-at::Tensor select(const at::Tensor& values, const at::Tensor& index) {
-  return index.defined() ? values.index_select(1, index) : values;
-}
-
-// The nodes of one depth that have children, W of them, and their C children.
-struct Family {
-  at::Tensor nodes, depths;  // int64 [W] and [1, W]
-  std::int64_t draws = 0;    // most children of one of them
-  at::Tensor picks;          // int64 [C]: which of W * draws drawn tokens are the children
+// What the drafter runs next of the children of one depth.
+struct Family : Children {
   // Those of the children that have children themselves; none at the last level.
   std::int64_t next_count = 0;  // W'
   at::Tensor next;              // int64 [W'], of the C children
@@ -38,18 +23,17 @@ struct Family {
 Family make_family(const Tree& tree, std::int64_t depth, std::int64_t& first_column,
                    const c10::Device& device) {
   Family family;
+  static_cast<Children&>(family) = children_at(tree, depth, device);
   const std::vector<std::int64_t> nodes = tree.expanded_level(depth);
   const auto width = static_cast<std::int64_t>(nodes.size());
-  family.nodes = integers(nodes, device);
-  family.depths = at::full_like(family.nodes, depth).unsqueeze(0);
-  for (const std::int64_t node : nodes) family.draws = std::max(family.draws, tree.child_count(node));
-  std::vector<std::int64_t> picks, next, parent_rows, masks;
+  std::vector<std::int64_t> next, parent_rows, masks;
+  std::int64_t count = 0;  // of children
   for (std::int64_t row = 0; row < width; ++row) {
     const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(row)]);
     for (std::int64_t child = tree.child_begin[node]; child < tree.child_begin[node + 1]; ++child) {
-      picks.push_back(row * family.draws + tree.rank[static_cast<std::size_t>(child)]);
+      const std::int64_t place = count++;
       if (tree.child_count(child) == 0) continue;
-      next.push_back(static_cast<std::int64_t>(picks.size()) - 1);
+      next.push_back(place);
       parent_rows.push_back(row);
       // Column j is the (j + 1)-th expanded node: the root's row is in the committed prefix.
       std::uint64_t bits = 0;
@@ -60,10 +44,9 @@ Family make_family(const Tree& tree, std::int64_t depth, std::int64_t& first_col
       if (next.size() == 1) first_column = tree.draft_row[static_cast<std::size_t>(child)] - 1;
     }
   }
-  family.picks = index(picks, width * family.draws, device);
   family.next_count = static_cast<std::int64_t>(next.size());
-  family.next = index(next, static_cast<std::int64_t>(picks.size()), device);
-  family.parent_rows = index(parent_rows, width, device);
+  family.next = some_of(next, count, device);
+  family.parent_rows = some_of(parent_rows, width, device);
   family.next_mask = integers(masks, device).view({1, -1, 1});
   return family;
 }
@@ -99,11 +82,9 @@ class EagleStatic : public Eagle {
     }
     for (std::size_t depth = 0; depth < families_.size(); ++depth) {
       const Family& family = families_[depth];
-      const auto [distributions, drawn, conditional] = ops::draft_children(
-          drafter_.logits(hidden), filtering(run, run.draft_filter, family.depths, family.nodes.size(0)),
-          {run.seeds, run.steps, family.nodes, family.draws, method_.judge.sampled});
-      rows.push_back(distributions);
-      tokens.push_back(select(drawn.flatten(1), family.picks));
+      DrawnChildren drawn = draw_children(run, family, drafter_.logits(hidden), method_.judge.sampled);
+      rows.push_back(std::move(drawn.distributions));
+      tokens.push_back(std::move(drawn.tokens));
       if (family.next_count == 0) break;
       const Level next{select(tokens.back(), family.next), select(hidden, family.parent_rows),
                        family.depths.narrow(1, 0, 1), family.next_mask};

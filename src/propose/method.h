@@ -26,6 +26,12 @@ struct RowOptions {
   bool blank = false;      // what a row lacks of the picture before it is seen as zeros, not left out
 };
 
+// A target that drafts with its own first layers.
+struct SelfOptions {
+  std::int64_t layers = 0;  // how many
+  std::int64_t window = 0;  // newest rows of the picture that they see; 0: all
+};
+
 // How the cycles of a run draft and judge. The default is autoregression.
 struct Method {
   MakeProposer proposer = &make_none;
@@ -38,9 +44,10 @@ struct Method {
   std::int64_t tail = 0;      // tokens of the runs that lookahead decoding keeps
   WindowOptions window;       // of speculative Jacobi decoding
   RowOptions rows;            // of ZipAR
-  bool conditional = false;   // guided pairs draft from their conditional half alone
-  bool padded = false;        // prompts come with the padding's rows, which its drafter reads
-  ops::JudgeOptions judge;    // the acceptance rule; tensors on the device of the run
+  SelfOptions self;
+  bool conditional = false;  // guided pairs draft from their conditional half alone
+  bool padded = false;       // prompts come with the padding's rows, which its drafter reads
+  ops::JudgeOptions judge;   // the acceptance rule; tensors on the device of the run
 };
 
 // A method as resolve_method (lamplighter/method.h) gives it, ready to run: trees parsed, tables on the

@@ -33,7 +33,7 @@ constexpr MethodOption kOptions[] = {
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
-     "sampled or top: how the drafter's tokens are chosen", &M::children, "", "drafter", 0, kAny, kChildren},
+     "sampled or top: how the drafter's tokens are chosen", &M::children, "", "children", 0, kAny, kChildren},
     {"relax_k", "k", "Relax-k", kRelaxed, "K", "Neighbours that may stand for a token (lantern, lantern++)",
      &M::k, "rule", "neighbours"},
     {"delta", "delta", "Delta", kRelaxed, "X",
@@ -65,6 +65,11 @@ constexpr MethodOption kOptions[] = {
     {"draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
      "combined or conditional: guidance of the drafter", &M::draft_guidance, "", "drafter", 0, kAny,
      kGuidance},
+    {"draft_layers", "layers", "Draft layers", kMethod, "N",
+     "First layers of the target that draft; default: half of them (self)", &M::draft_layers, "", "self", 1},
+    {"draft_window", "window", "Draft window", kMethod, "N",
+     "Newest rows of the picture that they see, beside the prompt; default: all (self)", &M::draft_window, "",
+     "self", 1},
     {"init", "init", "Init", kMethod, "NAME",
      "uniform, random, repeat, sample or above: what new places of a window hold (sjd)", &M::init, "",
      "window", 0, kAny, kWindowFills},
@@ -236,6 +241,8 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (opens_rows || needs == "rows") return opens_rows && needs == "rows";
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
+  if (needs == "children") return entry.needs_drafter() || entry.drafts_itself();
+  if (needs == "self") return entry.drafts_itself();
   if (needs == "window") return entry.keeps_window();
   if (needs == "front") return entry.keeps_window() && entry.needs_drafter();
   if (needs == kDynamicTree)

@@ -7,6 +7,7 @@
 #include "propose/lookahead.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
+#include "propose/self.h"
 #include "propose/zipar.h"
 
 namespace lamplighter {
@@ -24,6 +25,8 @@ const std::vector<MethodEntry>& methods() {
        &make_eagle, Rule::lantern_plus, "sampled"},
       {"draft-model", "a chain or tree that a smaller target draws, the law of ar", TreeKind::fixed, "model",
        &make_eagle, Rule::exact, "sampled"},
+      {"self", "a chain or tree that the first layers of the target draw, no drafter; the law of ar",
+       TreeKind::fixed, "", &make_self, Rule::exact, "sampled", kForwardLayers},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
        TreeKind::chain, "", &make_ngram, Rule::exact, "top"},
       {"lookahead", "runs of tokens that a window of Jacobi iteration and the picture gave; the law of ar",
@@ -58,11 +61,20 @@ std::string method_names(bool drafting) {
   return names;
 }
 
+bool has_calls(const MethodEntry& method, const Manifest& manifest) {
+  const auto target = manifest.modules.find("target");
+  if (*method.calls == '\0' || target == manifest.modules.end()) return true;
+  const std::vector<std::string>& known = target->second.methods;
+  return std::find(known.begin(), known.end(), method.calls) != known.end();
+}
+
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
   std::vector<std::string> missing = missing_for_generation(manifest);
   const auto suits = [&](const auto& drafter) { return drafter.second.kind == method.drafter; };
   if (method.needs_drafter() && std::none_of(manifest.drafters.begin(), manifest.drafters.end(), suits))
     missing.emplace_back("drafters");
+  if (!has_calls(method, manifest))
+    missing.emplace_back(std::string("modules.target.methods: ") + method.calls);
   return missing;
 }
 

@@ -29,12 +29,14 @@ struct MethodEntry {
   std::unique_ptr<Proposer> (*proposer)(const Method& method, const Models& models);
   Rule rule = Rule::exact;
   const char* children = "";  // sampled or top
+  const char* calls = "";     // optional method of the target's archive that it needs; "": none
 
   bool drafts() const { return tree != TreeKind::none; }
   bool judges() const { return drafts() && tree != TreeKind::rows; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }
+  bool drafts_itself() const { return *calls != '\0'; }  // with a part of the target
   bool needs_model() const { return drafter == std::string("model"); }
 };
 
@@ -49,6 +51,9 @@ const MethodEntry& find_method(const std::string& name);
 
 // "ar, eagle, ..."; `drafting`: without those that draft nothing.
 std::string method_names(bool drafting = false);
+
+// Whether the archive of the bundle's target has what the method calls.
+bool has_calls(const MethodEntry& method, const Manifest& manifest);
 
 // The manifest entries that a bundle lacks for pictures drawn with a method; empty when it can be used.
 // Tables of neighbours are no part of this: one that is absent is computed.

@@ -158,6 +158,23 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   refuse_option(method, "window", "a method with a window of drafts");
 }
 
+// Which part of the target drafts.
+void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifest& manifest) {
+  if (!entry.drafts_itself()) return refuse_option(method, "self", "the method self");
+  if (!has_calls(entry, manifest))
+    throw Error(ExitCode::bundle, "method " + method.method + ": the target of bundle " + manifest.directory +
+                                      " has no " + entry.calls +
+                                      ", it was exported before there was one; export the bundle again");
+  const std::int64_t layers = manifest.cache.layers;
+  if (!method.draft_layers) method.draft_layers = std::max<std::int64_t>(1, layers / 2);
+  if (*method.draft_layers > layers)
+    refuse("draft_layers: got " + std::to_string(*method.draft_layers) + ", expected 1 to " +
+           std::to_string(layers) + ", the layers of the target");
+  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty() && method.draft_window)
+    refuse("draft_window needs rows of codes alone, those of bundle " + manifest.directory +
+           " end with a token");
+}
+
 // Rows that are drawn side by side.
 void resolve_rows(MethodOptions& method, const Manifest& manifest) {
   for (const MethodOption& option : method_options()) {
@@ -206,7 +223,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                   const std::string& device, int batch) {
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
   // A bundle's trees are tuned for layers, to which a level costs less than to a model.
-  if (method.tree.empty() && (entry.tree == TreeKind::chain || entry.needs_model()))
+  if (method.tree.empty() && (entry.tree == TreeKind::chain || entry.needs_model() || entry.drafts_itself()))
     method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
@@ -219,7 +236,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                                                 : default_tree(device, batch);
   }
   if (method.tree == kDynamicTree) {
-    if (entry.drafts_chains() || entry.keeps_window())
+    if (entry.drafts_chains() || entry.keeps_window() || entry.drafts_itself())
       refuse("tree: got dynamic, method " + method.method + " drafts " +
              (entry.drafts_chains() ? "chains" : "fixed trees"));
     return resolve_dynamic(method);
@@ -248,7 +265,8 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
 
 void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {
   const bool top = method.children == "top";
-  if ((!entry.needs_drafter() || entry.keeps_window()) && method.children != entry.children)
+  const bool draws = (entry.needs_drafter() && !entry.keeps_window()) || entry.drafts_itself();
+  if (!draws && method.children != entry.children)
     refuse("children: got " + method.children + ", expected " + entry.children + " for method " +
            method.method);
   if (method.tree == kDynamicTree && !top)
@@ -305,6 +323,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   }
   check_options(method);
   resolve_window(method, entry);
+  resolve_self(method, entry, manifest);
   if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);
   resolve_bounds(method, rule, manifest.tokens.codebook_size);
   if (method.residual.empty()) method.residual = to_string(Residual::paper);

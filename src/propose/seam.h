@@ -68,6 +68,9 @@ struct RunShape {
 // How far a run is, and how its images are drawn. Tensors lie on the target's device and keep their addresses
 // from cycle to cycle: what changes is written in place, so that a cycle can be captured once and replayed.
 struct RunState : ops::Counters {
+  // The target's, [layers, 2, S, kv_heads, slots, head_dim]. Rows behind the committed ones are free between
+  // passes.
+  at::Tensor cache;
   at::Tensor seeds;                 // int64 [I]
   at::Tensor guidance;              // fp32 [I]
   at::Tensor interval;              // int64 [I], number of guided tokens, or more than there are
@@ -119,6 +122,12 @@ struct Draft : Topology {
   // and what follows each is drawn. Parents and draft rows are undefined then. Undefined: a tree to be
   // judged.
   at::Tensor open = {};
+  // The nodes' rows behind the first layers of the target, which have run already and have their rows in the
+  // cache; undefined: none have.
+  struct {
+    at::Tensor rows;          // [S, N, H]
+    std::int64_t layers = 0;  // how many
+  } begun = {};
 };
 
 // What the target says of a tree. R = N nodes, and the row ends behind some of them.

@@ -26,6 +26,7 @@
 #include "decode/prompts.h"
 #include "propose/eagle.h"
 #include "propose/jacobi.h"
+#include "propose/self.h"
 #include "propose/zipar.h"
 #include "tests/kernels/common/operators.h"
 
@@ -150,6 +151,14 @@ inline Method window_method(const std::string& chain, WindowFill fill = WindowFi
 inline Method front_method(const std::string& chain, std::int64_t front) {
   Method method = window_method(chain);
   method.window.front = front;
+  return method;
+}
+
+// The first layers of the target draft, and see the prompt and so many rows of the picture; 0: all.
+inline Method self_method(Tree tree, std::int64_t layers, std::int64_t window = 0) {
+  Method method = static_method(std::move(tree));
+  method.proposer = &make_self;
+  method.self = {layers, window};
   return method;
 }
 

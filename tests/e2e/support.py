@@ -24,7 +24,7 @@ CODES = 40
 SIDE = 32  # pixels of a picture: 4 x 4 tokens
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "lookahead", "sjd", "sjd-pac", "zipar")
+METHODS = (*DRAFTED, "lookahead", "self", "sjd", "sjd-pac", "zipar")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 
 Result = subprocess.CompletedProcess[str]

@@ -18,6 +18,7 @@ WORDS = {
     "mu": "mu", "nu": "nu", "lenience": "lenience", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "front": "front",
+    "layers": "draft_layers", "window": "draft_window",
     "ahead": "ahead", "zipar": "zipar",
     "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
@@ -32,6 +33,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
+    {"method": "self", "draft_layers": 1, "draft_window": 5},
     {"method": "zipar", "ahead": 3, "zipar": "released"},
     {"method": "eagle+sjd", "front": 1, "tree": "fan-2-1-3"},
 ]  # fmt: skip

@@ -105,6 +105,30 @@ def test_target_equals_plain(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(torch.cat(got, 1), expected, atol=1e-4, rtol=1e-4)
 
 
+def test_parts_of_the_layers_are_the_whole(tmp_path: Path) -> None:
+    """What they leave, what they write into the cache, and the final norm of every part."""
+    model = plain_model(HEAD64)
+    target = scripted(TargetModule(model), tmp_path)
+    rows = torch.randn(2, 3, HEAD64.dim)
+    decoders = [Decoder(target, HEAD64, 3) for _ in range(2)]
+    positions = torch.tensor([[4, 5, 6]] * 2)
+    lengths = torch.zeros(2, dtype=torch.int64)
+    expected, _ = target.forward(rows, positions, CAUSAL, lengths, decoders[0].cache)
+    residual = rows
+    for first, end in ((0, 1), (1, 1), (1, 3)):
+        place = torch.tensor([first, end])
+        before = residual.clone()
+        left, hidden = target.forward_layers(
+            residual, positions, CAUSAL, lengths, decoders[1].cache, place
+        )
+        assert torch.equal(residual, before)
+        torch.testing.assert_close(hidden, model.norm(left))
+        residual = left
+    assert torch.equal(hidden, expected)
+    written = [decoder.cache[..., :3, :] for decoder in decoders]
+    assert torch.equal(*written)
+
+
 def test_padded_condition_rows_are_ignored(tmp_path: Path) -> None:
     target = scripted(TargetModule(plain_model(HEAD64)), tmp_path)
     features = torch.randn(2, 5, HEAD64.caption_dim)

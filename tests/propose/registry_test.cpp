@@ -22,6 +22,8 @@ Manifest bundle_with_drafter() {
   manifest.drafters["m"].kind = "model";
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
+  manifest.modules["target"].methods = {"forward_layers"};
+  manifest.cache.layers = 4;
   return manifest;
 }
 

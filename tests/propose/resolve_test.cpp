@@ -32,6 +32,8 @@ Manifest bundle_with_drafter() {
   manifest.drafters["d"];
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 16;
+  manifest.modules["target"].methods = {"forward_layers"};
+  manifest.cache.layers = 4;
   return manifest;
 }
 
@@ -113,6 +115,11 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("zipar", {{"tree", "chain-3"}}), "tree needs a method that drafts, this run has zipar");
   EXPECT_EQ(refusal("zipar", {{"init", "repeat"}}), "init needs a method that drafts, this run has zipar");
   EXPECT_EQ(refusal("sjd", {{"ahead", 3}}), "ahead needs the method zipar, this run has sjd");
+  EXPECT_EQ(refusal("self", {{"draft_layers", 5}}),
+            "draft_layers: got 5, expected 1 to 4, the layers of the target");
+  EXPECT_EQ(refusal("self", {{"draft_layers", 4}, {"draft_window", 3}}), "");
+  EXPECT_EQ(refusal("self", {{"tree", "dynamic"}}), "tree: got dynamic, method self drafts fixed trees");
+  EXPECT_EQ(refusal("eagle", {{"draft_layers", 1}}), "draft_layers needs the method self, this run has eagle");
   EXPECT_EQ(refusal("eagle", {{"dynamic_width", 3}}),
             "dynamic_width needs the tree dynamic, this run has chain-4");
   EXPECT_EQ(refusal("eagle-2", {{"dynamic_depth", 40}}),
@@ -129,6 +136,25 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "children: got top, expected sampled: rule traversal needs it");
   EXPECT_EQ(refusal("lantern", {{"residual", "official-dynamic"}}),
             "residual official-dynamic needs children top");
+}
+
+TEST(ResolveMethod, ATargetDraftsWithAPartOfItself) {
+  Manifest manifest = bundle_with_drafter();
+  MethodOptions method;
+  method.method = "self";
+  EXPECT_EQ(resolve_method(method, manifest).draft_layers, 2);
+  EXPECT_EQ(resolve_method(method, manifest).tree, "chain-4");
+  manifest.directory = "b";
+  manifest.modules["target"].methods.clear();
+  try {
+    resolve_method(method, manifest);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bundle);
+    EXPECT_STREQ(error.what(),
+                 "method self: the target of bundle b has no forward_layers, it was exported before there "
+                 "was one; export the bundle again");
+  }
 }
 
 TEST(ResolveMethod, RowsThatEndWithATokenAreDrawnOneByOne) {
