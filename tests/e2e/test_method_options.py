@@ -17,8 +17,8 @@ WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
     "mu": "mu", "nu": "nu", "lenience": "lenience", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
     "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
-    "draft-guidance": "draft_guidance", "init": "init", "tail": "tail", "front": "front",
-    "layers": "draft_layers", "window": "draft_window",
+    "draft-guidance": "draft_guidance", "layers": "draft_layers", "window": "draft_window",
+    "init": "init", "tail": "tail", "front": "front",
     "ahead": "ahead", "zipar": "zipar",
     "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip

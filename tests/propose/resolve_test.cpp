@@ -119,7 +119,8 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "draft_layers: got 5, expected 1 to 4, the layers of the target");
   EXPECT_EQ(refusal("self", {{"draft_layers", 4}, {"draft_window", 3}}), "");
   EXPECT_EQ(refusal("self", {{"tree", "dynamic"}}), "tree: got dynamic, method self drafts fixed trees");
-  EXPECT_EQ(refusal("eagle", {{"draft_layers", 1}}), "draft_layers needs the method self, this run has eagle");
+  EXPECT_EQ(refusal("eagle", {{"draft_layers", 1}}),
+            "draft_layers needs the method self, this run has eagle");
   EXPECT_EQ(refusal("eagle", {{"dynamic_width", 3}}),
             "dynamic_width needs the tree dynamic, this run has chain-4");
   EXPECT_EQ(refusal("eagle-2", {{"dynamic_depth", 40}}),
