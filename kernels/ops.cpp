@@ -53,6 +53,11 @@ Distributions guide_and_filter(const at::Tensor& logits, const Filtering& filter
                            filtering.top_k, filtering.top_p, c10::string_view(filtering.order))};
 }
 
+at::Tensor largest_probabilities(const Distributions& rows) {
+  if (!rows.statistics.defined()) return rows.values.amax(-1);
+  return rows.statistics.select(-1, offsetof(RowStatistics, norm) / sizeof(float)).contiguous();
+}
+
 at::Tensor probabilities(const Distributions& rows) {
   if (!rows.statistics.defined()) return rows.values;
   return call<at::Tensor>(OPERATOR(probabilities), rows.values, rows.statistics);

@@ -48,6 +48,9 @@ struct Filtering {
 // logits [S, R, V] -> distributions [I, R, V] that refer to them.
 Distributions guide_and_filter(const at::Tensor& logits, const Filtering& filtering);
 
+// That of every row's likeliest token: fp32 [I, R].
+at::Tensor largest_probabilities(const Distributions& rows);
+
 // Probabilities fp32 [I, R, V] written out; what they are already is returned as it is.
 at::Tensor probabilities(const Distributions& rows);
 

@@ -8,22 +8,36 @@ tokens in every precision, and compares the guided distributions of all tokens w
 KL(bf16 || other) in millinats, the share of tokens whose likeliest code is the same, and the mean of the
 largest difference of a probability. fp32 shows how far bf16 itself is from more digits; "int8 cache" rounds
 keys and values alone.
+
+    .venv/bin/python scripts/compare_precision.py --random-7b [--layers 32] [--tokens 1024]
+
+runs two pictures of random codes through random weights of the 7B Chameleon's shape, which Anole and
+Lumina-mGPT share, block by block, so that one block at a time is in memory, and compares the logits
+with those of bf16: their distance relative to the logits' own size.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import operator
 import sys
 import tempfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from models import ops
+from models.chameleon.config import ChameleonConfig, TokenIds
+from models.chameleon.target_module import layer_shape
+from models.chameleon.transformer import weight_shapes
 from models.eagle.data import BUILD, draw_codes, read_codes, read_lines
 from models.eagle.features import (
     Ids,
@@ -38,7 +52,9 @@ from models.export.command import run_command
 from models.llamagen.target_module import TargetModule
 from models.llamagen.text_encoder_module import TextEncoderLayer
 from models.ops import lamplighter
+from models.transformer.decoder import block_reader
 from models.transformer.layer import Layer
+from models.transformer.rotary import line_table
 
 PRECISIONS = {"fp32": 32, "bf16": 16, "int8": 8, "int4": 4}
 ROUNDED_CACHE = "bf16, int8 cache"
@@ -46,15 +62,23 @@ PRODUCTS = {*Layer.PRODUCTS, *TargetModule.PRODUCTS, *TextEncoderLayer.PRODUCTS}
 PICTURES = 8  # in a pass
 
 
-def loaded(file: Path, bits: int) -> torch.jit.ScriptModule:
-    """A module prepared in fp32, bf16 or, weights of products rounded, beside bf16."""
-    module = load_module(file)
+def kind_of(bits: int) -> torch.dtype:
+    return torch.float32 if bits == 32 else torch.bfloat16
+
+
+def prepare(module: Any, bits: int) -> None:
+    """Prepares a module in fp32, bf16 or, weights of products rounded, beside bf16."""
     for name, weight in list(module.named_buffers()):
         part, _, leaf = name.rpartition(".")
         if bits < 16 and leaf in PRODUCTS and weight.dim() == 2:
             rounded = lamplighter.pack_linear(lamplighter.round_linear(weight.bfloat16(), bits))
             setattr(operator.attrgetter(part)(module) if part else module, leaf, rounded)
-    module.prepare(torch.zeros(1, dtype=torch.float32 if bits == 32 else torch.bfloat16))
+    module.prepare(torch.zeros(1, dtype=kind_of(bits)))
+
+
+def loaded(file: Path, bits: int) -> torch.jit.ScriptModule:
+    module = load_module(file)
+    prepare(module, bits)
     return module
 
 
@@ -115,16 +139,76 @@ def compare(options: argparse.Namespace) -> None:
             print(f"| {name} | {shares} | {largest / tokens:.4f} |")
 
 
+def random_weight(name: str, shape: tuple[int, ...]) -> Tensor:
+    """A weight bf16 that keeps the size of what it multiplies; norms scale by one."""
+    if name.endswith("bias"):
+        return torch.zeros(shape, dtype=torch.bfloat16)
+    if len(shape) == 1 or "norm" in name:
+        return torch.ones(shape, dtype=torch.bfloat16)
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    return (torch.randn(shape, generator=generator) * shape[1] ** -0.5).bfloat16()
+
+
+@torch.inference_mode()
+def compare_random(options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    ops.load()
+    config = ChameleonConfig(n_layer=options.layers)
+    shapes = weight_shapes(config)
+    sequences, tokens = 2, options.tokens
+    rotary = line_table(tokens, config.head_dim, config.rope_base)
+    positions = torch.arange(tokens).expand(sequences, -1).contiguous()
+    causal, lengths = torch.empty(0, dtype=torch.int64), torch.zeros(sequences, dtype=torch.int64)
+    x = torch.randn(sequences, tokens, config.dim, generator=torch.Generator().manual_seed(0))
+    rows = {name: x.to(kind_of(bits)) for name, bits in PRECISIONS.items()}
+
+    def read(name: str) -> Tensor:
+        return random_weight(name, shapes[name])
+
+    states = {name: (x, F.rms_norm(x, (config.dim,))) for name, x in rows.items()}
+    for number in range(config.n_layer):
+        block = Layer(layer_shape(config), 0, block_reader(read, number, config.n_layer, False))
+        for name, (residual, h) in states.items():
+            one = copy.deepcopy(block)
+            prepare(one, PRECISIONS[name])
+            shape = (1, 2, sequences, config.n_kv_head, tokens, config.head_dim)
+            cache = torch.zeros(shape, dtype=residual.dtype)
+            h = one.forward(residual, h, positions, causal, lengths, rotary, cache)
+            states[name] = (residual, h)
+        print(f"block {number + 1} of {config.n_layer}", file=sys.stderr)
+    head = read("head")[: TokenIds().codebook_size]
+    logits = {}
+    for name, (_, h) in states.items():
+        weight = head.to(h.dtype)
+        if PRECISIONS[name] < 16:
+            weight = lamplighter.round_linear(weight, PRECISIONS[name])
+        weight = lamplighter.pack_linear(weight)
+        logits[name] = lamplighter.linear(h, weight, len(head)).float()
+    exact = logits["bf16"]
+    print(f"{config.n_layer} layers, {sequences} pictures of {tokens} tokens, against bf16\n")
+    print("| precision | relative error of the logits | same likeliest code |\n|---|---|---|")
+    for name, other in logits.items():
+        if name != "bf16":
+            error = (other - exact).norm() / exact.norm()
+            same = (other.argmax(-1) == exact.argmax(-1)).float().mean()
+            print(f"| {name} | {error:.4f} | {100 * same:.1f} % |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     demo = Path(__file__).resolve().parent.parent / "models" / "demo" / "bundle"
     parser.add_argument("--bundle", type=Path, default=demo)
-    parser.add_argument("--captions", type=Path, required=True, help="a line a picture")
+    parser.add_argument("--captions", type=Path, help="a line a picture")
+    parser.add_argument("--random-7b", action="store_true", help="random weights, no bundle")
+    parser.add_argument("--layers", type=int, default=32, help="of --random-7b")
+    parser.add_argument("--tokens", type=int, default=1024, help="of a picture of --random-7b")
     parser.add_argument("-n", "--pictures", type=int, default=64)
     parser.add_argument("-t", "--threads", type=int, default=1)
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     options = parser.parse_args()
-    return run_command(lambda: compare(options))
+    if not options.random_7b and options.captions is None:
+        parser.error("--captions is needed, or --random-7b")
+    return run_command(lambda: compare_random(options) if options.random_7b else compare(options))
 
 
 if __name__ == "__main__":

@@ -63,6 +63,8 @@ struct MethodOptions {
   std::string init;   // sjd: what new places of the window hold: uniform, random, repeat, sample or above
   std::string tail;   // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
   std::string zipar;  // zipar: clean, or released (what a row lacks of the picture is seen as zeros)
+  std::string draft_length;  // full, or auto: chains end where the drafter is not sure of them
+  std::optional<float> draft_confidence;     // auto: the least that it must give what it has drafted
   std::optional<std::int64_t> draft_layers;  // self: layers of the target that draft, the first ones
   std::optional<std::int64_t> draft_window;  // self: rows of the picture that they see; not set: all
   std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more

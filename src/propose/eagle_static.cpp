@@ -76,6 +76,7 @@ class EagleStatic : public Eagle {
     std::vector<at::Tensor> tokens{run.root.unsqueeze(1)};
     std::vector<ops::Distributions> rows;
     at::Tensor position, level_lengths;  // for the levels below the first
+    at::Tensor chance, sure;             // [I, 1], of chains that may end
     if (families_.size() > 1) {
       position = drafted_half(run.position, run);
       level_lengths = lengths + rows_before_;  // [P, 2, Sd]
@@ -85,12 +86,21 @@ class EagleStatic : public Eagle {
       DrawnChildren drawn = draw_children(run, family, drafter_.logits(hidden), method_.judge.sampled);
       rows.push_back(std::move(drawn.distributions));
       tokens.push_back(std::move(drawn.tokens));
+      if (sure.defined()) tokens.back().masked_fill_(sure.logical_not(), -1);
       if (family.next_count == 0) break;
+      if (method_.confidence > 0) {
+        const at::Tensor likeliest = ops::largest_probabilities(rows.back());
+        chance = depth > 0 ? chance * likeliest : likeliest;
+        sure = chance >= method_.confidence;
+        if (!run.fixed_shapes && !sure.any().item<bool>()) break;
+      }
       const Level next{select(tokens.back(), family.next), select(hidden, family.parent_rows),
                        family.depths.narrow(1, 0, 1), family.next_mask};
       hidden = run_level(run, next, position, level_lengths[static_cast<std::int64_t>(depth)]);
     }
-    return {topology_, at::cat(tokens, 1), ops::cat(rows)};
+    const auto levels = static_cast<std::int64_t>(tokens.size());
+    const bool ended = levels <= tree_.max_depth();
+    return {ended ? first_nodes(topology_, levels) : topology_, at::cat(tokens, 1), ops::cat(rows)};
   }
 
  private:

@@ -83,6 +83,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   if (!resolved.init.empty())
     method.window = {resolved.tail == "keep", window_fill_from(resolved.init), resolved.front.value_or(0)};
   if (entry.drafts_itself()) method.self = {*resolved.draft_layers, resolved.draft_window.value_or(0)};
+  if (resolved.draft_length == "auto") method.confidence = *resolved.draft_confidence;
   method.conditional = resolved.draft_guidance == "conditional";
   // At temperature 0 all exact rules are one, and nothing is left of a target to draw from.
   const Rule rule = rule_from(resolved.rule);

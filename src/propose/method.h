@@ -45,6 +45,9 @@ struct Method {
   WindowOptions window;       // of speculative Jacobi decoding
   RowOptions rows;            // of ZipAR
   SelfOptions self;
+  // A chain ends where the probabilities of the drafter's likeliest tokens multiply to less; 0: it never
+  // does.
+  float confidence = 0;
   bool conditional = false;  // guided pairs draft from their conditional half alone
   bool padded = false;       // prompts come with the padding's rows, which its drafter reads
   ops::JudgeOptions judge;   // the acceptance rule; tensors on the device of the run

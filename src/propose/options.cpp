@@ -25,7 +25,7 @@ constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave,
 constexpr double kLeastLenience = 0.001;
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
-    kTails{"keep", "fresh"}, kZipar{"clean", "released"};
+    kLengths{"full", "auto"}, kTails{"keep", "fresh"}, kZipar{"clean", "released"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
@@ -65,6 +65,12 @@ constexpr MethodOption kOptions[] = {
     {"draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
      "combined or conditional: guidance of the drafter", &M::draft_guidance, "", "drafter", 0, kAny,
      kGuidance},
+    {"draft_length", "length", "Draft length", kMethod, "NAME",
+     "full, or auto: a chain ends where the drafter is no longer sure of it", &M::draft_length, "", "drafter",
+     0, kAny, kLengths},
+    {"draft_confidence", "confidence", "Draft confidence", kMethod, "X",
+     "auto: goes on while the likeliest tokens' probabilities multiply to X or more", &M::draft_confidence,
+     "", "drafter", 0, 1},
     {"draft_layers", "layers", "Draft layers", kMethod, "N",
      "First layers of the target that draft; default: half of them (self)", &M::draft_layers, "", "self", 1},
     {"draft_window", "window", "Draft window", kMethod, "N",

@@ -16,6 +16,9 @@ namespace lamplighter {
 namespace {
 
 constexpr const char* kDefaultChain = "chain-4";
+// A chain that ends where it should may be longer: the rows that it has no use for are not run.
+constexpr const char* kAutoChain = "chain-6";
+constexpr float kConfidence = 0.4F;
 // Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
 constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
 // Three candidates for two places are the published ones.
@@ -158,6 +161,17 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   refuse_option(method, "window", "a method with a window of drafts");
 }
 
+// Whether chains end early.
+void resolve_length(MethodOptions& method, const MethodEntry& entry) {
+  const bool ends = method.draft_length == "auto";
+  if (method.draft_confidence && !ends) refuse("draft_confidence needs draft_length auto");
+  if (!ends) return;
+  if (entry.keeps_window()) refuse("draft_length: got auto, expected full for method " + method.method);
+  if (method.tree == kDynamicTree || load_tree(method.tree).max_children() > 1)
+    refuse("draft_length auto needs a chain, tree " + tree_name(method.tree) + " has siblings");
+  if (!method.draft_confidence) method.draft_confidence = kConfidence;
+}
+
 // Which part of the target drafts.
 void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifest& manifest) {
   if (!entry.drafts_itself()) return refuse_option(method, "self", "the method self");
@@ -221,6 +235,7 @@ void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, con
 
 void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest,
                   const std::string& device, int batch) {
+  if (method.tree.empty() && method.draft_length == "auto") method.tree = kAutoChain;
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
   // A bundle's trees are tuned for layers, to which a level costs less than to a model.
   if (method.tree.empty() && (entry.tree == TreeKind::chain || entry.needs_model() || entry.drafts_itself()))
@@ -330,6 +345,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   const Residual residual = residual_from(method.residual);
   resolve_tree(method, rule, entry, manifest, device, batch);
   check_children(method, entry, rule, residual);
+  resolve_length(method, entry);
   return method;
 }
 

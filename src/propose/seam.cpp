@@ -28,6 +28,13 @@ Topology topology(const Tree& tree, const c10::Device& device) {
   return nodes;
 }
 
+Topology first_nodes(const Topology& nodes, std::int64_t count) {
+  const auto first = [count](const at::Tensor& all) { return all.narrow(1, 0, count).clone(); };
+  Topology chain{first(nodes.parents), first(nodes.draft_rows), first(nodes.depths), first(nodes.mask)};
+  chain.draft_rows.select(1, count - 1).fill_(-1);
+  return chain;
+}
+
 TreeShape shape_of(const Tree& tree) {
   std::vector<std::int64_t> widths(static_cast<std::size_t>(tree.max_depth()) + 1);
   for (const std::int64_t depth : tree.depth) ++widths[static_cast<std::size_t>(depth)];

@@ -97,6 +97,8 @@ struct Topology {
   at::Tensor mask;        // int64 [1 or I, N, 1] bits of ancestors; empty for a root alone
 };
 Topology topology(const Tree& tree, const c10::Device& device);
+// The first `count` nodes of a chain, 2 or more: the last of them has no child.
+Topology first_nodes(const Topology& nodes, std::int64_t count);
 // int64 [count] on a device.
 at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device);
 

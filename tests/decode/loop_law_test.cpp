@@ -73,6 +73,12 @@ TEST_P(LoopLaw, HoldsWhereSlotsAreRefilled) {
   EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
 }
 
+Method ending_block() {
+  Method method = ending_method("chain-3", 0.5F);
+  method.judge.rule = Rule::block;
+  return method;
+}
+
 std::vector<LawCase> law_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   Method conditional = static_method(siblings);
@@ -80,6 +86,10 @@ std::vector<LawCase> law_cases() {
   return {{"autoregression", {}},
           {"siblings", static_method(siblings), kPictures},
           {"chain", static_method(preset_tree("chain-3"))},
+          {"chain_that_ends", ending_method("chain-3", 0.5F)},
+          {"block_that_ends", ending_block()},
+          {"row_ends_chain_that_ends", ending_method("chain-3", 0.4F), kFewer, -1, true},
+          {"model_chain_that_ends", ending_method("chain-3", 0.5F), kFewer, -1, false, true},
           {"traversal", static_method(siblings, "traversal")},
           {"block", static_method(preset_tree("chain-2"), "block")},
           {"top_children", static_method(siblings, "exact", true)},

@@ -21,6 +21,7 @@
 //   wrong cache row kept                         here
 //   draft rows of another depth                  here, for a model that drafts
 //   token left out of a model's cache            here
+//   chain that ends by the token that it leaves out   here
 namespace lamplighter::test {
 namespace {
 
@@ -130,6 +131,19 @@ Bug drafter_position(std::int64_t by = 1) {
   return bug;
 }
 
+// A chain ends before the second token, or not, by what that token is.
+Bug end_by_the_token_itself() {
+  Bug bug;
+  bug.name = "chain_ends_by_the_token_itself";
+  bug.before_score = [](Cycle& cycle) {
+    if (cycle.tree.tokens.size(1) < 3) return;
+    at::Tensor rest = cycle.tree.tokens.narrow(1, 2, cycle.tree.tokens.size(1) - 2);
+    rest.masked_fill_(rest.select(1, 0).remainder(2).eq(0).unsqueeze(1), -1);
+  };
+  bug.law = true;
+  return bug;
+}
+
 // The rows behind the root stay where they are, whichever nodes were accepted.
 Bug wrong_cache_row() {
   Bug bug;
@@ -165,8 +179,13 @@ Bug unfiltered_bonus() {
 }
 
 std::vector<Bug> bugs() {
-  return {
-      none(), stale_features(), target_position(), drafter_position(), wrong_cache_row(), unfiltered_bonus()};
+  return {none(),
+          stale_features(),
+          target_position(),
+          drafter_position(),
+          wrong_cache_row(),
+          unfiltered_bonus(),
+          end_by_the_token_itself()};
 }
 
 // Children are judged by the rows that the nodes a level up were drawn from.

@@ -138,6 +138,13 @@ inline Method static_method(Tree tree, const std::string& rule = "exact", bool t
   return method;
 }
 
+// A chain that ends where the drafter is not sure of it.
+inline Method ending_method(const std::string& chain, float confidence) {
+  Method method = static_method(preset_tree(chain));
+  method.confidence = confidence;
+  return method;
+}
+
 // Speculative Jacobi decoding with a window of this chain.
 inline Method window_method(const std::string& chain, WindowFill fill = WindowFill::uniform,
                             bool keep = true) {

@@ -43,7 +43,7 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
     [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
      ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9"), ("gsd",),
      ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3),
-     ("self",), ("self", "--draft-window", 3, "--tree", "lantern-26"),
+     ("eagle", "--draft-length", "auto"), ("self",), ("self", "--draft-window", 3, "--tree", "lantern-26"),
      ("lookahead",), ("lookahead", "--tree", "chain-1")],
 )  # fmt: skip
 def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
@@ -127,6 +127,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
      ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3"),
+     ("--method", "eagle", "--draft-length", "auto", "--draft-confidence", 0.2),
      ("--method", "self", "--draft-layers", 1, "--draft-window", 3),
      ("--method", "zipar", "--ahead", 3, "--zipar", "released")],
 )  # fmt: skip

@@ -115,6 +115,15 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("zipar", {{"tree", "chain-3"}}), "tree needs a method that drafts, this run has zipar");
   EXPECT_EQ(refusal("zipar", {{"init", "repeat"}}), "init needs a method that drafts, this run has zipar");
   EXPECT_EQ(refusal("sjd", {{"ahead", 3}}), "ahead needs the method zipar, this run has sjd");
+  EXPECT_EQ(refusal("eagle", {{"draft_length", "auto"}, {"draft_confidence", 0.5}}), "");
+  EXPECT_EQ(refusal("eagle", {{"draft_length", "long"}}), "draft_length: got 'long', expected full, auto");
+  EXPECT_EQ(refusal("eagle", {{"draft_confidence", 0.5}}), "draft_confidence needs draft_length auto");
+  EXPECT_EQ(refusal("eagle", {{"draft_length", "auto"}, {"draft_confidence", 2}}),
+            "draft_confidence: got 2, expected 0 to 1");
+  EXPECT_EQ(refusal("eagle", {{"draft_length", "auto"}, {"tree", "lantern-26"}}),
+            "draft_length auto needs a chain, tree lantern-26 has siblings");
+  EXPECT_EQ(refusal("eagle-2", {{"draft_length", "auto"}, {"tree", "dynamic"}}),
+            "draft_length auto needs a chain, tree dynamic has siblings");
   EXPECT_EQ(refusal("self", {{"draft_layers", 5}}),
             "draft_layers: got 5, expected 1 to 4, the layers of the target");
   EXPECT_EQ(refusal("self", {{"draft_layers", 4}, {"draft_window", 3}}), "");
@@ -137,6 +146,15 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "children: got top, expected sampled: rule traversal needs it");
   EXPECT_EQ(refusal("lantern", {{"residual", "official-dynamic"}}),
             "residual official-dynamic needs children top");
+}
+
+TEST(ResolveMethod, ChainsThatEndMayBeLonger) {
+  MethodOptions method;
+  method.method = "eagle";
+  method.draft_length = "auto";
+  const MethodOptions resolved = resolve_method(method, bundle_with_drafter());
+  EXPECT_EQ(resolved.tree, "chain-6");
+  EXPECT_EQ(resolved.draft_confidence, 0.4F);
 }
 
 TEST(ResolveMethod, ATargetDraftsWithAPartOfItself) {
