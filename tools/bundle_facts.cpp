@@ -23,8 +23,10 @@ SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placeme
   memory.rows = manifest.prompt->length + grid.length();
   memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.rows);
   const auto number = static_cast<std::int64_t>(c10::elementSize(placement.dtype));
-  for (const auto& [name, drafter] : manifest.drafters)
-    memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
+  for (const auto& [name, drafter] : manifest.drafters) {
+    if (!drafter.is_medusa())
+      memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
+  }
   return memory;
 }
 

@@ -82,17 +82,33 @@ def attach_drafter(
 
     storage: in the precision of the weights by default.
     """
+
+    def make(folder: Path, manifest: dict[str, Any]) -> BundleModule:
+        check_fit(drafter.config, manifest, f"drafter {name}")
+        length = manifest["cache"]["max_length"] + SPARE_POSITIONS
+        part = drafter_part(drafter, target_head(folder, manifest), length, storage)
+        if has_tokens(manifest):
+            del part.entries["prompt_id"]
+        return part
+
+    attach(bundle, name, overwrite, make, neighbours)
+
+
+def attach(
+    bundle: Path,
+    name: str,
+    overwrite: bool,
+    make: Callable[[Path, dict[str, Any]], BundleModule],
+    neighbours: Tensor | None = None,
+) -> None:
+    """Adds the drafter that `make` gives for a bundle's folder and manifest, or changes nothing."""
     check_name(name)
     ops.load()
     with errors_of(bundle), edited(bundle) as (folder, manifest):
         present = [name] if name in manifest.get("drafters", {}) else []
         present += ["neighbours"] if neighbours is not None and "neighbours" in manifest else []
         refuse_present(bundle, present, overwrite)
-        check_fit(drafter.config, manifest, f"drafter {name}")
-        length = manifest["cache"]["max_length"] + SPARE_POSITIONS
-        part = drafter_part(drafter, target_head(folder, manifest), length, storage)
-        if has_tokens(manifest):
-            del part.entries["prompt_id"]
+        part = make(folder, manifest)
         recorded = Recorder.load(folder, manifest, without=name)
         remove_drafter(folder, manifest, name)
         add_part(folder, manifest, recorded, "drafters", name, part)

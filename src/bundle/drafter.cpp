@@ -20,6 +20,7 @@ const DrafterEntry& find(const Manifest& manifest, const std::string& name) {
 
 std::vector<std::string> methods_of(const Manifest& manifest, const DrafterEntry& entry) {
   if (entry.is_model()) return target_methods(*manifest.prompt);
+  if (entry.is_medusa()) return {"heads"};
   return {"embed", "forward", "logits"};
 }
 
@@ -59,6 +60,10 @@ void Drafter::read_prompt(const at::Tensor& rows, const at::Tensor& positions,
 
 at::Tensor Drafter::logits(const at::Tensor& hidden) const {
   return module_("logits", {hidden});
+}
+
+at::Tensor Drafter::heads(const at::Tensor& hidden) const {
+  return module_("heads", {hidden});
 }
 
 at::Tensor Drafter::make_cache(std::int64_t sequences, std::int64_t slots) const {

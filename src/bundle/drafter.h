@@ -7,7 +7,8 @@
 namespace lamplighter {
 
 // An EAGLE-style single layer that predicts the target's next features (Li et al. 2024, section 3), or a
-// whole small target (Leviathan et al. 2023, section 2.1), which reads no features. S = sequences, R = rows,
+// whole small target (Leviathan et al. 2023, section 2.1), which reads no features, or heads on the target's
+// hidden states (Medusa, Cai et al. 2024, section 2.1.1), which have `heads` alone. S = sequences, R = rows,
 // E = embedding width, F = the target's feature width, H = that of the hidden rows, F unless it is a model, V
 // = ids the head can give. All state lives in tensors of the caller.
 class Drafter {
@@ -26,6 +27,9 @@ class Drafter {
                      const at::Tensor& tree_mask, const at::Tensor& lengths, const at::Tensor& cache) const;
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
+  // hidden [S, 1, F] of the target, after its final norm -> logits [S, K, V] of the tokens 2 .. K + 1 places
+  // on.
+  at::Tensor heads(const at::Tensor& hidden) const;
 
   // Of models alone, as for the target (Target::embed_condition).
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;

@@ -38,6 +38,11 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
+  if (entry.is_medusa()) {
+    entry.heads = reader.integer("heads", 1, kMaxSize);
+    reader.finish();
+    return entry;
+  }
   entry.layers = reader.integer("layers", 1, kMaxSize);
   entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
   entry.head_dim = reader.integer("head_dim", 2, kMaxSize);

@@ -37,6 +37,8 @@ struct MethodEntry {
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }
   bool drafts_itself() const { return *calls != '\0'; }  // with a part of the target
+  bool needs_layer() const { return drafter == std::string("eagle"); }
+  bool needs_heads() const { return drafter == std::string("medusa"); }
   bool needs_model() const { return drafter == std::string("model"); }
 };
 

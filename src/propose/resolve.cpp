@@ -47,10 +47,13 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
     if (first.empty() || name == manifest.first_drafter) first = name;
   }
   if (known.empty()) {
-    throw Error(ExitCode::bundle,
-                "method " + method.method + ": bundle " + manifest.directory + " has no drafter of kind " +
-                    kind + "; add one with python -m models.export " +
-                    (kind == "model" ? "draft-model" : "drafter") + ", or use method sjd, which needs none");
+    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
+                                      " has no drafter of kind " + kind +
+                                      "; add one with python -m models.export " +
+                                      (kind == "model"    ? "draft-model"
+                                       : kind == "medusa" ? "medusa"
+                                                          : "drafter") +
+                                      ", or use method sjd, which needs none");
   }
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
@@ -161,12 +164,26 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   refuse_option(method, "window", "a method with a window of drafts");
 }
 
+// Candidates of a place are the same under every node before it.
+void check_heads(const MethodOptions& method, Rule rule, const Manifest& manifest) {
+  const std::int64_t heads = manifest.drafters.at(method.drafter).heads;
+  if (method.tree == kDynamicTree)
+    refuse("tree: got dynamic, method " + method.method + " drafts fixed trees");
+  const Tree tree = load_tree(method.tree);
+  if (tree.max_depth() > heads)
+    refuse("tree " + tree_name(method.tree) + " is " + std::to_string(tree.max_depth()) + " deep, drafter " +
+           method.drafter + " has " + std::to_string(heads) + " heads");
+  if (rule == Rule::traversal && tree.max_children() > 1)
+    refuse("rule traversal: got method " + method.method + " and a tree with siblings, expected rule exact");
+}
+
 // Whether chains end early.
 void resolve_length(MethodOptions& method, const MethodEntry& entry) {
   const bool ends = method.draft_length == "auto";
   if (method.draft_confidence && !ends) refuse("draft_confidence needs draft_length auto");
   if (!ends) return;
-  if (entry.keeps_window()) refuse("draft_length: got auto, expected full for method " + method.method);
+  if (entry.keeps_window() || entry.needs_heads())
+    refuse("draft_length: got auto, expected full for method " + method.method);
   if (method.tree == kDynamicTree || load_tree(method.tree).max_children() > 1)
     refuse("draft_length auto needs a chain, tree " + tree_name(method.tree) + " has siblings");
   if (!method.draft_confidence) method.draft_confidence = kConfidence;
@@ -237,9 +254,12 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                   const std::string& device, int batch) {
   if (method.tree.empty() && method.draft_length == "auto") method.tree = kAutoChain;
   if (method.tree.empty() && entry.tree == TreeKind::dynamic) method.tree = kDynamicTree;
-  // A bundle's trees are tuned for layers, to which a level costs less than to a model.
-  if (method.tree.empty() && (entry.tree == TreeKind::chain || entry.needs_model() || entry.drafts_itself()))
-    method.tree = kDefaultChain;
+  // A bundle's trees are tuned for a drafter that is a layer.
+  if (method.tree.empty() && entry.needs_heads())
+    method.tree =
+        "chain-" + std::to_string(std::min<std::int64_t>(4, manifest.drafters.at(method.drafter).heads));
+  const bool other = entry.tree == TreeKind::fixed && !entry.needs_layer();
+  if (method.tree.empty() && (entry.tree == TreeKind::chain || other)) method.tree = kDefaultChain;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
   if (method.tree.empty() && entry.tree == TreeKind::fan && entry.needs_drafter()) method.tree = kWindowOnCpu;
@@ -345,6 +365,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   const Residual residual = residual_from(method.residual);
   resolve_tree(method, rule, entry, manifest, device, batch);
   check_children(method, entry, rule, residual);
+  if (entry.needs_heads()) check_heads(method, rule, manifest);
   resolve_length(method, entry);
   return method;
 }

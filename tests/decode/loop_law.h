@@ -128,7 +128,7 @@ inline Law counted_law(const Toy& toy, const SamplingOptions& sampling, std::int
 
 // The same of one run in which the next picture takes the slot of one that is complete.
 inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOptions& sampling,
-                        std::int64_t images, std::int64_t slots) {
+                        std::int64_t images, std::int64_t slots, const Models& models) {
   const Grid grid = toy.grid();
   RunShape shape;
   shape.grid = &grid;
@@ -146,7 +146,7 @@ inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOpti
     return some;
   };
   Recorder recorder(method);
-  decode(toy.models(), method, shape, next, [&](const Report& report) {
+  decode(models, method, shape, next, [&](const Report& report) {
     recorder.add(report);
     return true;
   });
@@ -156,6 +156,10 @@ inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOpti
     counts[Tokens(drawn.codes.begin(), drawn.codes.end())] += 1;
   }
   return counts;
+}
+inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOptions& sampling,
+                        std::int64_t images, std::int64_t slots) {
+  return law_of_slots(toy, method, sampling, images, slots, toy.models());
 }
 
 }  // namespace lamplighter::test

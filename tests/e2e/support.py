@@ -12,19 +12,22 @@ from typing import Any
 import torch
 from PIL import Image
 
+from models.bundle import Storage
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
 from models.export.__main__ import main as export
-from models.export.drafter import attach_drafter
+from models.export.drafter import attach, attach_drafter
+from models.export.medusa import heads_part
 from models.llamagen.config import GPTConfig, VQConfig
 from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
+from models.medusa.heads import Heads, HeadsConfig
 
 CODES = 40
 SIDE = 32  # pixels of a picture: 4 x 4 tokens
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "lookahead", "self", "sjd", "sjd-pac", "zipar")
+METHODS = (*DRAFTED, "lookahead", "medusa", "self", "sjd", "sjd-pac", "zipar")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 
 Result = subprocess.CompletedProcess[str]
@@ -85,7 +88,7 @@ def replace_file(folder: Path, name: str, content: bytes) -> None:
 
 
 def add_drafter(bundle: Path) -> None:
-    """A drafter with random weights for the tiny bundle; its drafts are accepted now and then."""
+    """A drafter and heads with random weights; their drafts are accepted now and then."""
     torch.manual_seed(5)
     manifest = json.loads((bundle / "manifest.json").read_text())
     config = DrafterConfig(
@@ -93,6 +96,9 @@ def add_drafter(bundle: Path) -> None:
         grid=manifest["grids"][0]["columns"], prompt_length=manifest["prompt"]["length"],
     )  # fmt: skip
     attach_drafter(bundle, "main", Drafter(config).eval().requires_grad_(False))
+    heads = Heads(HeadsConfig(manifest["target"]["hidden"], manifest["target"]["head"], 4))
+    storage = Storage(torch.float32)
+    attach(bundle, "heads", False, lambda *_: heads_part(heads.requires_grad_(False), storage))
 
 
 def pixels(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Trees of Medusa's candidates: the decisions of judge_tree on recorded logits."""
+"""Medusa's heads and candidates, and the decisions of judge_tree on recorded logits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 import golden_engine as engine
 import torch
 from golden_cases import Case
+from safetensors.torch import load_file
 from torch import Tensor
+
+from models.medusa.heads import Heads, HeadsConfig
+from models.medusa.module import HeadsModule
 
 KINDS = ("methods/medusa/",)
 EXACT, TYPICAL, PAPER = 0, 6, 0  # src/acceptance/rules.h
@@ -42,6 +46,26 @@ def check(result: dict[str, Any], path: list[int], final: Tensor) -> None:
     expected = result["expected"]
     assert path == expected["path_nodes"][: expected["accept_length"] + 1], result
     assert int(final.argmax()) == expected["next_root"], result
+
+
+def test_heads_and_candidates(case: Case) -> None:
+    """Plain and scripted heads give the recorded logits; nodes are their most probable tokens."""
+    dims = case.info["dims"]
+    shape = (dims["hidden"], dims["vocabulary"], dims["heads"], dims["res_blocks_per_head"])
+    heads = Heads(HeadsConfig(*shape)).requires_grad_(False)
+    heads.load_state_dict(load_file(case.folder / "weights.safetensors"))
+    engine.operators()
+    module = torch.jit.script(HeadsModule(heads))
+    module.prepare(torch.empty(0))
+    hidden, expected = case.tensors["round0.hidden"], case.tensors["round0.medusa_logits"]
+    plain = torch.stack([heads.logits(hidden, head) for head in range(len(heads))])
+    torch.testing.assert_close(plain, expected, atol=2e-5, rtol=0)
+    scripted = module.heads(hidden[None, None])[0]
+    torch.testing.assert_close(scripted, expected, atol=2e-5, rtol=0)
+    ranked = scripted.topk(dims["candidates_per_head"]).indices
+    choices = sorted(case.info["choices"], key=lambda path: (len(path), path))
+    tokens = [int(ranked[len(path) - 1, path[-1]]) for path in choices]
+    assert tokens == case.tensors["round0.tree_tokens"][1:].tolist()
 
 
 def test_greedy_decisions(case: Case) -> None:

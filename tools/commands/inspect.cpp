@@ -8,6 +8,7 @@
 #include "bundle/placement.h"
 #include "commands.h"
 #include "lamplighter/bundle.h"
+#include "propose/registry.h"
 #include "tools/bundle_facts.h"
 #include "tools/flags.h"
 #include "tools/help.h"
@@ -60,6 +61,9 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
 }
 
 std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
+  if (drafter.is_medusa())
+    return describe_module(manifest, drafter.module) + ", heads for " + std::to_string(drafter.heads) +
+           " tokens ahead";
   return describe_module(manifest, drafter.module) + ", " + std::to_string(drafter.layers) + " layers, " +
          std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
 }
@@ -166,6 +170,13 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
 
 void describe_methods(const Manifest& manifest, Lines& lines) {
   lines.emplace_back("methods", list(methods(manifest)));
+  if (manifest.has("target")) {
+    std::vector<std::string> older;
+    for (const MethodEntry& method : lamplighter::methods()) {
+      if (!has_calls(method, manifest)) older.emplace_back(method.name);
+    }
+    if (!older.empty()) lines.emplace_back("", list(older) + " after a new export of the target");
+  }
   const std::vector<std::string> missing = missing_for_generation(manifest);
   if (!missing.empty()) {
     lines.emplace_back("missing for generate", list(missing));

@@ -1,0 +1,1 @@
+"""Heads that guess several tokens ahead of a target."""

@@ -1,0 +1,163 @@
+"""Trains Medusa heads for a bundle on a data set of `models.eagle.data`.
+
+    python -m models.medusa.train --bundle DIR --data FOLDER --out FILE --minutes 20
+
+Head i learns the target's guided law of the token i + 1 places behind the next one, by the acceptance rate
+of exact verification. FILE is rewritten every few minutes; the same command continues from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.eagle.data import Pictures
+from models.eagle.features import TargetModel, load_target
+from models.eagle.losses import (
+    Batch,
+    chain_compression,
+    filtered,
+    guided_logits,
+    token_loss,
+)
+from models.eagle.train import drafter_config
+from models.export import checkpoint
+from models.export.checkpoint import ExportError
+from models.export.command import run_command
+from models.medusa.heads import Heads, HeadsConfig
+
+RATE = 2e-3
+SAVE_MINUTES = 3.0
+DECAY = 0.8  # a head counts so much less than the one before it, as published
+
+
+def head_logits(heads: Heads, batch: Batch, head: int, guidance: float) -> Tensor:
+    """Guided logits fp32 [B,M - 1 - head,V] of what comes `head` + 1 places behind the next token."""
+    root = batch.prompt_length - 1
+    hidden = batch.features[:, root : batch.features.shape[1] - 1 - head]
+    logits = heads.logits(hidden, head).float()
+    if batch.pairs == 1:
+        return logits
+    conditional, unconditional = logits[0::2], logits[1::2]
+    return unconditional + guidance * (conditional - unconditional)
+
+
+def target_laws(model: TargetModel, batch: Batch) -> Tensor:
+    """Guided logits [B,M - 1,V] of the codes behind the first."""
+    return guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
+
+
+def objective(heads: Heads, model: TargetModel, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        laws = target_laws(model, batch)
+    total, scale = torch.zeros(()), 0.0
+    for head in range(len(heads)):
+        counted = batch.drafted(head + 1) if bool((batch.codes < 0).any()) else None
+        logits = head_logits(heads, batch, head, model.guidance)
+        loss = token_loss(logits, laws[:, head:], 0.9, counted)
+        total, scale = total + DECAY**head * loss, scale + DECAY**head
+    return total / scale
+
+
+@torch.no_grad()
+def evaluate(heads: Heads, model: TargetModel, pictures: Pictures) -> dict[str, Any]:
+    """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
+    top_k, rates, kept = int(model.manifest["sampling"]["top_k"]), [], []
+    for batch in pictures.held_out_batches(8):
+        p = filtered(target_laws(model, batch), top_k)
+        accepted = torch.zeros(len(p), batch.roots, len(heads))
+        for head in range(len(heads)):
+            q = filtered(head_logits(heads, batch, head, model.guidance), top_k)
+            law, rows = p[:, head:], q.shape[1]
+            drafted = batch.drafted(head + 1)
+            rates.append((head, torch.minimum(law, q).sum(-1)[drafted]))
+            token = batch.tokens(head + 1).clamp_min(0)[..., None]
+            ratio = q.gather(-1, token) / law.gather(-1, token).clamp_min(1e-20)
+            accepted[:, :rows, head] = ratio.clamp_max(1).squeeze(-1) * drafted
+        kept.append(accepted[:, batch.codes[0, :-1] >= 0])
+    by_head = [torch.cat([rate for h, rate in rates if h == head]) for head in range(len(heads))]
+    joined = torch.cat(kept)
+    chains = {n: round(chain_compression(joined[..., :n]), 3) for n in range(1, len(heads) + 1)}
+    return {"rates": [round(float(rate.mean()), 4) for rate in by_head], "chains": chains}
+
+
+def resume(out: Path, heads: Heads, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+    saved = checkpoint.read_file(out)
+    known = isinstance(saved, dict) and "optimizer" in saved
+    if not known or HeadsConfig(**saved["config"]) != heads.config:
+        raise ExportError(f"{out}: holds other heads; name a new file", 7)
+    heads.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    return saved["step"], saved["seconds"]
+
+
+def train(options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    model = load_target(options.bundle)
+    pictures = Pictures(options.data, drafter_config(model), options.held_out)
+    codes, hidden = model.head.shape
+    heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
+    with torch.no_grad():
+        for head in heads:
+            head[-1].weight.copy_(model.head)
+    optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
+    step, seconds = 0, 0.0
+    if options.out.exists():
+        step, seconds = resume(options.out, heads, optimizer)
+
+    def save(loss: float) -> None:
+        done = {"step": step, "minutes": round(seconds / 60, 1), "loss": round(loss, 4)}
+        print(json.dumps({**done, **evaluate(heads, model, pictures)}), flush=True)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        partial = options.out.with_suffix(".partial")
+        parts = {"model": heads.state_dict(), "optimizer": optimizer.state_dict()}
+        clock = {"step": step, "seconds": seconds}
+        torch.save({"config": asdict(heads.config), **parts, **clock}, partial)
+        os.replace(partial, options.out)
+
+    batches = pictures.batches(options.batch, torch.Generator().manual_seed(step))
+    limit, saved, loss = 60 * options.minutes, seconds, float("nan")
+    while seconds < limit:
+        start = time.process_time()
+        share = max(1 - seconds / limit, 0.01)
+        optimizer.param_groups[0]["lr"] = RATE * min((step + 1) / 50, 1.0) * share
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            total = objective(heads, model, next(batches))
+        total.backward()
+        optimizer.step()
+        loss = float(total.detach())
+        step += 1
+        seconds += (time.process_time() - start) / torch.get_num_threads()
+        if seconds - saved > 60 * SAVE_MINUTES:
+            saved = seconds
+            save(loss)
+    save(loss)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
+    parser.add_argument("--out", type=Path, required=True, help="file of the heads")
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
+    parser.add_argument("--batch", type=int, default=8, help="pictures")
+    parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
+    parser.add_argument("--threads", type=int, default=1)
+    return run_command(lambda: train(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Medusa heads: the scripted form, files of every layout, training, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from export_files import GPT_SHAPE, Files
+from test_eagle_train import PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
+
+from models import ops
+from models.archive import write_archive
+from models.eagle.losses import make_batch
+from models.export.__main__ import main
+from models.llamagen.gpt import GPT
+from models.medusa.heads import Heads, HeadsConfig
+from models.medusa.module import HeadsModule
+from models.medusa.train import evaluate, objective
+
+CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
+
+
+def random_heads(config: HeadsConfig) -> Heads:
+    torch.manual_seed(2)
+    heads = Heads(config).requires_grad_(False)
+    for weight in heads.parameters():
+        torch.nn.init.normal_(weight, std=0.2)
+    return heads
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    torch.manual_seed(6)
+    files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
+    files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})
+    assert files.export_gpt() == 0
+    return files.out
+
+
+def attach(bundle: Path, file: Path, *more: str) -> int:
+    words = ["--bundle", str(bundle), "--name", "m", "--heads", str(file), *more]
+    return main(["medusa", *words])
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2])
+def test_the_scripted_form_is_the_plain_one(tmp_path: Path, blocks: int) -> None:
+    ops.load()
+    heads = random_heads(HeadsConfig(24, 30, 3, blocks))
+    write_archive(HeadsModule(heads), tmp_path / "heads.pt")
+    module = torch.jit.load(tmp_path / "heads.pt")
+    module.prepare(torch.empty(0))
+    hidden = torch.randn(4, 1, 24)
+    expected = torch.cat([heads.logits(hidden, head) for head in range(3)], 1)
+    torch.testing.assert_close(module.heads(hidden), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_files_of_every_layout_become_the_same_heads(bundle: Path, tmp_path: Path) -> None:
+    """Plain, below the name that a whole model's file has, and for all tokens of the vocabulary."""
+    heads = random_heads(HeadsConfig(HIDDEN, CODES, 2, 1))
+    state = heads.state_dict()
+    torch.save(state, tmp_path / "plain.pt")
+    torch.save({f"medusa_head.{name}": w for name, w in state.items()}, tmp_path / "whole.pt")
+    torch.save({"config": {}, "model": state}, tmp_path / "trained.pt")
+    longer = {n: torch.cat([w, w]) if w.shape == (CODES, HIDDEN) else w for n, w in state.items()}
+    torch.save(longer, tmp_path / "longer.pt")
+    archives = []
+    for name in ("plain", "whole", "trained", "longer"):
+        assert attach(bundle, tmp_path / f"{name}.pt", "--overwrite") == 0
+        archives.append((bundle / "drafter-m.pt").read_bytes())
+    assert len(set(archives)) == 1
+    entry = json.loads((bundle / "manifest.json").read_text())["drafters"]["m"]
+    expected = {"file": "drafter-m.pt", "dtype": "float32", "kind": "medusa", "heads": 2}
+    assert entry == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("1.1.weight"), "1.1.weight"),
+        (lambda state: state.update({"extra": torch.zeros(1)}), "got extra, expected 0.0.linear"),
+        (lambda state: state.clear(), "no state dict"),
+        (lambda state: state.update({"0.1.weight": torch.zeros(CODES, HIDDEN + 1)}), "hidden: got"),
+        (lambda state: state.update({"0.1.weight": torch.zeros(3, HIDDEN)}), "vocabulary: got 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: object, message: str
+) -> None:
+    state = random_heads(HeadsConfig(HIDDEN, CODES, 2, 1)).state_dict()
+    assert callable(change)
+    change(state)
+    torch.save(state, tmp_path / "heads.pt")
+    before = (bundle / "manifest.json").read_bytes()
+    assert attach(bundle, tmp_path / "heads.pt") != 0
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert (bundle / "manifest.json").read_bytes() == before
+
+
+def test_training_raises_the_acceptance(tmp_path: Path) -> None:
+    """Of a target whose next token follows from the last: the first head can learn it."""
+    model = toy_model()
+    shard = toy_pictures(48, 5)
+    batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
+    pictures = SimpleNamespace(held_out_batches=lambda size: [batch])
+    torch.manual_seed(0)
+    heads = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
+    optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
+    first = evaluate(heads, model, pictures)
+    for _ in range(60):
+        optimizer.zero_grad()
+        objective(heads, model, batch).backward()
+        optimizer.step()
+    last = evaluate(heads, model, pictures)
+    assert last["rates"][0] > first["rates"][0] + 0.1
+    assert last["chains"][2] > first["chains"][2] > 1
