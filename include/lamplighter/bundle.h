@@ -35,7 +35,7 @@ struct DrafterEntry {
   bool padding = false;         // eagle: trained on all prompt.length rows: reads the padding before captions
   std::int64_t max_length = 0;  // positions it can take: of features, or of a model's own rows
 
-  std::int64_t heads = 0;       // medusa: tokens that it guesses ahead; it has nothing of the above
+  std::int64_t heads = 0;  // medusa: tokens that it guesses ahead; it has nothing of the above
 
   bool is_model() const { return kind == "model"; }
   bool is_medusa() const { return kind == "medusa"; }

@@ -183,7 +183,19 @@ TEST_F(ManifestTest, DraftersFitThePrompts) {
       j["drafters"]["eagle"]["kind"] = value;
     };
   };
-  EXPECT_EQ(read(kind("medusa")).drafters.at("eagle").kind, "medusa");  // methods decide
+  EXPECT_EQ(read(kind("other")).drafters.at("eagle").kind, "other");  // methods decide
+  EXPECT_THAT(error(kind("medusa")), HasSubstr("drafters.eagle.heads is missing"));
+  const auto heads = [](Json& j) {
+    const Json file = j["drafters"]["eagle"]["file"], dtype = j["drafters"]["eagle"]["dtype"];
+    j["drafters"]["eagle"] = {{"file", file}, {"dtype", dtype}, {"kind", "medusa"}, {"heads", 3}};
+  };
+  EXPECT_EQ(read([&](Json& j) {
+              add(j);
+              heads(j);
+            })
+                .drafters.at("eagle")
+                .heads,
+            3);
   EXPECT_THAT(error(kind(3)), HasSubstr("drafters.eagle.kind"));
   const auto padded = [&](Json& j) {
     add(j);

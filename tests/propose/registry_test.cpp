@@ -20,6 +20,8 @@ Manifest bundle_with_drafter() {
   manifest.directory = "b";
   manifest.drafters["d"];
   manifest.drafters["m"].kind = "model";
+  manifest.drafters["h"].kind = "medusa";
+  manifest.drafters["h"].heads = 4;
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
   manifest.modules["target"].methods = {"forward_layers"};
