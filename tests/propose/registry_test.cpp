@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "lamplighter/error.h"
@@ -67,10 +68,8 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
-    EXPECT_EQ(resolved.drafter, method.needs_model()     ? "m"
-                                : method.needs_drafter() ? "d"
-                                                         : "")
-        << method.name;
+    const std::map<std::string, std::string> first{{"", ""}, {"eagle", "d"}, {"model", "m"}, {"medusa", "h"}};
+    EXPECT_EQ(resolved.drafter, first.at(method.drafter)) << method.name;
     EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
   }
 }
