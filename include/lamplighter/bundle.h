@@ -27,7 +27,7 @@ struct ModuleEntry {
 struct DrafterEntry {
   ModuleEntry module;
   // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
-  // model: a whole target of the same prompts and codes; medusa: heads on the target's hidden states.
+  // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states.
   std::string kind = "eagle";
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   // eagle: id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
@@ -35,10 +35,10 @@ struct DrafterEntry {
   bool padding = false;         // eagle: trained on all prompt.length rows: reads the padding before captions
   std::int64_t max_length = 0;  // positions it can take: of features, or of a model's own rows
 
-  std::int64_t heads = 0;  // medusa: tokens that it guesses ahead; it has nothing of the above
+  std::int64_t heads = 0;  // medusa, mlp: tokens that it guesses ahead; it has nothing of the above
 
   bool is_model() const { return kind == "model"; }
-  bool is_medusa() const { return kind == "medusa"; }
+  bool has_heads() const { return kind == "medusa" || kind == "mlp"; }
 };
 
 struct TokenizerEntry {

@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from . import chameleon, draft_model, drafter, llamagen, medusa
+from . import chameleon, draft_model, drafter, heads, llamagen
 from .command import run_command
 
 
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     chameleon.add_parsers(families)
     drafter.add_parser(families)
     draft_model.add_parser(families)
-    medusa.add_parser(families)
+    heads.add_parsers(families)
     options = parser.parse_args(arguments)
     return run_command(lambda: options.run(options))
 

@@ -85,7 +85,7 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.is_medusa()) continue;
+    if (drafter.has_heads()) continue;
     if (drafter.is_model()) {
       check_model(reader, "drafters." + name, drafter, manifest);
       continue;

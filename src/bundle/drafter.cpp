@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
@@ -20,7 +21,8 @@ const DrafterEntry& find(const Manifest& manifest, const std::string& name) {
 
 std::vector<std::string> methods_of(const Manifest& manifest, const DrafterEntry& entry) {
   if (entry.is_model()) return target_methods(*manifest.prompt);
-  if (entry.is_medusa()) return {"heads"};
+  if (entry.kind == "medusa") return {"heads"};
+  if (entry.kind == "mlp") return {"step", "logits"};
   return {"embed", "forward", "logits"};
 }
 
@@ -64,6 +66,14 @@ at::Tensor Drafter::logits(const at::Tensor& hidden) const {
 
 at::Tensor Drafter::heads(const at::Tensor& hidden) const {
   return module_("heads", {hidden});
+}
+
+at::Tensor Drafter::step(const at::Tensor& state, const at::Tensor& ids, std::int64_t number) const {
+  return module_("step", {state, ids, at::scalar_tensor(number, at::kLong)});
+}
+
+at::Tensor Drafter::logits_after(const at::Tensor& state, std::int64_t number) const {
+  return module_("logits", {state, at::scalar_tensor(number, at::kLong)});
 }
 
 at::Tensor Drafter::make_cache(std::int64_t sequences, std::int64_t slots) const {

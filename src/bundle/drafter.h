@@ -30,6 +30,11 @@ class Drafter {
   // hidden [S, 1, F] of the target, after its final norm -> logits [S, K, V] of the tokens 2 .. K + 1 places
   // on.
   at::Tensor heads(const at::Tensor& hidden) const;
+  // Of MLP speculators (Wertheimer et al. 2024, section 3): states [S, R, I] after tokens int64 [S, R], from
+  // those before them, in step 0 hidden rows [S, R, F] of the target; number counts from 0.
+  at::Tensor step(const at::Tensor& state, const at::Tensor& ids, std::int64_t number) const;
+  // state [S, R, I] after that step -> [S, R, V].
+  at::Tensor logits_after(const at::Tensor& state, std::int64_t number) const;
 
   // Of models alone, as for the target (Target::embed_condition).
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;

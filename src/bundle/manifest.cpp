@@ -38,7 +38,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
-  if (entry.is_medusa()) {
+  if (entry.has_heads()) {
     entry.heads = reader.integer("heads", 1, kMaxSize);
     reader.finish();
     return entry;

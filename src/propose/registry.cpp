@@ -6,6 +6,7 @@
 #include "propose/jacobi.h"
 #include "propose/lookahead.h"
 #include "propose/medusa.h"
+#include "propose/mlp.h"
 #include "propose/ngram.h"
 #include "propose/proposer.h"
 #include "propose/self.h"
@@ -28,6 +29,9 @@ const std::vector<MethodEntry>& methods() {
        &make_eagle, Rule::exact, "sampled"},
       {"medusa", "a chain or tree of what heads on the target's hidden states guess; the law of ar",
        TreeKind::fixed, "medusa", &make_medusa, Rule::exact, "sampled"},
+      {"mlp",
+       "a chain or tree that a network without attention draws from the target's hidden state; the law of ar",
+       TreeKind::fixed, "mlp", &make_mlp, Rule::exact, "sampled"},
       {"self", "a chain or tree that the first layers of the target draw, no drafter; the law of ar",
        TreeKind::fixed, "", &make_self, Rule::exact, "sampled", kForwardLayers},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",

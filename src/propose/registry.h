@@ -38,7 +38,9 @@ struct MethodEntry {
   bool needs_drafter() const { return *drafter != '\0'; }
   bool drafts_itself() const { return *calls != '\0'; }  // with a part of the target
   bool needs_layer() const { return drafter == std::string("eagle"); }
-  bool needs_heads() const { return drafter == std::string("medusa"); }
+  bool needs_heads() const { return shares_candidates() || drafter == std::string("mlp"); }
+  // The candidates of a depth are the same under every node.
+  bool shares_candidates() const { return drafter == std::string("medusa"); }
   bool needs_model() const { return drafter == std::string("model"); }
 };
 

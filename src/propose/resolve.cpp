@@ -50,9 +50,9 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
     throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
                                       " has no drafter of kind " + kind +
                                       "; add one with python -m models.export " +
-                                      (kind == "model"    ? "draft-model"
-                                       : kind == "medusa" ? "medusa"
-                                                          : "drafter") +
+                                      (kind == "model"   ? "draft-model"
+                                       : kind == "eagle" ? "drafter"
+                                                         : kind) +
                                       ", or use method sjd, which needs none");
   }
   if (method.drafter.empty()) method.drafter = first;
@@ -164,8 +164,8 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   refuse_option(method, "window", "a method with a window of drafts");
 }
 
-// Candidates of a place are the same under every node before it.
-void check_heads(const MethodOptions& method, Rule rule, const Manifest& manifest) {
+// As deep as there are heads.
+void check_heads(const MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest) {
   const std::int64_t heads = manifest.drafters.at(method.drafter).heads;
   if (method.tree == kDynamicTree)
     refuse("tree: got dynamic, method " + method.method + " drafts fixed trees");
@@ -173,7 +173,7 @@ void check_heads(const MethodOptions& method, Rule rule, const Manifest& manifes
   if (tree.max_depth() > heads)
     refuse("tree " + tree_name(method.tree) + " is " + std::to_string(tree.max_depth()) + " deep, drafter " +
            method.drafter + " has " + std::to_string(heads) + " heads");
-  if (rule == Rule::traversal && tree.max_children() > 1)
+  if (entry.shares_candidates() && rule == Rule::traversal && tree.max_children() > 1)
     refuse("rule traversal: got method " + method.method + " and a tree with siblings, expected rule exact");
 }
 
@@ -365,7 +365,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   const Residual residual = residual_from(method.residual);
   resolve_tree(method, rule, entry, manifest, device, batch);
   check_children(method, entry, rule, residual);
-  if (entry.needs_heads()) check_heads(method, rule, manifest);
+  if (entry.needs_heads()) check_heads(method, rule, entry, manifest);
   resolve_length(method, entry);
   return method;
 }

@@ -17,17 +17,18 @@ from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
 from models.export.__main__ import main as export
 from models.export.drafter import attach, attach_drafter
-from models.export.medusa import heads_part
+from models.export.heads import heads_part, speculator_part
+from models.heads.medusa import Heads, HeadsConfig
+from models.heads.mlp import Speculator, SpeculatorConfig
 from models.llamagen.config import GPTConfig, VQConfig
 from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
-from models.medusa.heads import Heads, HeadsConfig
 
 CODES = 40
 SIDE = 32  # pixels of a picture: 4 x 4 tokens
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "lookahead", "medusa", "self", "sjd", "sjd-pac", "zipar")
+METHODS = (*DRAFTED, "lookahead", "medusa", "mlp", "self", "sjd", "sjd-pac", "zipar")
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 
 Result = subprocess.CompletedProcess[str]
@@ -98,7 +99,11 @@ def add_drafter(bundle: Path) -> None:
     attach_drafter(bundle, "main", Drafter(config).eval().requires_grad_(False))
     heads = Heads(HeadsConfig(manifest["target"]["hidden"], manifest["target"]["head"], 4))
     storage = Storage(torch.float32)
-    attach(bundle, "heads", False, lambda *_: heads_part(heads.requires_grad_(False), storage))
+    part = heads_part(heads.requires_grad_(False), storage, manifest)
+    attach(bundle, "heads", False, lambda *_: part)
+    sizes = (manifest["target"]["hidden"], manifest["tokens"]["vocabulary"], 4)
+    steps = Speculator(SpeculatorConfig(*sizes)).requires_grad_(False)
+    attach(bundle, "steps", False, lambda *_: speculator_part(steps, storage, manifest))
 
 
 def pixels(path: Path) -> bytes:

@@ -10,8 +10,8 @@ from golden_cases import Case
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.medusa.heads import Heads, HeadsConfig
-from models.medusa.module import HeadsModule
+from models.heads.medusa import Heads, HeadsConfig
+from models.heads.medusa_module import HeadsModule
 
 KINDS = ("methods/medusa/",)
 EXACT, TYPICAL, PAPER = 0, 6, 0  # src/acceptance/rules.h

@@ -23,6 +23,8 @@ Manifest bundle_with_drafter() {
   manifest.drafters["m"].kind = "model";
   manifest.drafters["h"].kind = "medusa";
   manifest.drafters["h"].heads = 4;
+  manifest.drafters["s"].kind = "mlp";
+  manifest.drafters["s"].heads = 4;
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
   manifest.modules["target"].methods = {"forward_layers"};
@@ -68,7 +70,8 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
-    const std::map<std::string, std::string> first{{"", ""}, {"eagle", "d"}, {"model", "m"}, {"medusa", "h"}};
+    const std::map<std::string, std::string> first{
+        {"", ""}, {"eagle", "d"}, {"model", "m"}, {"medusa", "h"}, {"mlp", "s"}};
     EXPECT_EQ(resolved.drafter, first.at(method.drafter)) << method.name;
     EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
   }

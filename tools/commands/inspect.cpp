@@ -61,7 +61,7 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
 }
 
 std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
-  if (drafter.is_medusa())
+  if (drafter.has_heads())
     return describe_module(manifest, drafter.module) + ", heads for " + std::to_string(drafter.heads) +
            " tokens ahead";
   return describe_module(manifest, drafter.module) + ", " + std::to_string(drafter.layers) + " layers, " +

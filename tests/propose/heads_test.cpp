@@ -1,11 +1,11 @@
-#include "propose/medusa.h"
-
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <ostream>
 
+#include "propose/medusa.h"
+#include "propose/mlp.h"
 #include "tests/decode/loop_law.h"
 
 namespace lamplighter::test {
@@ -13,30 +13,47 @@ namespace {
 
 constexpr std::int64_t kHeads = 3;
 
-// Heads of one product each, with random weights.
-Drafter random_heads(const Target& target) {
-  const std::int64_t width = target.manifest().target.hidden, codes = target.manifest().target.head;
-  std::mt19937 rng(7);
-  torch::jit::Module module("heads");
-  module.register_buffer("weight", 0.3 * random_tensor(rng, {kHeads, width, codes}, at::kFloat));
-  module.define(R"(
+// Networks of random weights: heads of one product each, or steps that know the tokens before.
+constexpr const char* kMedusa = R"(
     def heads(self, hidden):
         return torch.matmul(hidden.unsqueeze(1), self.weight).squeeze(2)
-  )");
+  )";
+constexpr const char* kMlp = R"(
+    def step(self, state, ids, number):
+        return torch.tanh(torch.matmul(state, self.projection) + torch.embedding(self.embedding, ids))
+    def logits(self, state, number):
+        return torch.matmul(state, self.weight[int(number)])
+  )";
+
+Drafter random_drafter(const Target& target, const std::string& kind) {
+  const Manifest& manifest = target.manifest();
+  const std::int64_t width = manifest.target.hidden;
+  std::mt19937 rng(7);
+  const auto random = [&](const std::vector<std::int64_t>& sizes) {
+    return 0.3 * random_tensor(rng, sizes, at::kFloat);
+  };
+  torch::jit::Module module("drafter");
+  module.register_buffer("weight", random({kHeads, width, manifest.target.head}));
+  module.register_buffer("projection", random({width, width}));
+  module.register_buffer("embedding", random({manifest.tokens.vocabulary, width}));
+  module.define(kind == "medusa" ? kMedusa : kMlp);
   DrafterEntry entry;
-  entry.kind = "medusa";
+  entry.kind = kind;
   entry.heads = kHeads;
-  return {entry, Module(module, "heads", {"heads"}, target.placement())};
+  const std::vector<std::string> methods =
+      kind == "medusa" ? std::vector<std::string>{"heads"} : std::vector<std::string>{"step", "logits"};
+  return {entry, Module(module, "drafter", methods, target.placement())};
 }
 
-Method medusa_method(Tree tree, const std::string& rule = "exact", bool top = false) {
+Method heads_method(const std::string& kind, Tree tree, const std::string& rule = "exact", bool top = false) {
   Method method = static_method(std::move(tree), rule, top);
-  method.proposer = &make_medusa;
+  method.proposer = kind == "medusa" ? &make_medusa : &make_mlp;
   return method;
 }
 
 struct Guessed {
-  explicit Guessed(const SyntheticShape& shape) : toy(shape), drafter(random_heads(toy.target)) {}
+  Guessed(const SyntheticShape& shape, const std::string& kind)
+      : toy(shape), drafter(random_drafter(toy.target, kind)) {}
   Models models() const { return {&toy.target, &drafter}; }
 
   Toy toy;
@@ -52,7 +69,7 @@ std::vector<DecodeRequest> requests(float temperature) {
   return all;
 }
 
-class MedusaTest : public ::testing::Test {
+class HeadsTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
 
@@ -66,25 +83,25 @@ class MedusaTest : public ::testing::Test {
   }
 };
 
-TEST_F(MedusaTest, GreedyTokensAreThoseOfAutoregression) {
+TEST_P(HeadsTest, GreedyTokensAreThoseOfAutoregression) {
   for (const bool row_ends : {false, true}) {
-    const Guessed guessed(shape(row_ends));
+    const Guessed guessed(shape(row_ends), GetParam());
     const Prompts prompts = guessed.toy.prompts({0, 1, 2, 3}, true);
     const Grid grid = guessed.toy.grid();
     const at::Tensor expected = decode(guessed.models(), {}, prompts, requests(0), grid);
     for (const Tree& tree : {preset_tree("chain-3"), bushy_tree()}) {
-      const Method method = medusa_method(tree, "exact", true);
+      const Method method = heads_method(GetParam(), tree, "exact", true);
       EXPECT_TRUE(at::equal(decode(guessed.models(), method, prompts, requests(0), grid), expected));
     }
   }
 }
 
-TEST_F(MedusaTest, PicturesOfABatchAreThoseDrawnAlone) {
-  const Guessed guessed(shape());
+TEST_P(HeadsTest, PicturesOfABatchAreThoseDrawnAlone) {
+  const Guessed guessed(shape(), GetParam());
   const Prompts prompts = guessed.toy.prompts({0, 1, 2, 3}, true);
   const Grid grid = guessed.toy.grid();
   for (const bool conditional : {false, true}) {
-    Method method = medusa_method(bushy_tree());
+    Method method = heads_method(GetParam(), bushy_tree());
     method.conditional = conditional;
     const at::Tensor together = decode(guessed.models(), method, prompts, requests(1), grid);
     for (std::int64_t image = 0; image < 4; ++image) {
@@ -95,18 +112,20 @@ TEST_F(MedusaTest, PicturesOfABatchAreThoseDrawnAlone) {
   }
 }
 
-struct MedusaCase {
-  std::string name;
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadsTest, ::testing::Values("medusa", "mlp"));
+
+struct HeadsCase {
+  std::string name, kind;
   Method method;
   bool row_ends = false;
   std::int64_t interval = -1;
 };
 
-void PrintTo(const MedusaCase& test, std::ostream* out) {
+void PrintTo(const HeadsCase& test, std::ostream* out) {
   *out << test.name;
 }
 
-class MedusaLaw : public ::testing::TestWithParam<MedusaCase> {
+class HeadsLaw : public ::testing::TestWithParam<HeadsCase> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
 };
@@ -126,15 +145,15 @@ bool law_fits(const Guessed& guessed, const Method& method, std::int64_t interva
   return fits(exact_law(guessed.toy, sampling), counts);
 }
 
-TEST_P(MedusaLaw, IsThatOfTheTarget) {
-  const Guessed guessed(law_shape(GetParam().row_ends));
+TEST_P(HeadsLaw, IsThatOfTheTarget) {
+  const Guessed guessed(law_shape(GetParam().row_ends), GetParam().kind);
   std::int64_t accepted = 0;
   EXPECT_TRUE(law_fits(guessed, GetParam().method, GetParam().interval, &accepted));
   EXPECT_GT(accepted, law_pictures(std::int64_t{1} << 15) / 6);
 }
 
-TEST_P(MedusaLaw, HoldsWhereSlotsAreRefilled) {
-  const Guessed guessed(law_shape(GetParam().row_ends));
+TEST_P(HeadsLaw, HoldsWhereSlotsAreRefilled) {
+  const Guessed guessed(law_shape(GetParam().row_ends), GetParam().kind);
   SamplingOptions sampling = law_sampling();
   sampling.cfg_interval = GetParam().interval;
   EXPECT_TRUE(fits(
@@ -142,23 +161,29 @@ TEST_P(MedusaLaw, HoldsWhereSlotsAreRefilled) {
       law_of_slots(guessed.toy, GetParam().method, sampling, law_pictures(1 << 13), 48, guessed.models())));
 }
 
-std::vector<MedusaCase> law_cases() {
+std::vector<HeadsCase> law_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
-  Method conditional = medusa_method(siblings);
-  conditional.conditional = true;
-  return {{"chain", medusa_method(preset_tree("chain-3"))},
-          {"block", medusa_method(preset_tree("chain-3"), "block")},
-          {"siblings", medusa_method(siblings)},
-          {"top", medusa_method(siblings, "exact", true)},
-          {"conditional", conditional},
-          {"row_ends", medusa_method(siblings), true},
-          {"partly_guided", medusa_method(siblings), false, 0}};
+  std::vector<HeadsCase> cases;
+  for (const std::string kind : {"medusa", "mlp"}) {
+    Method conditional = heads_method(kind, siblings);
+    conditional.conditional = true;
+    const std::vector<HeadsCase> of_kind{{"chain", kind, heads_method(kind, preset_tree("chain-3"))},
+                                         {"block", kind, heads_method(kind, preset_tree("chain-3"), "block")},
+                                         {"siblings", kind, heads_method(kind, siblings)},
+                                         {"top", kind, heads_method(kind, siblings, "exact", true)},
+                                         {"conditional", kind, conditional},
+                                         {"row_ends", kind, heads_method(kind, siblings), true},
+                                         {"partly_guided", kind, heads_method(kind, siblings), false, 0}};
+    cases.insert(cases.end(), of_kind.begin(), of_kind.end());
+  }
+  cases.push_back({"traversal", "mlp", heads_method("mlp", siblings, "traversal")});
+  return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Trees, MedusaLaw, ::testing::ValuesIn(law_cases()),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Trees, HeadsLaw, ::testing::ValuesIn(law_cases()),
+                         [](const auto& test) { return test.param.kind + "_" + test.param.name; });
 
-// A classic of laws that belong to depths: every token is judged by the law of the depth after its own.
+// Every token is judged by the probability of the one beside it.
 class Shifted : public Proposer {
  public:
   explicit Shifted(std::unique_ptr<Proposer> inner) : inner_(std::move(inner)) {}
@@ -185,9 +210,10 @@ std::unique_ptr<Proposer> make_shifted(const Method& method, const Models& model
   return std::make_unique<Shifted>(make_medusa(method, models));
 }
 
-TEST_F(MedusaTest, TheLawFindsLawsOfOtherDepths) {
-  const Guessed guessed(law_shape());
-  Method method = medusa_method(preset_tree("chain-3"));
+TEST(HeadsMutation, TheLawFindsLawsOfOtherTokens) {
+  at::set_num_threads(1);
+  const Guessed guessed(law_shape(), "medusa");
+  Method method = heads_method("medusa", preset_tree("chain-3"));
   method.proposer = &make_shifted;
   std::int64_t accepted = 0;
   EXPECT_FALSE(law_fits(guessed, method, -1, &accepted));

@@ -1,6 +1,6 @@
-"""Trains Medusa heads for a bundle on a data set of `models.eagle.data`.
+"""Trains Medusa heads or an MLP speculator for a bundle on a data set of `models.eagle.data`.
 
-    python -m models.medusa.train --bundle DIR --data FOLDER --out FILE --minutes 20
+    python -m models.heads.train medusa --bundle DIR --data FOLDER --out FILE --minutes 20
 
 Head i learns the target's guided law of the token i + 1 places behind the next one, by the acceptance rate
 of exact verification. FILE is rewritten every few minutes; the same command continues from it.
@@ -13,11 +13,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from models.eagle.data import Pictures
@@ -33,22 +35,27 @@ from models.eagle.train import drafter_config
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
-from models.medusa.heads import Heads, HeadsConfig
+from models.heads.medusa import Heads, HeadsConfig
+from models.heads.mlp import Speculator, SpeculatorConfig
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
 DECAY = 0.8  # a head counts so much less than the one before it, as published
 
 
-def head_logits(heads: Heads, batch: Batch, head: int, guidance: float) -> Tensor:
-    """Guided logits fp32 [B,M - 1 - head,V] of what comes `head` + 1 places behind the next token."""
+Guesser = Heads | Speculator
+
+
+def guesses(heads: Guesser, batch: Batch, guidance: float) -> Iterator[Tensor]:
+    """Guided logits fp32 [B,M - 1 - i,V] of what comes i + 1 places behind the next token."""
     root = batch.prompt_length - 1
-    hidden = batch.features[:, root : batch.features.shape[1] - 1 - head]
-    logits = heads.logits(hidden, head).float()
-    if batch.pairs == 1:
-        return logits
-    conditional, unconditional = logits[0::2], logits[1::2]
-    return unconditional + guidance * (conditional - unconditional)
+    for logits in heads.guess(batch.features[:, root:], batch.ids[:, root:]):
+        logits = logits.float()
+        if batch.pairs == 1:
+            yield logits
+            continue
+        conditional, unconditional = logits[0::2], logits[1::2]
+        yield unconditional + guidance * (conditional - unconditional)
 
 
 def target_laws(model: TargetModel, batch: Batch) -> Tensor:
@@ -56,27 +63,27 @@ def target_laws(model: TargetModel, batch: Batch) -> Tensor:
     return guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
 
 
-def objective(heads: Heads, model: TargetModel, batch: Batch) -> Tensor:
+def objective(heads: Guesser, model: TargetModel, batch: Batch) -> Tensor:
     with torch.no_grad():
         laws = target_laws(model, batch)
     total, scale = torch.zeros(()), 0.0
-    for head in range(len(heads)):
+    for head, logits in enumerate(guesses(heads, batch, model.guidance)):
         counted = batch.drafted(head + 1) if bool((batch.codes < 0).any()) else None
-        logits = head_logits(heads, batch, head, model.guidance)
         loss = token_loss(logits, laws[:, head:], 0.9, counted)
         total, scale = total + DECAY**head * loss, scale + DECAY**head
     return total / scale
 
 
 @torch.no_grad()
-def evaluate(heads: Heads, model: TargetModel, pictures: Pictures) -> dict[str, Any]:
+def evaluate(heads: Guesser, model: TargetModel, pictures: Pictures) -> dict[str, Any]:
     """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
     top_k, rates, kept = int(model.manifest["sampling"]["top_k"]), [], []
+    count = heads.config.heads
     for batch in pictures.held_out_batches(8):
         p = filtered(target_laws(model, batch), top_k)
-        accepted = torch.zeros(len(p), batch.roots, len(heads))
-        for head in range(len(heads)):
-            q = filtered(head_logits(heads, batch, head, model.guidance), top_k)
+        accepted = torch.zeros(len(p), batch.roots, count)
+        for head, logits in enumerate(guesses(heads, batch, model.guidance)):
+            q = filtered(logits, top_k)
             law, rows = p[:, head:], q.shape[1]
             drafted = batch.drafted(head + 1)
             rates.append((head, torch.minimum(law, q).sum(-1)[drafted]))
@@ -84,16 +91,16 @@ def evaluate(heads: Heads, model: TargetModel, pictures: Pictures) -> dict[str, 
             ratio = q.gather(-1, token) / law.gather(-1, token).clamp_min(1e-20)
             accepted[:, :rows, head] = ratio.clamp_max(1).squeeze(-1) * drafted
         kept.append(accepted[:, batch.codes[0, :-1] >= 0])
-    by_head = [torch.cat([rate for h, rate in rates if h == head]) for head in range(len(heads))]
+    by_head = [torch.cat([rate for h, rate in rates if h == head]) for head in range(count)]
     joined = torch.cat(kept)
-    chains = {n: round(chain_compression(joined[..., :n]), 3) for n in range(1, len(heads) + 1)}
+    chains = {n: round(chain_compression(joined[..., :n]), 3) for n in range(1, count + 1)}
     return {"rates": [round(float(rate.mean()), 4) for rate in by_head], "chains": chains}
 
 
-def resume(out: Path, heads: Heads, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+def resume(out: Path, heads: Guesser, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
     saved = checkpoint.read_file(out)
     known = isinstance(saved, dict) and "optimizer" in saved
-    if not known or HeadsConfig(**saved["config"]) != heads.config:
+    if not known or saved["config"] != asdict(heads.config):
         raise ExportError(f"{out}: holds other heads; name a new file", 7)
     heads.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
@@ -106,10 +113,15 @@ def train(options: argparse.Namespace) -> None:
     model = load_target(options.bundle)
     pictures = Pictures(options.data, drafter_config(model), options.held_out)
     codes, hidden = model.head.shape
-    heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
-    with torch.no_grad():
-        for head in heads:
-            head[-1].weight.copy_(model.head)
+    heads: Guesser
+    if options.kind == "medusa":
+        heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
+        heads.begin(model.embedding, model.head)
+    else:
+        first = int(model.manifest["tokens"]["first_image_id"])
+        size = len(model.embedding)
+        heads = Speculator(SpeculatorConfig(hidden, size, options.heads, options.inner))
+        heads.begin(model.embedding, F.pad(model.head, (0, 0, first, size - first - codes)))
     optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
     step, seconds = 0, 0.0
     if options.out.exists():
@@ -147,11 +159,13 @@ def train(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=("medusa", "mlp"))
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the heads")
     parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head")
+    parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head of medusa")
+    parser.add_argument("--inner", type=int, default=0, help="width of mlp, default: the target's")
     parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
     parser.add_argument("--batch", type=int, default=8, help="pictures")
     parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")

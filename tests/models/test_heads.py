@@ -1,4 +1,4 @@
-"""Medusa heads: the scripted form, files of every layout, training, and what is refused."""
+"""Medusa heads and MLP speculators: scripted forms, files of every layout, training, refusals."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from types import SimpleNamespace
 import pytest
 import torch
 from export_files import GPT_SHAPE, Files
+from safetensors.torch import save_file
 from test_eagle_train import PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
 
 from models import ops
 from models.archive import write_archive
 from models.eagle.losses import make_batch
 from models.export.__main__ import main
+from models.heads.medusa import Heads, HeadsConfig
+from models.heads.medusa_module import HeadsModule
+from models.heads.mlp import Speculator, SpeculatorConfig
+from models.heads.mlp_module import SpeculatorModule
+from models.heads.train import evaluate, objective
 from models.llamagen.gpt import GPT
-from models.medusa.heads import Heads, HeadsConfig
-from models.medusa.module import HeadsModule
-from models.medusa.train import evaluate, objective
 
 CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
 
@@ -40,9 +43,17 @@ def bundle(tmp_path: Path) -> Path:
     return files.out
 
 
-def attach(bundle: Path, file: Path, *more: str) -> int:
+def attach(bundle: Path, file: Path, *more: str, kind: str = "medusa") -> int:
     words = ["--bundle", str(bundle), "--name", "m", "--heads", str(file), *more]
-    return main(["medusa", *words])
+    return main([kind, *words])
+
+
+def random_speculator(config: SpeculatorConfig) -> Speculator:
+    torch.manual_seed(4)
+    speculator = Speculator(config).requires_grad_(False)
+    for weight in speculator.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return speculator
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2])
@@ -55,6 +66,51 @@ def test_the_scripted_form_is_the_plain_one(tmp_path: Path, blocks: int) -> None
     hidden = torch.randn(4, 1, 24)
     expected = torch.cat([heads.logits(hidden, head) for head in range(3)], 1)
     torch.testing.assert_close(module.heads(hidden), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("inner", [0, 40])
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("scale_input", [False, True])
+def test_the_scripted_speculator_is_the_plain_one(
+    tmp_path: Path, inner: int, tied: bool, scale_input: bool
+) -> None:
+    """Step by step, with the rows of the head that belong to pictures."""
+    ops.load()
+    plain = random_speculator(SpeculatorConfig(24, 30, 3, inner, tied, scale_input))
+    write_archive(SpeculatorModule(plain, 5, 20), tmp_path / "steps.pt")
+    module = torch.jit.load(tmp_path / "steps.pt")
+    module.prepare(torch.empty(0))
+    state, ids = torch.randn(4, 2, 24), torch.randint(30, (3, 4, 2))
+    expected = state
+    for number in range(3):
+        expected = plain.step(expected, ids[number], number)
+        state = module.step(state, ids[number], torch.tensor(number))
+        torch.testing.assert_close(state, expected, atol=1e-5, rtol=1e-5)
+        logits = plain.head[number](expected)[..., 5:25]
+        got = module.logits(state, torch.tensor(number))
+        torch.testing.assert_close(got, logits, atol=1e-5, rtol=1e-5)
+
+
+def test_published_speculators(bundle: Path, tmp_path: Path) -> None:
+    """Shared weights stand in a folder once, or for every step; the archive is the same."""
+    config = SpeculatorConfig(HIDDEN, CODES, 3, 20, tied=True, scale_input=True)
+    state = {f"speculator.{n}": w for n, w in random_speculator(config).state_dict().items()}
+    shared = ("emb.1", "emb.2", "proj.2", "head.1", "head.2", "ln.1", "ln.2")
+    once = {
+        n: w for n, w in state.items() if not n.startswith(tuple(f"speculator.{p}" for p in shared))
+    }
+    settings = {"n_predict": 3, "inner_dim": 20, "tie_weights": True, "scale_input": True}
+    archives = []
+    for name, content in (("full", state), ("once", once)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(settings))
+        save_file({n: w.clone() for n, w in content.items()}, folder / "model.safetensors")
+        assert attach(bundle, folder, "--overwrite", kind="mlp") == 0
+        archives.append((bundle / "drafter-m.pt").read_bytes())
+    assert archives[0] == archives[1]
+    entry = json.loads((bundle / "manifest.json").read_text())["drafters"]["m"]
+    assert (entry["kind"], entry["heads"]) == ("mlp", 3)
 
 
 def test_files_of_every_layout_become_the_same_heads(bundle: Path, tmp_path: Path) -> None:
@@ -100,14 +156,17 @@ def test_what_does_not_fit_is_refused(
     assert (bundle / "manifest.json").read_bytes() == before
 
 
-def test_training_raises_the_acceptance(tmp_path: Path) -> None:
-    """Of a target whose next token follows from the last: the first head can learn it."""
+@pytest.mark.parametrize("kind", ["medusa", "mlp"])
+def test_training_raises_the_acceptance(kind: str) -> None:
+    """Of a target whose next token follows from the last."""
     model = toy_model()
     shard = toy_pictures(48, 5)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
     pictures = SimpleNamespace(held_out_batches=lambda size: [batch])
     torch.manual_seed(0)
-    heads = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
+    heads: Heads | Speculator = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
+    if kind == "mlp":
+        heads = Speculator(SpeculatorConfig(WIDTH, VOCABULARY, 2))
     optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
     first = evaluate(heads, model, pictures)
     for _ in range(60):

@@ -1,9 +1,14 @@
-"""Medusa heads in plain PyTorch, with the published weight names (Cai et al. 2024, section 2.1.1)."""
+"""Medusa heads in plain PyTorch, with the published weight names (Cai et al. 2024, section 2.1.1).
+
+Shapes: S sequences, R rows of hidden states, H their width, K heads, V codes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -42,7 +47,18 @@ class Heads(nn.ModuleList):
         )
         self.config = config
 
+    def begin(self, embedding: Tensor, head: Tensor) -> None:
+        """Starts training from the target's head [V,H]."""
+        with torch.no_grad():
+            for own in self:
+                own[-1].weight.copy_(head)
+
     def logits(self, hidden: Tensor, head: int) -> Tensor:
         """hidden [...,H] -> [...,V]."""
         result: Tensor = self[head](hidden)
         return result
+
+    def guess(self, hidden: Tensor, ids: Tensor) -> Iterator[Tensor]:
+        """Logits [S,R - 1 - i,V] of head i = 0 .. K - 1 for hidden [S,R,H]; ids: see models.heads.mlp."""
+        for head in range(len(self)):
+            yield self.logits(hidden[:, : hidden.shape[1] - 1 - head], head)

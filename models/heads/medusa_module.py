@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..ops import lamplighter, packed
-from .heads import Heads, ResBlock
+from .medusa import Heads, ResBlock
 
 
 class Block(nn.Module):

@@ -1,1 +1,0 @@
-"""Heads that guess several tokens ahead of a target."""
