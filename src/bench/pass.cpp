@@ -5,7 +5,9 @@
 #include <cstdio>
 
 #include "bench/report/json.h"
+#include "propose/registry.h"
 #include "propose/resolve.h"
+#include "tree/open_rows.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -20,8 +22,10 @@ std::string number(double value, int digits = 2) {
   return text;
 }
 
-// Nodes and depth of the tree that a method drafts.
-void set_tree(const MethodOptions& resolved, PassCost& pass) {
+// Nodes and depth of the tree that a method drafts, or the most rows of a picture that it runs in a pass.
+void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
+  if (find_method(resolved.method).tree == TreeKind::rows)
+    pass.nodes = open_rows(grid.rows, grid.columns, resolved.ahead.value_or(0)).widest();
   if (resolved.tree.empty()) return;
   if (resolved.tree == kDynamicTree) {
     pass.nodes = resolved.dynamic_nodes.value_or(0) + 1;
@@ -86,7 +90,7 @@ bool is_slower(const Interval& speedup) {
 
 }  // namespace
 
-PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided) {
+PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, const Grid& grid, bool guided) {
   const ModuleEntry& target = manifest.modules.at("target");
   const auto bytes = [](const std::string& name) {
     return name == "fp32" || name == "float32" ? 4.0 : name == "int8" ? 1.0 : name == "int4" ? 17.0 / 32 : 2;
@@ -95,7 +99,7 @@ PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool gu
   // Of the embeddings a pass reads its rows alone; rounded modules keep them in 16 bits.
   const auto embedded = static_cast<double>(manifest.tokens.vocabulary * manifest.target.hidden);
   const double rest = stored - embedded * std::max(2.0, bytes(target.dtype));
-  return {std::max(0.0, rest) / bytes(target.dtype), bytes(dtype), guided};
+  return {std::max(0.0, rest) / bytes(target.dtype), bytes(dtype), guided, grid};
 }
 
 void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,
@@ -103,7 +107,7 @@ void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMe
   for (BenchReport& report : reports) {
     PassCost& pass = report.pass;
     for (const BenchMethod& method : resolved) {
-      if (method.name == report.method) set_tree(method.options, pass);
+      if (method.name == report.method) set_tree(method.options, facts.grid, pass);
     }
     pass.rows = pass.nodes * static_cast<std::int64_t>(report.batch_size) * (facts.guided ? 2 : 1);
     pass.weight_bytes = facts.weights * facts.bytes_each;

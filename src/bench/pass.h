@@ -14,9 +14,10 @@ struct PassFacts {
   double weights = 0;     // numbers that a pass reads
   double bytes_each = 4;  // of one of them as it is used
   bool guided = false;    // both halves of a pair are scored
+  Grid grid = {};         // of the pictures
 };
-// Of a bundle; `guided` and the dtype, as --dtype names it, are those of the run.
-PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, bool guided);
+// Of a bundle; the grid, `guided` and the dtype, as --dtype names it, are those of the run.
+PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, const Grid& grid, bool guided);
 
 // Fills in `pass` and `verdict` of all reports from the methods as resolved; reads tree files.
 void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,

@@ -74,8 +74,7 @@ class Zipar : public Proposer {
   void allocate(const RunShape& shape, std::int64_t /*rows*/) override {
     const std::int64_t rows = shape.grid->rows, columns = shape.grid->columns;
     guided_ = shape.guided;
-    const std::int64_t ahead = options_.ahead > 0 ? options_.ahead : std::max<std::int64_t>(1, columns / 2);
-    const OpenRows plan = open_rows(rows, columns, ahead);
+    const OpenRows plan = open_rows(rows, columns, options_.ahead);
     order_ = plan.order;
     shape_.nodes = shape_.widest = plan.widest();
     shape_.depth = shape_.nodes - 1;

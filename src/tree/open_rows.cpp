@@ -92,7 +92,7 @@ std::int64_t OpenRows::again() const {
 }
 
 OpenRows open_rows(std::int64_t rows, std::int64_t columns, std::int64_t ahead) {
-  return Plan(rows, columns, ahead).passes();
+  return Plan(rows, columns, ahead > 0 ? ahead : std::max<std::int64_t>(1, columns / 2)).passes();
 }
 
 }  // namespace lamplighter

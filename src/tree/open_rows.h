@@ -26,7 +26,7 @@ struct OpenRows {
   std::int64_t again() const;   // rows that are run once more
 };
 
-// rows, columns, ahead >= 1. From ahead = columns on one row is open at a time.
+// rows, columns >= 1; ahead 0: half of the columns. From ahead = columns on one row is open at a time.
 OpenRows open_rows(std::int64_t rows, std::int64_t columns, std::int64_t ahead);
 
 }  // namespace lamplighter

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tree/open_rows.h"
+
 namespace lamplighter {
 namespace {
 
@@ -60,12 +62,12 @@ TEST(PassCost, EmbeddingsAreNoWeightsOfAPass) {
   manifest.files["target.pt"].bytes = 20000 + 8000;
   for (const auto& [dtype, bytes] : {std::pair{"bfloat16", 2.0}, std::pair{"int8", 1.0}}) {
     manifest.modules["target"] = {"target.pt", dtype};
-    const PassFacts facts = pass_facts(manifest, "bf16", true);
+    const PassFacts facts = pass_facts(manifest, "bf16", {}, true);
     EXPECT_DOUBLE_EQ(facts.weights * bytes, 8000) << dtype;
     EXPECT_EQ(facts.bytes_each, 2);
   }
   manifest.modules["target"].dtype = "float32";  // their embeddings alone take more than there is
-  EXPECT_EQ(pass_facts(manifest, "fp32", true).weights, 0);
+  EXPECT_EQ(pass_facts(manifest, "fp32", {}, true).weights, 0);
 }
 
 TEST(PassCost, AWholeBatchIsScoredTogether) {
@@ -88,6 +90,18 @@ TEST(PassCost, DynamicTreesCountTheirRoot) {
   add_pass_costs(reports, {{kBaseline, {}}, dynamic}, {1e6, 4, false});
   EXPECT_EQ(reports[1].pass.rows, 21);
   EXPECT_EQ(reports[1].pass.depth, 4);
+}
+
+TEST(PassCost, RowsOfAPictureThatAreRunSideBySide) {
+  BenchMethod zipar = eagle("");
+  zipar.options.method = "zipar";
+  zipar.options.ahead = 4;
+  PassFacts facts{1e6, 4, true};
+  facts.grid.rows = facts.grid.columns = 16;
+  std::vector<BenchReport> reports{kStep, measured("eagle", 0, 20, 1, 2.5, 1.1)};
+  add_pass_costs(reports, {{kBaseline, {}}, zipar}, facts);
+  EXPECT_EQ(reports[1].pass.rows, 2 * open_rows(16, 16, 4).widest());
+  EXPECT_GE(reports[1].pass.nodes, 4);
 }
 
 TEST(Verdict, SaysNothingWhereSpeculationPays) {

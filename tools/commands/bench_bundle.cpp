@@ -223,8 +223,10 @@ BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   for (const BenchSample& sample : run.samples)
     run.peak_bytes = std::max(run.peak_bytes, sample.peak_bytes.value_or(0));
   run.reports = report(run.samples, {run.count_prompt});
+  const Request& first = options.requests.front();
+  const Grid& grid = find_grid(manifest, first.width, first.height);
   add_pass_costs(run.reports, run.methods,
-                 pass_facts(manifest, run.dtype, is_guided(options.requests, manifest)));
+                 pass_facts(manifest, run.dtype, grid, is_guided(options.requests, manifest)));
   save_tables(flags, manifest, options.methods, run.reports, terminal);
   return {heading(run), tables(run), verdicts(run), to_json(run), pictures.take(options.methods)};
 }
