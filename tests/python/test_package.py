@@ -221,3 +221,20 @@ def test_comfyui_node(package: Any, engine: Any, root: Path, demo_bundle: Path) 
     want = np.asarray(engine.generate(PROMPTS[0], method="sjd", seed=7)[0].image)
     assert picture.shape == (1, *want.shape) and picture.dtype == torch.float32
     assert np.array_equal((picture[0] * 255).round().numpy().astype(np.uint8), want)
+
+
+def test_example_of_methods(
+    package: Any,
+    root: Path,
+    build_dir: Path,
+    run_program: Runner,
+    demo_bundle: Path,
+    tmp_path: Path,
+) -> None:
+    script = root / "tools" / "python" / "examples" / "methods.py"
+    paths = {**os.environ, "PYTHONPATH": str(build_dir / "python")}
+    ran = run_program(sys.executable, script, demo_bundle, tmp_path / "figure.png", env=paths)
+    assert ran.returncode == 0, ran.stderr
+    shares = {line.split()[0]: float(line.split()[1]) for line in ran.stdout.splitlines()}
+    assert shares["ar"] == 1 and shares["sjd"] > 1.5
+    assert Image.open(tmp_path / "figure.png").width == 256 * len(shares)
