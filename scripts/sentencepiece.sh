@@ -8,9 +8,10 @@ sha256=8138cec27c2f2282f4a34d9a016e3374cd40e5c6e9cb335063db66a0a3b71fad
 target=$1
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+mkdir -p "$root/.cache"
 work=$(mktemp -d "$root/.cache/sentencepiece-build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-"$root/.venv/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$work" "sentencepiece==$version"
+"${LAMPLIGHTER_PYTHON:-$root/.venv/bin/python}" -m pip download --quiet --no-deps --no-binary :all: --dest "$work" "sentencepiece==$version"
 echo "$sha256  $work/sentencepiece-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/sentencepiece-$version.tar.gz" -C "$work"
 source=$work/sentencepiece-$version/sentencepiece

@@ -35,6 +35,9 @@ install_all_packages() {
   command -v python3 >/dev/null || wanted+=(python3)
   # Debian and Ubuntu ship Python without ensurepip; other interpreters bring their own.
   python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
+  # Headers of the interpreter, for the Python package.
+  python3 -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null ||
+    wanted+=(python3-dev)
   install_packages "${wanted[@]}"
   [[ " $* " = *" fuzz "* ]] || return 0
   install_packages clang

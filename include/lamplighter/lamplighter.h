@@ -7,5 +7,6 @@
 #include "lamplighter/options.h"
 #include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
+#include "lamplighter/record.h"
 #include "lamplighter/sinks.h"
 #include "lamplighter/version.h"

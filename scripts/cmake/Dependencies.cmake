@@ -1,5 +1,7 @@
 include(Torch)
-find_package(CLI11 CONFIG REQUIRED)
+if(LAMPLIGHTER_PROGRAMS)
+  find_package(CLI11 CONFIG REQUIRED)
+endif()
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 
@@ -33,6 +35,10 @@ set_target_properties(sentencepiece PROPERTIES
   IMPORTED_LOCATION "${LAMPLIGHTER_SENTENCEPIECE}/libsentencepiece.a")
 target_include_directories(sentencepiece SYSTEM INTERFACE "${LAMPLIGHTER_SENTENCEPIECE}/include")
 target_link_options(sentencepiece INTERFACE -Wl,--exclude-libs,libsentencepiece.a)
+if(SKBUILD AND NOT EXISTS "${LAMPLIGHTER_SENTENCEPIECE}/libsentencepiece.a")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "LAMPLIGHTER_PYTHON=${LAMPLIGHTER_PYTHON}"
+    "${PROJECT_SOURCE_DIR}/scripts/sentencepiece.sh" "${LAMPLIGHTER_SENTENCEPIECE}")
+endif()
 if(NOT EXISTS "${LAMPLIGHTER_SENTENCEPIECE}/libsentencepiece.a")
   message(FATAL_ERROR "SentencePiece not found in ${LAMPLIGHTER_SENTENCEPIECE}; run scripts/setup.sh")
 endif()

@@ -1,6 +1,9 @@
 # Imported target `torch` made from a wheel or a LibTorch archive. find_package(Torch) is avoided: with a
 # CUDA wheel it demands a toolkit, and it adds foreign flags and run paths to every target.
 set(TORCH_ROOT "" CACHE PATH "Folder with Torch's include/ and lib/; default: the torch package of .venv or python3")
+if(SKBUILD)
+  set(LAMPLIGHTER_PYTHON "${Python3_EXECUTABLE}" CACHE FILEPATH "" FORCE) # pip's
+endif()
 if(NOT TORCH_ROOT)
   find_program(LAMPLIGHTER_PYTHON NAMES python3 PATHS "${PROJECT_SOURCE_DIR}/.venv/bin" NO_DEFAULT_PATH)
   find_program(LAMPLIGHTER_PYTHON NAMES python3 REQUIRED)

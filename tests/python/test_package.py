@@ -1,0 +1,240 @@
+"""The Python package of the build: the pictures of the command line, its statistics, its errors."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.conftest import Runner
+
+PROMPTS = ("a red boat on the sea at dawn", "a blue house in the snow")
+
+
+@pytest.fixture(scope="session")
+def package(build_dir: Path) -> Any:
+    if not list((build_dir / "python" / "lamplighter").glob("_native.*.so")):
+        pytest.skip("the Python package is not built: Python.h was not found")
+    sys.path.insert(0, str(build_dir / "python"))
+    return importlib.import_module("lamplighter")
+
+
+@pytest.fixture(scope="session")
+def engine(package: Any, demo_bundle: Path) -> Any:
+    return package.TextToImage(demo_bundle, device="cpu", threads=1)
+
+
+def example(root: Path, name: str) -> Any:
+    path = root / "tools" / "python" / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_and_statistics_are_those_of_the_program(
+    engine: Any, lamplighter: Path, run_program: Runner, demo_bundle: Path, tmp_path: Path
+) -> None:
+    words = [word for prompt in PROMPTS for word in ("-p", prompt)]
+    ran = run_program(
+        lamplighter, "generate", "-m", demo_bundle, *words, "--method", "sjd", "--seed", 7, "--top-k", 50,
+        "--device", "cpu", "--threads", 1, "--json", "-q", "-o", tmp_path / "%04d.png",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    reports = [json.loads(line) for line in ran.stdout.splitlines()]
+    results = engine.generate(PROMPTS, method="sjd", seed=7, top_k=50)
+    assert [r.settings["seed"] for r in results] == [7, 8]
+    assert len(reports) == len(results)
+    for report, result in zip(reports, results):
+        assert np.array_equal(np.asarray(result.image), np.asarray(Image.open(report["output"])))
+        s = result.statistics
+        said = {"cycles": len(s.acceptance_lengths)} | {
+            name: getattr(s, name)
+            for name in ("tokens", "target_passes", "batch", "step_compression", "acceptance_length",
+                         "drafted_by_depth", "accepted_by_depth")
+        }  # fmt: skip
+        assert said == {name: report[name] for name in said}
+        assert sum(s.acceptance_lengths) == s.tokens - 1
+        assert set(s.seconds) == set(report["ms"]) and s.seconds["decode"] > 0
+        assert {name: report[name] for name in result.settings} == result.settings
+
+
+def test_rows_come_in_order_and_decode_to_the_picture(engine: Any) -> None:
+    told: dict[int, list[int]] = {0: [], 1: []}
+    last: dict[int, np.ndarray] = {}
+
+    def on_row(picture: int, row: int, codes: np.ndarray) -> None:
+        assert len(codes) == row + 1
+        told[picture].append(row)
+        last[picture] = codes
+
+    results = engine.generate(PROMPTS, method="sjd", on_row=on_row, progress=True)
+    for index, result in enumerate(results):
+        assert told[index] == list(range(len(result.codes)))
+        assert np.array_equal(last[index], result.codes) and result.codes.dtype == np.int32
+        assert np.array_equal(np.asarray(engine.decode(result.codes)), np.asarray(result.image))
+
+
+def test_a_seed_for_each(engine: Any) -> None:
+    same = engine.generate([PROMPTS[0]] * 2, method="sjd", seed=[3, 3])
+    assert np.array_equal(same[0].codes, same[1].codes)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        ({"method": "magic"}, 2, "magic"),
+        ({"top_k": "many"}, 2, "top_k"),
+        ({"colour": 1}, 2, "colour"),
+        ({"cfg_scale": float("nan")}, 2, "options"),
+        ({"width": 33, "height": 33}, 2, "33"),
+        ({"seed": [1, 2]}, 2, "2 seeds"),
+        ({"prompts": " "}, 3, "prompt"),
+    ],
+)
+def test_errors(package: Any, engine: Any, options: dict[str, Any], code: int, words: str) -> None:
+    with pytest.raises(package.Error, match=words) as caught:
+        engine.generate(**({"prompts": PROMPTS[0]} | options))
+    assert caught.value.exit_code == code and "\n" not in str(caught.value)
+
+
+def test_a_missing_bundle(package: Any, tmp_path: Path) -> None:
+    with pytest.raises(package.Error, match="none") as caught:
+        package.TextToImage(tmp_path / "none")
+    assert caught.value.exit_code == 4
+
+
+def test_other_threads_run_while_it_draws(engine: Any) -> None:
+    counted: list[float] = []
+    done = threading.Event()
+
+    def count() -> None:
+        while not done.wait(0.005):
+            counted.append(time.monotonic())
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    start = time.monotonic()
+    engine.generate(PROMPTS[0], method="sjd")
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert sum(start < at < end for at in counted) > 10
+
+
+def test_an_interrupt_stops_and_the_engine_draws_on(engine: Any) -> None:
+    want = engine.generate(PROMPTS[0], method="sjd")[0].codes
+    rows = []
+
+    def interrupt(_: int, row: int, __: np.ndarray) -> None:
+        rows.append(row)
+        if row == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.generate(PROMPTS[0], method="sjd", on_row=interrupt)
+    assert len(rows) < len(want)
+    assert np.array_equal(engine.generate(PROMPTS[0], method="sjd")[0].codes, want)
+
+
+def test_an_interrupt_stops_without_any_callback(engine: Any) -> None:
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        engine.generate([PROMPTS[0]] * 400, method="ar")
+    assert time.monotonic() - start < 20
+
+
+def test_what_on_row_raises_is_raised(package: Any, engine: Any) -> None:
+    def fail(*_: object) -> None:
+        raise LookupError("of the caller")
+
+    with pytest.raises(LookupError, match="of the caller"):
+        engine.generate(PROMPTS[0], method="sjd", on_row=fail)
+    with pytest.raises(package.Error, match="on_row"):
+        engine.generate(PROMPTS[0], on_row=lambda *_: engine.generate(PROMPTS[0]))
+
+
+def test_two_engines_at_once(package: Any, engine: Any, demo_bundle: Path) -> None:
+    other = package.TextToImage(demo_bundle, device="cpu", threads=1)
+    want = engine.generate(PROMPTS[0], method="sjd")[0].codes
+    drawn: dict[str, np.ndarray] = {}
+
+    def draw(name: str, using: Any) -> None:
+        drawn[name] = using.generate(PROMPTS[0], method="sjd")[0].codes
+
+    threads = [
+        threading.Thread(target=draw, args=(str(i), e)) for i, e in enumerate((engine, other))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np.array_equal(drawn["0"], want) and np.array_equal(drawn["1"], want)
+
+
+def test_one_torch_is_loaded(engine: Any) -> None:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    loaded = {line.split()[-1] for line in lines if "/libtorch_cpu" in line}
+    assert loaded == {str(Path(torch.__file__).resolve().parent / "lib" / "libtorch_cpu.so")}
+
+
+def test_another_torch_is_refused_in_one_line(
+    package: Any, build_dir: Path, run_program: Runner
+) -> None:
+    program = "import torch; torch.__version__ = '1.0.0'; import lamplighter"
+    paths = {**os.environ, "PYTHONPATH": str(build_dir / "python")}
+    ran = run_program(sys.executable, "-c", program, env=paths)
+    assert ran.returncode == 1
+    assert "ImportError: lamplighter was built with Torch" in ran.stderr.splitlines()[-1]
+
+
+def test_pipeline(package: Any, engine: Any, demo_bundle: Path) -> None:
+    pipeline = importlib.import_module("lamplighter.pipeline").LamplighterPipeline(
+        demo_bundle, device="cpu", threads=1
+    )
+    generator = torch.Generator().manual_seed(7)
+    images = pipeline(PROMPTS[0], 2, 3.0, generator, method="sjd").images
+    want = engine.generate([PROMPTS[0]] * 2, seed=7, cfg_scale=3.0, method="sjd")
+    assert [image.tobytes() for image in images] == [result.image.tobytes() for result in want]
+
+
+def test_comfyui_node(package: Any, engine: Any, root: Path, demo_bundle: Path) -> None:
+    node = example(root, "comfyui_node").NODE_CLASS_MAPPINGS["Lamplighter"]
+    arguments = {"prompt": PROMPTS[0], "method": "sjd", "seed": 7}
+    assert node.INPUT_TYPES()["required"].keys() == {"bundle"} | arguments.keys()
+    (picture,) = getattr(node(), node.FUNCTION)(bundle=str(demo_bundle), **arguments)
+    want = np.asarray(engine.generate(PROMPTS[0], method="sjd", seed=7)[0].image)
+    assert picture.shape == (1, *want.shape) and picture.dtype == torch.float32
+    assert np.array_equal((picture[0] * 255).round().numpy().astype(np.uint8), want)
+
+
+def test_example_of_methods(
+    package: Any,
+    root: Path,
+    build_dir: Path,
+    run_program: Runner,
+    demo_bundle: Path,
+    tmp_path: Path,
+) -> None:
+    script = root / "tools" / "python" / "examples" / "methods.py"
+    paths = {**os.environ, "PYTHONPATH": str(build_dir / "python")}
+    ran = run_program(sys.executable, script, demo_bundle, tmp_path / "figure.png", env=paths)
+    assert ran.returncode == 0, ran.stderr
+    shares = {line.split()[0]: float(line.split()[1]) for line in ran.stdout.splitlines()}
+    assert shares["ar"] == 1 and shares["sjd"] > 1.5
+    assert Image.open(tmp_path / "figure.png").width == 256 * len(shares)

@@ -1,0 +1,39 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+version: str
+error_class: type[Exception] | None
+
+class RuntimeOptions:
+    device: str
+    dtype: str
+    cache_dtype: str
+    threads: int
+    batch_size: int
+    graph: bool
+    verify_checksums: bool
+    def __init__(self) -> None: ...
+
+class Engine:
+    def __init__(
+        self, bundle: str, options: RuntimeOptions, note: Callable[[str], object]
+    ) -> None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    def generate(
+        self,
+        records: list[str],
+        on_result: Callable[
+            [int, NDArray[np.uint8], NDArray[np.int32], dict[str, Any], str], object
+        ],
+        on_row: Callable[[int, int, NDArray[np.int32]], object] | None,
+        on_progress: Callable[[int, int], object] | None,
+    ) -> None: ...
+    def decode(self, codes: NDArray[np.int32]) -> NDArray[np.uint8]: ...

@@ -1,0 +1,211 @@
+// The native part of the Python package: the public headers, with arrays and dictionaries in their place.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lamplighter/lamplighter.h"
+
+namespace py = pybind11;
+
+namespace lamplighter::python {
+namespace {
+
+using CodeArray = py::array_t<std::int32_t, py::array::c_style | py::array::forcecast>;
+
+py::array pixels_of(const Image& image) {
+  return py::array_t<std::uint8_t>(std::vector<py::ssize_t>{image.height, image.width, 3},
+                                   image.pixels.data());
+}
+
+py::array codes_of(const std::vector<std::int32_t>& ids, std::size_t rows, int columns) {
+  return CodeArray(std::vector<py::ssize_t>{static_cast<py::ssize_t>(rows), columns}, ids.data());
+}
+
+py::dict statistics_of(const Statistics& s) {
+  std::vector<std::int64_t> committed;
+  for (const Cycle& cycle : s.cycles) committed.push_back(cycle.committed);
+  const auto seconds = [](double ms) { return ms / 1000; };
+  using namespace py::literals;
+  return py::dict("tokens"_a = s.tokens, "target_passes"_a = s.target_passes, "batch"_a = s.batch,
+                  "step_compression"_a = s.step_compression(), "acceptance_length"_a = s.acceptance_length(),
+                  "acceptance_lengths"_a = committed, "drafted_by_depth"_a = s.drafted,
+                  "accepted_by_depth"_a = s.accepted,
+                  "seconds"_a = py::dict("text"_a = seconds(s.text_ms), "prefill"_a = seconds(s.prefill_ms),
+                                         "decode"_a = seconds(s.decode_ms), "image"_a = seconds(s.image_ms),
+                                         "draft"_a = seconds(s.draft_ms), "score"_a = seconds(s.score_ms),
+                                         "judge"_a = seconds(s.judge_ms), "commit"_a = seconds(s.commit_ms)));
+}
+
+// What Python is told while the engine draws without the interpreter's lock. What Python raises stops the
+// run and is raised again at its end.
+class Listener {
+ public:
+  Listener(std::size_t pictures, py::function on_result, py::object on_row, py::object on_progress)
+      : rows_(pictures),
+        on_result_(std::move(on_result)),
+        on_row_(std::move(on_row)),
+        on_progress_(std::move(on_progress)) {}
+
+  bool progress(const Progress& progress) {
+    return with_python([&] {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (!on_progress_.is_none()) on_progress_(progress.run_done, progress.run_total);
+      if (on_row_.is_none()) return;
+      for (const std::size_t index : progress.requests)
+        tell_rows(index, progress.codes(index), progress.grid->columns);
+    });
+  }
+
+  void picture(std::size_t index, const Result& result, const std::string& description) {
+    with_python([&] {
+      if (!on_row_.is_none()) tell_rows(index, result.codes.ids, result.codes.columns);
+      on_result_(
+          index, pixels_of(result.image),
+          codes_of(result.codes.ids, static_cast<std::size_t>(result.codes.rows), result.codes.columns),
+          statistics_of(result.statistics), description);
+    });
+  }
+
+  void raise() const {
+    if (raised_) std::rethrow_exception(raised_);
+  }
+
+ private:
+  template <class F>
+  bool with_python(F f) {
+    const py::gil_scoped_acquire lock;
+    if (raised_) return false;
+    try {
+      f();
+    } catch (...) {
+      raised_ = std::current_exception();
+    }
+    return !raised_;
+  }
+
+  void tell_rows(std::size_t index, const std::vector<std::int32_t>& codes, int columns) {
+    const std::size_t complete = codes.size() / static_cast<std::size_t>(columns);
+    for (std::size_t& row = rows_[index]; row < complete;) {
+      ++row;
+      on_row_(index, row - 1, codes_of(codes, row, columns));
+    }
+  }
+
+  std::vector<std::size_t> rows_;  // told of each picture
+  py::function on_result_;
+  py::object on_row_, on_progress_;
+  std::exception_ptr raised_;
+};
+
+class Engine {
+ public:
+  Engine(const std::string& bundle, const RuntimeOptions& options)
+      : engine_((require_drawable(read_manifest(bundle)), bundle), options),
+        origin_(describe_origin(engine_)) {}
+
+  const Origin& origin() const { return origin_; }
+  const TextToImage& text_to_image() const { return engine_; }
+
+  void generate(const std::vector<std::string>& records, const py::function& on_result,
+                const py::object& on_row, const py::object& on_progress) {
+    std::vector<Request> requests;
+    MethodOptions method;
+    for (const std::string& record : records) {
+      requests.push_back(parse_request(record));
+      method = requests.back().method.value_or(MethodOptions{});
+      requests.back().method.reset();
+      TextToImage::check(engine_.manifest(), requests.back());
+    }
+    Listener listener(requests.size(), on_result, on_row, on_progress);
+    try {
+      const py::gil_scoped_release unlocked;
+      engine_.generate(
+          requests,
+          [&](std::size_t index, Result&& result) {
+            listener.picture(index, result, describe(origin_, requests[index], result));
+          },
+          [&](const Progress& progress) { return listener.progress(progress); }, method);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::interrupted) listener.raise();
+      throw;
+    }
+    listener.raise();
+  }
+
+  py::array decode(const CodeArray& codes) {
+    if (codes.ndim() != 2)
+      throw Error(ExitCode::input,
+                  "codes: got " + std::to_string(codes.ndim()) + " dimensions, expected 2: rows and columns");
+    const Codes ids{static_cast<int>(codes.shape(0)),
+                    static_cast<int>(codes.shape(1)),
+                    {codes.data(), codes.data() + codes.size()}};
+    Image image;
+    {
+      const py::gil_scoped_release unlocked;
+      image = engine_.decode(ids);
+    }
+    return pixels_of(image);
+  }
+
+ private:
+  TextToImage engine_;
+  Origin origin_;
+};
+
+std::unique_ptr<Engine> open(const std::string& bundle, RuntimeOptions options, const py::function& note) {
+  // The engine copies and drops what it tells notes to while it does not hold the interpreter's lock.
+  const std::shared_ptr<py::function> told(new py::function(note), [](py::function* function) {
+    const py::gil_scoped_acquire lock;
+    delete function;
+  });
+  options.note = [told](const std::string& text) {
+    const py::gil_scoped_acquire lock;
+    (*told)(text);
+  };
+  const py::gil_scoped_release unlocked;
+  return std::make_unique<Engine>(bundle, options);
+}
+
+}  // namespace
+}  // namespace lamplighter::python
+
+PYBIND11_MODULE(_native, module) {
+  using namespace lamplighter;
+  using lamplighter::python::Engine;
+  module.attr("version") = kVersion;
+  // The package sets what stands for Error: a class that takes a message and an exit code.
+  module.attr("error_class") = py::none();
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const py::object type = py::module_::import("lamplighter._native").attr("error_class");
+      PyErr_SetObject(type.ptr(), type(py::str(error.what()), static_cast<int>(error.code())).ptr());
+    }
+  });
+  py::class_<RuntimeOptions>(module, "RuntimeOptions")
+      .def(py::init<>())
+      .def_readwrite("device", &RuntimeOptions::device)
+      .def_readwrite("dtype", &RuntimeOptions::dtype)
+      .def_readwrite("cache_dtype", &RuntimeOptions::cache_dtype)
+      .def_readwrite("threads", &RuntimeOptions::threads)
+      .def_readwrite("batch_size", &RuntimeOptions::batch_size)
+      .def_readwrite("graph", &RuntimeOptions::graph)
+      .def_readwrite("verify_checksums", &RuntimeOptions::verify_checksums);
+  py::class_<Engine>(module, "Engine")
+      .def(py::init(&lamplighter::python::open), py::arg("bundle"), py::arg("options"), py::arg("note"))
+      .def_property_readonly("model", [](const Engine& engine) { return engine.origin().model; })
+      .def_property_readonly("device", [](const Engine& engine) { return engine.text_to_image().device(); })
+      .def_property_readonly("dtype", [](const Engine& engine) { return engine.text_to_image().dtype(); })
+      .def("generate", &Engine::generate, py::arg("records"), py::arg("on_result"), py::arg("on_row"),
+           py::arg("on_progress"))
+      .def("decode", &Engine::decode, py::arg("codes"));
+}
