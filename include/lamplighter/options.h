@@ -41,6 +41,9 @@ struct SamplingOptions {
 //   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
 //   draft-model exact     static       sampled   speculative sampling: a small target drafts (Leviathan 2023)
+//   medusa     exact      static       sampled   heads on the target's hidden state (Cai et al. 2024)
+//   mlp        exact      static       sampled   MLP speculator (Wertheimer et al. 2024)
+//   self       exact      static       sampled   the target's first layers draft (LayerSkip, MagicDec)
 //   sjd        exact      window       -         speculative Jacobi decoding (Teng et al. 2024), no drafter
 //   scd        exact      window       -         sjd, whose drafts stay where they may
 //   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
@@ -63,8 +66,8 @@ struct MethodOptions {
   std::string init;   // sjd: what new places of the window hold: uniform, random, repeat, sample or above
   std::string tail;   // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
   std::string zipar;  // zipar: clean, or released (what a row lacks of the picture is seen as zeros)
-  std::string draft_length;  // full, or auto: chains end where the drafter is not sure of them
-  std::optional<float> draft_confidence;     // auto: the least that it must give what it has drafted
+  std::string draft_length;               // full, or auto: chains end where the drafter is not sure of them
+  std::optional<float> draft_confidence;  // auto: the least that it must give what it has drafted
   std::optional<std::int64_t> draft_layers;  // self: layers of the target that draft, the first ones
   std::optional<std::int64_t> draft_window;  // self: rows of the picture that they see; not set: all
   std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more

@@ -126,6 +126,23 @@ inline Law counted_law(const Toy& toy, const SamplingOptions& sampling, std::int
   return counts;
 }
 
+// The same of decode(), and how many drafted tokens it accepted.
+struct DrawnLaw {
+  Law counts;
+  std::int64_t accepted = 0;
+};
+inline DrawnLaw drawn_law(const Toy& toy, const Models& models, const Method& method,
+                          const SamplingOptions& sampling, std::int64_t pictures) {
+  DrawnLaw drawn;
+  drawn.counts = counted_law(toy, sampling, pictures, [&](const Prompts& prompts, const auto& requests) {
+    return decode(models, method, prompts, requests, toy.grid(), [&](const Report& report) {
+      for (const ImageReport& image : report.images) drawn.accepted += image.accepted;
+      return true;
+    });
+  });
+  return drawn;
+}
+
 // The same of one run in which the next picture takes the slot of one that is complete.
 inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOptions& sampling,
                         std::int64_t images, std::int64_t slots, const Models& models) {

@@ -130,26 +130,14 @@ class HeadsLaw : public ::testing::TestWithParam<HeadsCase> {
   void SetUp() override { at::set_num_threads(1); }
 };
 
-bool law_fits(const Guessed& guessed, const Method& method, std::int64_t interval, std::int64_t* accepted) {
-  SamplingOptions sampling = law_sampling();
-  sampling.cfg_interval = interval;
-  const Law counts = counted_law(guessed.toy, sampling, law_pictures(std::int64_t{1} << 15),
-                                 [&](const Prompts& prompts, const auto& all) {
-                                   return decode(guessed.models(), method, prompts, all, guessed.toy.grid(),
-                                                 [&](const Report& report) {
-                                                   for (const ImageReport& image : report.images)
-                                                     *accepted += image.accepted;
-                                                   return true;
-                                                 });
-                                 });
-  return fits(exact_law(guessed.toy, sampling), counts);
-}
-
 TEST_P(HeadsLaw, IsThatOfTheTarget) {
   const Guessed guessed(law_shape(GetParam().row_ends), GetParam().kind);
-  std::int64_t accepted = 0;
-  EXPECT_TRUE(law_fits(guessed, GetParam().method, GetParam().interval, &accepted));
-  EXPECT_GT(accepted, law_pictures(std::int64_t{1} << 15) / 6);
+  SamplingOptions sampling = law_sampling();
+  sampling.cfg_interval = GetParam().interval;
+  const std::int64_t pictures = law_pictures(std::int64_t{1} << 15);
+  const DrawnLaw drawn = drawn_law(guessed.toy, guessed.models(), GetParam().method, sampling, pictures);
+  EXPECT_GT(drawn.accepted, pictures / 6);
+  EXPECT_TRUE(fits(exact_law(guessed.toy, sampling), drawn.counts));
 }
 
 TEST_P(HeadsLaw, HoldsWhereSlotsAreRefilled) {
@@ -215,8 +203,10 @@ TEST(HeadsMutation, TheLawFindsLawsOfOtherTokens) {
   const Guessed guessed(law_shape(), "medusa");
   Method method = heads_method("medusa", preset_tree("chain-3"));
   method.proposer = &make_shifted;
-  std::int64_t accepted = 0;
-  EXPECT_FALSE(law_fits(guessed, method, -1, &accepted));
+  const SamplingOptions sampling = law_sampling();
+  const DrawnLaw drawn =
+      drawn_law(guessed.toy, guessed.models(), method, sampling, law_pictures(std::int64_t{1} << 15));
+  EXPECT_FALSE(fits(exact_law(guessed.toy, sampling), drawn.counts));
 }
 
 }  // namespace

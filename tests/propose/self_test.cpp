@@ -109,16 +109,10 @@ TEST_P(SelfLaw, IsThatOfTheTarget) {
   const Toy toy(shape(GetParam().row_ends));
   SamplingOptions sampling = law_sampling();
   sampling.cfg_interval = GetParam().interval;
-  std::int64_t accepted = 0;
   const std::int64_t pictures = law_pictures(std::int64_t{1} << 15);
-  const Law counts = counted_law(toy, sampling, pictures, [&](const Prompts& prompts, const auto& requests) {
-    return decode(toy.models(), GetParam().method, prompts, requests, toy.grid(), [&](const Report& report) {
-      for (const ImageReport& image : report.images) accepted += image.accepted;
-      return true;
-    });
-  });
-  EXPECT_GT(accepted, pictures / 6);
-  EXPECT_TRUE(fits(exact_law(toy, sampling), counts));
+  const DrawnLaw drawn = drawn_law(toy, toy.models(), GetParam().method, sampling, pictures);
+  EXPECT_GT(drawn.accepted, pictures / 6);
+  EXPECT_TRUE(fits(exact_law(toy, sampling), drawn.counts));
 }
 
 TEST_P(SelfLaw, HoldsWhereSlotsAreRefilled) {
@@ -174,11 +168,8 @@ TEST_F(SelfTest, TheLawFindsRowsOfOtherNodes) {
   Method method = self_method(make_tree({{0}, {1}, {0, 0}, {0, 1}}), 1);
   method.proposer = &make_swapped;
   const SamplingOptions sampling = law_sampling();
-  const Law counts = counted_law(toy, sampling, law_pictures(std::int64_t{1} << 15),
-                                 [&](const Prompts& prompts, const auto& requests) {
-                                   return decode(toy.models(), method, prompts, requests, toy.grid());
-                                 });
-  EXPECT_FALSE(fits(exact_law(toy, sampling), counts));
+  const DrawnLaw drawn = drawn_law(toy, toy.models(), method, sampling, law_pictures(std::int64_t{1} << 15));
+  EXPECT_FALSE(fits(exact_law(toy, sampling), drawn.counts));
 }
 
 }  // namespace
