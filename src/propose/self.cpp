@@ -43,8 +43,8 @@ class Self : public Proposer {
     columns_ = (rows + tree_.size() + 63) / 64 * 64;
   }
 
-  void begin(const Prompts& /*prompts*/, const Prefilled& /*prefilled*/, const RunState& run) override {
-    prompt_rows_.copy_(run.lengths);
+  void begin(const Prompts& prompts, const Prefilled& /*prefilled*/, const RunState& /*run*/) override {
+    prompt_rows_.copy_(prompts.valid - 1);  // the last one is a root
   }
 
   std::vector<PerImage> per_image() override { return {{&prompt_rows_, 0}}; }

@@ -35,7 +35,7 @@ class SelfTest : public ::testing::Test {
 
   static std::int64_t cycles(const Toy& toy, const Method& method) {
     std::int64_t count = 0;
-    decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), requests(1), toy.grid(),
+    decode(toy.models(), method, toy.prompts({0, 3, 7, 11}, true), requests(1), toy.grid(),
            [&](const Report&) { return ++count > 0; });
     return count;
   }
@@ -61,11 +61,34 @@ TEST_F(SelfTest, GreedyTokensAreThoseOfAutoregression) {
 TEST_F(SelfTest, TheWholeTargetKeepsAllOfItsDrafts) {
   const Toy toy(shape());
   const Method all = self_method(preset_tree("chain-3"), 3),
-               windowed = self_method(preset_tree("chain-3"), 3, 20);
+               windowed = self_method(preset_tree("chain-3"), 3, 15);
   EXPECT_EQ(cycles(toy, all), 5);  // 19 tokens behind the prompt's, by four
-  EXPECT_EQ(cycles(toy, windowed), 5) << "a window as long as the picture";
+  EXPECT_EQ(cycles(toy, windowed), 5) << "no picture has more rows when its last drafts are made";
   EXPECT_GT(cycles(toy, self_method(preset_tree("chain-3"), 3, 1)), 5);
   EXPECT_GT(cycles(toy, self_method(preset_tree("chain-3"), 1)), 5);
+}
+
+// Before the picture has rows a window hides nothing: what the whole target drafts then is kept.
+TEST_F(SelfTest, AWindowLeavesThePromptInSight) {
+  SyntheticShape strong = shape();
+  strong.weight_scale = 2;
+  const Toy toy(strong);
+  std::vector<std::int64_t> numbers;
+  std::vector<DecodeRequest> all;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    numbers.push_back(toy.target.manifest().prompt->length - 1);  // a prompt of full length
+    all.push_back({{}, seed});
+  }
+  std::int64_t accepted = -1;
+  decode(toy.models(), self_method(preset_tree("chain-3"), 3, 1), toy.prompts(numbers, true), all, toy.grid(),
+         [&](const Report& report) {
+           if (accepted < 0) {
+             accepted = 0;
+             for (const ImageReport& image : report.images) accepted += image.accepted;
+           }
+           return true;
+         });
+  EXPECT_EQ(accepted, 3 * 64);
 }
 
 TEST_F(SelfTest, PicturesOfABatchAreThoseDrawnAlone) {
