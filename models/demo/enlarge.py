@@ -237,6 +237,9 @@ def enlarge(
     }
     length = manifest["cache"]["max_length"] + grid**2 - known_grid**2
     for drafter, entry in manifest.get("drafters", {}).items():
+        if entry.get("kind", "eagle") != "eagle":
+            print(f"note: drafter {drafter} is left out: only EAGLE's layers are enlarged")
+            continue
         bundle.drafters[drafter] = enlarged_drafter(
             source / entry["file"], enlarger, gpt.output.weight, length + SPARE_POSITIONS, known,
             partial(regrid, prefix=config.cls_token_num - 1),
