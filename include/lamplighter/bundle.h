@@ -27,7 +27,8 @@ struct ModuleEntry {
 struct DrafterEntry {
   ModuleEntry module;
   // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
-  // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states.
+  // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states;
+  // flash: a layer over the target's features with heads for several tokens.
   std::string kind = "eagle";
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   // eagle: id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
@@ -35,10 +36,15 @@ struct DrafterEntry {
   bool padding = false;         // eagle: trained on all prompt.length rows: reads the padding before captions
   std::int64_t max_length = 0;  // positions it can take: of features, or of a model's own rows
 
-  std::int64_t heads = 0;  // medusa, mlp: tokens that it guesses ahead; it has nothing of the above
+  std::int64_t heads = 0;  // medusa, mlp, flash: tokens that it guesses ahead
+  // flash: rows of the picture that are not among its newest `window` ones become so many; 0: they stay.
+  std::int64_t queries = 0, window = 0;
+
+  // eagle-3: its features are what these layers of the target get, in order, side by side.
+  std::vector<std::int64_t> feature_layers = {};
 
   bool is_model() const { return kind == "model"; }
-  bool has_heads() const { return kind == "medusa" || kind == "mlp"; }
+  bool is_heads() const { return kind == "medusa" || kind == "mlp"; }  // nothing else: no cache, no ids
 };
 
 struct TokenizerEntry {

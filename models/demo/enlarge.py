@@ -267,6 +267,7 @@ def enlarged_drafter(
     eps = module.layer.eps if hasattr(module, "layer") else module.eps
     drafter = enlarge_drafter(small, eps, enlarger)
     part = drafter_part(drafter, head, length, None, partial(EnlargedDrafter, known=known))
+    part.entries["prompt_id"] = drafter.config.prompt_id
     part.module.rotary = enlarger.rotary(part.module.rotary, small["rotary"])
     # The archive's precision would round the scale of the norms.
     layer = drafter.layers[0]

@@ -9,7 +9,8 @@ FOLDER then holds
     captions.txt            the captions used
     codes-k.json            image tokens of shard k as `lamplighter generate --save-codes` writes them
     features-k.safetensors  features bfloat16 [n, P, L, F], codes int32 [n, M], valid int32 [n, P],
-                            and of prompts of tokens: ids int32 [n, P, L]
+                            and of prompts of tokens: ids int32 [n, P, L]; with --layers, inner
+                            bfloat16 [n, P, L, layers * H]: what these `layers` of the target get
 
 for shards of SHARD pictures. P = 2 when the bundle guides (conditional, unconditional), else 1. The M
 codes of a picture hold -1 for the end of a row, which the target is fed but never asked for. The
@@ -26,7 +27,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -53,7 +54,7 @@ from models.export.drafter_files import read_manifest
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
-FIELDS = ("features", "codes", "valid", "ids")
+FIELDS = ("features", "codes", "valid", "ids", "inner")
 SEED = 1_000_000  # picture i of a data set is drawn with seed SEED + i
 
 
@@ -103,18 +104,25 @@ def read_codes(path: Path) -> Tensor:
     return torch.tensor([picture["codes"] for picture in pictures])
 
 
-def make_shard(model: TargetModel, codes: Tensor, prompts: list[list[Ids]], path: Path) -> None:
+def make_shard(
+    model: TargetModel, codes: Tensor, prompts: list[list[Ids]], path: Path,
+    layers: Sequence[int] = (),
+) -> None:  # fmt: skip
     """Writes the features of one shard of codes [n, N]."""
     codes = with_row_ends(model, codes)
     rows = model.prompt_length + model.tokens - 1
-    shape = (len(codes), model.sequences, rows, model.head.shape[1])
+    width = model.head.shape[1]
+    shape = (len(codes), model.sequences, rows, width + len(layers) * model.embedding.shape[1])
     features = torch.zeros(shape, dtype=torch.bfloat16)
     valid = torch.zeros(shape[:2], dtype=torch.int32)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i][0]))  # passes with few gaps
     for part in torch.tensor(order).split(16):
-        found = target_features(model, codes[part], [prompts[int(i)] for i in part])
+        found = target_features(model, codes[part], [prompts[int(i)] for i in part], layers)
         features[part], valid[part] = found[0].bfloat16(), found[1].int()
-    content = {"features": features, "codes": codes.int(), "valid": valid}
+    content = {"features": features[..., :width], "codes": codes.int(), "valid": valid}
+    if layers:
+        content["inner"], content["layers"] = features[..., width:], torch.tensor(list(layers))
+    content = {name: tensor.contiguous() for name, tensor in content.items()}
     if model.prompt_kind == "tokens":
         content["ids"] = next_ids(model, codes, prompts).int()
     partial = path.with_suffix(".partial")
@@ -168,6 +176,7 @@ class Pictures:
         return make_batch(
             parts["features"].float(), parts["codes"], parts["valid"], self.config.prompt_length,
             parts.get("ids", self.config.prompt_id),
+            parts["inner"].float() if "inner" in parts else None,
         )  # fmt: skip
 
     def held_out_batches(self, size: int) -> Iterator[Batch]:
@@ -231,7 +240,8 @@ def make_data(options: argparse.Namespace) -> None:
         if not codes.exists():
             draw_codes(model, part, first, codes, options.build / "lamplighter")
         if not features.exists():
-            make_shard(model, read_codes(codes), prompt_ids(model, part, options.build), features)
+            prompts = prompt_ids(model, part, options.build)
+            make_shard(model, read_codes(codes), prompts, features, options.layers)
         print(f"shard {shard}: {first + len(part)} pictures", flush=True)
 
 
@@ -242,6 +252,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the data set")
     parser.add_argument("--images", type=int, default=8192)
     parser.add_argument("--size", metavar="WIDTHxHEIGHT", help="default: the bundle's first")
+    parser.add_argument(
+        "--layers", type=int, nargs="+", default=[], help="of the target, for EAGLE-3"
+    )
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     options = parser.parse_args(arguments)
     return run_command(lambda: make_data(options))

@@ -6,6 +6,8 @@ published checkpoints.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,6 +15,9 @@ from torch import Tensor, nn
 from models.eagle.config import DrafterConfig
 from models.llamagen import gpt
 from models.transformer.rotary import grid_table, line_table
+
+if TYPE_CHECKING:
+    from models.eagle.losses import Batch
 
 KeysValues = tuple[Tensor, Tensor]
 
@@ -37,6 +42,12 @@ def rotate(x: Tensor, rotation: Tensor, adjacent: bool) -> Tensor:
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim).flatten(-2).to(x.dtype)
 
 
+def rotations(table: Tensor, positions: Tensor) -> Tensor:
+    """Rows of a table at positions [R] or [S,R], to broadcast over heads."""
+    rows = table[positions]
+    return rows[:, None] if positions.dim() == 2 else rows
+
+
 class HeadNorm(nn.Module):
     """LayerNorm of every head with weights of its own."""
 
@@ -52,14 +63,15 @@ class HeadNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, config: DrafterConfig) -> None:
+    def __init__(self, config: DrafterConfig, read: int = 0) -> None:
+        """read: width of what it reads, 0: that of the layer."""
         super().__init__()
         self.heads, self.kv_heads = config.heads, config.kv_heads
         self.adjacent = config.rotary == "grid"
         width, kv_width = config.hidden, config.kv_heads * config.head_dim
-        self.q_proj = nn.Linear(width, width, bias=False)
-        self.k_proj = nn.Linear(width, kv_width, bias=False)
-        self.v_proj = nn.Linear(width, kv_width, bias=False)
+        self.q_proj = nn.Linear(read or width, width, bias=False)
+        self.k_proj = nn.Linear(read or width, kv_width, bias=False)
+        self.v_proj = nn.Linear(read or width, kv_width, bias=False)
         self.o_proj = nn.Linear(width, width, bias=False)
         if config.qk_norm:
             self.q_norm: nn.Module = HeadNorm(config.heads, config.head_dim, config.qk_norm_eps)
@@ -154,10 +166,15 @@ class Drafter(nn.Module):
         [S,R]: the target's positions of the features.
         """
         x = self.fc(torch.cat([embeddings, features], -1))
-        rotation = self.rotary[positions]
-        if positions.dim() == 2:
-            rotation = rotation[:, None]
-        return self.layers[0](x, rotation, bias, context, chain)
+        return self.layers[0](x, rotations(self.rotary, positions), bias, context, chain)
+
+    def read(self, batch: Batch) -> Tensor:
+        """The features [S,L,F] of a batch that it reads."""
+        return batch.features
+
+    def guess(self, hidden: Tensor, head: Tensor) -> Tensor:
+        """Logits [S,R,V] of what it says [S,R,H]; head [V,H]: the target's."""
+        return F.linear(hidden, head.to(hidden.dtype))
 
 
 def from_published(config: DrafterConfig, weights: dict[str, Tensor]) -> Drafter:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,9 +203,12 @@ def prompt_rows(model: TargetModel, prompts: list[list[Ids]]) -> list[Tensor]:
 
 @torch.inference_mode()
 def target_features(
-    model: TargetModel, codes: Tensor, prompts: list[list[Ids]]
+    model: TargetModel, codes: Tensor, prompts: list[list[Ids]], layers: Sequence[int] = ()
 ) -> tuple[Tensor, Tensor]:
-    """Features fp32 [n,P,L,F] of pictures with codes int64 [n,M], and their prompts' rows [n,P]."""
+    """Features fp32 [n,P,L,F] of pictures with codes int64 [n,M], and their prompts' rows [n,P].
+
+    layers: behind them stands what these layers of the target get, [n,P,L,F + H * number of layers].
+    """
     heads = prompt_rows(model, prompts)
     valid = torch.tensor([len(rows) for rows in heads])
     image = model.target.embed(picture_ids(model, codes)[:, :-1])
@@ -222,7 +226,12 @@ def target_features(
         cache = torch.zeros(*sizes, shape["head_dim"] + ROW_SCALE_BYTES, dtype=torch.int8)
     else:
         cache = torch.zeros(*sizes, shape["head_dim"], dtype=x.dtype)
-    _, out = model.target.forward(x, positions.clamp_max(limit), empty, lengths, cache)
+    inputs = (x, positions.clamp_max(limit), empty, lengths, cache)
+    if layers:
+        hidden, inner = model.target.forward_features(*inputs, torch.tensor(list(layers)))
+        out = torch.cat([hidden, inner], -1)
+    else:
+        _, out = model.target.forward(*inputs)
     full = torch.zeros(len(rows), limit + 1, out.shape[2])
     for sequence, (features, own) in enumerate(zip(out, rows, strict=True)):
         full[sequence, len(full[0]) - len(own) :] = features[: len(own)]

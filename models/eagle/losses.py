@@ -18,6 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from models.eagle.drafter import Drafter, KeysValues
+from models.eagle.eagle3 import Eagle3Drafter
+
+AnyDrafter = Drafter | Eagle3Drafter
 
 
 @dataclass
@@ -31,6 +34,7 @@ class Batch:
     positions: Tensor  # int64 [L] or [S,L]
     prompt_length: int
     pairs: int  # P
+    inner: Tensor | None = None  # [S,L,F'], what inner layers of the target get
 
     @property
     def roots(self) -> int:
@@ -52,9 +56,10 @@ class Batch:
 
 
 def make_batch(
-    features: Tensor, codes: Tensor, valid: Tensor, prompt_length: int, prompts: Tensor | int
-) -> Batch:
-    """A batch of features [B,P,L,F], codes [B,M] and prompt rows valid [B] or [B,P] of data.py.
+    features: Tensor, codes: Tensor, valid: Tensor, prompt_length: int, prompts: Tensor | int,
+    inner: Tensor | None = None,
+) -> Batch:  # fmt: skip
+    """A batch of features [B,P,L,F], codes [B,M], prompt rows valid [B] or [B,P] and inner of data.py.
 
     prompts: the ids [B,P,L] behind every row, whose positions then count from the prompt's first
     one; or the one id that stands in for prompts that are no tokens, with positions that end at
@@ -69,7 +74,9 @@ def make_batch(
     else:
         ids = F.pad(codes.long(), (prompt_length - 1, 0), value=prompts)
         ids = ids.repeat_interleave(pairs, 0)
-    return Batch(features.flatten(0, 1), ids, codes.long(), valid, positions, prompt_length, pairs)
+    inner = None if inner is None else inner.flatten(0, 1)
+    codes = codes.long()
+    return Batch(features.flatten(0, 1), ids, codes, valid, positions, prompt_length, pairs, inner)
 
 
 def causal_bias(valid: Tensor, prompt_length: int, rows: int) -> Tensor:
@@ -80,7 +87,7 @@ def causal_bias(valid: Tensor, prompt_length: int, rows: int) -> Tensor:
     return torch.zeros(seen.shape, device=valid.device).masked_fill_(~seen, -torch.inf)[:, None]
 
 
-def draft(drafter: Drafter, batch: Batch, steps: int, noise: float = 0.0) -> Iterator[Tensor]:
+def draft(drafter: AnyDrafter, batch: Batch, steps: int, noise: float = 0.0) -> Iterator[Tensor]:
     """Predicted features [S, roots - s + 1, F] of every root for s = 1 .. steps.
 
     From step 2 on a draft reads its own predictions; it attends to the rows of the target's features up
@@ -88,7 +95,7 @@ def draft(drafter: Drafter, batch: Batch, steps: int, noise: float = 0.0) -> Ite
     test of EAGLE-3, Li et al. 2025). noise: width of the uniform noise on the target's features.
     """
     embeddings = drafter.embed_tokens(batch.ids)
-    features, last = batch.features, batch.features.shape[1] - 1
+    features, last = drafter.read(batch), batch.features.shape[1] - 1
     if noise:
         features = features + noise * (torch.rand_like(features) - 0.5)
     positions = batch.positions
@@ -113,7 +120,12 @@ def draft(drafter: Drafter, batch: Batch, steps: int, noise: float = 0.0) -> Ite
 
 def guided_logits(hidden: Tensor, head: Tensor, pairs: int, guidance: float) -> Tensor:
     """Logits fp32 [B,R,V] of features [S,R,F] through the target's head [V,F], guided if P is 2."""
-    logits = F.linear(hidden, head.to(hidden.dtype)).float()
+    return guided(F.linear(hidden, head.to(hidden.dtype)), pairs, guidance)
+
+
+def guided(logits: Tensor, pairs: int, guidance: float) -> Tensor:
+    """Logits [S,R,V] of every sequence as fp32 [B,R,V] of the pictures."""
+    logits = logits.float()
     if pairs == 1:
         return logits
     conditional, unconditional = logits[0::2], logits[1::2]
@@ -178,7 +190,7 @@ def mean(values: Tensor, counted: Tensor | None) -> Tensor:
 
 
 def objective(
-    drafter: Drafter, batch: Batch, head: Tensor, guidance: float, weights: Weights, steps: int,
+    drafter: AnyDrafter, batch: Batch, head: Tensor, guidance: float, weights: Weights, steps: int,
     noise: float = 0.0,
 ) -> tuple[Tensor, list[float]]:  # fmt: skip
     """The loss, and the token loss of every step."""
@@ -197,7 +209,7 @@ def objective(
             )
             loss = mean(errors.mean(-1), per_sequence(counted, batch.pairs))
             total = total + weight * weights.feature * loss
-        logits = guided_logits(hidden, head, pairs, guidance)
+        logits = guided(drafter.guess(hidden, head), pairs, guidance)
         counted = per_sequence(counted, batch.pairs // pairs)
         loss = token_loss(logits, laws[:, step:], weights.acceptance, counted)
         parts.append(float(loss.detach()))
@@ -214,7 +226,7 @@ def per_sequence(counted: Tensor | None, pairs: int) -> Tensor | None:
 
 @torch.no_grad()
 def acceptance(
-    drafter: Drafter, batch: Batch, head: Tensor, guidance: float, top_k: int, steps: int
+    drafter: AnyDrafter, batch: Batch, head: Tensor, guidance: float, top_k: int, steps: int
 ) -> tuple[Tensor, Tensor]:
     """What exact verification at temperature 1 does with a chain of drafts, by root and step.
 
@@ -226,7 +238,7 @@ def acceptance(
     kept = torch.zeros(p.shape[0], batch.roots, steps)
     rates = torch.full_like(kept, torch.nan)
     for step, hidden in enumerate(draft(drafter, batch, steps)):
-        q = filtered(guided_logits(hidden, head, batch.pairs, guidance), top_k)
+        q = filtered(guided(drafter.guess(hidden, head), batch.pairs, guidance), top_k)
         law, rows, drafted = p[:, step:], q.shape[1], batch.drafted(step + 1)
         rate = torch.minimum(law, q).sum(-1)
         rates[:, :rows, step] = rate.masked_fill(~drafted, torch.nan)

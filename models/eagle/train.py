@@ -4,7 +4,9 @@
 
 `--recipe published` is the published recipe: feature regression and 0.1 soft cross entropy of every
 row's own law, one step. The default takes the guided laws, and for the second half of the time trains
-several steps on the drafter's own features and the acceptance rate itself. FILE is rewritten every few
+several steps on the drafter's own features and the acceptance rate itself. `--recipe eagle-3` is a drafter
+that reads inner layers of the target, whose features the data must hold (`--layers`), and has its own head;
+all its steps are trained from the beginning, on the laws alone. FILE is rewritten every few
 minutes; the same command continues from it.
 """
 
@@ -25,8 +27,15 @@ from torch import Tensor, nn
 from models.eagle.config import DrafterConfig
 from models.eagle.data import Pictures
 from models.eagle.drafter import Drafter, rotary_table
+from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.eagle.features import TargetModel, load_target
-from models.eagle.losses import Weights, acceptance, chain_compression, objective
+from models.eagle.losses import (
+    AnyDrafter,
+    Weights,
+    acceptance,
+    chain_compression,
+    objective,
+)
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
@@ -74,10 +83,12 @@ PUBLISHED = Phase(1.0, 1, Weights(1.0, 0.1, guided=False), noise=1.0)
 GUIDED = replace(PUBLISHED, weights=Weights(1.0, 0.1))
 MULTI_STEP = Phase(0.5, 4, Weights(4.0, 1.0, 0.9))
 HASS = replace(PUBLISHED, steps=3, weights=Weights(1.0, 0.1, decay=1.0, top=1.0))
+EAGLE_3 = Phase(1.0, 4, Weights(feature=0.0, token=1.0, acceptance=0.9))
 RECIPES: dict[str, Options] = {
     "published": Options((PUBLISHED,), train_embedding=False),
     "guided": Options((GUIDED,)),
     "hass": Options((HASS,), train_embedding=False),
+    "eagle-3": Options((EAGLE_3,)),
     "multi-step": Options((replace(GUIDED, share=0.5), MULTI_STEP)),
 }
 
@@ -145,8 +156,29 @@ class Optimizers:
             part.step()
 
 
+def new_drafter(
+    recipe: str, model: TargetModel, config: DrafterConfig, pictures: Pictures
+) -> AnyDrafter:
+    """What training starts from: for eagle-3 the target's head, and what reads the data's inner layers."""
+    if recipe != "eagle-3":
+        return Drafter(config)
+    shard = pictures.shards[0]
+    if "inner" not in shard:
+        raise ExportError(f"{pictures.folder}: got no inner features; make the data with --layers")
+    codes, first = len(model.head), int(model.manifest["tokens"]["first_image_id"])
+    layers = tuple(shard["layers"].tolist())
+    features = shard["inner"].shape[-1]
+    drafter = Eagle3Drafter(Eagle3Config(replace(config, qk_norm=False), features, codes, layers))
+    with torch.no_grad():
+        drafter.lm_head.weight.copy_(model.head)
+        drafter.d2t += first
+        drafter.t2d[:] = False
+        drafter.t2d[first : first + codes] = True
+    return drafter
+
+
 def evaluate(
-    drafter: Drafter, model: TargetModel, pictures: Pictures, steps: int = 5
+    drafter: AnyDrafter, model: TargetModel, pictures: Pictures, steps: int = 5
 ) -> dict[str, Any]:
     """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
     drafter.eval()
@@ -169,11 +201,10 @@ class Trainer:
     """One training run: drafter, optimisers, clock, and the file they are kept in."""
 
     def __init__(
-        self, model: TargetModel, config: DrafterConfig, options: Options, out: Path
+        self, model: TargetModel, drafter: AnyDrafter, options: Options, out: Path
     ) -> None:
         torch.manual_seed(options.seed)
-        self.model, self.options, self.out = model, options, out
-        self.drafter = Drafter(config)
+        self.model, self.options, self.out, self.drafter = model, options, out, drafter
         with torch.no_grad():
             self.drafter.embed_tokens.weight.copy_(model.embedding)
         self.optimizers = Optimizers(self.drafter, options)
@@ -185,7 +216,7 @@ class Trainer:
     def resume(self) -> None:
         saved = checkpoint.read_file(self.out)
         known = isinstance(saved, dict) and "optimizers" in saved
-        if not known or DrafterConfig(**saved["config"]) != self.drafter.config:
+        if not known or type(self.drafter.config)(**saved["config"]) != self.drafter.config:
             raise ExportError(f"{self.out}: holds another drafter; name a new file", 7)
         self.drafter.load_state_dict(saved["model"])
         for part, state in zip(self.optimizers.parts, saved["optimizers"]):
@@ -261,7 +292,9 @@ def train(arguments: argparse.Namespace) -> None:
     model = load_target(arguments.bundle)
     config = drafter_config(model, arguments.ffn, arguments.input_norm)
     pictures = Pictures(arguments.data, config, arguments.held_out)
-    Trainer(model, config, options, arguments.out).run(pictures)
+    torch.manual_seed(options.seed)
+    drafter = new_drafter(arguments.recipe, model, config, pictures)
+    Trainer(model, drafter, options, arguments.out).run(pictures)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from . import chameleon, draft_model, drafter, heads, llamagen
+from . import chameleon, draft_model, drafter, eagle3, flash, heads, llamagen
 from .command import run_command
 
 
@@ -16,6 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
     drafter.add_parser(families)
+    eagle3.add_parser(families)
+    flash.add_parser(families)
     draft_model.add_parser(families)
     heads.add_parsers(families)
     options = parser.parse_args(arguments)

@@ -37,6 +37,14 @@ def add_parser(families: Any) -> None:
         "bundle; its head is the one of the bundle's target.",
     )
     parser.set_defaults(run=run)
+    add_options(parser)
+    parser.add_argument(
+        "--neighbours", type=Path, metavar="FILE", help="table of nearest codes (.npy) to add"
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of every exporter of a drafter with a layer."""
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
     parser.add_argument("--name", required=True, help="the drafter's name in the bundle")
     parser.add_argument(
@@ -45,10 +53,7 @@ def add_parser(families: Any) -> None:
         required=True,
         metavar="PATH",
         help="folder with config.json and model.safetensors or pytorch_model.bin, or a file of "
-        "models.eagle.train",
-    )
-    parser.add_argument(
-        "--neighbours", type=Path, metavar="FILE", help="table of nearest codes (.npy) to add"
+        "our training",
     )
     parser.add_argument(
         "--dtype",
@@ -87,8 +92,7 @@ def attach_drafter(
         check_fit(drafter.config, manifest, f"drafter {name}")
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
         part = drafter_part(drafter, target_head(folder, manifest), length, storage)
-        if has_tokens(manifest):
-            del part.entries["prompt_id"]
+        part.entries.update(prompt_entry(drafter.config, manifest))
         return part
 
     attach(bundle, name, overwrite, make, neighbours)
@@ -164,17 +168,25 @@ def drafter_part(
     storage = wanted or Storage(drafter.embed_tokens.weight.dtype)
     module = make(drafter, head).to(storage.dtype)
     module.rotary, module.head = rotary_table(config), head.clone()
-    entries = {
-        "kind": KIND,
-        "layers": 1,
-        "kv_heads": config.kv_heads,
-        "head_dim": config.head_dim,
-        "prompt_id": config.prompt_id,
-        "max_length": config.max_length,
-    }
+    entries = {"kind": KIND, **layer_entries(config)}
     if config.padding:
         entries["padding"] = True
     return BundleModule(module, storage.dtype, drafter_calls(config), entries, bits=storage.bits)
+
+
+def layer_entries(config: DrafterConfig) -> dict[str, Any]:
+    """What the manifest says of a drafter's layer."""
+    return {
+        "layers": 1,
+        "kv_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "max_length": config.max_length,
+    }
+
+
+def prompt_entry(config: DrafterConfig, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What the drafter embeds on the rows of prompts that are no tokens."""
+    return {} if has_tokens(manifest) else {"prompt_id": config.prompt_id}
 
 
 def drafter_calls(config: DrafterConfig) -> list[Call]:

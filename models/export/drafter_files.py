@@ -24,16 +24,20 @@ def read_manifest(bundle: Path) -> dict[str, Any]:
     return manifest
 
 
+def read_settings(path: Path) -> tuple[Mapping[str, Any], State]:
+    """Configuration and weights of a published folder, or of a file that training writes."""
+    if path.is_dir():
+        return checkpoint.read_json(path / "config.json"), checkpoint.read_folder(path)
+    content = checkpoint.read_file(path)
+    settings = content.get("config") if isinstance(content, Mapping) else None
+    if not isinstance(settings, Mapping):
+        raise ExportError(f"{path}: no config in the file; expected a drafter's folder or file")
+    return settings, checkpoint.unwrap(content, path, CONTAINERS)
+
+
 def read_drafter(path: Path, manifest: Mapping[str, Any]) -> tuple[DrafterConfig, State]:
     """Shape and weights of a drafter in any layout; they must fit the bundle."""
-    if path.is_dir():
-        settings, state = checkpoint.read_json(path / "config.json"), checkpoint.read_folder(path)
-    else:
-        content = checkpoint.read_file(path)
-        settings = content.get("config") if isinstance(content, Mapping) else None
-        if not isinstance(settings, Mapping):
-            raise ExportError(f"{path}: no config in the file; expected a drafter's folder or file")
-        state = checkpoint.unwrap(content, path, CONTAINERS)
+    settings, state = read_settings(path)
     state = checkpoint.without(state, ("rotary_emb.", "freqs_cis", "lm_head."))
     where = str(path)
     checkpoint.shape_of(state, "embed_tokens.weight", 2, where)
@@ -101,24 +105,35 @@ def check_stage(settings: Mapping[str, Any], grid: int, where: str) -> None:
 
 def check_fit(config: DrafterConfig, manifest: Mapping[str, Any], where: str) -> None:
     """The drafter reads the target's features, embeds its tokens and knows its picture."""
-    pairs = [("hidden", config.hidden, "target.features", manifest["target"]["features"])]
+    check_equal(where, ("hidden", config.hidden, "target.features", manifest["target"]["features"]))
+    check_tokens(config, manifest, where)
+
+
+def check_tokens(config: DrafterConfig, manifest: Mapping[str, Any], where: str) -> None:
+    """The drafter embeds the target's tokens and knows its picture."""
     if config.rotary == "grid":
         if has_tokens(manifest):
             raise ExportError(f"{where}: rotary is grid, the bundle's prompts of tokens need line")
         grid = manifest["grids"][0]
-        pairs += [
+        length = manifest["prompt"]["length"]
+        check_equal(
+            where,
             ("grid", config.grid, "grids[0].columns", grid["columns"]),
-            ("prompt_length", config.prompt_length, "prompt.length", manifest["prompt"]["length"]),
-        ]
-    for name, got, key, expected in pairs:
-        if got != expected:
-            raise ExportError(f"{where}: {name} is {got}, the bundle's {key} is {expected}")
+            ("prompt_length", config.prompt_length, "prompt.length", length),
+        )
     tokens = manifest["tokens"]["vocabulary"]
     if config.vocabulary != tokens:  # equal in every family: codes of LlamaGen, else all ids
         raise ExportError(
             f"{where}: embeds {config.vocabulary} tokens, expected the {tokens} of the bundle; is the "
             "drafter for another model?"
         )
+
+
+def check_equal(where: str, *pairs: tuple[str, int, str, int]) -> None:
+    """What the drafter has, and what the bundle has for it."""
+    for name, got, key, expected in pairs:
+        if got != expected:
+            raise ExportError(f"{where}: {name} is {got}, the bundle's {key} is {expected}")
 
 
 def load_drafter(config: DrafterConfig, state: State, where: str) -> Drafter:

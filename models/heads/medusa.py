@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from models.eagle.losses import Batch
+
 
 @dataclass
 class HeadsConfig:
@@ -58,7 +60,8 @@ class Heads(nn.ModuleList):
         result: Tensor = self[head](hidden)
         return result
 
-    def guess(self, hidden: Tensor, ids: Tensor) -> Iterator[Tensor]:
-        """Logits [S,R - 1 - i,V] of head i = 0 .. K - 1 for hidden [S,R,H]; ids: see models.heads.mlp."""
+    def guess(self, batch: Batch) -> Iterator[Tensor]:
+        """Logits [S,M - 1 - i,V] of head i = 0 .. K - 1."""
+        hidden = batch.features[:, batch.prompt_length - 1 :]
         for head in range(len(self)):
             yield self.logits(hidden[:, : hidden.shape[1] - 1 - head], head)

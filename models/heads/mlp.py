@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from models.eagle.losses import Batch
+
 NORM_EPS = 1e-6
 TIED = (("emb", 0), ("proj", 1), ("head", 0), ("ln", 0))  # the step whose weights later ones share
 
@@ -99,8 +101,10 @@ class Speculator(nn.Module):
         result: Tensor = F.gelu(self.ln[step](self.proj[step](state) + ratio * self.emb[step](ids)))
         return result
 
-    def guess(self, hidden: Tensor, ids: Tensor) -> Iterator[Tensor]:
-        """Logits [S,R - 1 - i,V] of step i = 0 .. K - 1; hidden [S,R,H], ids int64 [S,R] behind the rows."""
+    def guess(self, batch: Batch) -> Iterator[Tensor]:
+        """Logits [S,M - 1 - i,V] of step i = 0 .. K - 1."""
+        root = batch.prompt_length - 1
+        hidden, ids = batch.features[:, root:], batch.ids[:, root:]
         state = hidden
         for step in range(self.config.heads):
             rows = hidden.shape[1] - 1 - step

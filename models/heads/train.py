@@ -1,9 +1,10 @@
-"""Trains Medusa heads or an MLP speculator for a bundle on a data set of `models.eagle.data`.
+"""Trains Medusa heads, an MLP speculator or a FLASH drafter on a data set of `models.eagle.data`.
 
     python -m models.heads.train medusa --bundle DIR --data FOLDER --out FILE --minutes 20
 
-Head i learns the target's guided law of the token i + 1 places behind the next one, by the acceptance rate
-of exact verification. FILE is rewritten every few minutes; the same command continues from it.
+Guess i learns the target's guided law of the token i + 1 places behind the next one, by the acceptance rate
+of exact verification. `flash --recipe published` is the published recipe: regression of the features and
+0.1 soft cross entropy of every row's own law. FILE is rewritten every few minutes; the same command continues from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from models.eagle.train import drafter_config
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
+from models.heads.flash import Flash, FlashConfig, published_loss
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
 
@@ -43,13 +45,12 @@ SAVE_MINUTES = 3.0
 DECAY = 0.8  # a head counts so much less than the one before it, as published
 
 
-Guesser = Heads | Speculator
+Guesser = Heads | Speculator | Flash
 
 
 def guesses(heads: Guesser, batch: Batch, guidance: float) -> Iterator[Tensor]:
     """Guided logits fp32 [B,M - 1 - i,V] of what comes i + 1 places behind the next token."""
-    root = batch.prompt_length - 1
-    for logits in heads.guess(batch.features[:, root:], batch.ids[:, root:]):
+    for logits in heads.guess(batch):
         logits = logits.float()
         if batch.pairs == 1:
             yield logits
@@ -61,6 +62,13 @@ def guesses(heads: Guesser, batch: Batch, guidance: float) -> Iterator[Tensor]:
 def target_laws(model: TargetModel, batch: Batch) -> Tensor:
     """Guided logits [B,M - 1,V] of the codes behind the first."""
     return guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
+
+
+def published_objective(flash: Flash, model: TargetModel, batch: Batch) -> Tensor:
+    """Over the rows from which drafts start; the targets of row j are the features of row j + 1."""
+    target = F.pad(batch.targets(1), (0, 0, 0, 1))
+    mask = F.pad(torch.ones(len(target), batch.roots), (0, 1))
+    return published_loss(flash.ahead(batch), model.head, target, mask)[2]
 
 
 def objective(heads: Guesser, model: TargetModel, batch: Batch) -> Tensor:
@@ -107,21 +115,30 @@ def resume(out: Path, heads: Guesser, optimizer: torch.optim.Optimizer) -> tuple
     return saved["step"], saved["seconds"]
 
 
+def new_heads(options: argparse.Namespace, model: TargetModel) -> Guesser:
+    """What training starts from."""
+    codes, hidden = model.head.shape
+    head, heads = model.head, None
+    if options.kind == "medusa":
+        heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
+    elif options.kind == "mlp":
+        first, size = int(model.manifest["tokens"]["first_image_id"]), len(model.embedding)
+        heads = Speculator(SpeculatorConfig(hidden, size, options.heads, options.inner))
+        head = F.pad(head, (0, 0, first, size - first - codes))
+    else:
+        layer = replace(drafter_config(model, options.inner or 4 * hidden), qk_norm=False)
+        layer = replace(layer, kv_heads=options.groups or layer.heads)
+        heads = Flash(FlashConfig(layer, options.heads, options.queries, options.window))
+    heads.begin(model.embedding, head)
+    return heads
+
+
 def train(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     model = load_target(options.bundle)
     pictures = Pictures(options.data, drafter_config(model), options.held_out)
-    codes, hidden = model.head.shape
-    heads: Guesser
-    if options.kind == "medusa":
-        heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
-        heads.begin(model.embedding, model.head)
-    else:
-        first = int(model.manifest["tokens"]["first_image_id"])
-        size = len(model.embedding)
-        heads = Speculator(SpeculatorConfig(hidden, size, options.heads, options.inner))
-        heads.begin(model.embedding, F.pad(model.head, (0, 0, first, size - first - codes)))
+    heads = new_heads(options, model)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
     step, seconds = 0, 0.0
     if options.out.exists():
@@ -137,6 +154,7 @@ def train(options: argparse.Namespace) -> None:
         torch.save({"config": asdict(heads.config), **parts, **clock}, partial)
         os.replace(partial, options.out)
 
+    loss_of: Any = published_objective if options.recipe == "published" else objective
     batches = pictures.batches(options.batch, torch.Generator().manual_seed(step))
     limit, saved, loss = 60 * options.minutes, seconds, float("nan")
     while seconds < limit:
@@ -145,7 +163,7 @@ def train(options: argparse.Namespace) -> None:
         optimizer.param_groups[0]["lr"] = RATE * min((step + 1) / 50, 1.0) * share
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
-            total = objective(heads, model, next(batches))
+            total = loss_of(heads, model, next(batches))
         total.backward()
         optimizer.step()
         loss = float(total.detach())
@@ -159,13 +177,17 @@ def train(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=("medusa", "mlp"))
+    parser.add_argument("kind", choices=("medusa", "mlp", "flash"))
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the heads")
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head of medusa")
-    parser.add_argument("--inner", type=int, default=0, help="width of mlp, default: the target's")
+    parser.add_argument("--inner", type=int, default=0, help="inner width of mlp and flash")
+    parser.add_argument("--groups", type=int, default=0, help="of keys and values of flash")
+    parser.add_argument("--queries", type=int, default=0, help="flash: old rows become so many")
+    parser.add_argument("--window", type=int, default=64, help="flash: rows that are not old")
+    parser.add_argument("--recipe", choices=("guided", "published"), default="guided")
     parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
     parser.add_argument("--batch", type=int, default=8, help="pictures")
     parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")

@@ -76,6 +76,31 @@ class Decoder(nn.Module):
         return h, h
 
     @torch.jit.export
+    def forward_features(
+        self, x: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, cache: Tensor,
+        layers: Tensor
+    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        """As forward, with other features [S,R,n*H]: what the blocks layers int64 [n], on the CPU
+        and in order, get from those before them, side by side (EAGLE-3, Li et al. 2025)."""
+        residual = x.clone()
+        h = residual
+        first = 0
+        features = torch.empty([0], dtype=x.dtype, device=x.device)
+        for i in range(layers.size(0)):
+            end = int(layers[i])
+            residual, h = self.run_layers(
+                residual, positions, tree_mask, lengths, cache, first, end
+            )
+            features = residual.clone() if i == 0 else torch.cat([features, residual], -1)
+            first = end
+        residual, h = self.run_layers(
+            residual, positions, tree_mask, lengths, cache, first, len(self.layers)
+        )
+        if self.swin_norm:
+            h = lamplighter.rms_norm(residual, self.last_norm, self.eps)
+        return h, features
+
+    @torch.jit.export
     def forward_layers(
         self, residual: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
         cache: Tensor, layers: Tensor

@@ -85,7 +85,7 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.has_heads()) continue;
+    if (drafter.is_heads()) continue;
     if (drafter.is_model()) {
       check_model(reader, "drafters." + name, drafter, manifest);
       continue;
@@ -93,6 +93,12 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     if (drafter.max_length < manifest.cache.max_length - 1) {
       reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
                   " disagrees with cache.max_length " + number(manifest.cache.max_length));
+    }
+    for (std::size_t i = 0; i < drafter.feature_layers.size(); ++i) {
+      const std::int64_t layer = drafter.feature_layers[i];
+      if (layer >= manifest.cache.layers || (i > 0 && layer <= drafter.feature_layers[i - 1]))
+        reader.fail("drafters." + name + ".feature_layers: got " + number(layer) +
+                    ", expected ascending layers of the target below " + number(manifest.cache.layers));
     }
     if (drafter.prompt_id) {
       check_ids(reader, "drafters." + name + ".prompt_id", {*drafter.prompt_id}, manifest.tokens.vocabulary);

@@ -23,6 +23,9 @@ std::vector<std::string> methods_of(const Manifest& manifest, const DrafterEntry
   if (entry.is_model()) return target_methods(*manifest.prompt);
   if (entry.kind == "medusa") return {"heads"};
   if (entry.kind == "mlp") return {"step", "logits"};
+  if (entry.kind == "flash" && entry.queries > 0)
+    return {"embed", "forward", "heads", "compress", "forward_compressed"};
+  if (entry.kind == "flash") return {"embed", "forward", "heads"};
   return {"embed", "forward", "logits"};
 }
 
@@ -44,6 +47,18 @@ at::Tensor Drafter::forward(const at::Tensor& embeddings, const at::Tensor& feat
   if (entry_.is_model())
     return module_.call("forward", {embeddings, positions + 1, tree_mask, lengths, cache}).front();
   return module_("forward", {embeddings, features, positions, tree_mask, lengths, cache});
+}
+
+at::Tensor Drafter::compress(const at::Tensor& features, const at::Tensor& last) const {
+  return module_("compress", {features, last});
+}
+
+at::Tensor Drafter::forward_compressed(const at::Tensor& embeddings, const at::Tensor& features,
+                                       const at::Tensor& compressed, const at::Tensor& positions,
+                                       const at::Tensor& tree_mask, const at::Tensor& lengths,
+                                       const at::Tensor& cache) const {
+  return module_("forward_compressed",
+                 {embeddings, features, compressed, positions, tree_mask, lengths, cache});
 }
 
 at::Tensor Drafter::embed_condition(const at::Tensor& features, const at::Tensor& mask) const {

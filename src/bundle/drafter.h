@@ -28,13 +28,22 @@ class Drafter {
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
   // hidden [S, 1, F] of the target, after its final norm -> logits [S, K, V] of the tokens 2 .. K + 1 places
-  // on.
+  // on. Of flash: hidden rows that forward gave, instead.
   at::Tensor heads(const at::Tensor& hidden) const;
   // Of MLP speculators (Wertheimer et al. 2024, section 3): states [S, R, I] after tokens int64 [S, R], from
   // those before them, in step 0 hidden rows [S, R, F] of the target; number counts from 0.
   at::Tensor step(const at::Tensor& state, const at::Tensor& ids, std::int64_t number) const;
   // state [S, R, I] after that step -> [S, R, V].
   at::Tensor logits_after(const at::Tensor& state, std::int64_t number) const;
+
+  // Of flash with queries: features [S, N, F] of the target -> [S, C, F], rows 1 .. last int64 [S] of them
+  // compressed (FLASH, Wang et al. 2025, section 3.2).
+  at::Tensor compress(const at::Tensor& features, const at::Tensor& last) const;
+  // As forward, with compressed rows [S, C, F] behind the others: positions [S, R + C] -> [S, R + C, H].
+  at::Tensor forward_compressed(const at::Tensor& embeddings, const at::Tensor& features,
+                                const at::Tensor& compressed, const at::Tensor& positions,
+                                const at::Tensor& tree_mask, const at::Tensor& lengths,
+                                const at::Tensor& cache) const;
 
   // Of models alone, as for the target (Target::embed_condition).
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;

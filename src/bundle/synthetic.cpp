@@ -216,7 +216,7 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   manifest.name = manifest.directory = "synthetic " + shape.name;
   manifest.family = shape.chameleon ? "chameleon" : "llamagen-t2i";
   manifest.source = "random weights";
-  manifest.modules["target"] = {"", dtype, {kForwardLayers}};
+  manifest.modules["target"] = {"", dtype, {kForwardLayers, kForwardFeatures}};
   PromptEntry& prompt = manifest.prompt.emplace();
   prompt.kind = shape.chameleon ? "tokens" : "text_features";
   prompt.length = shape.prompt_length;
@@ -262,7 +262,7 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
   const at::Tensor head = target.attr("head").toTensor();
-  std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers};
+  std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers, kForwardFeatures};
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   Module prepared(target, "target", methods, placement);
   std::int64_t target_bytes = bytes_of(target, {"head"});  // as packed

@@ -67,6 +67,18 @@ Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions,
   return {std::move(results[0]), std::move(results[1])};
 }
 
+Target::Output Target::forward_features(const at::Tensor& layers, const at::Tensor& x,
+                                        const at::Tensor& positions, const at::Tensor& tree_mask,
+                                        const at::Tensor& lengths, const at::Tensor& cache) const {
+  std::vector<at::Tensor> results =
+      module_.call(kForwardFeatures, {x, positions, tree_mask, lengths, cache, layers});
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target.forward_features: got " + std::to_string(results.size()) +
+                                      " results, expected hidden and features");
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
 Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
                                     const at::Tensor& positions, const at::Tensor& tree_mask,
                                     const at::Tensor& lengths, const at::Tensor& cache) const {

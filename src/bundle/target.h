@@ -14,6 +14,8 @@ namespace lamplighter {
 std::vector<std::string> target_methods(const PromptEntry& prompt);
 // That of them which only drafting with a part of the target calls; older archives lack it.
 constexpr const char* kForwardLayers = "forward_layers";
+// That which drafters call that read inner layers.
+constexpr const char* kForwardFeatures = "forward_features";
 
 // The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden
 // width, F = feature width, V = ids the head can give. All state lives in tensors of the caller.
@@ -39,6 +41,11 @@ class Target {
   // rows lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
   Output forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                  const at::Tensor& lengths, const at::Tensor& cache) const;
+  // The same with other features: what `layers`, int64 [n] on the CPU and ascending, get, side by side
+  // [S, R, n * H]. Only where the manifest lists the method.
+  Output forward_features(const at::Tensor& layers, const at::Tensor& x, const at::Tensor& positions,
+                          const at::Tensor& tree_mask, const at::Tensor& lengths,
+                          const at::Tensor& cache) const;
   // A part of the layers, first .. end - 1. residual [S, R, H]: rows of `embed`, or what the layers before
   // left. Writes their part of the cache's rows; the rest as above. Only where the manifest lists the method.
   struct Part {

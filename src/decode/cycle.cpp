@@ -41,7 +41,7 @@ Scores score(const Models& models, DecodeState& state, const Draft& tree) {
                 .hidden,
             {},
             {}};
-  Target::Output output = target.forward(target.embed(ids), positions, pass.mask, lengths, state.cache);
+  Target::Output output = models.run(target.embed(ids), positions, pass.mask, lengths, state.cache);
   if (pass.deciding.defined())
     output.hidden = rows_at(output.hidden, per_sequence(pass.deciding, state.guided));
   return {std::move(output.hidden), std::move(output.features), pass.deciding};

@@ -33,8 +33,8 @@ Scores prefill(const Models& models, const Prompts& prompts, DecodeState& state)
   const at::Tensor positions = prompt_positions(target, prompts);
   const at::Tensor valid = prompts.valid.to(positions.device());
   const Target::Output output =
-      target.forward(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
-                     at::empty({0}, valid.options()), at::zeros_like(valid), state.cache);
+      models.run(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
+                 at::empty({0}, valid.options()), at::zeros_like(valid), state.cache);
   state.proposer->begin(prompts, {output.features, positions}, state);
   const at::Tensor last = (valid - 1).unsqueeze(1);
   state.lengths.copy_(valid - 1 + state.tree.blank);

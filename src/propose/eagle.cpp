@@ -13,10 +13,21 @@
 
 namespace lamplighter {
 
+namespace {
+
+// Of the features that the drafter reads; models read none.
+std::int64_t width_of(const DrafterEntry& drafter, const Manifest& manifest) {
+  if (drafter.is_model()) return 0;
+  const auto inner = static_cast<std::int64_t>(drafter.feature_layers.size());
+  return inner > 0 ? inner * manifest.target.hidden : manifest.target.features;
+}
+
+}  // namespace
+
 Eagle::Eagle(const Method& method, const Models& models)
     : drafter_(*models.drafter),
       method_(method),
-      feature_width_(drafter_.entry().is_model() ? 0 : models.target->manifest().target.features) {}
+      feature_width_(width_of(drafter_.entry(), models.target->manifest())) {}
 
 void Eagle::allocate(const RunShape& shape, std::int64_t rows) {
   const std::int64_t sequences = method_.conditional ? shape.images : shape.sequences();
@@ -63,14 +74,17 @@ void Eagle::begin(const Prompts& prompts, const Prefilled& prefilled, const RunS
   lengths.copy_(drafted_half(valid, run) - 1);
 }
 
+at::Tensor Eagle::run_fresh(const FreshPart& part) {
+  return drafter_.forward(drafter_.embed(part.ids), part.features, part.positions,
+                          at::empty({0}, part.ids.options()), lengths, cache);
+}
+
 at::Tensor Eagle::extend(const RunState& run) {
   const std::int64_t rows = run.fixed_shapes
                                 ? fresh.ids.size(1)
                                 : std::max<std::int64_t>(1, fresh.count.max().item<std::int64_t>());
   const auto valid = [rows](const at::Tensor& all) { return all.narrow(1, 0, rows).contiguous(); };
-  const at::Tensor hidden =
-      drafter_.forward(drafter_.embed(valid(fresh.ids)), valid(fresh.features), valid(fresh.positions),
-                       at::empty({0}, fresh.count.options()), lengths, cache);
+  const at::Tensor hidden = run_fresh({valid(fresh.ids), valid(fresh.features), valid(fresh.positions)});
   lengths.add_(fresh.count);
   if (rows == 1) return hidden;
   return rows_at(hidden, (fresh.count - 1).clamp_min_(0).unsqueeze(1));

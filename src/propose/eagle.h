@@ -31,6 +31,12 @@ class Eagle : public Proposer {
   at::Tensor lengths;    // int64 [Sd], committed rows of it
 
  protected:
+  // What is fresh: ids and positions int64 [Sd, A], features [Sd, A, F].
+  struct FreshPart {
+    at::Tensor ids, features, positions;
+  };
+  // Runs it behind the committed rows: [Sd, A, H]. Only what follows the last valid row is asked for.
+  virtual at::Tensor run_fresh(const FreshPart& part);
   // A tree below the root, whose own row of the drafter is `hidden` [Sd, 1, H].
   virtual Draft grow(const RunState& run, at::Tensor hidden) = 0;
   // Rows that growing a tree writes behind the committed ones of the cache.

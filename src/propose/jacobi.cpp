@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "propose/eagle.h"
+#include "propose/flash.h"
 
 namespace lamplighter {
 namespace {
@@ -75,7 +76,10 @@ class Jacobi : public Proposer {
         topology_(topology(*method.tree, models.target->placement().device)),
         vocabulary_(models.target->manifest().target.head),
         codes_(std::min(vocabulary_, models.target->manifest().tokens.codebook_size)) {
-    if (options_.front > 0) front_ = make_eagle_static(method, models, front_tree_);
+    if (options_.front > 0) {
+      const bool flash = models.drafter->entry().kind == "flash";
+      front_ = (flash ? make_flash_tree : make_eagle_static)(method, models, front_tree_);
+    }
     if (fan_.places == 0) return;
     const Tree& tree = *method.tree;
     const c10::Device device = topology_.parents.device();

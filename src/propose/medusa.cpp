@@ -1,12 +1,8 @@
 #include "propose/medusa.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-
-#include <algorithm>
 #include <vector>
 
+#include "propose/candidates.h"
 #include "propose/hidden_state.h"
 #include "propose/method.h"
 
@@ -17,22 +13,9 @@ class Medusa : public Proposer {
  public:
   Medusa(const Method& method, const Models& models)
       : drafter_(*models.drafter),
-        sampled_(method.judge.sampled),
         shape_(shape_of(*method.tree)),
-        candidates_(method.tree->max_children()),
-        topology_(topology(*method.tree, models.target->placement().device)),
-        hidden_(method, *models.target) {
-    const Tree& tree = *method.tree;
-    std::vector<std::int64_t> places, rows;  // of drafted nodes among the candidates; of all among the laws
-    for (std::size_t node = 0; node < tree.depth.size(); ++node) {
-      if (node > 0) places.push_back((tree.depth[node] - 1) * candidates_ + tree.rank[node]);
-      rows.push_back(tree.draft_row[node] < 0 ? -1 : tree.depth[node]);
-    }
-    const c10::Device device = topology_.parents.device();
-    places_ = integers(places, device);
-    topology_.draft_rows = integers(rows, device).unsqueeze(0);
-    depths_ = at::arange(shape_.depth, topology_.parents.options());
-  }
+        candidates_(method, *method.tree, models.target->placement().device),
+        hidden_(method, *models.target) {}
 
   TreeShape shape() const override { return shape_; }
 
@@ -40,12 +23,7 @@ class Medusa : public Proposer {
   std::vector<PerImage> per_image() override { return {hidden_.per_image()}; }
 
   Draft propose(const RunState& run) override {
-    const at::Tensor logits = drafter_.heads(hidden_.rows()).narrow(1, 0, shape_.depth).contiguous();
-    const auto [laws, tokens, conditional] =
-        ops::draft_children(logits, filtering(run, run.draft_filter, depths_.unsqueeze(0), shape_.depth),
-                            {run.seeds, run.steps, depths_, candidates_, sampled_});
-    const at::Tensor drafted = tokens.flatten(1).index_select(1, places_);
-    return {topology_, at::cat({run.root.unsqueeze(1), drafted}, 1), laws};
+    return candidates_.draft(run, drafter_.heads(hidden_.rows()));
   }
 
   void learn(const Draft& /*draft*/, const Scores& scores, const Judged& judged, const KeptRows& /*kept*/,
@@ -55,12 +33,8 @@ class Medusa : public Proposer {
 
  private:
   const Drafter& drafter_;
-  bool sampled_;
   TreeShape shape_;
-  std::int64_t candidates_;  // C, of every depth
-  Topology topology_;
-  at::Tensor places_;  // int64 [N - 1], of the D * C candidates
-  at::Tensor depths_;  // int64 [D]: 0, 1, ..
+  Candidates candidates_;
   HiddenState hidden_;
 };
 

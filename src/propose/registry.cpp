@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
+#include "propose/flash.h"
 #include "propose/jacobi.h"
 #include "propose/lookahead.h"
 #include "propose/medusa.h"
@@ -21,6 +22,8 @@ const std::vector<MethodEntry>& methods() {
        Rule::exact, "sampled"},
       {"eagle-2", "a tree of the drafter's most probable tokens, the law of ar", TreeKind::dynamic, "eagle",
        &make_eagle, Rule::exact, "top"},
+      {"eagle-3", "as eagle, with a drafter that reads inner layers of the target; the law of ar",
+       TreeKind::fixed, "eagle-3", &make_eagle, Rule::exact, "sampled", kForwardFeatures},
       {"lantern", "as eagle; tokens borrow the probability of their neighbours, delta at most",
        TreeKind::fixed, "eagle", &make_eagle, Rule::lantern, "sampled"},
       {"lantern++", "as lantern, up to lambda times their own probability", TreeKind::fixed, "eagle",
@@ -32,6 +35,8 @@ const std::vector<MethodEntry>& methods() {
       {"mlp",
        "a chain or tree that a network without attention draws from the target's hidden state; the law of ar",
        TreeKind::fixed, "mlp", &make_mlp, Rule::exact, "sampled"},
+      {"flash", "a chain or tree of what one pass of the drafter says of several tokens; the law of ar",
+       TreeKind::fixed, "flash", &make_flash, Rule::exact, "sampled"},
       {"self", "a chain or tree that the first layers of the target draw, no drafter; the law of ar",
        TreeKind::fixed, "", &make_self, Rule::exact, "sampled", kForwardLayers},
       {"ngram", "a chain of what followed the last tokens before, or stands one row up; the law of ar",
@@ -46,6 +51,8 @@ const std::vector<MethodEntry>& methods() {
        TreeKind::fan, "", &make_jacobi, Rule::exact, "sampled"},
       {"eagle+sjd", "sjd whose first places the drafter fills; the law of ar", TreeKind::fan, "eagle",
        &make_jacobi, Rule::exact, "sampled"},
+      {"flash+sjd", "the same with a drafter of the kind flash", TreeKind::fan, "flash", &make_jacobi,
+       Rule::exact, "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"},
       {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",

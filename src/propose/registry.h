@@ -36,11 +36,14 @@ struct MethodEntry {
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }
-  bool drafts_itself() const { return *calls != '\0'; }  // with a part of the target
-  bool needs_layer() const { return drafter == std::string("eagle"); }
+  bool drafts_itself() const { return *calls != '\0' && !needs_drafter(); }  // with a part of the target
+  bool needs_layer() const { return drafter == std::string("eagle") || drafter == std::string("eagle-3"); }
+  // Which guess a number of tokens at most.
   bool needs_heads() const { return shares_candidates() || drafter == std::string("mlp"); }
   // The candidates of a depth are the same under every node.
-  bool shares_candidates() const { return drafter == std::string("medusa"); }
+  bool shares_candidates() const {
+    return tree == TreeKind::fixed && (drafter == std::string("medusa") || drafter == std::string("flash"));
+  }
   bool needs_model() const { return drafter == std::string("model"); }
 };
 

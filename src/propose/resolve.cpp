@@ -148,7 +148,7 @@ void refuse_option(const MethodOptions& method, const std::string& need, const s
 
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   if (method.front && !(entry.keeps_window() && entry.needs_drafter()))
-    refuse("front needs the method eagle+sjd, this run has " + method.method);
+    refuse("front needs the method eagle+sjd or flash+sjd, this run has " + method.method);
   if (entry.keeps_window()) {
     if (method.init.empty()) method.init = "repeat";
     const Rule rule = rule_from(method.rule);
@@ -189,13 +189,16 @@ void resolve_length(MethodOptions& method, const MethodEntry& entry) {
   if (!method.draft_confidence) method.draft_confidence = kConfidence;
 }
 
+void check_calls(const MethodEntry& entry, const Manifest& manifest) {
+  if (has_calls(entry, manifest)) return;
+  throw Error(ExitCode::bundle, std::string("method ") + entry.name + ": the target of bundle " +
+                                    manifest.directory + " has no " + entry.calls +
+                                    ", it was exported before there was one; export the bundle again");
+}
+
 // Which part of the target drafts.
 void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifest& manifest) {
   if (!entry.drafts_itself()) return refuse_option(method, "self", "the method self");
-  if (!has_calls(entry, manifest))
-    throw Error(ExitCode::bundle, "method " + method.method + ": the target of bundle " + manifest.directory +
-                                      " has no " + entry.calls +
-                                      ", it was exported before there was one; export the bundle again");
   const std::int64_t layers = manifest.cache.layers;
   if (!method.draft_layers) method.draft_layers = std::max<std::int64_t>(1, layers / 2);
   if (*method.draft_layers > layers)
@@ -237,9 +240,17 @@ void resolve_dynamic(MethodOptions& method) {
 
 // The window is the chain of first candidates. The others of a place stand under several nodes, where
 // traversal takes siblings for independent of each other.
-void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, const Tree& tree) {
+void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, const Tree& tree,
+                 const Manifest& manifest) {
   if (entry.tree != TreeKind::fan) return;
-  if (entry.needs_drafter() && !method.front) method.front = std::min(kFront, tree.max_depth());
+  if (entry.needs_drafter()) {
+    const std::int64_t heads = manifest.drafters.at(method.drafter).heads;
+    if (!method.front)
+      method.front = std::min(heads > 0 ? std::min(kFront, heads) : kFront, tree.max_depth());
+    if (heads > 0 && *method.front > heads)
+      refuse("front: got " + std::to_string(*method.front) + ", drafter " + method.drafter + " has " +
+             std::to_string(heads) + " heads");
+  }
   if (method.front.value_or(0) > tree.max_depth())
     refuse("front: got " + std::to_string(*method.front) + ", expected at most the " +
            std::to_string(tree.max_depth()) + " places of the tree " + method.tree);
@@ -288,7 +299,7 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
   if (entry.proposer == &make_lookahead && tree.max_depth() > longest_lookahead())
     refuse("tree: got " + method.tree + ", expected at most chain-" + std::to_string(longest_lookahead()) +
            " for method " + method.method + ", which verifies a window beside its guesses");
-  resolve_fan(method, rule, entry, tree);
+  resolve_fan(method, rule, entry, tree, manifest);
   if (rule == Rule::block && tree.max_children() > 1)
     refuse("rule block judges chains, tree " + method.tree + " has siblings; use traversal or chain-N");
   // A file is read once: what is drawn with it carries the tree.
@@ -358,6 +369,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   }
   check_options(method);
   resolve_window(method, entry);
+  check_calls(entry, manifest);
   resolve_self(method, entry, manifest);
   if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);
   resolve_bounds(method, rule, manifest.tokens.codebook_size);

@@ -1,6 +1,7 @@
 #include "propose/seam.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/tensor.h>
@@ -11,8 +12,21 @@
 
 namespace lamplighter {
 
+Target::Output Models::run(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
+                           const at::Tensor& lengths, const at::Tensor& cache) const {
+  if (drafter == nullptr || drafter->entry().feature_layers.empty())
+    return target->forward(x, positions, tree_mask, lengths, cache);
+  const at::Tensor layers = at::tensor(drafter->entry().feature_layers, at::kLong);
+  return target->forward_features(layers, x, positions, tree_mask, lengths, cache);
+}
+
 at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device) {
   return at::tensor(values, at::kLong).to(device);
+}
+
+at::Tensor to_bits(const at::Tensor& bools) {
+  const at::Tensor places = at::arange(64, at::dtype(at::kLong).device(bools.device()));
+  return bools.unflatten(-1, {-1, 64}).to(at::kLong).bitwise_left_shift(places).sum(-1);
 }
 
 Topology topology(const Tree& tree, const c10::Device& device) {

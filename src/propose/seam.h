@@ -22,6 +22,10 @@ namespace lamplighter {
 struct Models {
   const Target* target = nullptr;
   const Drafter* drafter = nullptr;  // that the method names; null: it names none
+
+  // A pass of the target that gives the features which the drafter reads.
+  Target::Output run(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
+                     const at::Tensor& lengths, const at::Tensor& cache) const;
 };
 
 // Embedded prompts, valid rows first.
@@ -101,6 +105,8 @@ Topology topology(const Tree& tree, const c10::Device& device);
 Topology first_nodes(const Topology& nodes, std::int64_t count);
 // int64 [count] on a device.
 at::Tensor integers(const std::vector<std::int64_t>& values, const c10::Device& device);
+// Bools [.., 64 * words] as the bits of int64 [.., words].
+at::Tensor to_bits(const at::Tensor& bools);
 
 // The most that the trees of a method have, and what it asks of the target's cache.
 struct TreeShape {

@@ -15,12 +15,6 @@
 namespace lamplighter {
 namespace {
 
-// Bools [.., 64 * words] as the bits of int64 [.., words].
-at::Tensor to_bits(const at::Tensor& bools) {
-  const at::Tensor places = at::arange(64, at::dtype(at::kLong).device(bools.device()));
-  return bools.unflatten(-1, {-1, 64}).to(at::kLong).bitwise_left_shift(places).sum(-1);
-}
-
 class Self : public Proposer {
  public:
   Self(const Method& method, const Models& models)

@@ -266,7 +266,7 @@ def test_trained_drafter_draws(
     config = drafter_config(model)
     options = replace(RECIPES["multi-step"], warm_up=10, minutes=80 * 0.05 / 60)
     pictures = data.Pictures(folder, config, held_out=32)
-    trainer = Trainer(model, config, options, tmp_path / "drafter.pt")
+    trainer = Trainer(model, Drafter(config), options, tmp_path / "drafter.pt")
     trainer.report(pictures, 0.0, [])
     trainer.run(pictures)
     before, after = trainer.reports

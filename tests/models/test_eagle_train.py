@@ -30,7 +30,7 @@ from models.eagle.losses import (
     token_loss,
     top_loss,
 )
-from models.eagle.train import RECIPES, Trainer, evaluate
+from models.eagle.train import RECIPES, Trainer, evaluate, new_drafter
 from models.export.checkpoint import ExportError
 
 GRID, PROMPT, TOKENS, VOCABULARY, WIDTH = 4, 3, 16, 12, 16
@@ -47,7 +47,7 @@ def toy_model() -> SimpleNamespace:
         embedding=torch.randn(VOCABULARY, WIDTH, generator=generator),
         head=torch.randn(VOCABULARY, WIDTH, generator=generator) * 0.7,
         guidance=2.0,
-        manifest={"sampling": {"top_k": 8}},
+        manifest={"sampling": {"top_k": 8}, "tokens": {"first_image_id": 0}},
     )
 
 
@@ -63,6 +63,8 @@ def toy_pictures(number: int, seed: int) -> dict[str, Tensor]:
     features = torch.stack([rows, rows / 2], 1).bfloat16()
     return {
         "features": features,
+        "inner": torch.cat([features, -features], -1),
+        "layers": torch.tensor([0, 2]),
         "codes": codes.int(),
         "valid": torch.full((number,), PROMPT).int(),
     }
@@ -219,14 +221,15 @@ def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: P
     """The toy target's law follows from the last token alone, so that drafts can be nearly perfect."""
     options = replace(RECIPES[recipe], batch=8, warm_up=5, minutes=0.05)
     pictures = data.Pictures(toy_data, CONFIG, held_out=8)
-    trainer = Trainer(toy_model(), CONFIG, options, tmp_path / "drafter.pt")  # type: ignore[arg-type]
+    start = new_drafter(recipe, toy_model(), CONFIG, pictures)  # type: ignore[arg-type]
+    trainer = Trainer(toy_model(), start, options, tmp_path / "drafter.pt")  # type: ignore[arg-type]
     before = evaluate(trainer.drafter, trainer.model, pictures, steps=2)
     trainer.run(pictures)
     after = trainer.reports[-1]
     assert after["rates"][0] > before["rates"][0] + 0.2
     assert after["chains"][2] > before["chains"][2]
     saved = torch.load(tmp_path / "drafter.pt", weights_only=True)
-    drafter = Drafter(DrafterConfig(**saved["config"]))
+    drafter = new_drafter(recipe, toy_model(), CONFIG, pictures)  # type: ignore[arg-type]
     drafter.load_state_dict(saved["model"])
     frozen = torch.equal(drafter.embed_tokens.weight, toy_model().embedding)
     assert frozen == (recipe in ("published", "hass"))
@@ -237,10 +240,10 @@ def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     file = tmp_path / "drafter.pt"
     options = replace(RECIPES["guided"], minutes=0.01, batch=8)
     pictures = data.Pictures(toy_data, CONFIG, held_out=8)
-    first = Trainer(toy_model(), CONFIG, options, file)  # type: ignore[arg-type]
+    first = Trainer(toy_model(), Drafter(CONFIG), options, file)  # type: ignore[arg-type]
     first.run(pictures)
     longer = replace(options, minutes=0.02)
-    second = Trainer(toy_model(), CONFIG, longer, file)  # type: ignore[arg-type]
+    second = Trainer(toy_model(), Drafter(CONFIG), longer, file)  # type: ignore[arg-type]
     assert second.step == first.step > 0 and second.seconds == first.seconds
     for one, two in zip(first.drafter.parameters(), second.drafter.parameters()):
         assert torch.equal(one, two)
@@ -248,7 +251,7 @@ def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     assert second.step > first.step and len(second.reports) == len(first.reports) + 1
     wider = replace(CONFIG, ffn=40)
     with pytest.raises(ExportError, match="another drafter"):
-        Trainer(toy_model(), wider, options, file)  # type: ignore[arg-type]
+        Trainer(toy_model(), Drafter(wider), options, file)  # type: ignore[arg-type]
 
 
 def test_held_out_pictures_are_not_trained_on(toy_data: Path) -> None:

@@ -10,17 +10,18 @@ import pytest
 import torch
 from export_files import GPT_SHAPE, Files
 from safetensors.torch import save_file
-from test_eagle_train import PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
+from test_eagle_train import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
 
 from models import ops
 from models.archive import write_archive
 from models.eagle.losses import make_batch
 from models.export.__main__ import main
+from models.heads.flash import Flash, FlashConfig
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.medusa_module import HeadsModule
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.heads.mlp_module import SpeculatorModule
-from models.heads.train import evaluate, objective
+from models.heads.train import evaluate, objective, published_objective
 from models.llamagen.gpt import GPT
 
 CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
@@ -156,7 +157,7 @@ def test_what_does_not_fit_is_refused(
     assert (bundle / "manifest.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["medusa", "mlp"])
+@pytest.mark.parametrize("kind", ["medusa", "mlp", "flash", "flash compressed"])
 def test_training_raises_the_acceptance(kind: str) -> None:
     """Of a target whose next token follows from the last."""
     model = toy_model()
@@ -164,9 +165,12 @@ def test_training_raises_the_acceptance(kind: str) -> None:
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
     pictures = SimpleNamespace(held_out_batches=lambda size: [batch])
     torch.manual_seed(0)
-    heads: Heads | Speculator = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
+    heads: Heads | Speculator | Flash = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
     if kind == "mlp":
         heads = Speculator(SpeculatorConfig(WIDTH, VOCABULARY, 2))
+    if kind.startswith("flash"):
+        heads = Flash(FlashConfig(CONFIG, 2, *((2, 3) if kind != "flash" else ())))
+        heads.begin(model.embedding, model.head)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
     first = evaluate(heads, model, pictures)
     for _ in range(60):
@@ -176,3 +180,20 @@ def test_training_raises_the_acceptance(kind: str) -> None:
     last = evaluate(heads, model, pictures)
     assert last["rates"][0] > first["rates"][0] + 0.1
     assert last["chains"][2] > first["chains"][2] > 1
+
+
+def test_the_published_recipe_of_flash_lowers_its_loss() -> None:
+    model, shard = toy_model(), toy_pictures(16, 5)
+    batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
+    torch.manual_seed(0)
+    flash = Flash(FlashConfig(CONFIG, 2))
+    flash.begin(model.embedding, model.head)
+    optimizer = torch.optim.AdamW(flash.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = published_objective(flash, model, batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]

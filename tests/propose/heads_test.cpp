@@ -1,64 +1,12 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/jit/api/module.h>
 
 #include <ostream>
 
-#include "propose/medusa.h"
-#include "propose/mlp.h"
-#include "tests/decode/loop_law.h"
+#include "tests/propose/random_drafter.h"
 
 namespace lamplighter::test {
 namespace {
-
-constexpr std::int64_t kHeads = 3;
-
-// Networks of random weights: heads of one product each, or steps that know the tokens before.
-constexpr const char* kMedusa = R"(
-    def heads(self, hidden):
-        return torch.matmul(hidden.unsqueeze(1), self.weight).squeeze(2)
-  )";
-constexpr const char* kMlp = R"(
-    def step(self, state, ids, number):
-        return torch.tanh(torch.matmul(state, self.projection) + torch.embedding(self.embedding, ids))
-    def logits(self, state, number):
-        return torch.matmul(state, self.weight[int(number)])
-  )";
-
-Drafter random_drafter(const Target& target, const std::string& kind) {
-  const Manifest& manifest = target.manifest();
-  const std::int64_t width = manifest.target.hidden;
-  std::mt19937 rng(7);
-  const auto random = [&](const std::vector<std::int64_t>& sizes) {
-    return 0.3 * random_tensor(rng, sizes, at::kFloat);
-  };
-  torch::jit::Module module("drafter");
-  module.register_buffer("weight", random({kHeads, width, manifest.target.head}));
-  module.register_buffer("projection", random({width, width}));
-  module.register_buffer("embedding", random({manifest.tokens.vocabulary, width}));
-  module.define(kind == "medusa" ? kMedusa : kMlp);
-  DrafterEntry entry;
-  entry.kind = kind;
-  entry.heads = kHeads;
-  const std::vector<std::string> methods =
-      kind == "medusa" ? std::vector<std::string>{"heads"} : std::vector<std::string>{"step", "logits"};
-  return {entry, Module(module, "drafter", methods, target.placement())};
-}
-
-Method heads_method(const std::string& kind, Tree tree, const std::string& rule = "exact", bool top = false) {
-  Method method = static_method(std::move(tree), rule, top);
-  method.proposer = kind == "medusa" ? &make_medusa : &make_mlp;
-  return method;
-}
-
-struct Guessed {
-  Guessed(const SyntheticShape& shape, const std::string& kind)
-      : toy(shape), drafter(random_drafter(toy.target, kind)) {}
-  Models models() const { return {&toy.target, &drafter}; }
-
-  Toy toy;
-  Drafter drafter;
-};
 
 std::vector<DecodeRequest> requests(float temperature) {
   std::vector<DecodeRequest> all(4);
@@ -112,7 +60,8 @@ TEST_P(HeadsTest, PicturesOfABatchAreThoseDrawnAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, HeadsTest, ::testing::Values("medusa", "mlp"));
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadsTest,
+                         ::testing::Values("medusa", "mlp", "flash", "flash_compressed", "eagle_3"));
 
 struct HeadsCase {
   std::string name, kind;
@@ -152,7 +101,7 @@ TEST_P(HeadsLaw, HoldsWhereSlotsAreRefilled) {
 std::vector<HeadsCase> law_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
   std::vector<HeadsCase> cases;
-  for (const std::string kind : {"medusa", "mlp"}) {
+  for (const auto& [kind, drafter] : kinds()) {
     Method conditional = heads_method(kind, siblings);
     conditional.conditional = true;
     const std::vector<HeadsCase> of_kind{{"chain", kind, heads_method(kind, preset_tree("chain-3"))},

@@ -25,9 +25,12 @@ Manifest bundle_with_drafter() {
   manifest.drafters["h"].heads = 4;
   manifest.drafters["s"].kind = "mlp";
   manifest.drafters["s"].heads = 4;
+  manifest.drafters["f"].kind = "flash";
+  manifest.drafters["f"].heads = 4;
+  manifest.drafters["t"].kind = "eagle-3";
+  manifest.modules["target"].methods = {"forward_layers", "forward_features"};
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
-  manifest.modules["target"].methods = {"forward_layers"};
   manifest.cache.layers = 4;
   return manifest;
 }
@@ -57,7 +60,7 @@ TEST(Registry, UnknownMethodsAreToldTheOthers) {
   MethodOptions options;
   options.method = "magic";
   EXPECT_EQ(refusal(options, {}), "method: got 'magic', expected " + method_names());
-  EXPECT_THAT(method_names(), HasSubstr("ar, eagle, eagle-2, lantern, lantern++"));
+  EXPECT_THAT(method_names(), HasSubstr("ar, eagle, eagle-2, eagle-3, lantern, lantern++"));
   EXPECT_EQ("ar, " + method_names(true), method_names());
 }
 
@@ -70,8 +73,9 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
-    const std::map<std::string, std::string> first{
-        {"", ""}, {"eagle", "d"}, {"model", "m"}, {"medusa", "h"}, {"mlp", "s"}};
+    const std::map<std::string, std::string> first{{"", ""},        {"eagle", "d"}, {"model", "m"},
+                                                   {"medusa", "h"}, {"mlp", "s"},   {"flash", "f"},
+                                                   {"eagle-3", "t"}};
     EXPECT_EQ(resolved.drafter, first.at(method.drafter)) << method.name;
     EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
   }

@@ -61,11 +61,11 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
 }
 
 std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
-  if (drafter.has_heads())
-    return describe_module(manifest, drafter.module) + ", heads for " + std::to_string(drafter.heads) +
-           " tokens ahead";
-  return describe_module(manifest, drafter.module) + ", " + std::to_string(drafter.layers) + " layers, " +
-         std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
+  const std::string heads =
+      drafter.heads > 0 ? ", heads for " + std::to_string(drafter.heads) + " tokens ahead" : "";
+  if (drafter.is_heads()) return describe_module(manifest, drafter.module) + heads;
+  return describe_module(manifest, drafter.module) + heads + ", " + std::to_string(drafter.layers) +
+         " layers, " + std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
 }
 
 std::string describe_neighbours(const Manifest& manifest, const std::string& file) {
