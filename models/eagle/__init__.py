@@ -8,6 +8,7 @@ the target's feature.
     config.py    sizes and options, also of the published LlamaGen, Anole and Lumina-mGPT drafters
     drafter.py   the model in plain PyTorch, weights named as in the published checkpoints
     module.py    the model for the engine
+    eagle3.py, eagle3_module.py  the same of EAGLE-3, which reads inner layers and has its own head
     features.py  a bundle's target: the sequences it is fed, its features of them
     data.py      pictures drawn by a bundle's target and its features of them
     losses.py    the objectives, and acceptance by depth

@@ -1,1 +1,1 @@
-"""Small networks that guess several tokens ahead from a target's hidden state: Medusa, MLP speculators."""
+"""Networks that guess several tokens ahead of a target: Medusa's heads, MLP speculators, FLASH."""

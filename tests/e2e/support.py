@@ -6,18 +6,24 @@ import hashlib
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from PIL import Image
+from torch import Tensor
 
-from models.bundle import Storage
+from models.bundle import BundleModule, Storage
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
+from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.export.__main__ import main as export
-from models.export.drafter import attach, attach_drafter
+from models.export.drafter import attach, attach_drafter, target_head
+from models.export.eagle3 import eagle3_part
+from models.export.flash import flash_part
 from models.export.heads import heads_part, speculator_part
+from models.heads.flash import Flash, FlashConfig
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.llamagen.config import GPTConfig, VQConfig
@@ -28,7 +34,19 @@ CODES = 40
 SIDE = 32  # pixels of a picture: 4 x 4 tokens
 
 DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
-METHODS = (*DRAFTED, "lookahead", "medusa", "mlp", "self", "sjd", "sjd-pac", "zipar")
+METHODS = (
+    *DRAFTED,
+    "eagle-3",
+    "flash",
+    "flash+sjd",
+    "lookahead",
+    "medusa",
+    "mlp",
+    "self",
+    "sjd",
+    "sjd-pac",
+    "zipar",
+)
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 
 Result = subprocess.CompletedProcess[str]
@@ -104,6 +122,23 @@ def add_drafter(bundle: Path) -> None:
     sizes = (manifest["target"]["hidden"], manifest["tokens"]["vocabulary"], 4)
     steps = Speculator(SpeculatorConfig(*sizes)).requires_grad_(False)
     attach(bundle, "steps", False, lambda *_: speculator_part(steps, storage, manifest))
+    flash = Flash(FlashConfig(replace(config, ffn=64), 3, 2, 5)).requires_grad_(False)
+    add_layer(bundle, "ahead", lambda head: flash_part(flash, head, 200, storage))
+    layers = tuple({0, manifest["cache"]["layers"] - 1})
+    width = len(layers) * manifest["target"]["hidden"]
+    inner = Eagle3Drafter(Eagle3Config(config, width, CODES, layers)).requires_grad_(False)
+    add_layer(bundle, "inner", lambda _: eagle3_part(inner, storage, manifest))
+
+
+def add_layer(bundle: Path, name: str, make: Callable[[Tensor], BundleModule]) -> None:
+    """A drafter that `make` gives for the target's head; prompts are no tokens."""
+
+    def part(folder: Path, manifest: dict[str, Any]) -> BundleModule:
+        made = make(target_head(folder, manifest))
+        made.entries["prompt_id"] = 0
+        return made
+
+    attach(bundle, name, False, part)
 
 
 def pixels(path: Path) -> bytes:

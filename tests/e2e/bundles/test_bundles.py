@@ -40,7 +40,7 @@ def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
         assert words in text
     report = json.loads(cli("inspect", "--json").stdout)
     assert report["methods"][0] == "ar" and report["missing_for_generation"] == []
-    others = ("eagle", "eagle-2", "lantern", "lantern++")
+    others = ("eagle", "eagle-2", "eagle-3", "lantern", "lantern++")
     assert set(report["missing"]) >= set(others) and not set(report["methods"]) & set(others)
     assert set(map(tuple, report["missing"].values())) == {("drafters",)}
     assert ", ".join(others) in text and "need a drafter" in text
