@@ -46,6 +46,7 @@ GENERATED = {
     "bench/page/page_html.h",
     "bench/page/vega_js.h",
     "bundle/model_sources.h",
+    "serve/page/page_html.h",
     "tools/help_texts.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -39,7 +39,7 @@ std::vector<std::string> depth_table(const Statistics& s) {
 }  // namespace
 
 std::string summary(const Statistics& s) {
-  const double seconds = (s.text_ms + s.prefill_ms + s.decode_ms + s.image_ms) / 1000;
+  const double seconds = s.total_ms() / 1000;
   const double rate = 1000.0 * static_cast<double>(s.tokens - 1) * s.batch / std::max(s.decode_ms, 1e-3);
   const bool drafted = !s.drafted.empty();
   return std::to_string(s.tokens) + " tokens, " +

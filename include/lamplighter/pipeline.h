@@ -33,6 +33,7 @@ struct Statistics {
   std::int64_t target_passes = 0;  // prefill included
   int batch = 1;                   // most pictures that were drawn side by side with it
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
+  double total_ms() const { return text_ms + prefill_ms + decode_ms + image_ms; }
   double cycle_ms = 0;                                             // sum over the cycles
   double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
   std::vector<Cycle> cycles;        // without the prefill, which commits the first token

@@ -29,6 +29,7 @@ Json picture_entry(const Json& content, const Result& result) {
   entry["tokens"] = result.statistics.tokens;
   entry["target_passes"] = result.statistics.target_passes;
   entry["step_compression"] = result.statistics.step_compression();
+  entry["seconds"] = result.statistics.total_ms() / 1000;
   if (!result.cut.empty()) entry["cut"] = result.cut;
   return entry;
 }

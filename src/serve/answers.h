@@ -22,7 +22,7 @@ Json openai_error(const Refusal& refusal);
 Json webui_error(const Refusal& refusal);
 
 // One element of "data": `content` is {"b64_json": ...} or {"url": ...}; beside it stand seed, method,
-// tokens, target_passes and step_compression.
+// tokens, target_passes, step_compression and seconds.
 Json picture_entry(const Json& content, const Result& result);
 // Sums over pictures in the place of a text model's tokens.
 Json usage_of(const std::vector<const Result*>& results);

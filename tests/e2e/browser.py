@@ -73,8 +73,10 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, page: Path) -> None:
-        self.call("Page.navigate", url=page.resolve().as_uri())
+    def open(self, page: Path | str) -> None:
+        """A file, or an address."""
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
     def value(self, expression: str) -> Any:

@@ -8,6 +8,8 @@
 
 namespace lamplighter::cli {
 
+constexpr int kKnocking = 512;  // connections that wait to be taken
+
 bool has_http() {
   return true;
 }
@@ -19,12 +21,20 @@ Http::~Http() = default;
 int Http::bind() {
   const HttpOptions& options = routes_->options;
   const bool free = options.port == 0;
+  socket_t listener = INVALID_SOCKET;
+  routes_->server.set_socket_options([&](socket_t socket) {
+    httplib::default_socket_options(socket);
+    listener = socket;
+  });
   const int port = free ? routes_->server.bind_to_any_port(options.host)
                         : (routes_->server.bind_to_port(options.host, options.port) ? options.port : -1);
   if (port < 0) {
     throw Error(ExitCode::usage, "--port: cannot listen on " + options.host + ":" +
                                      std::to_string(options.port) + ": the address is taken or not ours");
   }
+  // The library lets five clients knock at a time and turns others away.
+  listen(listener, kKnocking);
+  routes_->server.set_socket_options(httplib::default_socket_options);
   return port;
 }
 

@@ -4,12 +4,39 @@
 #include <vector>
 
 #include "base/base64.h"
+#include "propose/registry.h"
 #include "serve/stream.h"
 #include "tools/serve/client.h"
 #include "tools/serve/routes.h"
 
 // OpenAI's images API.
 namespace lamplighter::cli {
+namespace {
+
+// A model as OpenAI's clients expect it, with what the page needs to know.
+Json model_entry(const Service::Model& model) {
+  const Manifest& manifest = model.engine.manifest();
+  Json sizes = Json::array(), grids = Json::array(), names = Json::array();
+  for (const Grid& grid : manifest.grids) {
+    sizes.push_back(std::to_string(grid.width) + "x" + std::to_string(grid.height));
+    grids.push_back({{"rows", grid.rows}, {"columns", grid.columns}});
+  }
+  for (const MethodEntry& method : methods()) {
+    if (missing_for(method, manifest).empty()) names.emplace_back(method.name);
+  }
+  return {{"id", model.name()},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", manifest.family},
+          {"sizes", std::move(sizes)},
+          {"grids", std::move(grids)},
+          {"methods", std::move(names)},
+          {"method", model.method.method},
+          {"prompt", manifest.prompt->kind},
+          {"example", manifest.prompt->vocabulary ? manifest.prompt->vocabulary->example : ""}};
+}
+
+}  // namespace
 
 Json Routes::content_of(const Ask& ask, const Service::Model& model, bool by_url, const Request& request,
                         const Result& result) {
@@ -73,16 +100,7 @@ void Routes::add_openai() {
        [this](const Ask& ask, const std::string& body, Answer& answer) { generations(ask, body, answer); });
   get("/v1/models", openai_error, false, [this](const Ask&, Answer& answer) {
     Json data = Json::array();
-    for (const auto& model : service_.models()) {
-      Json sizes = Json::array();
-      for (const Grid& grid : model->engine.manifest().grids)
-        sizes.push_back(std::to_string(grid.width) + "x" + std::to_string(grid.height));
-      data.push_back({{"id", model->name()},
-                      {"object", "model"},
-                      {"created", 0},
-                      {"owned_by", model->engine.manifest().family},
-                      {"sizes", std::move(sizes)}});
-    }
+    for (const auto& model : service_.models()) data.push_back(model_entry(*model));
     send(answer, {{"object", "list"}, {"data", std::move(data)}});
   });
   // Names cannot be guessed: they are the key.

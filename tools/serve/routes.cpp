@@ -6,6 +6,7 @@
 #include "base/stopwatch.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "serve/page/page_html.h"
 #include "tools/serve/client.h"
 
 namespace lamplighter::cli {
@@ -169,6 +170,13 @@ bool Routes::wait(const Ask& ask, Order& order) {
 }
 
 void Routes::add_rest() {
+  // It asks for the key itself, and no other place for anything.
+  get("/", openai_error, true, [](const Ask&, Answer& answer) {
+    answer.set_header("Content-Security-Policy",
+                      "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                      "img-src data: blob:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'");
+    answer.set_content(kServePage, "text/html; charset=utf-8");
+  });
   get("/health", openai_error, true, [this](const Ask&, Answer& answer) {
     if (!service_.is_ready()) throw Refusal(503, "loading", "weights are being loaded", 1);
     if (service_.is_closed()) throw Refusal(503, "shutting_down", "the server is ending", 5);

@@ -149,3 +149,19 @@ def test_sigterm_draws_what_was_asked_for(start: Start) -> None:
     asking.join()
     assert len(answers[0].pictures) == 6
     assert server.process.wait(30) == 0
+
+
+def test_many_may_knock_at_once(server: Server) -> None:
+    answers: list[int] = []
+    barrier = threading.Barrier(100)
+
+    def ask() -> None:
+        barrier.wait()
+        answers.append(server.get("/health").status)
+
+    clients = [threading.Thread(target=ask) for _ in range(100)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert answers == [200] * 100
