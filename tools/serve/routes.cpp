@@ -37,9 +37,8 @@ std::string read_body(const Ask& ask, Answer& answer, const httplib::ContentRead
     if (fits) body.append(data, count);
     return fits;
   };
-  const bool whole = ask.is_multipart_form_data()
-                         ? read([](const httplib::MultipartFormData&) { return true; }, take)
-                         : read(take);
+  const bool whole =
+      ask.is_multipart_form_data() ? read([](const auto& /*part*/) { return true; }, take) : read(take);
   if (whole) return body;
   answer.set_header("Connection", "close");  // what is left of it is no request
   fits = fits && answer.status != 413;
