@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/memory.h"
+#include "bench/machine/published.h"
 #include "bench/report/json.h"
-#include "devices.h"
 #include "terminal.h"
 
 namespace lamplighter::cli {

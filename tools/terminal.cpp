@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
@@ -25,12 +23,6 @@ bool terminal_draws_bars() {
 }
 
 }  // namespace
-
-std::string format_fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 
 void print_note(const std::string& text) {
   std::cerr << "lamplighter: note: " << text << std::endl;

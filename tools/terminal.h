@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "base/format.h"
 #include "flags.h"
+#include "lamplighter/options.h"
 
 namespace lamplighter::cli {
 
@@ -16,7 +18,10 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  void say(const std::string& line);       // unless --quiet
+  void say(const std::string& line);  // unless --quiet
+  NoteCallback sayer() {
+    return [this](const std::string& line) { say(line); };
+  }
   void detail(const std::string& line);    // with --verbose
   void result(const std::string& line);    // standard output
   void complain(const std::string& line);  // an error that does not end the program
@@ -45,7 +50,5 @@ void print_note(const std::string& text);
 
 // The first line of an error, on standard error.
 void print_error(const std::string& message);
-
-std::string format_fixed(double value, int digits);
 
 }  // namespace lamplighter::cli

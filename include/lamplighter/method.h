@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "lamplighter/api.h"
@@ -13,5 +14,13 @@ namespace lamplighter {
 // tree files, no weights. Throws Error (usage, input, bundle).
 LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
                                              const std::string& device = "cpu", int batch = 1);
+
+// The method that draws `pictures` pictures: `wanted`, or where that is "auto" the fastest exact one by the
+// table that `lamplighter bench --save-table` left in the user's cache folder for this bundle and machine,
+// else the bundle's default; `note` is told which and why. Throws Error(usage) where auto comes with options,
+// and (device).
+LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
+                                            const RuntimeOptions& runtime, std::size_t pictures,
+                                            const NoteCallback& note);
 
 }  // namespace lamplighter

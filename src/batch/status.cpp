@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/stopwatch.h"
 #include "batch/folder.h"
 #include "lamplighter/error.h"
@@ -21,15 +22,9 @@ constexpr double kProbe = 600;          // milliseconds of drawing for an estima
 constexpr double kBytesPerPixel = 1.3;  // of pictures whose size is not known
 constexpr std::size_t kRecently = 200;  // pictures that the present rate is taken from
 
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
 std::string format_bytes(double bytes) {
-  if (bytes >= 1e9) return fixed(bytes / 1e9, 1) + " GB";
-  return fixed(bytes / 1e6, bytes < 1e7 ? 1 : 0) + " MB";
+  if (bytes >= 1e9) return format_fixed(bytes / 1e9, 1) + " GB";
+  return format_fixed(bytes / 1e6, bytes < 1e7 ? 1 : 0) + " MB";
 }
 
 // Pictures a second while the newest of them were written, by the times of their files.
@@ -93,7 +88,7 @@ Probe draw_for_a_second(const BatchOptions& options, const BatchPlan& plan) {
 }  // namespace
 
 std::string format_duration(double seconds) {
-  if (seconds < 59.95) return fixed(seconds, 1) + " s";  // what does not round to 60.0
+  if (seconds < 59.95) return format_fixed(seconds, 1) + " s";  // what does not round to 60.0
   const auto whole = static_cast<long>(std::lround(seconds));
   std::array<char, 64> text{};
   if (whole < 3600) {
@@ -120,13 +115,13 @@ std::string describe_status(const std::string& folder) {
       static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(1, passes));
   std::string text = folder + ": " + std::to_string(there) + " of " + std::to_string(planned) + " pictures" +
                      (failed > 0 ? ", " + std::to_string(failed) + " failed" : "") +
-                     (there > 0 ? ", " + fixed(compression, 2) + " tokens a pass" : "");
+                     (there > 0 ? ", " + format_fixed(compression, 2) + " tokens a pass" : "");
   if (!FileLock::is_taken(join_path(folder, ".tmp/lock")))
     return text + "\n" + (there < planned ? "nobody draws it" : "complete");
   const double rate = recent_rate(folder, records);
   text += "\nbeing drawn";
   if (rate > 0) {
-    text += ", " + fixed(rate, 2) + " pictures/s, " +
+    text += ", " + format_fixed(rate, 2) + " pictures/s, " +
             format_duration(static_cast<double>(planned - std::min(planned, there + failed)) / rate) +
             " left";
   }

@@ -238,3 +238,18 @@ def test_example_of_methods(
     shares = {line.split()[0]: float(line.split()[1]) for line in ran.stdout.splitlines()}
     assert shares["ar"] == 1 and shares["sjd"] > 1.5
     assert Image.open(tmp_path / "figure.png").width == 256 * len(shares)
+
+
+def test_method_auto_is_told_and_draws(
+    package: Any, demo_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Without a table of what is fastest here it is the bundle's default."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    engine = package.TextToImage(demo_bundle, device="cpu", threads=1)
+    with caplog.at_level("INFO"):
+        (result,) = engine.generate(PROMPTS[0], method="auto", seed=7)
+    assert result.settings["method"] not in ("auto", "ar")
+    assert f"method auto: {result.settings['method']}, " in caplog.text
+    with pytest.raises(package.Error, match="method auto takes it from its table"):
+        engine.generate(PROMPTS[0], method="auto", tree="chain-3")

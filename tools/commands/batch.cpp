@@ -7,10 +7,11 @@
 #include "batch/collect.h"
 #include "batch/run.h"
 #include "batch/status.h"
+#include "bench/auto_method.h"
 #include "bundle/machine.h"
 #include "commands.h"
 #include "lamplighter/error.h"
-#include "tools/auto_method.h"
+#include "lamplighter/method.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/signals.h"
@@ -154,7 +155,7 @@ void read_flags(BatchFlags& flags, Terminal& terminal) {
   options.queue.serves = options.shard.index == 0;
   choose_device(options.shard, options.runtime);
   options.method = choose_method(options.method, read_manifest(options.bundle), options.runtime,
-                                 static_cast<std::size_t>(options.runtime.batch_size), terminal);
+                                 static_cast<std::size_t>(options.runtime.batch_size), terminal.sayer());
 }
 
 void batch(BatchFlags& flags) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "bench/auto_method.h"
 #include "bench/report/csv.h"
 #include "bench_compare.h"
 #include "bench_startup.h"
@@ -12,7 +13,6 @@
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
-#include "tools/auto_method.h"
 #include "tools/help.h"
 
 namespace lamplighter::cli {

@@ -4,14 +4,14 @@
 
 #include "base/files.h"
 #include "bench.h"
+#include "bench/auto_method.h"
+#include "bench/machine/devices.h"
 #include "bench/methods.h"
 #include "bench/pass.h"
 #include "bench/report/json.h"
 #include "bundle/machine.h"
 #include "lamplighter/error.h"
-#include "tools/auto_method.h"
 #include "tools/bundle_facts.h"
-#include "tools/devices.h"
 #include "tools/signals.h"
 
 namespace lamplighter::cli {
@@ -171,7 +171,7 @@ void save_tables(const BenchFlags& flags, const Manifest& manifest, const std::v
   RuntimeOptions runtime = flags.model.options();
   runtime.note = {};  // told when the engine was made
   const Placement placement = resolve_placement(runtime, manifest);
-  for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal);
+  for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal.sayer());
 }
 
 }  // namespace

@@ -2,14 +2,15 @@
 
 #include "base/memory.h"
 #include "bench.h"
+#include "bench/machine/devices.h"
 #include "bench/machine/environment.h"
 #include "bench/machine/nvml.h"
+#include "bench/machine/published.h"
 #include "bench/report/json.h"
 #include "bench/synthetic_bench.h"
 #include "bundle/machine.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "tools/devices.h"
 #include "tools/signals.h"
 #include "tree/tree.h"
 

@@ -3,12 +3,13 @@
 #include <set>
 
 #include "base/stopwatch.h"
+#include "bench/auto_method.h"
 #include "commands.h"
 #include "generate_plan.h"
 #include "lamplighter/error.h"
+#include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
 #include "lamplighter/sinks.h"
-#include "tools/auto_method.h"
 #include "tools/help.h"
 #include "tools/report.h"
 #include "tools/signals.h"
@@ -133,7 +134,7 @@ void generate(const GenerateFlags& flags, const Given& given) {
   std::vector<Job> jobs = reader.next();
   const Manifest manifest = read_manifest(flags.model.folder());
   require_drawable(manifest);
-  settings.method = choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal);
+  settings.method = choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal.sayer());
   Failures failures(flags.json, terminal);
   std::optional<TextToImage> engine;
   for (; !jobs.empty(); jobs = reader.next()) {

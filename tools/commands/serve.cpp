@@ -10,12 +10,12 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "bench/auto_method.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "propose/registry.h"
 #include "serve/service.h"
-#include "tools/auto_method.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/serve/http.h"
@@ -123,8 +123,9 @@ void load(const ServeFlags& flags, Service& service, Terminal& terminal) {
   for (const std::string& folder : folders) {
     const Manifest manifest = read_manifest(folder);
     require_drawable(manifest);
-    const MethodOptions method = choose_method(flags.method.options, manifest, runtime,
-                                               static_cast<std::size_t>(runtime.batch_size), terminal);
+    const MethodOptions method =
+        choose_method(flags.method.options, manifest, runtime, static_cast<std::size_t>(runtime.batch_size),
+                      terminal.sayer());
     resolve_method(method, manifest);
     service.add(folder, runtime, method);
   }

@@ -5,12 +5,12 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bench.h"
+#include "bench/auto_method.h"
 #include "bench/methods.h"
 #include "bundle/attach.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "propose/registry.h"
-#include "tools/auto_method.h"
 #include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
@@ -79,7 +79,7 @@ void write_table(const TuneFlags& flags, const Manifest& manifest, const Placeme
   if (!flags.save_table) return;
   const TableRow baseline{{}, std::nullopt, 1};
   const TableRow row{parse_method(flags.method), tuned.tree, tuned.speedup.mean};
-  save_table(manifest, placement, {1, {baseline, row}}, terminal);
+  save_table(manifest, placement, {1, {baseline, row}}, terminal.sayer());
 }
 
 // The method that is tuned, with a tree in the place of the one that is looked for.

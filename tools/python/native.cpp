@@ -108,7 +108,8 @@ class Listener {
 class Engine {
  public:
   Engine(const std::string& bundle, const RuntimeOptions& options)
-      : engine_((require_drawable(read_manifest(bundle)), bundle), options),
+      : options_(options),
+        engine_((require_drawable(read_manifest(bundle)), bundle), options),
         origin_(describe_origin(engine_)) {}
 
   const Origin& origin() const { return origin_; }
@@ -124,6 +125,7 @@ class Engine {
       requests.back().method.reset();
       TextToImage::check(engine_.manifest(), requests.back());
     }
+    method = choose_method(method, engine_.manifest(), options_, requests.size(), options_.note);
     Listener listener(requests.size(), on_result, on_row, on_progress);
     try {
       const py::gil_scoped_release unlocked;
@@ -156,6 +158,7 @@ class Engine {
   }
 
  private:
+  RuntimeOptions options_;
   TextToImage engine_;
   Origin origin_;
 };

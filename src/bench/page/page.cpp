@@ -1,10 +1,10 @@
 #include "bench/page/page.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/page.h"
 #include "bench/page/charts_js.h"
 #include "bench/page/page_html.h"
@@ -41,15 +41,9 @@ std::string element(const std::string& name, const std::string& content) {
   return "<" + name + ">" + content + "</" + name.substr(0, name.find(' ')) + ">";
 }
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 std::string words_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return fixed(value.get<double>(), 2);
+  if (value.is_number_float()) return format_fixed(value.get<double>(), 2);
   if (!value.is_array()) return value.dump();
   std::string text;
   for (const Json& one : value) text += (text.empty() ? "" : ", ") + words_of(one);
@@ -149,7 +143,7 @@ std::string pictures(const std::vector<PagePicture>& all) {
     }
     text += "<figure>" + image(one.grid.picture, one.caption, "picture") +
             image(cells_of(one.grid, most), "Acceptance map of " + one.method, "map") +
-            element("figcaption", html_text(one.method) + "<br>S " + fixed(one.step_compression, 2)) +
+            element("figcaption", html_text(one.method) + "<br>S " + format_fixed(one.step_compression, 2)) +
             "</figure>\n";
   }
   return text + (all.empty() ? "" : "</div>\n");

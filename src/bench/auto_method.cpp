@@ -1,4 +1,4 @@
-#include "auto_method.h"
+#include "bench/auto_method.h"
 
 #include <ATen/Parallel.h>
 
@@ -6,15 +6,19 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/format.h"
+#include "bench/machine/devices.h"
 #include "bench/machine/environment.h"
-#include "devices.h"
 #include "lamplighter/error.h"
-#include "lamplighter/method.h"
 #include "propose/options.h"
 #include "propose/registry.h"
 
-namespace lamplighter::cli {
+namespace lamplighter {
 namespace {
+
+void tell(const NoteCallback& note, const std::string& line) {
+  if (note) note(line);
+}
 
 // Of this program, as the XDG Base Directory Specification has it; empty where the user has none.
 std::string cache_folder() {
@@ -55,13 +59,13 @@ std::string words_of(const MethodOptions& method) {
 
 // What the table says, in the words of a line; none where it says nothing that can be used.
 std::optional<FastestMethod> look_up(const TableKey& key, int batch_size, const Manifest& manifest,
-                                     const std::string& device, Terminal& terminal) {
+                                     const std::string& device, const NoteCallback& note) {
   const std::string folder = cache_folder();
   if (folder.empty()) return std::nullopt;
   try {
     return fastest_exact(load_runs(folder, key), batch_size, manifest, device);
   } catch (const Error& error) {
-    terminal.say("note: the table of methods is ignored: " + std::string(error.what()));
+    tell(note, "note: the table of methods is ignored: " + std::string(error.what()));
     return std::nullopt;
   }
 }
@@ -69,7 +73,7 @@ std::optional<FastestMethod> look_up(const TableKey& key, int batch_size, const 
 }  // namespace
 
 MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
-                            const RuntimeOptions& runtime, std::size_t pictures, Terminal& terminal) {
+                            const RuntimeOptions& runtime, std::size_t pictures, const NoteCallback& note) {
   if (wanted.method != kAutoMethod) return wanted;
   for (const MethodOption& option : method_options()) {
     if (is_set(wanted, option))
@@ -82,21 +86,20 @@ MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifes
   const int batch_size = static_cast<int>(std::min<std::size_t>(
       std::max<std::size_t>(1, pictures), static_cast<std::size_t>(runtime.batch_size)));
   const TableKey key = key_of(manifest, placement);
-  const std::optional<FastestMethod> fastest =
-      look_up(key, batch_size, manifest, kind_of(placement), terminal);
+  const std::optional<FastestMethod> fastest = look_up(key, batch_size, manifest, kind_of(placement), note);
   if (!fastest) {
     const MethodOptions method = default_exact_method(manifest);
     const std::string& name = method.method;
     std::string tried = "sjd:tree=chain-3,sjd:tree=chain-5";
     if (name != "sjd" && name != kBaseline) tried = name + ":tree=chain-2," + name + ":tree=chain-4," + tried;
-    terminal.say("method auto: " + name + ", the exact method of this bundle by default; for " +
-                 words_of(key) + " no table says which is fastest: make one with lamplighter bench " +
-                 "--save-table --methods " + tried);
+    tell(note, "method auto: " + name + ", the exact method of this bundle by default; for " + words_of(key) +
+                   " no table says which is fastest: make one with lamplighter bench " +
+                   "--save-table --methods " + tried);
     return method;
   }
-  terminal.say("method auto: " + words_of(fastest->row.method) + ", " +
-               format_fixed(fastest->row.speedup, 2) + " times as fast as ar when measured on " +
-               words_of(key) + ", pictures together: " + std::to_string(fastest->batch_size));
+  tell(note, "method auto: " + words_of(fastest->row.method) + ", " + format_fixed(fastest->row.speedup, 2) +
+                 " times as fast as ar when measured on " + words_of(key) +
+                 ", pictures together: " + std::to_string(fastest->batch_size));
   return fastest->row.method;
 }
 
@@ -106,7 +109,7 @@ void require_cache_folder() {
 }
 
 void save_table(const Manifest& manifest, const Placement& placement, const TableRun& run,
-                Terminal& terminal) {
+                const NoteCallback& note) {
   TableRun exact{run.batch_size, {}};
   for (const TableRow& row : run.rows) {
     if (is_exact(resolve_method(row.method, manifest, kind_of(placement), run.batch_size)))
@@ -114,7 +117,7 @@ void save_table(const Manifest& manifest, const Placement& placement, const Tabl
   }
   const TableKey key = key_of(manifest, placement);
   save_run(cache_folder(), key, exact);
-  terminal.say("table for --method auto on " + words_of(key) + ": " + table_path(cache_folder(), key));
+  tell(note, "table for --method auto on " + words_of(key) + ": " + table_path(cache_folder(), key));
 }
 
-}  // namespace lamplighter::cli
+}  // namespace lamplighter
