@@ -48,7 +48,7 @@ def ms_per_token(generate: Callable[[int], object], tokens: int, least: int = 1)
 def plain_gpt(bundle: Path) -> tuple[Any, dict[str, Any], Any, dict[str, Any]]:
     """Of a bundle's target: configuration, weights under the official names, rotary table, and the manifest."""
     from models import ops
-    from models.demo.enlarge import read_weights
+    from models.demo.enlarger import read_weights
     from models.llamagen.config import GPTConfig
 
     ops.load()

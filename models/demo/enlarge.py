@@ -13,22 +13,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from .. import ops
 from ..bundle import Bundle, BundleModule
-from ..eagle.config import DrafterConfig
-from ..eagle.drafter import Drafter
-from ..eagle.module import DrafterModule
 from ..export.common import SPARE_POSITIONS, grid_entry, network_entries, seeded
-from ..export.drafter import NEIGHBOURS_FILE, drafter_part
+from ..export.drafter import NEIGHBOURS_FILE
 from ..export.llamagen_bundle import gpt_calls
 from ..llamagen.config import GPT_SIZES, GPTConfig
 from ..llamagen.gpt import GPT
@@ -36,18 +33,12 @@ from ..llamagen.target_module import TargetModule
 from ..ops import lamplighter
 from ..recording import Call
 from ..transformer.rotary import regrid_table
+from .enlarge_drafters import enlarged
+from .enlarger import Enlarger, Weights, fill, only_known, read_weights
 from .export import BUNDLE
 
 SIZES = ("B", "L", "XL", "XXL", "3B")
 CODES = 16384  # of the published codebooks
-
-Weights = dict[str, Tensor]
-
-
-def only_known(logits: Tensor, known: int) -> Tensor:
-    """Logits whose codes from `known` on have probability 0, guided or not; changed in place."""
-    logits.narrow(-1, known, logits.size(-1) - known).fill_(-1e4)
-    return logits
 
 
 class EnlargedTarget(TargetModule):
@@ -61,76 +52,6 @@ class EnlargedTarget(TargetModule):
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden [S,R,H] -> [S,R,V]."""
         return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
-
-
-class EnlargedDrafter(DrafterModule):
-    """The same of a drafter."""
-
-    def __init__(self, drafter: Drafter, head: Tensor, known: int) -> None:
-        super().__init__(drafter, head)
-        self.known: int = known
-
-    @torch.jit.export
-    def logits(self, hidden: Tensor) -> Tensor:
-        """hidden [S,R,H] -> [S,R,V]."""
-        return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
-
-
-def fill(into: Tensor, part: Tensor) -> None:
-    """Zero but for `part` at its beginning."""
-    into.zero_()
-    into[tuple(slice(0, size) for size in part.shape)] = part.to(into)
-
-
-class Enlarger:
-    """Puts blocks of a small network into those of a large one. Shapes as in models.transformer.layer."""
-
-    def __init__(self, small_dim: int, small_head: int, config: GPTConfig) -> None:
-        self.small_dim, self.small_head, self.config = small_dim, small_head, config
-        self.norm_scale = (small_dim / config.dim) ** 0.5
-
-    def norm(self, norm: nn.Module, weight: Tensor) -> None:
-        """Kept in fp32, so that the scale costs no precision where the engine computes in it."""
-        scaled = torch.ones(self.config.dim, dtype=torch.float32)
-        scaled[: self.small_dim] = weight.float() * self.norm_scale
-        norm.weight = nn.Parameter(scaled)
-
-    def projections(self, wqkv: Tensor) -> list[Tensor]:
-        """Rows of q, k and v [heads * D, H]; further heads are random."""
-        heads, head_dim, dim = self.config.n_head, self.config.head_dim, self.config.dim
-        small = wqkv.view(3, -1, self.small_head, self.small_dim).float()
-        large = torch.randn(3, heads, head_dim, dim) * 0.02
-        for part, own in zip(large, small):
-            fill(part[: own.shape[0]], own)
-        return [part.view(heads * head_dim, dim) for part in large]
-
-    def output(self, wo: Tensor) -> Tensor:
-        """[H, heads * D]."""
-        large = torch.zeros(self.config.dim, self.config.n_head, self.config.head_dim)
-        fill(large, wo.view(self.small_dim, -1, self.small_head).float())
-        return large.flatten(1)
-
-    def rotary(self, own: Tensor, table: Tensor) -> Tensor:
-        """The large network's table with the small one's angles in its first pairs.
-
-        `attend` divides products by the root of the head's width; the table makes up for it,
-        because it is fp32 and queries and keys both turn by it.
-        """
-        own = own.clone()
-        scale = (self.config.head_dim / self.small_head) ** 0.25
-        own[:, : table.shape[1]] = table[: len(own)] * scale
-        return own
-
-
-def read_weights(archive: Path) -> tuple[torch.jit.ScriptModule, Weights]:
-    """A module and its weights by the names that today's exporters give."""
-    module = torch.jit.load(str(archive), map_location="cpu")
-    names = {"ffn_norm": "attention_norm", "next_norm": "feed_norm"}
-    weights = {}
-    for name, weight in module.named_buffers():
-        folder, _, last = name.removeprefix("layer.").rpartition(".")
-        weights[f"{folder}.{names.get(last, last)}".lstrip(".")] = weight
-    return module, weights
 
 
 def enlarge_target(small: Weights, enlarger: Enlarger) -> GPT:
@@ -160,41 +81,6 @@ def enlarge_target(small: Weights, enlarger: Enlarger) -> GPT:
         fill(feed.w2.weight, own["w2"])
     enlarger.norm(gpt.norm, small[f"layers.{layers - 1}.feed_norm"])
     return gpt
-
-
-def enlarge_drafter(small: Weights, eps: float, enlarger: Enlarger) -> Drafter:
-    """The drafter for the large target that does what the small one does."""
-    config, dim = enlarger.config, enlarger.small_dim
-    has_norm, has_bias = small["first_norm"].numel() > 0, small["bias"].numel() > 0
-    torch.manual_seed(1)
-    drafter = Drafter(
-        DrafterConfig(
-            hidden=config.dim, heads=config.n_head, ffn=config.ffn_dim,
-            vocabulary=config.vocab_size, max_length=len(small["rotary"]), fc_bias=has_bias,
-            input_norm=has_norm, norm_eps=eps * dim / config.dim, grid=config.grid,
-            prompt_length=config.cls_token_num,
-        )
-    )  # fmt: skip
-    drafter = drafter.bfloat16().requires_grad_(False)
-    fill(drafter.embed_tokens.weight, small["embedding"])
-    halves = drafter.fc.weight.view(config.dim, 2, config.dim)
-    fill(halves, small["fc"].view(dim, 2, dim))
-    if has_bias:
-        fill(drafter.fc.bias, small["bias"])
-    layer = drafter.layers[0]
-    if has_norm:
-        enlarger.norm(layer.input_layernorm, small["first_norm"])
-    enlarger.norm(layer.post_attention_layernorm, small["attention_norm"])
-    attention, mlp = layer.self_attn, layer.mlp
-    for linear, part in zip(
-        (attention.q_proj, attention.k_proj, attention.v_proj), enlarger.projections(small["wqkv"])
-    ):
-        linear.weight.copy_(part)
-    attention.o_proj.weight.copy_(enlarger.output(small["wo"]))
-    for linear, part in zip((mlp.gate_proj, mlp.up_proj), small["w13"].chunk(2)):
-        fill(linear.weight[: len(part)], part)
-    fill(mlp.down_proj.weight, small["w2"])
-    return drafter
 
 
 def enlarge(
@@ -237,13 +123,14 @@ def enlarge(
     }
     length = manifest["cache"]["max_length"] + grid**2 - known_grid**2
     for drafter, entry in manifest.get("drafters", {}).items():
-        if entry.get("kind", "eagle") != "eagle":
-            print(f"note: drafter {drafter} is left out: only EAGLE's layers are enlarged")
-            continue
-        bundle.drafters[drafter] = enlarged_drafter(
-            source / entry["file"], enlarger, gpt.output.weight, length + SPARE_POSITIONS, known,
-            partial(regrid, prefix=config.cls_token_num - 1),
+        made = enlarged(
+            entry, source / entry["file"], enlarger, gpt.output.weight, length + SPARE_POSITIONS,
+            known, partial(regrid, prefix=config.cls_token_num - 1),
         )  # fmt: skip
+        if made is None:
+            print(f"note: drafter {drafter} is left out: its kind is not enlarged")
+        else:
+            bundle.drafters[drafter] = made
     tokenizer = manifest["tokenizer"]["file"]
     bundle.files[tokenizer] = source / tokenizer
     bundle.entries = {key: manifest[key] for key in ("prompt", "tokenizer", "sampling")}
@@ -256,25 +143,6 @@ def enlarge(
         bundle.tensors[NEIGHBOURS_FILE] = {"neighbours": table}
         bundle.entries["neighbours"] = {"file": NEIGHBOURS_FILE}
     bundle.write(out, overwrite)
-
-
-def enlarged_drafter(
-    archive: Path, enlarger: Enlarger, head: Tensor, length: int, known: int,
-    regrid: Callable[[Tensor], Tensor],
-) -> BundleModule:  # fmt: skip
-    module, small = read_weights(archive)
-    small["rotary"] = regrid(small["rotary"])
-    eps = module.layer.eps if hasattr(module, "layer") else module.eps
-    drafter = enlarge_drafter(small, eps, enlarger)
-    part = drafter_part(drafter, head, length, None, partial(EnlargedDrafter, known=known))
-    part.entries["prompt_id"] = drafter.config.prompt_id
-    part.module.rotary = enlarger.rotary(part.module.rotary, small["rotary"])
-    # The archive's precision would round the scale of the norms.
-    layer = drafter.layers[0]
-    if small["first_norm"].numel() > 0:
-        part.module.first_norm = layer.input_layernorm.weight.detach()
-    part.module.layer.attention_norm = layer.post_attention_layernorm.weight.detach()
-    return part
 
 
 def copied_encoder(archive: Path) -> BundleModule:

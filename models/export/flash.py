@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,14 @@ def published_config(
     return FlashConfig(layer, ahead)
 
 
-def flash_part(flash: Flash, head: Tensor, length: int, storage: Storage) -> BundleModule:
+def flash_part(
+    flash: Flash, head: Tensor, length: int, storage: Storage,
+    make: Callable[[Flash, Tensor], FlashModule] = FlashModule,
+) -> BundleModule:  # fmt: skip
     """The module for positions below `length`; head and angles keep their precision."""
     config = flash.config
     layer = replace(config.layer, max_length=length)
-    module = FlashModule(flash, head).to(storage.dtype)
+    module = make(flash, head).to(storage.dtype)
     module.rotary, module.head = rotary_table(layer), head.clone()
     entries = {"kind": "flash", "heads": config.heads, **layer_entries(layer)}
     if config.queries:

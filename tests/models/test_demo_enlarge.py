@@ -42,6 +42,8 @@ def draw(
 @pytest.mark.parametrize("flags", [
     ("--method", "ar", "--temperature", 0),
     ("--method", "eagle", "--tree", "chain-3"),
+    ("--method", "eagle-3", "--tree", "chain-3"),
+    ("--method", "flash", "--tree", "chain-3"),
     ("--method", "ar", "--cfg-scale", 9, "--top-k", 0),
 ])  # fmt: skip
 def test_pictures_and_acceptance_stay(
