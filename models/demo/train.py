@@ -8,7 +8,9 @@
     cool       its last steps, with a falling rate         work/ar-cooled.pt
     classifier judge of the evaluation                     work/classifier.pt
     export     the bundle, with the judge beside it        --out
-    drafter    trained on the bundle's own pictures        work/drafter.pt, then into the bundle
+    drafter    EAGLE's, on the bundle's own pictures       work/drafter.pt, then into the bundle
+    flash      a FLASH drafter on the same pictures        work/flash.pt, then into the bundle
+    eagle-3    a drafter that reads inner layers           work/eagle3.pt, then into the bundle
 
 Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
 process, so that a busy machine trains as well as an idle one. More minutes for `ar` prolong it.
@@ -21,6 +23,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -30,21 +33,49 @@ from models.demo.training.ar_train import Options, train_ar
 from models.demo.training.model import gpt_config
 
 MINUTES = {
-    "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27
+    "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27,
+    "flash": 40, "eagle-3": 32,
 }  # fmt: skip
-STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", "drafter")
+# Folder of the pictures and what more they are drawn with; file and command of the training; name.
+DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
+    "drafter": (
+        "drafter", ["--images", 4096],
+        "drafter.pt", ["eagle.train", "--input-norm", "--ffn", 448], "eagle",
+    ),
+    "flash": (
+        "drafter", ["--images", 9728],
+        "flash.pt", ["heads.train", "flash", "--heads", 4, "--groups", 1], "flash",
+    ),
+    "eagle-3": (
+        "inner", ["--images", 9728, "--layers", 2, 4, 5],
+        "eagle3.pt", ["eagle.train", "--recipe", "eagle-3", "--ffn", 448], "eagle-3",
+    ),
+}  # fmt: skip
+STAGES = (
+    "codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", *DRAFTERS
+)  # fmt: skip
 
 
-def add_drafter(work: Path, bundle: Path, minutes: float) -> None:
+def add_drafter(stage: str, work: Path, bundle: Path, minutes: float) -> None:
     """Draws pictures with the bundle, trains a drafter on them and puts it into the bundle."""
-    pictures, weights = work / "drafter", work / "drafter.pt"
-    data = ["eagle.data", "--bundle", bundle, "--captions", "demo", "--out", pictures]
-    train = ["eagle.train", "--bundle", bundle, "--data", pictures, "--out", weights]
-    attach = ["export", "drafter", "--bundle", bundle, "--name", "eagle", "--drafter", weights]
+    folder, more, file, training, name = DRAFTERS[stage]
+    pictures, weights = work / folder, work / file
+    own = ["--bundle", bundle]
     for module, *arguments in (
-        [*data, "--images", 4096],
-        [*train, "--minutes", minutes, "--input-norm", "--ffn", 448],
-        [*attach, "--dtype", "bf16", "--overwrite"],
+        ["eagle.data", *own, "--captions", "demo", "--out", pictures, *more],
+        [*training, *own, "--data", pictures, "--out", weights, "--minutes", minutes],
+        [
+            "export",
+            stage,
+            *own,
+            "--name",
+            name,
+            "--drafter",
+            weights,
+            "--dtype",
+            "bf16",
+            "--overwrite",
+        ],
     ):
         command = [sys.executable, "-m", f"models.{module}", *map(str, arguments)]
         subprocess.run(command, check=True)
@@ -81,7 +112,7 @@ def run(stage: str, options: argparse.Namespace) -> None:
         if options.out == BUNDLE:
             shutil.copy(work / "classifier.pt", classifier.CLASSIFIER)
     else:
-        add_drafter(work, options.out, minutes)
+        add_drafter(stage, work, options.out, minutes)
 
 
 def main() -> None:

@@ -127,6 +127,9 @@ class Shifted : public Proposer {
 
   TreeShape shape() const override { return inner_->shape(); }
   void allocate(const RunShape& shape, std::int64_t rows) override { inner_->allocate(shape, rows); }
+  void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override {
+    inner_->begin(prompts, prefilled, run);
+  }
   Draft propose(const RunState& run) override {
     Draft draft = inner_->propose(run);
     const at::Tensor laws = ops::probabilities(draft.distributions);
@@ -143,19 +146,26 @@ class Shifted : public Proposer {
   std::unique_ptr<Proposer> inner_;
 };
 
+template <MakeProposer make>
 std::unique_ptr<Proposer> make_shifted(const Method& method, const Models& models) {
-  return std::make_unique<Shifted>(make_medusa(method, models));
+  return std::make_unique<Shifted>(make(method, models));
 }
 
 TEST(HeadsMutation, TheLawFindsLawsOfOtherTokens) {
   at::set_num_threads(1);
-  const Guessed guessed(law_shape(), "medusa");
-  Method method = heads_method("medusa", preset_tree("chain-3"));
-  method.proposer = &make_shifted;
-  const SamplingOptions sampling = law_sampling();
-  const DrawnLaw drawn =
-      drawn_law(guessed.toy, guessed.models(), method, sampling, law_pictures(std::int64_t{1} << 15));
-  EXPECT_FALSE(fits(exact_law(guessed.toy, sampling), drawn.counts));
+  const std::map<std::string, MakeProposer> shifted{{"medusa", &make_shifted<&make_medusa>},
+                                                    {"mlp", &make_shifted<&make_mlp>},
+                                                    {"flash", &make_shifted<&make_flash>},
+                                                    {"eagle_3", &make_shifted<&make_eagle>}};
+  for (const auto& [kind, proposer] : shifted) {
+    const Guessed guessed(law_shape(), kind);
+    Method method = heads_method(kind, preset_tree("chain-3"));
+    method.proposer = proposer;
+    const SamplingOptions sampling = law_sampling();
+    const DrawnLaw drawn =
+        drawn_law(guessed.toy, guessed.models(), method, sampling, law_pictures(std::int64_t{1} << 15));
+    EXPECT_FALSE(fits(exact_law(guessed.toy, sampling), drawn.counts)) << kind;
+  }
 }
 
 }  // namespace
