@@ -56,7 +56,8 @@ from models.transformer.decoder import block_reader
 from models.transformer.layer import Layer
 from models.transformer.rotary import line_table
 
-PRECISIONS = {"fp32": 32, "bf16": 16, "int8": 8, "int4": 4}
+FP8 = -8  # four bits of exponent, three of mantissa; it takes the bytes of int8
+PRECISIONS = {"fp32": 32, "bf16": 16, "int8": 8, "fp8 (e4m3)": FP8, "int4": 4}
 ROUNDED_CACHE = "bf16, int8 cache"
 PRODUCTS = {*Layer.PRODUCTS, *TargetModule.PRODUCTS, *TextEncoderLayer.PRODUCTS}
 PICTURES = 8  # in a pass
@@ -66,13 +67,25 @@ def kind_of(bits: int) -> torch.dtype:
     return torch.float32 if bits == 32 else torch.bfloat16
 
 
+def as_fp8(weight: Tensor) -> Tensor:
+    """What weights [out,in] are worth in e4m3 with a scale a row, in bf16."""
+    scale = weight.float().abs().amax(1, keepdim=True).clamp_min(1e-30) / 448
+    return ((weight.float() / scale).to(torch.float8_e4m3fn).float() * scale).bfloat16()
+
+
+def rounded(weight: Tensor, bits: int) -> Tensor:
+    """Weights bf16 [out,in] in fewer bits, as products take them."""
+    return as_fp8(weight) if bits == FP8 else lamplighter.round_linear(weight, bits)
+
+
 def prepare(module: Any, bits: int) -> None:
     """Prepares a module in fp32, bf16 or, weights of products rounded, beside bf16."""
     for name, weight in list(module.named_buffers()):
         part, _, leaf = name.rpartition(".")
         if bits < 16 and leaf in PRODUCTS and weight.dim() == 2:
-            rounded = lamplighter.pack_linear(lamplighter.round_linear(weight.bfloat16(), bits))
-            setattr(operator.attrgetter(part)(module) if part else module, leaf, rounded)
+            own = rounded(weight.bfloat16(), bits)
+            own = own if bits == FP8 else lamplighter.pack_linear(own)
+            setattr(operator.attrgetter(part)(module) if part else module, leaf, own)
     module.prepare(torch.zeros(1, dtype=kind_of(bits)))
 
 
@@ -181,7 +194,7 @@ def compare_random(options: argparse.Namespace) -> None:
     for name, (_, h) in states.items():
         weight = head.to(h.dtype)
         if PRECISIONS[name] < 16:
-            weight = lamplighter.round_linear(weight, PRECISIONS[name])
+            weight = rounded(weight, PRECISIONS[name])
         weight = lamplighter.pack_linear(weight)
         logits[name] = lamplighter.linear(h, weight, len(head)).float()
     exact = logits["bf16"]
