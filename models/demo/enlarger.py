@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..llamagen.config import GPTConfig
+from ..rounding import numbers
 
 Weights = dict[str, Tensor]
 
@@ -65,11 +66,12 @@ class Enlarger:
 
 
 def read_weights(archive: Path) -> tuple[torch.jit.ScriptModule, Weights]:
-    """A module and its weights by the names that today's exporters give."""
+    """A module and its weights, rounded ones as what they stand for, by the names that today's exporters give."""
     module = torch.jit.load(str(archive), map_location="cpu")
     names = {"ffn_norm": "attention_norm", "next_norm": "feed_norm"}
     weights = {}
     for name, weight in module.named_buffers():
         folder, _, last = name.removeprefix("layer.").rpartition(".")
-        weights[f"{folder}.{names.get(last, last)}".lstrip(".")] = weight
+        exact = numbers(weight) if weight.dtype in (torch.int8, torch.uint8) else weight
+        weights[f"{folder}.{names.get(last, last)}".lstrip(".")] = exact
     return module, weights

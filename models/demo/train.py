@@ -60,22 +60,11 @@ def add_drafter(stage: str, work: Path, bundle: Path, minutes: float) -> None:
     """Draws pictures with the bundle, trains a drafter on them and puts it into the bundle."""
     folder, more, file, training, name = DRAFTERS[stage]
     pictures, weights = work / folder, work / file
-    own = ["--bundle", bundle]
+    own, storage = ["--bundle", bundle], ["--dtype", "bf16", "--overwrite"]
     for module, *arguments in (
         ["eagle.data", *own, "--captions", "demo", "--out", pictures, *more],
         [*training, *own, "--data", pictures, "--out", weights, "--minutes", minutes],
-        [
-            "export",
-            stage,
-            *own,
-            "--name",
-            name,
-            "--drafter",
-            weights,
-            "--dtype",
-            "bf16",
-            "--overwrite",
-        ],
+        ["export", stage, *own, "--name", name, "--drafter", weights, *storage],
     ):
         command = [sys.executable, "-m", f"models.{module}", *map(str, arguments)]
         subprocess.run(command, check=True)

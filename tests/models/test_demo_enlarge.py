@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from models.demo.enlarge import enlarge
+from models.eagle.config import DrafterConfig
+from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
+from models.export.drafter import attach, target_head
+from models.export.eagle3 import eagle3_part
 from models.transformer.rotary import grid_table, regrid_table
 from tests.conftest import Runner
 
@@ -18,12 +23,33 @@ SIZES = {  # of no published model, but small; the second has heads of another w
 }
 
 
+@pytest.fixture(scope="module")
+def source(demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo with one more drafter, of random weights but for its head: it reads inner layers."""
+    out = tmp_path_factory.mktemp("source") / "bundle"
+    shutil.copytree(demo_bundle, out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    width, codes = manifest["target"]["hidden"], manifest["target"]["head"]
+    torch.manual_seed(0)
+    layer = DrafterConfig(
+        width, width // 64, 320, codes, 400, grid=manifest["grids"][0]["columns"],
+        prompt_length=manifest["prompt"]["length"],
+    )  # fmt: skip
+    drafter = Eagle3Drafter(Eagle3Config(layer, 3 * width, codes, (1, 4, 7)))
+    with torch.no_grad():
+        drafter.fc.weight[:, 2 * width :] += torch.eye(width)
+        drafter.lm_head.weight.copy_(target_head(out, manifest))
+    drafter = drafter.bfloat16().requires_grad_(False)
+    attach(out, "inner", False, lambda _, manifest: eagle3_part(drafter, None, manifest))
+    return out
+
+
 @pytest.fixture(scope="module", params=SIZES)
 def enlarged(
-    request: pytest.FixtureRequest, demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, source: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     out = tmp_path_factory.mktemp("enlarged") / "bundle"
-    enlarge(demo_bundle, out, request.param, SIZES[request.param], codes=2048)
+    enlarge(source, out, request.param, SIZES[request.param], codes=2048)
     return out
 
 
@@ -47,10 +73,10 @@ def draw(
     ("--method", "ar", "--cfg-scale", 9, "--top-k", 0),
 ])  # fmt: skip
 def test_pictures_and_acceptance_stay(
-    run_program: Runner, lamplighter: Path, demo_bundle: Path, enlarged: Path, tmp_path: Path,
+    run_program: Runner, lamplighter: Path, source: Path, enlarged: Path, tmp_path: Path,
     flags: tuple[object, ...],
 ) -> None:  # fmt: skip
-    small, passes = draw(run_program, lamplighter, demo_bundle, tmp_path, *flags, "--dtype", "fp32")
+    small, passes = draw(run_program, lamplighter, source, tmp_path, *flags, "--dtype", "fp32")
     large, own = draw(run_program, lamplighter, enlarged, tmp_path, *flags, "--dtype", "fp32")
     first = next(
         (i for i, pair in enumerate(zip(small, large, strict=True)) if len({*pair}) > 1), 256
