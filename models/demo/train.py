@@ -34,7 +34,7 @@ from models.demo.training.model import gpt_config
 
 MINUTES = {
     "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27,
-    "flash": 40, "eagle-3": 32,
+    "flash": 42, "eagle-3": 32,
 }  # fmt: skip
 # Folder of the pictures and what more they are drawn with; file and command of the training; name.
 DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
