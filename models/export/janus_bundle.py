@@ -52,19 +52,18 @@ def read_settings(path: Path | None) -> Settings:
 def read_tags(tokenizer: Path, text_ids: int) -> dict[str, int]:
     """Ids of the tags that prompts need, by their names: they differ between the published models."""
     content = checkpoint.read_json(tokenizer)
-    added = {token.get("content"): token.get("id") for token in content.get("added_tokens") or []}
-    tags = {}
+    model = content.get("model")
+    pieces = dict(model.get("vocab") or {}) if isinstance(model, dict) else {}
+    pieces.update({t.get("content"): t.get("id") for t in content.get("added_tokens") or []})
+    for piece, number in pieces.items():
+        if not isinstance(number, int) or not 0 <= number < text_ids:
+            raise ExportError(
+                f"{tokenizer}: {piece} has id {number}, the model embeds 0 to {text_ids - 1}"
+            )
     for tag in (BOS, PAD, BEGIN_OF_IMAGE):
-        if tag not in added:
-            raise ExportError(
-                f"{tokenizer}: no added token {tag}, expected a tokenizer of Janus-Pro"
-            )
-        if not isinstance(added[tag], int) or not 0 <= added[tag] < text_ids:
-            raise ExportError(
-                f"{tokenizer}: {tag} has id {added[tag]}, the model embeds 0 to {text_ids - 1}"
-            )
-        tags[tag] = added[tag]
-    return tags
+        if tag not in pieces:
+            raise ExportError(f"{tokenizer}: no token {tag}, expected a tokenizer of Janus-Pro")
+    return {tag: pieces[tag] for tag in (BOS, PAD, BEGIN_OF_IMAGE)}
 
 
 def check_processor(folder: Path) -> None:

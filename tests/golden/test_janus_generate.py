@@ -22,17 +22,16 @@ def runs(case: Case, greedy: bool) -> dict[str, dict]:
     return {name: run for name, run in case.info["runs"].items() if ("seed" not in run) == greedy}
 
 
-def size(run: dict) -> tuple[int, int]:
+def size(case: Case, run: dict) -> tuple[int, int]:
     """Width and height of a run's pictures in pixels."""
     rows, columns = run["grid"]
-    side = run["image_size"][0] // rows
-    assert run["image_size"] in ([side * rows, side * columns], [side * columns, side * rows])
+    side = case.info["model"]["vq"]["downsample"]
     return side * columns, side * rows
 
 
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sizes = {size(run): None for run in case.info["runs"].values()}
+    sizes = {size(case, run): None for run in case.info["runs"].values()}
     longest = max(case.tensors[f"prompt{i}.ids"].numel() for i in range(len(case.info["prompts"])))
     out = tmp_path_factory.mktemp("janus") / "bundle"
     return janus.export(out, janus.folder(case), sizes, longest)
@@ -43,7 +42,7 @@ def test_check(bundle: Path) -> None:
 
 
 def test_prompts(case: Case, bundle: Path) -> None:
-    width, height = size(next(iter(case.info["runs"].values())))
+    width, height = size(case, next(iter(case.info["runs"].values())))
     for number, prompt in enumerate(case.info["prompts"]):
         request = {"prompt": prompt["caption"], "width": width, "height": height}
         program = engine.BUILD / "golden_prompts"
@@ -56,7 +55,7 @@ def draw(
     case: Case, bundle: Path, folder: Path, run: dict, *method: object
 ) -> tuple[Tensor, Tensor]:
     """Codes and pixels of a greedy picture by the program."""
-    width, height = size(run)
+    width, height = size(case, run)
     folder.mkdir(parents=True, exist_ok=True)
     engine.run(
         engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",

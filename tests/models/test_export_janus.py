@@ -136,8 +136,11 @@ def test_other_files(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.change("processor_config.json", "sft_format", value="plain")
     assert "sft_format is plain, expected deepseek" in refused(files, capsys, 4)
     files.change("processor_config.json", "sft_format", value="deepseek")
+    beyond = {"id": 640, "content": "<x>"}
+    files.change("tokenizer.json", "added_tokens", value=[beyond])
+    assert "<x> has id 640, the model embeds 0 to 639" in refused(files, capsys, 4)
     files.change("tokenizer.json", "added_tokens", value=[])
-    assert "no added token <｜begin▁of▁sentence｜>" in refused(files, capsys, 4)
+    assert "no token <｜begin▁of▁sentence｜>" in refused(files, capsys, 4)
     (files.model / "tokenizer.json").unlink()
     assert "tokenizer.json: no such file" in refused(files, capsys, 4)
     (files.model / "pytorch_model-00002-of-00002.bin").unlink()
