@@ -56,11 +56,6 @@ def code_table(config: JanusConfig, read: Read) -> Tensor:
     return x
 
 
-def id_table(config: JanusConfig, read: Read) -> Tensor:
-    """What the network is fed for every id, text first, fp32 [text ids + V, H]."""
-    return torch.cat([read("embedding").float(), code_table(config, read)])
-
-
 class Janus(nn.Module):
     """The decoder with both tables and the head, positions from 0."""
 

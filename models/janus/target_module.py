@@ -10,7 +10,7 @@ from ..transformer.decoder import Decoder
 from ..transformer.layer import LayerShape, Read
 from ..transformer.rotary import line_table
 from .config import JanusConfig
-from .network import id_table
+from .network import code_table
 
 Keep = Callable[[Tensor], Tensor]  # the copy of a weight that stays in the module
 
@@ -33,8 +33,10 @@ class TargetModule(Decoder):
         """positions: rows of the rotary table; `read` as in network.weight_shapes."""
 
         def kept(name: str) -> Tensor:
-            weight = id_table(config, read) if name == "embedding" else read(name)
-            return keep(weight.detach())
+            weight = keep(read(name).detach())
+            if name == "embedding":  # text first; each part is rounded by itself, the codes' once
+                weight = keep(torch.cat([weight, keep(code_table(config, read))]))
+            return weight
 
         rotary = line_table(positions, config.head_dim, config.rope_base)
         super().__init__(layer_shape(config), config.n_layer, kept, rotary)
