@@ -11,15 +11,19 @@ namespace {
 
 using namespace pattern;
 
-// Characters by ranges.
-struct Ranges {
+using Property = bool (*)(char32_t);
+
+// Characters by ranges and properties.
+struct Set {
   std::vector<Between> ranges;  // by their ends, none overlap
+  std::vector<Property> properties;
 
   bool operator()(char32_t code) const {
     const auto found =
         std::lower_bound(ranges.begin(), ranges.end(), code,
                          [](const Between& range, char32_t value) { return range.last < value; });
-    return found != ranges.end() && (*found)(code);
+    if (found != ranges.end() && (*found)(code)) return true;
+    return std::any_of(properties.begin(), properties.end(), [&](Property has) { return has(code); });
   }
 };
 
@@ -35,19 +39,28 @@ class ClassReader {
   }
   bool done() const { return at_ == text_.size(); }
 
-  // What stands between brackets; nothing where it says more than characters and ranges.
-  std::optional<Ranges> set() {
-    if (!take(U"[")) return std::nullopt;
-    std::vector<Between> ranges;
+  // Nothing where it says more than characters, ranges and properties.
+  std::optional<Set> set() {
+    Set result;
+    if (Property alone = property()) {
+      result.properties.push_back(alone);
+      return result;
+    }
+    if (!take(U"[") || take(U"]")) return std::nullopt;
     while (!take(U"]")) {
+      if (Property one = property()) {
+        result.properties.push_back(one);
+        if (take(U"-")) return std::nullopt;
+        continue;
+      }
       const auto first = character();
       if (!first) return std::nullopt;
       const auto last = take(U"-") ? character() : first;
       if (!last || *last < *first) return std::nullopt;
-      ranges.push_back({*first, *last});
+      result.ranges.push_back({*first, *last});
     }
-    if (ranges.empty()) return std::nullopt;
-    return Ranges{joined(std::move(ranges))};
+    result.ranges = joined(std::move(result.ranges));
+    return result;
   }
 
  private:
@@ -63,6 +76,13 @@ class ClassReader {
       }
     }
     return result;
+  }
+
+  // Null where none stands.
+  Property property() {
+    if (take(U"\\p{L}")) return splitting::is_letter;
+    if (take(U"\\p{N}")) return splitting::is_number;
+    return take(U"\\p{P}") ? splitting::is_punctuation : nullptr;
   }
 
   // One character of a set; nothing for what means something else there.

@@ -38,11 +38,18 @@ TEST(BpeClassExpression, TakesASpaceInFront) {
   EXPECT_EQ(length("\\s?[\u3000-\u3002]+", "\u3000\u3000\u3001"), 3);
 }
 
+TEST(BpeClassExpression, KnowsProperties) {
+  EXPECT_EQ(length("\\s?\\p{L}+", " \u00E9\u4e2da1"), 4);
+  EXPECT_EQ(length("\\p{P}", "!?"), 1);
+  EXPECT_EQ(length("[\\p{N}a-c\\p{P}]+", "1b\u00BD!d"), 4);
+}
+
 TEST(BpeClassExpression, KnowsNothingElse) {
   for (const char* text :
-       {"",       "a",       "[",      "[]",          "[a",     "[a-]",     "[-a]", "[z-a]",
-        "[^a]",   "[a&&b]",  "[a[b]]", "[[:alpha:]]", "[\\s]",  "[\\p{L}]", "[a]*", "[a]+b",
-        "[a]{2}", "(?i)[a]", "\\s?",   "\\s*[a]",     "\\s[a]", "[\\",      "[a]]", "[a]++"})
+       {"",        "a",          "[",          "[]",     "[a",          "[a-]",  "[-a]",
+        "[z-a]",   "[^a]",       "[a&&b]",     "[a[b]]", "[[:alpha:]]", "[\\s]", "[\\p{Z}]",
+        "\\p{L}*", "[\\p{L}-z]", "[!-\\p{L}]", "\\P{L}", "[a]*",        "[a]+b", "[a]{2}",
+        "(?i)[a]", "\\s?",       "\\s*[a]",    "\\s[a]", "[\\",         "[a]]",  "[a]++"})
     EXPECT_EQ(length(text, "a"), -2) << text;
 }
 

@@ -211,6 +211,7 @@ def test_random_ids(root: Path, program: Path) -> None:
         {"type": "Digits", "individual_digits": False},
         {"type": "Punctuation", "behavior": "Isolated"},
         *(split({"Regex": text}) for text in (r"\p{N}", r"\p{P}", MARKS, GPT2, GPT2 + r"|\s+")),
+        *(split({"Regex": text}) for text in (r"\s?\p{L}+", r"\s?\p{P}+", r"[\p{N}_a-f\p{P}]+")),
         *json.loads(JANUS.read_text(encoding="utf-8"))["pre_tokenizer"]["pretokenizers"][:5],
     ],
     ids=lambda stage: json.dumps(stage.get("pattern", stage["type"]))[:60],
