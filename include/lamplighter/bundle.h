@@ -91,6 +91,11 @@ struct PromptEntry {
   // the grid; without a prompt: `unconditional`, then `before`.
   std::string text;
   std::vector<std::int64_t> prefix, suffix, unconditional;
+  bool strip = false;                     // white space around a caption goes, that of Python's str.strip()
+  std::optional<std::string> empty_text;  // in place of `text`, for a caption of nothing
+  // Both halves of guidance have as many ids: `unconditional` is followed by this one, as often as the text
+  // has ids, and by `suffix`. The target sees it as it sees any other id.
+  std::optional<std::int64_t> unconditional_pad;
   std::optional<VocabularyEntry> vocabulary;  // of bundles that know few words
 };
 

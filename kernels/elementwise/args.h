@@ -45,6 +45,19 @@ inline SiluMulArgs silu_mul_args(const at::Tensor& gate_up) {
   return args;
 }
 
+// x [..., F].
+inline GeluArgs gelu_args(const at::Tensor& x) {
+  check_activations("gelu", "x", x);
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) > 0, "gelu: x has shape ", x.sizes(),
+              ", expected [..., F] with F > 0");
+  GeluArgs args{};
+  args.x = x.const_data_ptr();
+  args.width = x.size(-1);
+  args.rows = x.numel() / args.width;
+  args.type = element_type(x);
+  return args;
+}
+
 // values [..., N]; weight, bias [heads, D] with heads * D <= N.
 inline NormHeadsArgs norm_heads_args(const at::Tensor& values, const at::Tensor& weight,
                                      const at::Tensor& bias, double eps) {

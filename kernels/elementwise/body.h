@@ -112,6 +112,25 @@ void silu_mul_rows(const SiluMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+// The library's function lane by lane: a head's inner layer is small beside its products.
+template <typename V>
+typename V::F gelu(typename V::F z) {
+  constexpr float kRootHalf = 0.70710678F;
+  float lanes[V::kLanes];
+  V::store(lanes, z);
+  for (float& x : lanes) x = 0.5F * x * (1.0F + __builtin_erff(x * kRootHalf));
+  return V::load(lanes);
+}
+
+template <typename V, typename T>
+void gelu_rows(const GeluArgs& args, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const T* x = static_cast<const T*>(args.x) + r * args.width;
+    T* out = static_cast<T*>(args.out) + r * args.width;
+    over_vectors<V>(args.width, [=](auto v) { v.store(out, gelu<V>(v.load(x))); });
+  }
+}
+
 template <typename V, typename T>
 void norm_head(T* x, const T* weight, const T* bias, int64_t width, float eps) {
   const float count = static_cast<float>(width);

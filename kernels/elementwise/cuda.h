@@ -74,6 +74,18 @@ __global__ void __launch_bounds__(kElementwiseThreads) silu_mul_kernel(SiluMulAr
   store_pack(static_cast<T*>(args.out) + row * args.width + column, values);
 }
 
+template <class T, int kPack>
+__global__ void __launch_bounds__(kElementwiseThreads) gelu_kernel(GeluArgs args) {
+  const int64_t i = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
+  if (i >= args.rows * args.width / kPack) return;
+  auto values = load_pack<T, kPack>(static_cast<const T*>(args.x) + i * kPack);
+  for (int j = 0; j < kPack; ++j) {
+    const float z = widen(values.element[j]);
+    values.element[j] = narrow<T>(0.5F * z * (1.0F + erff(z * 0.70710678F)));
+  }
+  store_pack(static_cast<T*>(args.out) + i * kPack, values);
+}
+
 // One warp per head of a row; lane l owns the packs l, l + 32, ... of it in every pass.
 template <class T, int kPack>
 __global__ void __launch_bounds__(kElementwiseThreads) norm_heads_kernel(NormHeadsArgs args) {

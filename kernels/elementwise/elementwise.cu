@@ -26,6 +26,19 @@ void silu_mul_cuda(const SiluMulArgs& args, void* stream) {
   });
 }
 
+void gelu_cuda(const GeluArgs& args, void* stream) {
+  if (args.rows == 0) return;
+  with_element_type(args.type, [&](auto element) {
+    using T = decltype(element);
+    constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+    const int size = pack_size<T>(args.width, {args.x, args.out});
+    const int64_t packs = args.rows * (args.width / size);
+    const auto kernel = size == kPack ? gelu_kernel<T, kPack> : gelu_kernel<T, 1>;
+    kernel<<<grid_size((packs + kElementwiseThreads - 1) / kElementwiseThreads), kElementwiseThreads, 0,
+             cuda_stream(stream)>>>(args);
+  });
+}
+
 void norm_heads_cuda(const NormHeadsArgs& args, void* stream) {
   if (args.rows == 0) return;
   with_element_type(args.type, [&](auto element) {

@@ -30,6 +30,15 @@ struct SiluMulArgs {
   ElementType type;
 };
 
+// out = gelu(x) = x / 2 * (1 + erf(x / sqrt(2))), the exact form (Hendrycks & Gimpel 2016).
+struct GeluArgs {
+  const void* x;  // [rows, width]
+  void* out;      // [rows, width]
+  int64_t rows;
+  int64_t width;
+  ElementType type;
+};
+
 // norm_heads: values = round(round((x - mean) * rsqrt(variance + eps)) * weight + bias) for each of the first
 // `heads` heads of a row by itself, in place (Chameleon's norm of queries and keys); a LayerNorm, so the
 // variance is that of the head's features, divided by their number.
@@ -52,11 +61,14 @@ void rms_norm_cpu(const RmsNormArgs& args, int64_t begin, int64_t end);
 template <Isa isa>
 void silu_mul_cpu(const SiluMulArgs& args, int64_t begin, int64_t end);
 template <Isa isa>
+void gelu_cpu(const GeluArgs& args, int64_t begin, int64_t end);
+template <Isa isa>
 void norm_heads_cpu(const NormHeadsArgs& args, int64_t begin, int64_t end);
 
 // CUDA kernels over all rows, queued on `stream` (a cudaStream_t); fp32, bf16 and fp16.
 void rms_norm_cuda(const RmsNormArgs& args, void* stream);
 void silu_mul_cuda(const SiluMulArgs& args, void* stream);
+void gelu_cuda(const GeluArgs& args, void* stream);
 void norm_heads_cuda(const NormHeadsArgs& args, void* stream);
 
 }  // namespace lamplighter

@@ -16,6 +16,11 @@ void silu_mul_cpu<kThisIsa>(const SiluMulArgs& args, int64_t begin, int64_t end)
 }
 
 template <>
+void gelu_cpu<kThisIsa>(const GeluArgs& args, int64_t begin, int64_t end) {
+  with_elements(args.type, [&](auto element) { gelu_rows<ThisSimd, decltype(element)>(args, begin, end); });
+}
+
+template <>
 void norm_heads_cpu<kThisIsa>(const NormHeadsArgs& args, int64_t begin, int64_t end) {
   with_elements(args.type,
                 [&](auto element) { norm_heads_rows<ThisSimd, decltype(element)>(args, begin, end); });

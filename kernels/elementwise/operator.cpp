@@ -76,6 +76,24 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
 }
 
 template <On on>
+at::Tensor gelu(const at::Tensor& x) {
+  if constexpr (on == On::meta) {
+    check_rank("gelu", "x", x, 1);
+    return like(x, x.sym_sizes().vec());
+  } else {
+    GeluArgs args = gelu_args(x);
+    at::Tensor out = at::empty(x.sizes(), x.options());
+    args.out = out.mutable_data_ptr();
+    if constexpr (on == On::cuda) {
+      on_cuda(x, [&](void* stream) { gelu_cuda(args, stream); });
+    } else {
+      over_rows(args, for_isa([](auto isa) { return &gelu_cpu<isa.value>; }));
+    }
+    return out;
+  }
+}
+
+template <On on>
 void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias, double eps) {
   if constexpr (on == On::meta) {
     check_rank("norm_heads", "values", values, 1);
@@ -101,6 +119,7 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
   define(m, "add_rms_norm(Tensor(a!) residual, Tensor x, Tensor weight, float eps) -> Tensor",
          [](auto on) { return &add_rms_norm<on.value>; });
   define(m, "silu_mul(Tensor gate_up) -> Tensor", [](auto on) { return &silu_mul<on.value>; });
+  define(m, "gelu(Tensor x) -> Tensor", [](auto on) { return &gelu<on.value>; });
   define(m, "norm_heads(Tensor(a!) values, Tensor weight, Tensor bias, float eps) -> ()",
          [](auto on) { return &norm_heads<on.value>; });
 }

@@ -1,13 +1,12 @@
 """TorchScript form of Chameleon: the common decoder, with the head's rows of image ids alone."""
 
-import copy
-from typing import Any, Callable, Iterator
+from typing import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..transformer.decoder import Decoder
-from ..transformer.layer import Layer, LayerShape, Read
+from ..transformer.layer import LayerShape, Read
 from ..transformer.rotary import line_table
 from .config import QK_NORM_EPS, ChameleonConfig, TokenIds
 
@@ -38,39 +37,3 @@ class TargetModule(Decoder):
 
         rotary = line_table(positions, config.head_dim, config.rope_base)
         super().__init__(layer_shape(config), config.n_layer, kept, rotary)
-
-
-def sharing(module: nn.Module) -> Any:
-    """A module with the same tensors, which may be replaced in it alone."""
-    other = copy.copy(module)
-    other._buffers, other._modules = dict(module._buffers), dict(module._modules)
-    return other
-
-
-class BlocksOnDemand(nn.Module):
-    """Yields copies of blocks, one at a time, prepared like `like`; calls `done` after each."""
-
-    def __init__(self, layers: nn.ModuleList, like: Tensor, done: Callable[[], None]) -> None:
-        super().__init__()
-        self.layers, self.like, self.done = layers, like, done
-
-    def __len__(self) -> int:
-        return len(self.layers)
-
-    def __iter__(self) -> Iterator[Layer]:
-        for layer in self.layers:
-            one = sharing(layer)
-            one.prepare(self.like)
-            yield one
-            del one  # before the next one is made
-            self.done()
-
-
-def prepared_by_block(
-    module: TargetModule, like: Tensor, done: Callable[[], None] = lambda: None
-) -> TargetModule:
-    """The module prepared like `like`, for use in Python, with one prepared block at a time."""
-    other: TargetModule = sharing(module)
-    other.layers = BlocksOnDemand(module.layers, like, done)
-    other.prepare_ends(like)
-    return other

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from models import ops
 from models.export.checkpoint import ExportError
-from models.export.drafter_files import read_manifest
+from models.export.drafter_files import TWO_LAYERS, read_manifest
 
 Ids = list[int]
 NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
@@ -83,6 +83,8 @@ def load_target(bundle: Path, size: str | None = None) -> TargetModel:
         if role in manifest["modules"]
     }
     weights = dict(loaded["target"].named_buffers())
+    if "head_in" in weights:
+        raise ExportError(f"{bundle}: {TWO_LAYERS}")
     head, embedding = (weights[name].float().clone() for name in ("head", "embedding"))
     for module in loaded.values():
         module.prepare(torch.zeros(1))

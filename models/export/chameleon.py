@@ -8,13 +8,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from .. import ops
 from ..bundle import Bundle, BundleModule, Storage
 from ..chameleon.config import TokenIds
-from ..chameleon.target_module import TargetModule, prepared_by_block
+from ..chameleon.target_module import TargetModule
 from ..chameleon.transformer import weight_shapes
+from ..transformer.layer import Read
 from .chameleon_bundle import (
     DOWNSAMPLE,
     FAMILIES,
@@ -37,11 +36,8 @@ from .common import (
     errors_of,
     origin,
     require_parts,
-    seeded,
-    target_calls,
 )
-from .mapped import MappedCopies
-from .progress import Progress
+from .mapped_target import Keep, mapped_target
 from .vqgan import vqgan_part
 
 
@@ -152,23 +148,11 @@ def target_part(
     weights: Weights, ids: TokenIds, positions: int, storage: Storage, scratch: Path
 ) -> BundleModule:
     """The target with its weights in files of the folder `scratch`."""
-    copies = MappedCopies(scratch, storage.dtype)
-    config = weights.config
-    progress = Progress("reading weights", len(weight_shapes(config)))
 
-    def read(name: str) -> Tensor:
-        progress.step()
-        return weights.read(name)
+    def make(read: Read, keep: Keep) -> TargetModule:
+        return TargetModule(weights.config, ids, positions, read, keep)
 
-    module = TargetModule(config, ids, positions, read, copies.keep)
-    calls = target_calls(config, 2, seeded())
-    passes = sum(call.method == "forward" for call in calls) * (2 if storage.bits else 1)
-
-    def prepared(like: Tensor) -> TargetModule:
-        progress = Progress("recording target", passes * config.n_layer)
-        return prepared_by_block(module, like, progress.step)
-
-    return BundleModule(module, storage.dtype, calls, prepared=prepared, bits=storage.bits)
+    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
 
 
 def add_tokenizer(

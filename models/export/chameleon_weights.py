@@ -19,21 +19,13 @@ from ..chameleon.config import ChameleonConfig
 from ..chameleon.transformer import weight_shapes
 from ..transformer.rotary import adjacent_pairs
 from . import checkpoint
-from .checkpoint import ExportError, State
+from .checkpoint import ExportError
+from .decoder_weights import DecoderWeights, hugging_face_names
 
-# Name in models.chameleon.transformer -> names of the tensors it is made of, joined in this order.
 HUGGING_FACE = {
-    "embedding": ("model.embed_tokens.weight",),
-    "norm": ("model.norm.weight",),
-    "head": ("lm_head.weight",),
-    "wqkv": tuple(f"model.layers.{{}}.self_attn.{part}_proj.weight" for part in "qkv"),
+    **hugging_face_names(),
     "qk_norm_weight": tuple(f"model.layers.{{}}.self_attn.{part}_norm.weight" for part in "qk"),
     "qk_norm_bias": tuple(f"model.layers.{{}}.self_attn.{part}_norm.bias" for part in "qk"),
-    "wo": ("model.layers.{}.self_attn.o_proj.weight",),
-    "w13": ("model.layers.{}.mlp.gate_proj.weight", "model.layers.{}.mlp.up_proj.weight"),
-    "w2": ("model.layers.{}.mlp.down_proj.weight",),
-    "attention_norm": ("model.layers.{}.input_layernorm.weight",),
-    "ffn_norm": ("model.layers.{}.post_attention_layernorm.weight",),
 }
 META = {
     "embedding": ("tok_embeddings.weight",),
@@ -56,69 +48,34 @@ EXPECTED = (
 
 
 @dataclass
-class Weights:
-    """The tensors of one checkpoint, mapped from its files, and how to read them."""
+class Weights(DecoderWeights):
+    """A Chameleon checkpoint's tensors; the norms of queries and keys come in three layouts."""
 
-    state: State
     config: ChameleonConfig
-    names: Mapping[str, tuple[str, ...]]
-    where: str
 
     def __post_init__(self) -> None:
         """ExportError: tensors are missing, unknown, or contradict the configuration."""
         self.state = checkpoint.without(self.state, IGNORED)
-        wanted = [s for name in weight_shapes(self.config) for s in self.sources(name)]
-        checkpoint.check_keys(wanted, self.state, self.where)
+        self.require(weight_shapes(self.config))
         key = self.sources("layers.0.qk_norm_weight")[0]
         self.adjacent = self.names is META or self.state[key].dim() == 1
-        for name, shape in weight_shapes(self.config).items():
-            self.check(name, shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.state[self.sources("embedding")[0]].dtype
-
-    def sources(self, name: str) -> list[str]:
-        """Names in the checkpoint of what makes up a weight."""
-        if not name.startswith("layers."):
-            return list(self.names[name])
-        _, layer, part = name.split(".")
-        return [source.format(layer) for source in self.names[part]]
 
     def check(self, name: str, shape: tuple[int, ...]) -> None:
-        """Shapes and dtypes of a weight's parts against the configuration."""
-        heads = (self.config.n_head, self.config.n_kv_head, self.config.n_kv_head)
-        for source, count in zip(self.sources(name), heads, strict=False):
-            tensor, rest = self.state[source], shape[1:]
-            got = list(tensor.shape)
-            if ".qk_norm_" in name:
-                rows = got[0] if len(got) == 2 else 1
-                fits = got[-1:] == list(rest) and len(got) < 3 and rows > 0 and count % rows == 0
-                expected = [count, *rest]
-            else:
-                parts = {"wqkv": count * self.config.head_dim, "w13": self.config.ffn_dim}
-                expected = [parts.get(name.rpartition(".")[2], shape[0]), *rest]
-                fits = got == expected
-            if not fits:
-                raise ExportError(
-                    f"{self.where}: {source} has shape {got}, expected {expected} by the config"
-                )
-            if not tensor.is_floating_point():
-                raise ExportError(
-                    f"{self.where}: {source} is {tensor.dtype}, expected floating point"
-                )
+        if ".qk_norm_" not in name:
+            super().check(name, shape)
+            return
+        for source, count in zip(self.sources(name), self.counts, strict=False):
+            got, rest = list(self.state[source].shape), list(shape[1:])
+            rows = got[0] if len(got) == 2 else 1
+            fits = got[-1:] == rest and len(got) < 3 and rows > 0 and count % rows == 0
+            self.check_part(source, fits, [count, *rest])
 
     def read(self, name: str) -> Tensor:
         """One weight in the layout of models.chameleon."""
-        parts = [self.state[source] for source in self.sources(name)]
-        part = name.rpartition(".")[2]
-        counts = (self.config.n_head, self.config.n_kv_head)
-        if part.startswith("qk_norm_"):
-            parts = [self.per_head(t, count) for t, count in zip(parts, counts, strict=True)]
-        elif part == "wqkv" and not self.adjacent:
-            turned = zip(parts, counts, strict=False)
-            parts = [adjacent_pairs(t, count) for t, count in turned] + parts[2:]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        if ".qk_norm_" not in name:
+            return super().read(name)
+        parts = zip(self.sources(name), self.counts, strict=False)
+        return torch.cat([self.per_head(self.state[source], count) for source, count in parts])
 
     def per_head(self, norm: Tensor, heads: int) -> Tensor:
         """[D] or [parts,D] -> [heads,D]: part p serves the p-th share of the heads."""

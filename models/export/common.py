@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from ..bundle import BundleModule, Storage
-from ..chameleon.config import ChameleonConfig
-from ..llamagen.config import GPTConfig
 from ..recording import Call
 from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
 from .checkpoint import ExportError
+from .decoder_weights import DecoderConfig
 
 STORAGES = {
     "fp32": Storage(torch.float32), "bf16": Storage(torch.bfloat16), "fp16": Storage(torch.float16),
@@ -78,7 +77,7 @@ def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) 
 
 
 def network_entries(
-    config: GPTConfig | ChameleonConfig, first_image_id: int, codes: int, max_length: int
+    config: DecoderConfig, first_image_id: int, codes: int, max_length: int
 ) -> dict[str, Any]:
     """Manifest entries of a target whose head gives the ids of `codes` codes."""
     return {
@@ -147,9 +146,7 @@ def decoder_calls(
     ]
 
 
-def target_calls(
-    config: GPTConfig | ChameleonConfig, first: int, random: torch.Generator
-) -> list[Call]:
+def target_calls(config: DecoderConfig, first: int, random: torch.Generator) -> list[Call]:
     """Calls of a target; first: position of row 0."""
     cache = (config.n_layer, config.n_kv_head, config.head_dim)
     rows = torch.randn(1, 4, config.dim, generator=random)

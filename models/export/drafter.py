@@ -23,7 +23,14 @@ from ..recording import Call, Recorder, save_tensors
 from ..rounding import numbers
 from .checkpoint import ExportError
 from .common import ROLES, SPARE_POSITIONS, STORAGES, decoder_calls, errors_of, seeded
-from .drafter_files import check_fit, has_tokens, load_drafter, read_drafter, read_manifest
+from .drafter_files import (
+    TWO_LAYERS,
+    check_fit,
+    has_tokens,
+    load_drafter,
+    read_drafter,
+    read_manifest,
+)
 
 KIND = "eagle"  # of the drafters that this module makes
 NEIGHBOURS_FILE = "neighbours.safetensors"
@@ -143,13 +150,15 @@ def remove_drafter(folder: Path, manifest: dict[str, Any], name: str) -> None:
 
 def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
     """Head [V,H] of the target's archive in its row order, in its storage precision or rounded to
-    what bf16 can say."""
+    what bf16 can say. ExportError: the target's head is more than a product."""
     file = folder / manifest["modules"]["target"]["file"]
     try:
-        head = archived_tensor(file, "head")
+        head, inner = (archived_tensor(file, name) for name in ("head", "head_in"))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ExportError(f"{file.name}: no TorchScript archive: {reason}", 4) from error
+    if inner is not None:
+        raise ExportError(f"{file.name}: {TWO_LAYERS}", 4)
     if head is not None and not head.is_floating_point():
         head = numbers(head)[:, : manifest["target"]["features"]]
     expected = [manifest["target"]["head"], manifest["target"]["features"]]

@@ -164,7 +164,7 @@ def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str)
 
 
 def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
-    """All of it is in the tensors; the highest decoder level has multiplier 1 unless told."""
+    """All of it is in the tensors; without `ch` multipliers are as small as they can be."""
     codes, width = shape_of(state, "quantize.embedding.weight", 2, where)
     levels = count_blocks(state, "decoder.conv_blocks.")
     if not levels:
@@ -174,7 +174,7 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
         shape_of(state, f"decoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0]
         for i in reversed(range(levels))
     ]
-    ch = int(block.get("ch", widths[0]))
+    ch = int(block.get("ch", math.gcd(*widths)))
     facts: dict[str, Any] = {
         "ch": ch,
         "decoder_ch_mult": tuple(w // ch for w in widths),

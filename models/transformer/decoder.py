@@ -52,8 +52,11 @@ class Decoder(nn.Module):
         self.embedding = self.embedding.to(like)
         self.first_norm = self.first_norm.to(like)
         self.last_norm = self.last_norm.to(like)
-        self.head = packed(self.head, like, False)
         self.rotary = self.rotary.to(like.device)
+        self.prepare_head(like)
+
+    def prepare_head(self, like: Tensor) -> None:
+        self.head = packed(self.head, like, False)
 
     @torch.jit.export
     def embed(self, ids: Tensor) -> Tensor:

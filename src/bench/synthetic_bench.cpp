@@ -26,7 +26,7 @@ Prompts full_prompt(const Models& models, bool guided) {
   Condition condition;
   if (prompt.kind == "tokens") {
     condition.ids.assign(static_cast<std::size_t>(prompt.length), 0);
-    condition.unconditional = prompt.unconditional;
+    condition.unconditional = prompt.unconditional_pad ? condition.ids : prompt.unconditional;
     return embed_prompts(models, {condition}, guided);
   }
   condition.features = at::ones({1, prompt.length, prompt.features}, options);

@@ -45,6 +45,8 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
   if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
   for (const auto* ids : {&prompt.prefix, &prompt.suffix, &prompt.unconditional})
     check_ids(reader, "prompt", *ids, tokens.vocabulary);
+  if (prompt.unconditional_pad)
+    check_ids(reader, "prompt.unconditional_pad", {*prompt.unconditional_pad}, tokens.vocabulary);
   for (const Grid& grid : manifest.grids) {
     const std::string name = "grid " + number(grid.rows) + " x " + number(grid.columns);
     for (const auto* ids : {&grid.before, &grid.row_end, &grid.after})

@@ -124,6 +124,10 @@ PromptEntry read_prompt(JsonReader reader) {
     prompt.prefix = reader.integers("prefix");
     prompt.suffix = reader.integers("suffix");
     prompt.unconditional = reader.integers("unconditional");
+    if (reader.has("strip")) prompt.strip = reader.boolean("strip");
+    if (reader.has("empty_text")) prompt.empty_text = reader.text("empty_text");
+    if (reader.has("unconditional_pad"))
+      prompt.unconditional_pad = reader.integer("unconditional_pad", 0, kMaxIds);
   }
   if (reader.has("vocabulary")) prompt.vocabulary = read_vocabulary(reader.object("vocabulary"));
   reader.finish();

@@ -75,6 +75,16 @@ std::int64_t ids(const SyntheticShape& shape) {
   return shape.embedding > 0 ? shape.embedding : row_end(shape) + (shape.row_ends ? 1 : 0);
 }
 
+bool has_head_norms(const SyntheticShape& shape) {
+  return shape.chameleon && shape.head_width == 0;
+}
+
+// Numbers of the head's weights.
+std::int64_t head_numbers(const SyntheticShape& shape) {
+  if (shape.head_width == 0) return shape.vocabulary * shape.hidden;
+  return shape.head_width * (shape.hidden + 1) + shape.vocabulary * (shape.head_width + 1);
+}
+
 Grid grid_of(const SyntheticShape& shape) {
   Grid grid;
   grid.rows = shape.rows;
@@ -133,7 +143,7 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
                {"qkv_width", qkv_width},
                {"ffn_width", 2 * shape.ffn},
                {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
-               {"qk_norm", shape.chameleon},
+               {"qk_norm", has_head_norms(shape)},
                {"swin_norm", false}});
   module.register_buffer("wqkv", weights.matrix(qkv_width, shape.hidden));
   module.register_buffer("wo", weights.matrix(shape.hidden, width));
@@ -141,7 +151,7 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
   module.register_buffer("w2", weights.matrix(shape.hidden, shape.ffn));
   module.register_buffer("attention_norm", weights.ones(shape.hidden));
   module.register_buffer("feed_norm", weights.ones(shape.hidden));
-  const std::int64_t normed = shape.chameleon ? (shape.heads + shape.kv_heads) * shape.head_dim : 0;
+  const std::int64_t normed = has_head_norms(shape) ? (shape.heads + shape.kv_heads) * shape.head_dim : 0;
   module.register_buffer("qk_norm_weight", weights.ones(normed).view({-1, shape.head_dim}));
   module.register_buffer("qk_norm_bias", weights.zeros(normed).view({-1, shape.head_dim}));
 }
@@ -159,6 +169,17 @@ std::vector<torch::jit::Module> make_layers(const SyntheticShape& shape, Weights
   return layers;
 }
 
+// One product, or what models/janus/target_module.py keeps of a head of two layers.
+void fill_head(torch::jit::Module& module, const SyntheticShape& shape, Weights& weights) {
+  const std::int64_t inputs = shape.head_width > 0 ? shape.head_width : shape.hidden;
+  module.register_buffer("head", weights.matrix(shape.vocabulary, inputs));
+  if (shape.head_width == 0) return;
+  set(module, {{"head_width", shape.head_width}});
+  module.register_buffer("head_in", weights.matrix(shape.head_width, shape.hidden));
+  module.register_buffer("head_in_bias", weights.zeros(shape.head_width));
+  module.register_buffer("head_bias", weights.zeros(shape.vocabulary));
+}
+
 torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   torch::jit::Module module("SyntheticTarget");
   std::vector<c10::IValue> layers;
@@ -172,7 +193,7 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   module.register_buffer("first_norm", weights.ones(shape.hidden));
   module.register_buffer("last_norm", weights.ones(0));
   module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
-  module.register_buffer("head", weights.matrix(shape.vocabulary, shape.hidden));
+  fill_head(module, shape, weights);
   module.register_buffer("rotary",
                          shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length, 0));
   if (!shape.chameleon) {
@@ -181,11 +202,14 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
     module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
     module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
   }
-  define_target(module, !shape.chameleon);
+  define_target(module, !shape.chameleon       ? TargetText::llamagen
+                        : shape.head_width > 0 ? TargetText::janus
+                                               : TargetText::tokens);
   return module;
 }
 
 // Row p of a LlamaGen drafter's rotations belongs to the token at p + 1.
+// head: the target's, which the drafter shares where it is one product.
 torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, const at::Tensor& head) {
   torch::jit::Module module("SyntheticDrafter");
   module.register_module("layer", make_layers(shape, weights, 1, kDrafterEps, true).front());
@@ -198,7 +222,8 @@ torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, c
   module.register_buffer("fc", weights.matrix(shape.hidden, 2 * shape.hidden));
   module.register_buffer("bias", weights.zeros(shape.hidden));
   module.register_buffer("first_norm", weights.ones(0));
-  module.register_buffer("head", head.clone());
+  module.register_buffer(
+      "head", shape.head_width > 0 ? weights.matrix(shape.vocabulary, shape.hidden) : head.clone());
   module.register_buffer(
       "rotary", shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length - 1, 1));
   define_drafter(module);
@@ -247,11 +272,12 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
 std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
   const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
   const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn);
-  const std::int64_t ends = shape.hidden * (ids(shape) + shape.vocabulary);
-  std::int64_t numbers = shape.layers * block + ends;
+  const std::int64_t table = shape.hidden * ids(shape);
+  std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
   if (!shape.chameleon)
     numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
-  if (shape.drafter) numbers += block + ends + 2 * shape.hidden * shape.hidden;
+  if (shape.drafter)
+    numbers += block + table + shape.hidden * shape.vocabulary + 2 * shape.hidden * shape.hidden;
   return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
 }
 
@@ -266,6 +292,7 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   Module prepared(target, "target", methods, placement);
   std::int64_t target_bytes = bytes_of(target, {"head"});  // as packed
+  if (shape.head_width > 0) target_bytes += bytes_of(target, {"head_in"});
   const c10::IValue layers = target.attr("layers");
   for (const c10::IValue& layer : layers.toTupleRef().elements()) {
     target_bytes += layer_bytes(torch::jit::Module(layer.toObject()));

@@ -92,9 +92,10 @@ void define_layer(torch::jit::Module& module) {
   define(module, functions_of(model_sources::kLayer, "Layer"));
 }
 
-void define_target(torch::jit::Module& module, bool text_features) {
+void define_target(torch::jit::Module& module, TargetText text) {
   Functions methods;
-  if (text_features) methods = functions_of(model_sources::kLlamaGen, "TargetModule");
+  if (text == TargetText::llamagen) methods = functions_of(model_sources::kLlamaGen, "TargetModule");
+  if (text == TargetText::janus) methods = functions_of(model_sources::kJanus, "TargetModule");
   methods.merge(functions_of(model_sources::kDecoder, "Decoder"));  // keeps what the subclass overrides
   define(module, methods);
 }

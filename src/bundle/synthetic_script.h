@@ -10,7 +10,12 @@ namespace lamplighter {
 // embedded in the program. The modules must have the attributes and buffers that the methods read.
 // Throws c10::Error when the text is not what the compiler takes.
 void define_layer(torch::jit::Module& module);  // of a target, whose `layers` is a tuple, or of a drafter
-void define_target(torch::jit::Module& module, bool text_features);  // prompts of text features, or of tokens
+enum class TargetText {
+  llamagen,
+  tokens,
+  janus
+};  // prompts of text features, of tokens, a head of two layers
+void define_target(torch::jit::Module& module, TargetText text);
 void define_drafter(torch::jit::Module& module);
 
 }  // namespace lamplighter

@@ -44,11 +44,31 @@ SyntheticShape chameleon(const char* name, int grid, bool row_ends, std::int64_t
   return shape;
 }
 
+// Janus-Pro (Chen et al. 2025): 384 x 384 pixels; the padded prompt without a caption is as long as the
+// other.
+SyntheticShape janus(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.chameleon = true;
+  shape.vocabulary = 16384;
+  shape.first_image_id = 102400;
+  shape.layers = layers;
+  shape.heads = shape.kv_heads = heads;
+  shape.head_dim = 128;
+  shape.hidden = shape.head_width = heads * shape.head_dim;
+  shape.ffn = ffn;
+  shape.prompt_length = shape.unconditional_length = 40;
+  shape.rows = shape.columns = 24;
+  shape.sampling.cfg_scale = 5;
+  return shape;
+}
+
 const std::vector<SyntheticShape>& published() {
   static const std::vector<SyntheticShape> shapes{
-      llamagen("llamagen-l-256", 24, 16, 2816, 16), llamagen("llamagen-xl-256", 36, 20, 3584, 16),
+      llamagen("llamagen-l-256", 24, 16, 2816, 16),  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
       llamagen("llamagen-xl-512", 36, 20, 3584, 32), chameleon("anole-512", 32, false, 2),
-      chameleon("lumina-768", 48, true, 3)};
+      chameleon("lumina-768", 48, true, 3),          janus("janus-pro-1b", 24, 16, 5632),
+      janus("janus-pro-7b", 30, 32, 11008)};
   return shapes;
 }
 

@@ -13,13 +13,15 @@ namespace lamplighter {
 
 // Sizes of a decoder and of the EAGLE drafter that goes with it: LlamaGen's (Sun et al. 2024), or with
 // `chameleon` those of Anole and Lumina-mGPT, whose prompts are tokens, whose query and key heads are normed
-// and whose rotations follow the position.
+// and whose rotations follow the position. With a `head_width` besides they are those of Janus-Pro (Chen et
+// al. 2025): a head of two layers with biases, and no norms of query and key heads.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;
   std::int64_t vocabulary = 8;  // ids of the head: codes
   std::int64_t embedding = 0;   // ids of the embedding; 0: the codes and the row end
   std::int64_t first_image_id = 0;
+  std::int64_t head_width = 0;  // between the layers of the head; 0: it is one product
   std::int64_t hidden = 16, layers = 2, heads = 2, kv_heads = 2, head_dim = 8, ffn = 32;
   std::int64_t prompt_length = 3, prompt_features = 8;
   std::int64_t unconditional_length = 1;  // ids of the prompt without a caption (chameleon)
@@ -31,7 +33,8 @@ struct SyntheticShape {
   std::uint64_t seed = 1;    // of the weights
 };
 
-// The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768.
+// The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
+// janus-pro-1b, janus-pro-7b.
 std::vector<std::string> synthetic_names();
 // One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
 SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "text/unicode.h"
 
 namespace lamplighter {
 namespace {
@@ -40,12 +42,18 @@ PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) cons
   return {{*request.class_id}};
 }
 
-PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
-  std::string text = prompt_.text;
+std::string PromptTokenizer::prompt_text(const Request& request, const Grid& grid) const {
+  const std::string caption =
+      prompt_.strip ? encode_utf8(strip(decode_utf8(request.prompt))) : request.prompt;
+  std::string text = caption.empty() ? prompt_.empty_text.value_or(prompt_.text) : prompt_.text;
   replace_all(text, "{width}", std::to_string(grid.width));
   replace_all(text, "{height}", std::to_string(grid.height));
-  replace_all(text, "{prompt}", request.prompt);  // last: a caption may have braces of its own
-  const std::vector<std::int64_t> encoded = bpe_->encode(text);
+  replace_all(text, "{prompt}", caption);  // last: a caption may have braces of its own
+  return text;
+}
+
+PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
+  const std::vector<std::int64_t> encoded = bpe_->encode(prompt_text(request, grid));
   for (const std::int64_t id : encoded) {
     if (id >= vocabulary_)
       throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
@@ -55,6 +63,10 @@ PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& gri
   PromptIds prompt{prompt_.prefix, prompt_.unconditional};
   append(prompt.ids, encoded);
   append(prompt.ids, prompt_.suffix);
+  if (prompt_.unconditional_pad) {
+    prompt.unconditional.insert(prompt.unconditional.end(), encoded.size(), *prompt_.unconditional_pad);
+    append(prompt.unconditional, prompt_.suffix);
+  }
   append(prompt.ids, grid.before);
   append(prompt.unconditional, grid.before);
   const auto length = static_cast<std::int64_t>(prompt.ids.size());

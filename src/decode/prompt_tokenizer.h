@@ -33,6 +33,8 @@ class PromptTokenizer {
   PromptIds encode(const Request& request, const Grid& grid) const;
 
  private:
+  // The caption in its template.
+  std::string prompt_text(const Request& request, const Grid& grid) const;
   PromptIds encode_tokens(const Request& request, const Grid& grid) const;
 
   PromptEntry prompt_;

@@ -21,6 +21,10 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return std::uint64_t{static_cast<std::uint32_t>(left)} << 32U | static_cast<std::uint32_t>(right);
 }
 
+bool is_in_utf8(int byte) {
+  return byte != 0xC0 && byte != 0xC1 && byte < 0xF5;
+}
+
 std::array<char32_t, 256> make_byte_characters() {
   std::array<char32_t, 256> characters{};
   char32_t unprintable = 0x100;
@@ -100,11 +104,11 @@ void BpeModel::read_vocabulary(const nlohmann::json& vocabulary) {
     std::string character;
     append_utf8(character, byte_character(static_cast<unsigned char>(byte)));
     const auto found = ids_.find(character);
-    if (found == ids_.end()) {
+    if (found == ids_.end() && is_in_utf8(byte)) {
       fail("model.vocab: no entry " + quote(character) + " for byte " + std::to_string(byte) +
-           ", expected all 256");
+           ", expected all of UTF-8");
     }
-    byte_ids_[static_cast<std::size_t>(byte)] = found->second;
+    byte_ids_[static_cast<std::size_t>(byte)] = found == ids_.end() ? -1 : found->second;
   }
 }
 

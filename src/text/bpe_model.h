@@ -17,7 +17,7 @@ class BpeModel {
  public:
   // `vocabulary`: an object of texts and ids. `merges`: an array of "left right" or ["left", "right"], best
   // first. `where` names the file in messages. Throws Error(ExitCode::bundle) when they are malformed, two
-  // texts share an id, a byte is missing, or a merge has a part or a result that is no entry.
+  // texts share an id, a byte that UTF-8 has is missing, or a merge has a part or a result that is no entry.
   BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where);
 
   // Appends the ids of one piece of UTF-8 text.
@@ -45,7 +45,7 @@ class BpeModel {
 
   std::string where_;
   std::unordered_map<std::string, std::int32_t> ids_;
-  std::array<std::int32_t, 256> byte_ids_{};
+  std::array<std::int32_t, 256> byte_ids_{};         // -1: none, of bytes that UTF-8 does not have
   std::unordered_map<std::uint64_t, Merge> merges_;  // by left id * 2^32 + right id
 };
 

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "text/bpe_class_expression.h"
 
 namespace lamplighter {
 namespace {
 
 using namespace pattern;
-using Match = std::optional<std::size_t> (*)(Text, std::size_t);
+using Match = std::optional<std::size_t> (*)(const Subject&, std::size_t);
 
 constexpr bool is_ascii_mark(char32_t c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
@@ -43,9 +44,17 @@ constexpr auto kGaps =
     either(sequence(repeat(splitting::is_space), not_before(is_not_space)), repeat(splitting::is_space));
 constexpr auto kGpt2 = either(kWord, kGaps);
 
+constexpr auto kTrailing = sequence(repeat(splitting::is_space), end_of_line);
+
 template <const auto& part>
-std::optional<std::size_t> match_part(Text text, std::size_t at) {
-  return match(part, {text}, at);
+std::optional<std::size_t> match_part(const Subject& subject, std::size_t at) {
+  return match(part, {subject.text}, at);
+}
+
+// For parts that may look far for nothing, again and again.
+template <const auto& part>
+std::optional<std::size_t> match_remembered(const Subject& subject, std::size_t at) {
+  return match(part, subject, at);
 }
 
 struct Expression {
@@ -64,6 +73,7 @@ const Expression kExpressions[] = {
     {R"(\p{N})", match_part<kNumber>},
     {R"(\p{P})", match_part<kPunctuation>},
     {R"([\p{P}!-/:-@\[-`{-~])", match_part<kMark>},
+    {R"(\s+$)", match_remembered<kTrailing>},
     {LAMPLIGHTER_GPT2, match_part<kGpt2>},
     {LAMPLIGHTER_GPT2 R"(|\s+)", match_part<kGpt2>},
 };
@@ -72,12 +82,15 @@ constexpr auto kStageDigit = one(splitting::is_digit_of_stage);
 constexpr auto kStageDigits = repeat(splitting::is_digit_of_stage);
 constexpr auto kStagePunctuation = one(splitting::is_punctuation_of_stage);
 
-Match find_expression(JsonReader& pattern) {
+BpePretokenizer::Stage find_expression(JsonReader& pattern) {
   const std::string text = pattern.text("Regex");
   for (const Expression& known : kExpressions) {
     if (text == known.text) return known.match;
   }
-  pattern.reject("Regex", "one of the regular expressions this program knows (Chameleon's and GPT-2's)");
+  if (const auto by_class = read_class_expression(text))
+    return [by_class](const Subject& subject, std::size_t at) { return (*by_class)(subject.text, at); };
+  pattern.reject("Regex",
+                 "one of the regular expressions this program knows (Chameleon's, GPT-2's and DeepSeek's)");
 }
 
 void expect_flag(JsonReader& object, const char* key, bool expected) {
@@ -119,7 +132,9 @@ void BpePretokenizer::add_split(JsonReader& stage) {
   } else {
     const std::u32string wanted = decode_utf8(pattern.text("String"));
     if (wanted.empty()) pattern.reject("String", "at least one character");
-    stages_.emplace_back([wanted](Text text, std::size_t at) { return match(literal(wanted), {text}, at); });
+    stages_.emplace_back([wanted](const Subject& subject, std::size_t at) {
+      return match(literal(wanted), {subject.text}, at);
+    });
   }
   pattern.finish();
 }
@@ -137,9 +152,10 @@ std::vector<Text> BpePretokenizer::split(Text text) const {
   for (const Stage& stage : stages_) {
     parts.clear();
     for (const Text piece : pieces) {
+      Memory memory(piece.size());
       std::size_t begin = 0;  // of what lies between matches
       for (std::size_t at = 0; at < piece.size();) {
-        const auto end = stage(piece, at);
+        const auto end = stage({piece, &memory}, at);
         if (!end) {
           ++at;
           continue;

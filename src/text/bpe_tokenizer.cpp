@@ -44,6 +44,16 @@ void expect_false(JsonReader& object, const char* key) {
   if (object.has(key) && object.boolean(key)) object.reject(key, "false");
 }
 
+// None, or a sequence of none.
+void check_normalizer(JsonReader& file) {
+  if (!file.has("normalizer") || file.value("normalizer").is_null()) return;
+  JsonReader normalizer = file.object("normalizer");
+  normalizer.choice("type", {"Sequence"});
+  if (!normalizer.objects("normalizers").empty())
+    normalizer.reject("normalizers", "none: texts are not changed");
+  normalizer.finish();
+}
+
 void check_model(JsonReader model) {
   if (model.has("type")) model.choice("type", {"BPE"});
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -119,7 +129,8 @@ BpeTokenizer::BpeTokenizer(const std::string& path) {
   nlohmann::json vocabulary, merges;
   const Json file = read_parts(path, vocabulary, merges);
   JsonReader reader(file, path, ExitCode::bundle);
-  for (const char* key : {"normalizer", "truncation", "padding"}) expect_null(reader, key);
+  for (const char* key : {"truncation", "padding"}) expect_null(reader, key);
+  check_normalizer(reader);
   for (const char* unused : {"version", "post_processor"}) {
     if (reader.has(unused)) reader.value(unused);
   }

@@ -206,6 +206,15 @@ struct End {
 };
 inline constexpr End end_of_text;
 
+// $ of other languages: at the end, or before any line feed.
+struct LineEnd {
+  template <class Next>
+  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
+    return (at == subject.text.size() || subject.text[at] == U'\n') && next(at);
+  }
+};
+inline constexpr LineEnd end_of_line;
+
 // ^
 struct Start {
   template <class Next>

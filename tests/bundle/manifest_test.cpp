@@ -71,6 +71,28 @@ class ManifestTest : public ::testing::Test {
   fs::path directory_;
 };
 
+TEST_F(ManifestTest, PromptsOfTokens) {
+  const Json tokens = {{"kind", "tokens"},    {"length", 24},  {"align", "start"},
+                       {"prefix", {1}},       {"suffix", {2}}, {"text", "user: {prompt}"},
+                       {"unconditional", {1}}};
+  const auto with = [&](const Json& more) {
+    return [&tokens, more](Json& json) {
+      json["prompt"] = tokens;
+      json["prompt"].update(more);
+    };
+  };
+  const Manifest plain = read(with(Json::object()));
+  EXPECT_FALSE(plain.prompt->strip || plain.prompt->empty_text || plain.prompt->unconditional_pad);
+  const Manifest padded = read(with({{"strip", true}, {"empty_text", "user:"}, {"unconditional_pad", 511}}));
+  EXPECT_TRUE(padded.prompt->strip);
+  EXPECT_EQ(padded.prompt->empty_text, "user:");
+  EXPECT_EQ(padded.prompt->unconditional_pad, 511);
+  EXPECT_THAT(error(with({{"unconditional_pad", 512}})),
+              HasSubstr("prompt.unconditional_pad: got id 512, expected 0..511"));
+  EXPECT_THAT(error(with({{"strip", 1}})), HasSubstr("prompt.strip: got 1"));
+  EXPECT_THAT(error([](Json& j) { j["prompt"]["strip"] = true; }), HasSubstr("unknown field prompt.strip"));
+}
+
 TEST_F(ManifestTest, ReadsEveryField) {
   const Manifest manifest = read();
   EXPECT_EQ(manifest.name, "toy");

@@ -86,6 +86,22 @@ TEST(Synthetic, PromptsOfTokens) {
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
+// A head of two layers with biases, computed with plain operators.
+TEST(Synthetic, HeadsOfTwoLayers) {
+  SyntheticShape shape = toy();
+  shape.chameleon = true;
+  shape.head_width = 24;
+  const SyntheticBundle bundle = make_synthetic(shape, {});
+  const Target target(bundle.manifest, bundle.target);
+  const c10::InferenceMode inference;
+  const at::Tensor rows = target.embed(tokens({1, 5, 7}));
+  const at::Tensor logits = target.logits(rows);
+  EXPECT_EQ(logits.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  EXPECT_FALSE(at::allclose(target.logits(rows * 2), logits * 2, 0.01, 0.01));
+  // As packed, in blocks of 16 features: 24 x 16 and 8 x 24 of the head besides two layers of plain blocks.
+  EXPECT_EQ(bundle.target_bytes, 4 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 32 * 16 + 16 * 24));
+}
+
 // Without this, exactness tests on such modules would pass for engines that mix up contexts.
 TEST(Synthetic, EveryEarlierTokenAndThePositionMatter) {
   const SyntheticBundle bundle = make_synthetic(toy(), {});
@@ -145,6 +161,10 @@ TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
     // features of the prompt, (16 + 3) x 8 and 16 x 16.
     const std::int64_t block = 64 * 16 + 64 * 16 + 16 * 32, numbers = 3 * block + 4 * 8 * 16 + 16 * 32;
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + (chameleon ? 0 : 19 * 8 + 16 * 16)));
+    if (!chameleon) continue;
+    shape.head_width = 24;  // in place of a head of 8 x 16
+    const std::int64_t more = 24 * 17 + 8 * 25 - 8 * 16;
+    EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + more));
   }
 }
 
@@ -165,6 +185,10 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(anole.layers, 32);
   EXPECT_EQ(lumina.columns, 48);
   EXPECT_TRUE(lumina.row_ends && !anole.row_ends);
+  const SyntheticShape janus = synthetic_shape("janus-pro-7b");
+  EXPECT_EQ(janus.hidden, 4096);
+  EXPECT_EQ(janus.layers, 30);
+  EXPECT_EQ(janus.rows * janus.columns, 576);
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

@@ -54,6 +54,10 @@ KINDS = (
     "methods/zipar/",
     "methods/eagle3_drafter/",
     "continuous/flash",
+    "families/janus_target",
+    "families/janus_vq",
+    "families/janus_prompts",
+    "families/janus_generate",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.
@@ -77,13 +81,14 @@ class Case:
     def kind(self) -> str | None:
         """The longest known kind the name starts with; None when there is none.
 
-        Folders above the one that names the kind do not matter, nor does a missing `acceptance`.
+        Folders above the one that names the kind do not matter, nor does a missing `acceptance` or
+        `families`.
         """
         parts = self.name.split("/")
         starts = [parts.index(self.group)] if self.group else range(len(parts))
         for start in starts:
             rest = "/".join(parts[start:])
-            names = (rest, f"acceptance/{rest}")
+            names = (rest, f"acceptance/{rest}", f"families/{rest}")
             found = [k for k in KINDS if any(n.startswith(k) for n in names)]
             if found:
                 return max(found, key=len)
@@ -109,6 +114,18 @@ class Case:
 
     def has(self, name: str) -> bool:
         return name in self.tensors
+
+    def strings(self, name: str) -> list[bytes]:
+        """The byte strings that are stored as one array and its offsets."""
+        data = self.tensors[name].numpy().tobytes()
+        offsets = self.tensors[f"{name}_offsets"].tolist()
+        return [data[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+
+    def lists(self, name: str) -> list[list[int]]:
+        """The lists of numbers that are stored as one array and its offsets."""
+        values = self.tensors[name].tolist()
+        offsets = self.tensors[f"{name}_offsets"].tolist()
+        return [values[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
 
     def weights(self) -> list[Path]:
         return [self.folder / entry["file"] for entry in self.info["weights"]]

@@ -79,8 +79,8 @@ class Target:
         return [h[: len(prompt)] for h, prompt in zip(hidden, prompts, strict=True)]
 
     def step(self, token: Tensor) -> Tensor:
-        """Hidden states [S,H] after one more id for all sequences."""
-        ids = token.view(1, 1).expand(len(self.lengths), 1)
+        """Hidden states [S,H] after one more id for all sequences, or for each its own [S]."""
+        ids = token.reshape(-1, 1).expand(len(self.lengths), 1)
         hidden = self.run(ids, self.lengths[:, None])
         self.lengths = self.lengths + 1
         return hidden[:, 0]

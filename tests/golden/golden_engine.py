@@ -47,6 +47,16 @@ def attach_drafter(bundle: Path, name: str, drafter: Path, **options: Path) -> d
     return dict(manifest["drafters"][name])
 
 
+def tokenize(tokenizer: Path, requests: list[dict[str, object]]) -> list[dict[str, Any]]:
+    """What the compiled byte-level BPE says of texts and ids (tests/tools/tokenize.cpp)."""
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    answers = [
+        json.loads(line) for line in run(BUILD / "tokenize", tokenizer, stdin=lines).splitlines()
+    ]
+    assert len(answers) == len(requests)
+    return answers
+
+
 @cache
 def operators() -> Any:
     """torch.ops.lamplighter."""

@@ -5,16 +5,12 @@ import sys
 from pathlib import Path
 
 import golden_engine as engine
-import numpy as np
+import golden_pixels as pixels
 import pytest
 import torch
-import torch.nn.functional as F
 from golden_cases import Case
-from PIL import Image
 from safetensors.torch import load_file
-from torch import Tensor, nn
 
-from models.bundle import Bundle, BundleModule
 from models.chameleon.vqgan import VQGAN
 from models.export.vqgan import load_vqgan
 
@@ -39,18 +35,6 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(case: Case) -> VQGAN:
     return load_vqgan(checkpoint(case))
-
-
-def draw(bundle: Path, folder: Path, *grids: Tensor) -> list[Tensor]:
-    """What `lamplighter decode` makes of codes [rows, columns] -> uint8 [h, w, 3] each."""
-    pictures = [
-        {"rows": g.shape[0], "columns": g.shape[1], "codes": g.flatten().tolist()} for g in grids
-    ]
-    saved = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
-    (folder / "codes.json").write_text(json.dumps(saved), encoding="utf-8")
-    words = ("decode", folder / "codes.json", "-m", bundle, "-o", folder / "%d.png")
-    engine.run(engine.BUILD / "lamplighter", *words, "--threads", 1, "--device", "cpu")
-    return [torch.from_numpy(np.array(Image.open(folder / f"{i}.png"))) for i in range(len(grids))]
 
 
 def test_dimensions(case: Case, plain: VQGAN) -> None:
@@ -83,46 +67,20 @@ def test_image(case: Case, bundle: Path, number: int) -> None:
 
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the bytes of the official save."""
-    for number, got in enumerate(draw(bundle, tmp_path, *(case.long(f"codes_{i}") for i in SETS))):
-        expected = case.tensors[f"image_u8_{number}"]
-        assert got.shape == expected.shape
-        rgb = case.tensors[f"image_float_{number}"].permute(1, 2, 0).double()
-        level = (rgb.clamp(-1, 1) + 1) / 2 * 255
-        edge = (level - level.round()).abs() <= 0.01
-        off = (got.int() - expected.int()).abs()
-        assert int(off.max()) <= 1, f"image {number}: off by {int(off.max())}"
-        assert not (off.bool() & ~edge).any(), f"image {number}: off by one where nothing rounds"
-
-
-class Flat(nn.Module):
-    """An image decoder of pixels with one given level each."""
-
-    def __init__(self, levels: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("table", levels[:, None])
-
-    @torch.jit.export
-    def prepare(self, like: Tensor) -> None:
-        self.table = self.table.to(like)
-
-    @torch.jit.export
-    def decode(self, codes: Tensor) -> Tensor:
-        return F.embedding(codes, self.table).permute(0, 3, 1, 2).repeat(1, 3, 1, 1)
+    for number, got in enumerate(
+        pixels.draw(bundle, tmp_path, *(case.long(f"codes_{i}") for i in SETS))
+    ):
+        expected, image = case.tensors[f"image_u8_{number}"], case.tensors[f"image_float_{number}"]
+        pixels.assert_truncated(f"image {number}", got, expected, image, 0.01)
 
 
 @pytest.mark.parametrize("rule", ["truncate", "round"])
 def test_level_to_byte(case: Case, tmp_path: Path, rule: str) -> None:
-    engine.operators()
     levels, expected = case.tensors["trunc_in"], case.tensors["trunc_u8"]
     if rule == "round":  # LlamaGen's rule, for the same levels
         expected = (127.5 * levels + 128).clamp(0, 255).to(torch.uint8)
         assert not torch.equal(expected, case.tensors["trunc_u8"])
-    bundle = Bundle("levels", "anole", "none", "made by a test")
-    bundle.modules["image_decoder"] = BundleModule(Flat(levels), torch.float32)
-    bundle.entries["decoder"] = {"codebook_size": len(levels), "downsample": 1, "pixels": rule}
-    bundle.write(tmp_path / "bundle")
-    (got,) = draw(tmp_path / "bundle", tmp_path, torch.arange(len(levels)).view(4, -1))
-    assert torch.equal(got, expected.view(4, -1, 1).expand(-1, -1, 3))
+    assert torch.equal(pixels.bytes_of(levels, rule, tmp_path), expected)
 
 
 @pytest.mark.parametrize("number", SETS)

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from models import ops
 from models.chameleon.config import ChameleonConfig, TokenIds
-from models.chameleon.target_module import TargetModule, prepared_by_block
+from models.chameleon.target_module import TargetModule
 from models.chameleon.transformer import Chameleon
+from models.transformer.by_block import prepared_by_block
 
 IDS = TokenIds(codebook_size=40, end_of_image=44, begin_of_image=45, separator=46)
 CONFIGS = {

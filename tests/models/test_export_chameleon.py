@@ -101,7 +101,8 @@ def test_whole_bundle(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert files.export_model() == 0
     manifest = files.manifest()
     assert manifest["family"] == "anole" and "Noncommercial research" in manifest["licence"]
-    entry = {"file": "target.pt", "dtype": "float32", "methods": ["forward_layers"]}
+    methods = ["forward_layers", "forward_features"]
+    entry = {"file": "target.pt", "dtype": "float32", "methods": methods}
     assert manifest["modules"] == {"target": entry}
     assert manifest["prompt"] == {
         "kind": "tokens", "length": 11, "align": "start", "prefix": [0], "text": "{prompt}",

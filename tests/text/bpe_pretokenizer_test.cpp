@@ -56,6 +56,8 @@ TEST(BpePretokenizer, SplitsByKnownExpressions) {
     EXPECT_EQ(by(regex, "a  b       c\td\n\ne"),
               (Pieces{"a", "  ", "b", "    ", "  ", " c", "\t", "d", "\n", "\n", "e"}));
   }
+  EXPECT_EQ(by(R"(\s?[a-zé]+)", "an  été 1b"), (Pieces{"an", " ", " été", " 1", "b"}));
+  EXPECT_EQ(by(R"(\s+$)", "a  b 　\n c\n\n "), (Pieces{"a  b", " 　", "\n c", "\n\n "}));
   EXPECT_EQ(by(R"(\p{N})", "ab12\u00BDc"), (Pieces{"ab", "1", "2", "\u00BD", "c"}));
   EXPECT_EQ(by(R"([\p{P}!-/:-@\[-`{-~])", "a$\u201Cb"), (Pieces{"a", "$", "\u201C", "b"}));
   EXPECT_EQ(by(R"(\p{P})", "a$\u201Cb"), (Pieces{"a$", "\u201C", "b"}));
@@ -84,6 +86,12 @@ TEST(BpePretokenizer, StagesWorkOnThePiecesOfTheOneBefore) {
   EXPECT_EQ(split(byte_level(true), ""), Pieces{});
 }
 
+// A search for the end of a line from every space would look at 10^11 characters.
+TEST(BpePretokenizer, LooksThroughALongRunOfSpacesOnce) {
+  const std::string text = std::string(400'000, ' ') + "x";
+  EXPECT_EQ(split_alone(split_stage({{"Regex", R"(\s+$)"}}), text), (Pieces{text}));
+}
+
 TEST(BpePretokenizer, RefusesWhatItDoesNotDo) {
   EXPECT_THAT(message({{"type", "Whitespace"}}),
               HasSubstr("file.json: pre_tokenizer.type: got \"Whitespace\", expected one of"));
@@ -95,8 +103,8 @@ TEST(BpePretokenizer, RefusesWhatItDoesNotDo) {
   Json stage = byte_level(true);
   stage["add_prefix_space"] = true;
   EXPECT_THAT(message(stage), HasSubstr("add_prefix_space: got true, expected false"));
-  stage = split_stage({{"Regex", "[a-z]+"}});
-  EXPECT_THAT(message(stage), HasSubstr("pattern.Regex: got \"[a-z]+\", expected one of"));
+  stage = split_stage({{"Regex", "[a-z]*"}});
+  EXPECT_THAT(message(stage), HasSubstr("pattern.Regex: got \"[a-z]*\", expected one of"));
   EXPECT_THAT(message(split_stage({{"String", ""}})), HasSubstr("pattern.String: got \"\""));
   for (const char* behavior : {"Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"}) {
     stage = split_stage({{"String", "a"}});

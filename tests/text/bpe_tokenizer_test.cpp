@@ -96,7 +96,10 @@ TEST(BpeTokenizer, RefusesWhatItDoesNotDo) {
   EXPECT_EQ(message("/version", "2"), "");
   EXPECT_EQ(message("/post_processor", {{"type", "TemplateProcessing"}}), "");
   EXPECT_THAT(message("/normalizer", {{"type", "NFC"}}),
-              HasSubstr("normalizer: got {\"type\":\"NFC\"}, expected null"));
+              HasSubstr("normalizer.type: got \"NFC\", expected one of Sequence"));
+  EXPECT_EQ(message("/normalizer", {{"type", "Sequence"}, {"normalizers", nlohmann::json::array()}}), "");
+  EXPECT_THAT(message("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}}),
+              HasSubstr("normalizer.normalizers: got"));
   EXPECT_THAT(message("/truncation", {{"max_length", 8}}), HasSubstr("truncation: got"));
   EXPECT_THAT(message("/padding", {{"pad_id", 1}}), HasSubstr("padding: got"));
   EXPECT_THAT(message("/decoder", nullptr), HasSubstr("decoder: got null, expected a JSON object"));

@@ -30,6 +30,13 @@ TOKENS = [
     "<reserved08707>", "<reserved08799>", "<sentinel:0>", "<sentinel:123>", "<sentinel:>",
     "IMGIMGAZ", "IMGIMGABCDZ", "IMGIMGBACZ", "IMGIMGJZ", "IMGIMGABCDEZ", "IMGIMGZ",
 ]  # fmt: skip
+JANUS = Path(__file__).parents[1] / "golden/families/janus_prompts/model/tokenizer.json"
+JANUS_WORDS = (
+    "a \uff5e\uff21\uff01\uff11 \u3000\u3001\u3002 \u201cx\u201d \u4e2d\u6587 \u9fa6 \ud55c\uae00 "
+    "\u0915\u093f \u05d0 \u01bb\u01c0 \u00aa\u00ba \U00010400\U00010428 \u13a0 \u1c90 \u0660 \u2460 "
+    "caf\u00e9s \u00f8\u00f6\u00fa\u00ff\u00f5\u00f7\u00fb\u00fd\u00c0\u00f9\u00c1\u00fe\u00fc 3d\u00c0"
+).split(" ")
+NEVER_IN_UTF8 = [chr(byte) for byte in (0xC0, 0xC1, *range(0xF5, 0x100))]
 
 
 def split(pattern: dict[str, str]) -> dict[str, Any]:
@@ -78,6 +85,19 @@ def one_stage(stage: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def late_layout(file: dict[str, Any]) -> dict[str, Any]:
+    """The same file with the bytes that no text has as plain added tokens behind the first two, merges as pairs."""
+    file = copy.deepcopy(file)
+    model, added = file["model"], file["added_tokens"]
+    kept = sorted(set(model["vocab"]) - set(NEVER_IN_UTF8), key=model["vocab"].__getitem__)
+    model["vocab"] = {text: k for k, text in enumerate(kept)}
+    model["merges"] = [merge.split(" ") for merge in model["merges"]]
+    plain = [{**added[0], "content": text, "special": False} for text in NEVER_IN_UTF8]
+    tokens = [*added[:2], *plain, *added[2:]]
+    file["added_tokens"] = [{**t, "id": len(kept) + k} for k, t in enumerate(tokens)]
+    return file
+
+
 def random_part(draw: random.Random) -> bytes:
     """A few characters of one sort, or bytes that are no UTF-8."""
     kind = draw.randrange(9)
@@ -100,8 +120,13 @@ def random_part(draw: random.Random) -> bytes:
     return (draw.choice(("", " ", " ")) + draw.choice(WORDS)).encode()
 
 
-def random_text(draw: random.Random) -> bytes:
-    return b"".join(random_part(draw) for _ in range(draw.randint(1, 12)))
+def random_text(draw: random.Random, more: list[str] = []) -> bytes:  # noqa: B006
+    """more: words and tokens, one of which is every third part."""
+    parts = []
+    for _ in range(draw.randint(1, 12)):
+        words = more and draw.randrange(3) == 0
+        parts.append(draw.choice(more).encode() if words else random_part(draw))
+    return b"".join(parts)
 
 
 def characters() -> list[str]:
@@ -150,6 +175,19 @@ def test_random_texts(root: Path, program: Path, tmp_path: Path, case: str, spel
     compare(program, path, [random_text(draw) for _ in range(25_000)])
 
 
+@pytest.mark.parametrize("layout", ["early", "late"])
+def test_deepseek(program: Path, tmp_path: Path, layout: str) -> None:
+    """Janus's tokenizer, with the tags of prompts in the texts."""
+    file = json.loads(JANUS.read_text(encoding="utf-8"))
+    if layout == "late":
+        file = late_layout(file)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    more = [token["content"] for token in file["added_tokens"]] + 2 * JANUS_WORDS
+    draw = random.Random(f"deepseek {layout}")
+    compare(program, path, [random_text(draw, more) for _ in range(100_000)])
+
+
 def test_random_ids(root: Path, program: Path) -> None:
     """Bytes that make no character, unknown ids, special tokens between the bytes of a character."""
     path = root / "tests" / "golden" / "bpe_plain" / "tokenizer.json"
@@ -173,8 +211,10 @@ def test_random_ids(root: Path, program: Path) -> None:
         {"type": "Digits", "individual_digits": False},
         {"type": "Punctuation", "behavior": "Isolated"},
         *(split({"Regex": text}) for text in (r"\p{N}", r"\p{P}", MARKS, GPT2, GPT2 + r"|\s+")),
+        *(split({"Regex": text}) for text in (r"\s?\p{L}+", r"\s?\p{P}+", r"[\p{N}_a-f\p{P}]+")),
+        *json.loads(JANUS.read_text(encoding="utf-8"))["pre_tokenizer"]["pretokenizers"][:5],
     ],
-    ids=lambda stage: json.dumps(stage.get("pattern", stage["type"])),
+    ids=lambda stage: json.dumps(stage.get("pattern", stage["type"]))[:60],
 )
 def test_characters(program: Path, tmp_path: Path, stage: dict[str, Any]) -> None:
     """Behind a letter and behind a mark."""

@@ -106,8 +106,13 @@ std::string describe_prompt(const PromptEntry& prompt) {
   if (prompt.kind == "text_features") {
     return "text features of width " + std::to_string(prompt.features) + rows;
   }
+  std::string unconditional = list_ids(prompt.unconditional);
+  if (prompt.unconditional_pad) {
+    unconditional += ", padded with " + std::to_string(*prompt.unconditional_pad) + " to the same length, " +
+                     list_ids(prompt.suffix);
+  }
   return "tokens: " + list_ids(prompt.prefix) + ", " + quote(prompt.text) + ", " + list_ids(prompt.suffix) +
-         "; unconditional: " + list_ids(prompt.unconditional) + rows;
+         "; unconditional: " + unconditional + rows;
 }
 
 std::string describe_sampling(const SamplingOptions& s, const std::string& order) {

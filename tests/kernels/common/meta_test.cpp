@@ -109,6 +109,9 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"silu_mul", {[](auto d, auto t) {
          return silu_mul(filled({2, 3, 14}, t, d));
        }}},
+      {"gelu", {[](auto d, auto t) {
+         return exact_gelu(filled({2, 3, 14}, t, d));
+       }}},
       {"norm_heads", {[](auto d, auto t) {
          return norm_heads(filled({2, 3, 14}, t, d), filled({3, 4}, t, d), filled({3, 4}, t, d), 1e-5);
        }}},

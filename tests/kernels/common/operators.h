@@ -45,6 +45,10 @@ inline at::Tensor silu_mul(const at::Tensor& gate_up) {
   return call<at::Tensor, const at::Tensor&>("silu_mul", gate_up);
 }
 
+inline at::Tensor exact_gelu(const at::Tensor& x) {
+  return call<at::Tensor, const at::Tensor&>("gelu", x);
+}
+
 inline at::Tensor norm_heads(const at::Tensor& values, const at::Tensor& weight, const at::Tensor& bias,
                              double eps) {
   at::Tensor normed = values.clone();

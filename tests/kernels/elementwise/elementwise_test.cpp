@@ -2,7 +2,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/tensor.h>
@@ -80,6 +82,19 @@ TEST_P(ElementwiseTest, SiluMulTakesExtremeGates) {
   for (int i = 4; i < 7; ++i) EXPECT_EQ(v[i], wide[0][i].item<float>()) << i;
 }
 
+TEST_P(ElementwiseTest, GeluMatchesTheExactForm) {
+  const double unit = dtype() == at::kFloat ? 1.2e-7 : 4e-3;
+  for (const int64_t width : kWidths) {
+    const at::Tensor x = random_tensor(rng_, {pick(rng_, 1, 9), width}, dtype(), 8);
+    const at::Tensor y = exact_gelu(x).to(at::kDouble), expected = at::gelu(x.to(at::kDouble));
+    // 1 + erf loses digits where it is small; then one rounding.
+    const at::Tensor allowed = 2.4e-7 * x.to(at::kDouble).abs() + unit * expected.abs();
+    EXPECT_LE(((y - expected).abs() - allowed).max().item<double>(), 0) << width;
+  }
+  const at::Tensor far = at::tensor({-1e30F, -200.F, 0.F, 200.F, 1e30F}).to(dtype()).view({1, 5});
+  EXPECT_TRUE(at::equal(exact_gelu(far), far.clamp_min(0)));
+}
+
 TEST_P(ElementwiseTest, NormHeadsNormsEveryHeadByItself) {
   const double unit = dtype() == at::kFloat ? 1.2e-7 : 7.8e-3;
   for (const int64_t size : {2, 7, 16, 48, 64, 128, 130}) {
@@ -109,12 +124,14 @@ TEST_P(ElementwiseTest, RowsDoNotDependOnOtherRows) {
     const at::Tensor weight = random_tensor(rng_, {2 * width}, dtype());
     const at::Tensor normed = rms_norm(x, weight, 1e-5);
     const at::Tensor gated = silu_mul(x);
+    const at::Tensor bent = exact_gelu(x);
     const at::Tensor heads = random_tensor(rng_, {2, width}, dtype());
     const at::Tensor by_head = norm_heads(x, heads, heads, 1e-5);
     for (int64_t r = 0; r < 64; r += 7) {
       const at::Tensor row = x.narrow(0, r, 1).clone();
       EXPECT_TRUE(same_bits(rms_norm(row, weight, 1e-5), normed.narrow(0, r, 1)));
       EXPECT_TRUE(same_bits(silu_mul(row), gated.narrow(0, r, 1)));
+      EXPECT_TRUE(same_bits(exact_gelu(row), bent.narrow(0, r, 1)));
       EXPECT_TRUE(same_bits(norm_heads(row, heads, heads, 1e-5), by_head.narrow(0, r, 1)));
     }
   }
@@ -136,6 +153,7 @@ TEST_P(ElementwiseTest, TakesNoRows) {
   const at::Tensor x = at::empty({0, 8}, dtype());
   EXPECT_EQ(rms_norm(x, at::empty({8}, dtype()), 1e-5).sizes(), x.sizes());
   EXPECT_EQ(silu_mul(x).sizes(), (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ(exact_gelu(x).sizes(), x.sizes());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ElementwiseTest, all_cases(), case_name);

@@ -1,0 +1,110 @@
+"""Reads a decoder's tensors one by one into the layout of models.transformer, whatever they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..transformer.rotary import adjacent_pairs
+from . import checkpoint
+from .checkpoint import ExportError, State
+
+
+class DecoderConfig(Protocol):
+    """Sizes of a decoder, whatever its family."""
+
+    dim: int
+    n_layer: int
+    n_head: int
+    n_kv_head: int
+    ffn_dim: int
+
+    @property
+    def head_dim(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
+    """Names of transformer.decoder -> the tensors of Hugging Face's Llama they are made of, in order."""
+    layer = f"{prefix}model.layers.{{}}."
+    return {
+        "embedding": (f"{prefix}model.embed_tokens.weight",),
+        "norm": (f"{prefix}model.norm.weight",),
+        "head": (f"{prefix}lm_head.weight",),
+        "wqkv": tuple(f"{layer}self_attn.{part}_proj.weight" for part in "qkv"),
+        "wo": (f"{layer}self_attn.o_proj.weight",),
+        "w13": (f"{layer}mlp.gate_proj.weight", f"{layer}mlp.up_proj.weight"),
+        "w2": (f"{layer}mlp.down_proj.weight",),
+        "attention_norm": (f"{layer}input_layernorm.weight",),
+        "ffn_norm": (f"{layer}post_attention_layernorm.weight",),
+    }
+
+
+@dataclass
+class DecoderWeights:
+    """The tensors of one checkpoint, mapped from its files, and how to read them.
+
+    names: of a weight -> the tensors it is made of, joined in this order; those of a block by what
+    follows `layers.N.`, with {} for N.
+    """
+
+    state: State
+    config: DecoderConfig
+    names: Mapping[str, tuple[str, ...]]
+    where: str
+    adjacent: bool = False  # features that turn together stand side by side
+
+    def require(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """ExportError: tensors of weights of these shapes are missing, unknown, or of other shapes."""
+        wanted = [source for name in shapes for source in self.sources(name)]
+        checkpoint.check_keys(wanted, self.state, self.where)
+        for name, shape in shapes.items():
+            self.check(name, shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.state[self.sources("embedding")[0]].dtype
+
+    def sources(self, name: str) -> list[str]:
+        """Names in the checkpoint of what makes up a weight."""
+        if not name.startswith("layers."):
+            return list(self.names[name])
+        _, layer, part = name.split(".")
+        return [source.format(layer) for source in self.names[part]]
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Heads of queries, keys and values."""
+        return self.config.n_head, self.config.n_kv_head, self.config.n_kv_head
+
+    def check(self, name: str, shape: tuple[int, ...]) -> None:
+        """Shapes and dtypes of a weight's parts against the configuration."""
+        part = name.rpartition(".")[2]
+        for source, count in zip(self.sources(name), self.counts, strict=False):
+            rows = {"wqkv": count * self.config.head_dim, "w13": self.config.ffn_dim}
+            expected = [rows.get(part, shape[0]), *shape[1:]]
+            self.check_part(source, list(self.state[source].shape) == expected, expected)
+
+    def check_part(self, source: str, fits: bool, expected: list[int]) -> None:
+        tensor = self.state[source]
+        if not fits:
+            raise ExportError(
+                f"{self.where}: {source} has shape {list(tensor.shape)}, expected {expected} by the "
+                "config"
+            )
+        if not tensor.is_floating_point():
+            raise ExportError(f"{self.where}: {source} is {tensor.dtype}, expected floating point")
+
+    def read(self, name: str) -> Tensor:
+        """One weight in the layout of models.transformer."""
+        parts = [self.state[source] for source in self.sources(name)]
+        if name.endswith(".wqkv") and not self.adjacent:
+            turned = zip(parts[:2], self.counts, strict=False)
+            parts = [adjacent_pairs(tensor, count) for tensor, count in turned] + parts[2:]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
