@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@ std::optional<std::int64_t> free_host_memory();
 // Gives pages that hold nothing any more back to the system. What a long run leaves between the blocks that
 // it keeps would pile up else: the C library only returns what lies at the end. Some milliseconds.
 void release_free_memory();
+constexpr std::size_t kReleaseEvery = 64;  // pictures of a run after which it is done, some 10 s of the demo
 
 // "512 B", "1.50 GiB": two decimals from KiB on.
 std::string format_bytes(std::int64_t bytes);

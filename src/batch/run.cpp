@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::chrono::seconds kGalleryEvery{30};  // at least
 constexpr int kGalleryShare = 20;                  // one part of the time of the disk's thread
-constexpr std::size_t kReleaseEvery = 64;          // pictures, some 10 s of the demo
 constexpr std::size_t kFailuresInARow = 8;         // beyond them it is the machine, not the pictures
 
 // Draws a shard's pictures into the run's folder.

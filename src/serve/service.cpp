@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/memory.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -15,6 +16,7 @@ Service::Model::Model(const std::string& bundle, const RuntimeOptions& runtime,
       queue(most, runtime.batch_size,
             [this, &metrics](const Result& result, double waited_s) {
               metrics.drawn(name(), result, waited_s);
+              if (++drawn_ % kReleaseEvery == 0) release_free_memory();
             }),
       thread_([this] { run(); }) {}
 

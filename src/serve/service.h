@@ -48,6 +48,7 @@ class Service {
    private:
     void run();
 
+    std::size_t drawn_ = 0;  // pictures, by the engine's thread
     mutable std::mutex mutex_;
     std::exception_ptr failure_;
     std::thread thread_;
