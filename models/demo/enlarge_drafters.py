@@ -20,8 +20,13 @@ from ..export.common import SPARE_POSITIONS
 from ..export.drafter import drafter_part
 from ..export.eagle3 import eagle3_part
 from ..export.flash import flash_part
+from ..export.heads import heads_part, speculator_part
 from ..heads.flash import Flash, FlashConfig
 from ..heads.flash_module import FlashModule
+from ..heads.medusa import Heads, HeadsConfig
+from ..heads.medusa_module import HeadsModule
+from ..heads.mlp import NORM_EPS, Speculator, SpeculatorConfig
+from ..heads.mlp_module import SpeculatorModule
 from ..ops import lamplighter
 from .enlarger import Enlarger, Weights, fill, only_known, read_weights
 
@@ -82,11 +87,19 @@ def enlarged(
 
     head [V,H]: the large target's, of whose codes `known` are drawn; regrid: of the small rotations.
     """
-    makers = {"eagle": enlarged_eagle, "eagle-3": enlarged_eagle3, "flash": enlarged_flash}
+    makers = {
+        "eagle": enlarged_eagle,
+        "eagle-3": enlarged_eagle3,
+        "flash": enlarged_flash,
+        "medusa": enlarged_medusa,
+        "mlp": enlarged_mlp,
+    }
     make = makers.get(entry.get("kind", "eagle"))
     if make is None:
         return None
     module, small = read_weights(archive)
+    if "rotary" not in small:  # heads alone
+        return make(entry, module, small, enlarger, head, length, known)
     small["rotary"] = regrid(small["rotary"])
     part = make(entry, module, small, enlarger, head, length, known)
     part.module.rotary = enlarger.rotary(part.module.rotary, small["rotary"])
@@ -214,3 +227,76 @@ def enlarged_flash(
     fill(outer.bias.view(count, -1), small["outer_bias"].view(count, -1))
     make = partial(EnlargedFlash, known=known)
     return flash_part(flash, head, length, Storage(torch.bfloat16), make)
+
+
+class EnlargedHeads(HeadsModule):
+    """Heads whose codes from `known` on are never drawn."""
+
+    def __init__(self, heads: Heads, known: int) -> None:
+        super().__init__(heads)
+        self.known: int = known
+
+    @torch.jit.export
+    def heads(self, hidden: Tensor) -> Tensor:
+        """hidden [S,1,H] -> [S,K,V]."""
+        return only_known(torch.cat([head(hidden) for head in self.all], 1), self.known)
+
+
+def enlarged_medusa(
+    entry: Mapping[str, Any], module: torch.jit.ScriptModule, small: Weights, enlarger: Enlarger,
+    head: Tensor, length: int, known: int,
+) -> BundleModule:  # fmt: skip
+    blocks = sum(name.startswith("all.0.blocks.") and name.endswith("weight") for name in small)
+    config = HeadsConfig(enlarger.config.dim, len(head), entry["heads"], blocks)
+    heads = Heads(config).bfloat16().requires_grad_(False)
+    for number, own in enumerate(heads):
+        for i in range(blocks):
+            fill(own[i].linear.weight, small[f"all.{number}.blocks.{i}.weight"])
+            fill(own[i].linear.bias, small[f"all.{number}.blocks.{i}.bias"])
+        fill(own[-1].weight, small[f"all.{number}.out"])
+    made = heads_part(heads, Storage(torch.bfloat16), {})
+    return replace(made, module=EnlargedHeads(heads, known).bfloat16())
+
+
+class EnlargedSpeculator(SpeculatorModule):
+    """A speculator whose codes from `known` on are never drawn."""
+
+    def __init__(self, speculator: Speculator, known: int) -> None:
+        super().__init__(speculator, 0, speculator.config.vocabulary)
+        self.known: int = known
+
+    @torch.jit.export
+    def logits(self, state: Tensor, number: Tensor) -> Tensor:
+        """state [S,R,I] after step `number` -> [S,R,V]."""
+        index = int(number)
+        i = 0
+        for one in self.steps:
+            if i == index:
+                return only_known(one.logits(state), self.known)
+            i += 1
+        return state
+
+
+def enlarged_mlp(
+    entry: Mapping[str, Any], module: torch.jit.ScriptModule, small: Weights, enlarger: Enlarger,
+    head: Tensor, length: int, known: int,
+) -> BundleModule:  # fmt: skip
+    """The archive's embedding holds the weight of tokens; norms count the further channels."""
+    dim, steps = enlarger.config.dim, entry["heads"]
+    speculator = Speculator(SpeculatorConfig(dim, len(head), steps)).bfloat16()
+    speculator = speculator.requires_grad_(False)
+    ratio = speculator.config.token_weight / speculator.config.state_weight
+    for number in range(steps):
+        name = f"steps.{number}"
+        fill(speculator.emb[number].weight, small[f"{name}.emb"].float() / ratio)
+        fill(speculator.proj[number].weight, small[f"{name}.proj"])
+        fill(speculator.head[number].weight, small[f"{name}.head"])
+        fill(speculator.ln[number].bias, small[f"{name}.bias"])
+        enlarger.norm(speculator.ln[number], small[f"{name}.weight"])
+    manifest = {"tokens": {"first_image_id": 0}, "target": {"head": len(head)}}
+    made = speculator_part(speculator, Storage(torch.bfloat16), manifest)
+    large = EnlargedSpeculator(speculator, known).bfloat16()
+    for number, step in enumerate(large.steps):
+        step.weight = speculator.ln[number].weight.detach()
+        step.eps = NORM_EPS * enlarger.small_dim / dim
+    return replace(made, module=large)

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from models.bundle import Storage
 from models.demo.enlarge import enlarge
 from models.eagle.config import DrafterConfig
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.export.drafter import attach, target_head
 from models.export.eagle3 import eagle3_part
+from models.export.heads import heads_part, speculator_part
+from models.heads.medusa import Heads, HeadsConfig
+from models.heads.mlp import Speculator, SpeculatorConfig
 from models.transformer.rotary import grid_table, regrid_table
 from tests.conftest import Runner
 
@@ -25,7 +29,7 @@ SIZES = {  # of no published model, but small; the second has heads of another w
 
 @pytest.fixture(scope="module")
 def source(demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo with one more drafter, of random weights but for its head: it reads inner layers."""
+    """The demo with a drafter that reads inner layers, and heads, of random weights but for what reads the last state."""
     out = tmp_path_factory.mktemp("source") / "bundle"
     shutil.copytree(demo_bundle, out)
     manifest = json.loads((out / "manifest.json").read_text())
@@ -41,6 +45,14 @@ def source(demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         drafter.lm_head.weight.copy_(target_head(out, manifest))
     drafter = drafter.bfloat16().requires_grad_(False)
     attach(out, "inner", False, lambda _, manifest: eagle3_part(drafter, None, manifest))
+    storage = Storage(torch.bfloat16)
+    heads = Heads(HeadsConfig(width, codes, 3)).bfloat16().requires_grad_(False)
+    heads.begin(torch.empty(0), target_head(out, manifest))
+    heads[1][0].linear.weight.normal_(std=0.02)
+    attach(out, "heads", False, lambda *_: heads_part(heads, storage, manifest))
+    speculator = Speculator(SpeculatorConfig(width, codes, 3)).bfloat16().requires_grad_(False)
+    speculator.begin(torch.randn(codes, width), target_head(out, manifest))
+    attach(out, "steps", False, lambda *_: speculator_part(speculator, storage, manifest))
     return out
 
 
@@ -70,6 +82,8 @@ def draw(
     ("--method", "eagle", "--tree", "chain-3"),
     ("--method", "eagle-3", "--tree", "chain-3"),
     ("--method", "flash", "--tree", "chain-3"),
+    ("--method", "medusa", "--tree", "chain-3"),
+    ("--method", "mlp", "--tree", "chain-3"),
     ("--method", "ar", "--cfg-scale", 9, "--top-k", 0),
 ])  # fmt: skip
 def test_pictures_and_acceptance_stay(
