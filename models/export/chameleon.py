@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from .. import ops
 from ..bundle import Bundle, BundleModule, Storage
 from ..chameleon.config import TokenIds
 from ..chameleon.target_module import TargetModule
@@ -20,7 +18,6 @@ from .chameleon_bundle import (
     LICENCE,
     PUBLISHED_VOCABULARY,
     TEXT_LENGTH,
-    parse_sizes,
     read_settings,
     target_entries,
     text_room,
@@ -33,8 +30,8 @@ from .common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
-    errors_of,
-    origin,
+    make_bundle,
+    parse_sizes,
     require_parts,
 )
 from .mapped_target import Keep, mapped_target
@@ -92,20 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
 
 def run(options: argparse.Namespace) -> None:
     files = require_parts(options, "model", "vq")
-    out = options.out.resolve()
-    name, licence, source = origin(options, files)
-    bundle = Bundle(name, options.family, licence, source, say=announce)
-    with errors_of(options.out):
-        ops.load()
-        parent = out.parent
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=parent) as scratch:
-            fill(bundle, options, Path(scratch))
-            bundle.write(options.out, options.overwrite)
-
-
-def announce(line: str) -> None:
-    print(line, flush=True)
+    make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
 
 
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..chameleon.config import ChameleonConfig, TokenIds
 from . import checkpoint
 from .checkpoint import ExportError
-from .common import grid_entry, network_entries, sampling_entry
+from .common import grid_entry, network_entries, parse_sizes, sampling_entry
 
 DOWNSAMPLE = 16  # of the published image tokenizer
 SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
@@ -87,18 +87,6 @@ def read_settings(path: Path | None) -> Settings:
     except (TypeError, ValueError, AttributeError) as error:
         raise ExportError(f"{path}: {error}", 2) from error
     return settings
-
-
-def parse_sizes(text: str) -> list[tuple[int, int]]:
-    """Pairs of positive numbers from WIDTHxHEIGHT,..."""
-    sizes = []
-    for item in text.split(","):
-        width, _, height = item.strip().partition("x")
-        legal = width.isdecimal() and height.isdecimal()
-        if not legal or not int(width) or not int(height):
-            raise ExportError(f"--sizes: got {item!r}, expected WIDTHxHEIGHT such as 768x768", 2)
-        sizes.append((int(width), int(height)))
-    return sizes
 
 
 def family_grid(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..bundle import BundleModule, Storage
+from .. import ops
+from ..bundle import Bundle, BundleModule, Storage
 from ..recording import Call
 from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
@@ -62,6 +65,34 @@ def errors_of(bundle: Path) -> Iterator[None]:
         raise ExportError(str(error)) from error
     except OSError as error:
         raise ExportError(f"{bundle}: {error.strerror or error}", 7) from error
+
+
+def make_bundle(
+    options: argparse.Namespace, files: Sequence[Path], fill: Callable[[Bundle, Path], None]
+) -> None:
+    """Writes the bundle of the command line; `fill` adds its parts, with a folder for large weights."""
+    name, licence, source = origin(options, files)
+    say = functools.partial(print, flush=True)
+    bundle = Bundle(name, options.family, licence, source, say=say)
+    out = options.out.resolve()
+    with errors_of(options.out):
+        ops.load()
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=out.parent) as scratch:
+            fill(bundle, Path(scratch))
+            bundle.write(options.out, options.overwrite)
+
+
+def parse_sizes(text: str) -> list[tuple[int, int]]:
+    """Pairs of positive numbers from WIDTHxHEIGHT,..."""
+    sizes = []
+    for item in text.split(","):
+        width, _, height = item.strip().partition("x")
+        legal = width.isdecimal() and height.isdecimal()
+        if not legal or not int(width) or not int(height):
+            raise ExportError(f"--sizes: got {item!r}, expected WIDTHxHEIGHT such as 768x768", 2)
+        sizes.append((int(width), int(height)))
+    return sizes
 
 
 def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) -> None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from .. import ops
 from ..bundle import Bundle, BundleModule, Storage
 from ..janus.network import weight_shapes
 from ..janus.target_module import TargetModule
 from ..transformer.layer import Read
-from .chameleon import announce
 from .checkpoint import ExportError
 from .common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
     decoder_part,
-    errors_of,
-    origin,
+    make_bundle,
     require_parts,
 )
 from .janus_bundle import (
@@ -72,20 +68,7 @@ def add_parser(families: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     files = require_parts(options, "model")
     roles = parse_roles(options.roles)
-    out = options.out.resolve()
-    bundle = Bundle(*origin_of(options, files), say=announce)
-    with errors_of(options.out):
-        ops.load()
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=out.parent) as scratch:
-            fill(bundle, options, roles, Path(scratch))
-            bundle.write(options.out, options.overwrite)
-
-
-def origin_of(options: argparse.Namespace, files: list[Path]) -> tuple[str, str, str, str]:
-    """Name, family, licence and source."""
-    name, licence, source = origin(options, files)
-    return name, options.family, licence, source
+    make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, roles, scratch))
 
 
 def parse_roles(text: str) -> tuple[str, str]:

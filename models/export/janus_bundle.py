@@ -9,9 +9,8 @@ from typing import Any
 
 from ..janus.config import JanusConfig
 from . import checkpoint
-from .chameleon_bundle import parse_sizes
 from .checkpoint import ExportError
-from .common import grid_entry, network_entries, sampling_entry
+from .common import grid_entry, network_entries, parse_sizes, sampling_entry
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
 ROLES = ("<|User|>", "<|Assistant|>")  # Janus-Pro's; the first Janus has User, Assistant
