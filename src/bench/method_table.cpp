@@ -101,7 +101,7 @@ MethodOptions keep(const std::string& folder, const TableRow& row) {
 }  // namespace
 
 bool is_exact(const MethodOptions& resolved) {
-  if (find_method(resolved.method).tree == TreeKind::rows) return false;
+  if (find_method(resolved.method).opens_rows()) return false;
   return resolved.rule.empty() || !is_relaxed(rule_from(resolved.rule));
 }
 
@@ -109,7 +109,8 @@ MethodOptions default_exact_method(const Manifest& manifest) {
   MethodOptions options;
   for (const MethodEntry& method : methods()) {
     const bool pays = method.needs_drafter() || method.keeps_window();
-    if (!pays || is_relaxed(method.rule) || !missing_for(method, manifest).empty()) continue;
+    if (!pays || is_relaxed(method.rule) || method.opens_rows() || !missing_for(method, manifest).empty())
+      continue;
     options.method = method.name;
     break;
   }

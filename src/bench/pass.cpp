@@ -24,7 +24,7 @@ std::string number(double value, int digits = 2) {
 
 // Nodes and depth of the tree that a method drafts, or the most rows of a picture that it runs in a pass.
 void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
-  if (find_method(resolved.method).tree == TreeKind::rows)
+  if (find_method(resolved.method).opens_rows())
     pass.nodes = open_rows(grid.rows, grid.columns, resolved.ahead.value_or(0)).widest();
   if (resolved.tree.empty()) return;
   if (resolved.tree == kDynamicTree) {
@@ -33,7 +33,7 @@ void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
     return;
   }
   const Tree tree = load_tree(resolved.tree);
-  pass.nodes = tree.size();
+  pass.nodes = find_method(resolved.method).opens_rows() ? pass.nodes * tree.size() : tree.size();
   pass.depth = tree.max_depth();
 }
 

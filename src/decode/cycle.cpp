@@ -51,6 +51,7 @@ Judged judge(const Models& models, const Method& method, const DecodeState& stat
              const Scores& scores) {
   ops::Distributions target =
       distributions(state, state.target_filter, models.target->logits(scores.hidden), tree.depths);
+  if (tree.windows.rows > 0) return judge_windows(state, tree, target, method.judge);
   if (tree.open.defined()) return draw_open_rows(state, tree, std::move(target));
   ops::ScoredTree scored;
   scored.target = std::move(target);
@@ -65,13 +66,19 @@ Judged judge(const Models& models, const Method& method, const DecodeState& stat
 }
 
 void commit(DecodeState& state, const Draft& tree, const Scores& scores, const Judged& judged) {
-  const KeptRows kept = kept_rows(judged, scores.deciding);
+  const KeptRows kept = judged.kept.rows.defined() ? judged.kept : kept_rows(judged, scores.deciding);
   state.proposer->learn(tree, scores, judged, kept, state);
-  if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, state.lengths, kept.rows, kept.count);
-  const at::Tensor& tokens = judged.chain.defined() ? judged.chain : tree.tokens;
-  const at::Tensor depths = judged.chain.defined() ? chain_depths(tokens) : tree.depths;
-  ops::commit_tokens(
-      {tokens, depths, judged.path, judged.count, judged.token, judged.status, kept.rows, kept.count}, state);
+  const at::Tensor begin = tree.lengths.defined() ? tree.lengths[1] : state.lengths;
+  if (kept.rows.size(1) > 1) ops::compact_cache(state.cache, begin, kept.rows, kept.count);
+  if (!judged.chain.defined()) {
+    ops::commit_tokens({tree.tokens, tree.depths, judged.path, judged.count, judged.token, judged.status,
+                        kept.rows, kept.count},
+                       state);
+    return;
+  }
+  ops::commit_tokens({judged.chain, chain_depths(judged.chain), judged.path, judged.count, judged.token,
+                      judged.status, kept.rows, judged.count},
+                     state);
 }
 
 }  // namespace lamplighter

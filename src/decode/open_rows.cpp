@@ -3,9 +3,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <utility>
+
+#include "propose/open_windows.h"
 
 namespace lamplighter {
 
@@ -29,6 +32,41 @@ Judged draw_open_rows(const RunState& run, const Draft& draft, ops::Distribution
   judged.chain =
       at::cat({draft.tokens.narrow(1, 0, 1), drawn.narrow(1, 0, nodes - 1)}, 1).masked_fill(closed, -1);
   judged.target = std::move(target);
+  return judged;
+}
+
+Judged judge_windows(const RunState& run, const Draft& draft, const ops::Distributions& target,
+                     const ops::JudgeOptions& rule) {
+  const std::int64_t rows = draft.windows.rows, nodes = draft.windows.nodes, all = rows * nodes;
+  Judged judged;
+  judged.target = ops::probabilities(target);
+  const ops::Judged chains =
+      ops::judge_tree(chains_of(run, draft, judged.target.values, ops::Purpose::accept, 1), rule);
+  const at::Tensor depth = chain_depths(draft.tokens).narrow(1, 0, nodes);
+  const at::Tensor closed = chain_depths(draft.tokens).narrow(1, 0, rows) >= draft.open.unsqueeze(1);
+  judged.accepted = chains.count.view_as(closed).masked_fill(closed, -1);
+  const at::Tensor accepted = judged.accepted.unsqueeze(2);  // [I, rows, 1]
+  const at::Tensor bonus = chains.token.view_as(accepted);
+  const at::Tensor drafts = draft.tokens.narrow(1, 0, all).view({-1, rows, nodes});
+  const at::Tensor code = at::where(depth < accepted, drafts.roll(-1, 2), bonus).flatten(1);
+  const at::Tensor committed = (depth <= accepted).flatten(1);
+  const at::Tensor codes = packed(code, committed);
+  const at::Tensor number = chain_depths(codes);
+  judged.count = (committed.sum(1) - 1).clamp_min(0);  // a complete picture has none
+  const at::Tensor behind = number > judged.count.unsqueeze(1);
+  judged.path = number.expand_as(behind).masked_fill(behind, -1);
+  const at::Tensor bad = (bonus.squeeze(2) < 0).logical_and(closed.logical_not()).any(1);
+  // A complete picture stands still.
+  judged.token = codes.gather(1, judged.count.unsqueeze(1))
+                     .squeeze(1)
+                     .masked_fill(draft.open == 0, 0)
+                     .masked_fill(bad, -1);
+  judged.status = at::zeros_like(judged.count);
+  judged.chain =
+      at::cat({draft.tokens.narrow(1, 0, 1), codes.narrow(1, 0, all - 1)}, 1).masked_fill(behind, -1);
+  const at::Tensor stays = at::cat({committed, draft.tokens.slice(1, all) >= 0}, 1);
+  judged.kept.rows = packed(chain_depths(draft.tokens).expand_as(stays), stays);
+  judged.kept.count = (stays.sum(1) - 1).clamp_min(0);
   return judged;
 }
 

@@ -7,24 +7,28 @@
 #include <numeric>
 #include <utility>
 
+#include "decode/state.h"
 #include "kernels/commit/commit.h"
 #include "kernels/judge/judge.h"
 #include "lamplighter/error.h"
-#include "propose/seam.h"
 
 namespace lamplighter {
 namespace {
 
-// The places of codes begin .. end - 1 of a run.
-std::vector<std::int64_t> places(const std::vector<std::int64_t>& order, std::int64_t begin,
+// The places of codes begin .. end - 1 of a slot.
+std::vector<std::int64_t> places(const at::Tensor& order, std::int64_t slot, std::int64_t begin,
                                  std::int64_t end) {
-  if (!order.empty()) return {order.begin() + begin, order.begin() + end};
+  if (order.defined()) {
+    const std::int64_t row = order.size(0) == 1 ? 0 : slot;
+    const std::int64_t* all = order.const_data_ptr<std::int64_t>() + row * order.size(1);
+    return {all + begin, all + end};
+  }
   std::vector<std::int64_t> raster(static_cast<std::size_t>(end - begin));
   std::iota(raster.begin(), raster.end(), begin);
   return raster;
 }
 
-Report parse(const at::Tensor& table, const std::vector<std::int64_t>& order, const StageTimes& times) {
+Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes& times) {
   Report report;
   report.times = times;
   const std::int64_t depth = report::depth_of(table.size(1));
@@ -46,7 +50,7 @@ Report parse(const at::Tensor& table, const std::vector<std::int64_t>& order, co
                              row[report::kCodes],
                              (row[report::kBad] & kJudgeBadDraft) != 0,
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
-                             places(order, row[report::kFirst], row[report::kSteps]),
+                             places(order, slot, row[report::kFirst], row[report::kSteps]),
                              {path, path + depth + 1},
                              {drafted, drafted + depth}});
   }
@@ -55,6 +59,11 @@ Report parse(const at::Tensor& table, const std::vector<std::int64_t>& order, co
 
 c10::Stream current_stream(const c10::Device& device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+at::Tensor pinned_like(const at::Tensor& values) {
+  if (!values.defined()) return {};
+  return at::empty_like(values, values.options().device(at::kCPU).pinned_memory(true));
 }
 
 }  // namespace
@@ -89,27 +98,31 @@ StageTimes StageClock::read() const {
   return times;
 }
 
-ReportReader::ReportReader(const RunState& run) : order_(run.order) {
-  if (run.report.is_cpu()) return;
-  for (at::Tensor& copy : pinned_)
-    copy = at::empty_like(run.report, run.report.options().device(at::kCPU).pinned_memory(true));
+ReportReader::ReportReader(const DecodeState& state) {
+  if (state.report.is_cpu()) return;
+  for (Copy& copy : pinned_) copy = {pinned_like(state.report), pinned_like(state.proposer->order())};
 }
 
 // To free pinned memory asks the device for an event, which throws once a kernel has failed.
 ReportReader::~ReportReader() {
   if (std::uncaught_exceptions() == 0) return;
-  for (at::Tensor& copy : pinned_) static_cast<void>(copy.unsafeReleaseTensorImpl());
+  for (Copy& copy : pinned_) {
+    for (at::Tensor* values : {&copy.report, &copy.order})
+      static_cast<void>(values->unsafeReleaseTensorImpl());
+  }
 }
 
-std::optional<Report> ReportReader::read(const RunState& run, StageClock clock) {
-  if (run.report.is_cpu()) return parse(run.report, order_, clock.read());
-  at::Tensor& copy = pinned_[turn_ = 1 - turn_];
-  copy.copy_(run.report, /*non_blocking=*/true);
-  clock.lap(&StageTimes::cycle);  // its event is behind the copy
+std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {
+  const at::Tensor order = state.proposer->order();
+  if (state.report.is_cpu()) return parse(state.report, order, clock.read());
+  Copy& copy = pinned_[turn_ = 1 - turn_];
+  copy.report.copy_(state.report, /*non_blocking=*/true);
+  if (order.defined()) copy.order.copy_(order, /*non_blocking=*/true);
+  clock.lap(&StageTimes::cycle);  // its event is behind the copies
   std::optional<Report> report;
   if (pending_) {
     const StageTimes times = pending_->clock.read();  // waits
-    report = parse(pending_->report, order_, times);
+    report = parse(pending_->copy.report, pending_->copy.order, times);
   }
   pending_.emplace(Pending{copy, std::move(clock)});
   return report;

@@ -15,7 +15,7 @@
 // pinned memory without waiting and read while the next cycle runs.
 namespace lamplighter {
 
-struct RunState;
+struct DecodeState;
 
 // Times one cycle from its construction on: on the CPU by the clock, on a device by events in its stream.
 class StageClock {
@@ -41,22 +41,24 @@ class StageClock {
 // Reads reports: on the CPU that of the cycle just called, on a device that of the cycle before it.
 class ReportReader {
  public:
-  explicit ReportReader(const RunState& run);
+  explicit ReportReader(const DecodeState& state);
   ~ReportReader();
   ReportReader(const ReportReader&) = delete;
   ReportReader& operator=(const ReportReader&) = delete;
   // To be called when a cycle is queued, with its clock. Throws Error(ExitCode::bundle) when logits of an
   // image were no distribution.
-  std::optional<Report> read(const RunState& run, StageClock clock);
+  std::optional<Report> read(const DecodeState& state, StageClock clock);
 
  private:
+  struct Copy {
+    at::Tensor report, order;
+  };
   struct Pending {
-    at::Tensor report;
+    Copy copy;
     StageClock clock;
   };
-  std::vector<std::int64_t> order_;  // of the run
   std::optional<Pending> pending_;
-  std::array<at::Tensor, 2> pinned_;
+  std::array<Copy, 2> pinned_;
   std::size_t turn_ = 0;
 };
 

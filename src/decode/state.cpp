@@ -91,7 +91,6 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
   state.proposer = method.proposer(method, models);
   state.proposer->allocate(shape, rows);
   const TreeShape tree = state.tree = state.proposer->shape();
-  state.order = state.proposer->order();
   state.total = grid.tokens();
   state.last_position = manifest.prompt->length + grid.length() - 1;
   state.first_image_id = manifest.tokens.first_image_id;

@@ -65,9 +65,9 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   if (!entry.drafts()) return method;
   method.proposer = entry.proposer;
   method.padded = entry.needs_drafter() && manifest.drafters.at(resolved.drafter).padding;
-  if (entry.tree == TreeKind::rows) {
+  method.rows = {resolved.ahead.value_or(0), resolved.zipar == "released", 0};
+  if (!entry.judges()) {
     method.tree.reset();
-    method.rows = {resolved.ahead.value_or(0), resolved.zipar == "released"};
     return method;
   }
   if (resolved.tree == kDynamicTree) {
@@ -78,6 +78,10 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   }
   if (entry.proposer == &make_lookahead) {  // the chain is as long as its runs; what is drafted changes
     method.tail = method.tree->max_depth();
+    method.tree.reset();
+  }
+  if (entry.opens_rows()) {  // every row has the chain
+    method.rows.slots = method.tree->max_depth();
     method.tree.reset();
   }
   if (!resolved.init.empty())

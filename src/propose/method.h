@@ -24,6 +24,7 @@ struct WindowOptions {
 struct RowOptions {
   std::int64_t ahead = 0;  // codes that a row is longer than the next, 1 or more; 0: half of its columns
   bool blank = false;      // what a row lacks of the picture before it is seen as zeros, not left out
+  std::int64_t slots = 0;  // drafts of a row's window
 };
 
 // A target that drafts with its own first layers.

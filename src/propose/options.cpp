@@ -86,7 +86,8 @@ constexpr MethodOption kOptions[] = {
      "Places of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, "", "front", 1,
      kNodes - 1},
     {"ahead", "ahead", "Ahead", kMethod, "N",
-     "Tokens that a row is ahead of the next; default: half of a row (zipar)", &M::ahead, "", "rows", 1},
+     "Tokens that a row is ahead of the next; default: half of a row (zipar, zipar+sjd, pjd)", &M::ahead, "",
+     "ahead", 1},
     {"zipar", "zipar", "ZipAR", kMethod, "NAME",
      "clean, or released: what a row lacks is seen as zeros, as in the published program (zipar)", &M::zipar,
      "", "rows", 0, kAny, kZipar},
@@ -243,9 +244,9 @@ const MethodOption& find_option(const std::string& word, const std::string& wher
 bool has_use(const MethodOptions& method, const MethodOption& option) {
   const MethodEntry& entry = find_method(method.method);
   const std::string needs = option.needs;
-  const bool opens_rows = entry.tree == TreeKind::rows;
   if (!entry.drafts()) return false;
-  if (opens_rows || needs == "rows") return opens_rows && needs == "rows";
+  if (needs == "ahead") return entry.opens_rows();
+  if (!entry.judges() || needs == "rows") return !entry.judges() && needs == "rows";
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();
   if (needs == "children") return entry.needs_drafter() || entry.drafts_itself();

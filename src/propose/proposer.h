@@ -33,8 +33,9 @@ class Proposer {
 
   virtual TreeShape shape() const = 0;
 
-  // The places of a picture in the order in which its codes are committed; empty: raster order.
-  virtual std::vector<std::int64_t> order() const { return {}; }
+  // The places of a picture in the order in which its codes are committed, int64 [1, total]; or those of
+  // every image [I, >= total], known as far as its codes are. Undefined: raster order.
+  virtual at::Tensor order() const { return {}; }
 
   // The target has been run over the prompts. Their last rows are not its business: they are the roots of the
   // first trees, and `learn` tells of them.

@@ -9,6 +9,7 @@
 #include "propose/medusa.h"
 #include "propose/mlp.h"
 #include "propose/ngram.h"
+#include "propose/open_windows.h"
 #include "propose/proposer.h"
 #include "propose/self.h"
 #include "propose/zipar.h"
@@ -56,7 +57,11 @@ const std::vector<MethodEntry>& methods() {
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"},
       {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",
-       TreeKind::rows, "", &make_zipar}};
+       TreeKind::rows, "", &make_zipar},
+      {"zipar+sjd", "zipar with a window of drafts in every row, as sjd has one; relaxed, no drafter",
+       TreeKind::windows, "", &make_zipar_windows, Rule::exact, "sampled"},
+      {"pjd", "zipar+sjd whose drafts see those of the rows above; relaxed, no drafter", TreeKind::windows,
+       "", &make_row_parallel, Rule::exact, "sampled"}};
   return rows;
 }
 

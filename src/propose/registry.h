@@ -13,8 +13,8 @@ namespace lamplighter {
 // The trees of a method: fixed ones are read before the run, of which some methods take chains alone, also as
 // windows of drafts that outlive a cycle, or such windows with several candidates for a place (fan); dynamic
 // ones grow cycle by cycle, where the options name none. Rows of a picture that are drawn side by side are no
-// tree and are not judged.
-enum class TreeKind { none, chain, window, fan, fixed, dynamic, rows };
+// tree and are not judged; or each of them has a window (windows).
+enum class TreeKind { none, chain, window, fan, fixed, dynamic, rows, windows };
 
 struct Method;
 struct Models;
@@ -33,8 +33,11 @@ struct MethodEntry {
 
   bool drafts() const { return tree != TreeKind::none; }
   bool judges() const { return drafts() && tree != TreeKind::rows; }
-  bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
-  bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
+  bool opens_rows() const { return tree == TreeKind::rows || tree == TreeKind::windows; }
+  bool drafts_chains() const { return tree == TreeKind::chain || (keeps_window() && tree != TreeKind::fan); }
+  bool keeps_window() const {
+    return tree == TreeKind::window || tree == TreeKind::fan || tree == TreeKind::windows;
+  }
   bool needs_drafter() const { return *drafter != '\0'; }
   bool drafts_itself() const { return *calls != '\0' && !needs_drafter(); }  // with a part of the target
   bool needs_layer() const { return drafter == std::string("eagle") || drafter == std::string("eagle-3"); }

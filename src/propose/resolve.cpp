@@ -21,6 +21,7 @@ constexpr const char* kAutoChain = "chain-6";
 constexpr float kConfidence = 0.4F;
 // Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
 constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
+constexpr const char *kRowsOnCpu = "chain-3", *kRowsOnCuda = "chain-15";
 // Three candidates for two places are the published ones.
 constexpr std::int64_t kFront = 2;
 constexpr const char *kFanOnCpu = "fan-2-1-5", *kFanOnCuda = "fan-3-2-31";
@@ -151,6 +152,8 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
     refuse("front needs the method eagle+sjd or flash+sjd, this run has " + method.method);
   if (entry.keeps_window()) {
     if (method.init.empty()) method.init = "repeat";
+    if (method.init == "sample" && entry.opens_rows())
+      refuse("init: got sample, expected uniform, random, repeat or above for method " + method.method);
     const Rule rule = rule_from(method.rule);
     const bool paths = rule == Rule::block || rule == Rule::traversal;
     if (method.tail.empty()) method.tail = paths ? "fresh" : "keep";
@@ -210,15 +213,20 @@ void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifes
 }
 
 // Rows that are drawn side by side.
+void check_rows(const MethodOptions& method, const Manifest& manifest) {
+  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty())
+    refuse("method " + method.method + " needs rows of codes alone, those of bundle " + manifest.directory +
+           " end with a token; sjd is for any bundle");
+}
+
+// The same where nothing is judged.
 void resolve_rows(MethodOptions& method, const Manifest& manifest) {
   for (const MethodOption& option : method_options()) {
     if (is_set(method, option) && !has_use(method, option))
       refuse(std::string(option.key) + " needs a method that drafts, this run has " + method.method);
   }
   check_options(method);
-  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty())
-    refuse("method " + method.method + " needs rows of codes alone, those of bundle " + manifest.directory +
-           " end with a token; sjd is for any bundle");
+  check_rows(method, manifest);
   if (method.zipar.empty()) method.zipar = "clean";
 }
 
@@ -271,6 +279,8 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
         "chain-" + std::to_string(std::min<std::int64_t>(4, manifest.drafters.at(method.drafter).heads));
   const bool other = entry.tree == TreeKind::fixed && !entry.needs_layer();
   if (method.tree.empty() && (entry.tree == TreeKind::chain || other)) method.tree = kDefaultChain;
+  if (method.tree.empty() && entry.tree == TreeKind::windows)
+    method.tree = device == "cuda" ? kRowsOnCuda : kRowsOnCpu;
   if (method.tree.empty() && entry.tree == TreeKind::window)
     method.tree = device == "cuda" ? kWindowOnCuda : kWindowOnCpu;
   if (method.tree.empty() && entry.tree == TreeKind::fan && entry.needs_drafter()) method.tree = kWindowOnCpu;
@@ -352,11 +362,12 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
     check_plain(method);
     return method;
   }
-  if (entry.tree == TreeKind::rows) {
+  if (!entry.judges()) {
     resolve_rows(method, manifest);
     return method;
   }
   refuse_option(method, "rows", "the method zipar");
+  if (!entry.opens_rows()) refuse_option(method, "ahead", "the method zipar, zipar+sjd or pjd");
   const Rule rule = rule_of(method);
   method.rule = to_string(rule);
   if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;
@@ -369,6 +380,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   }
   check_options(method);
   resolve_window(method, entry);
+  if (entry.opens_rows()) check_rows(method, manifest);
   check_calls(entry, manifest);
   resolve_self(method, entry, manifest);
   if (entry.needs_drafter()) resolve_drafter(method, entry.drafter, manifest);

@@ -75,17 +75,16 @@ struct RunState : ops::Counters {
   // The target's, [layers, 2, S, kv_heads, slots, head_dim]. Rows behind the committed ones are free between
   // passes.
   at::Tensor cache;
-  at::Tensor seeds;                 // int64 [I]
-  at::Tensor guidance;              // fp32 [I]
-  at::Tensor interval;              // int64 [I], number of guided tokens, or more than there are
-  at::Tensor temperature;           // fp32 [I], <= 0: most probable tokens
-  Filter target_filter;             // of rows that are judged
-  Filter draft_filter;              // of rows that children are drawn from
-  std::string sampling_order;       // of the filters, as the manifest says it
-  std::vector<std::int64_t> order;  // places of the codes as they are drawn; empty: raster order
-  bool guided = false;              // sequences are pairs
-  bool partly_guided = false;       // guidance ends before the last token for some image
-  std::int64_t columns = 0;         // codes before every row end; 0: rows have none
+  at::Tensor seeds;            // int64 [I]
+  at::Tensor guidance;         // fp32 [I]
+  at::Tensor interval;         // int64 [I], number of guided tokens, or more than there are
+  at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
+  Filter target_filter;        // of rows that are judged
+  Filter draft_filter;         // of rows that children are drawn from
+  std::string sampling_order;  // of the filters, as the manifest says it
+  bool guided = false;         // sequences are pairs
+  bool partly_guided = false;  // guidance ends before the last token for some image
+  std::int64_t columns = 0;    // codes before every row end; 0: rows have none
   // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
   // nothing are left out where asking for their number is cheaper than they are: on the CPU.
   bool fixed_shapes = false;
@@ -119,6 +118,16 @@ struct TreeShape {
 
 TreeShape shape_of(const Tree& tree);
 
+// Windows of drafts in rows of a picture that go on side by side. Nodes r * nodes .. are the chain of the
+// r-th of them: the row's newest code, then its drafts. Behind the chains may stand one node that is run and
+// kept, and that nothing is asked of.
+struct OpenWindows {
+  std::int64_t rows = 0;   // chains; 0: the draft is something else
+  std::int64_t nodes = 0;  // of a chain
+  // The most that the method has of both: draws are numbered by them.
+  std::int64_t most_rows = 0, most_nodes = 0;
+};
+
 // A drafted tree, or rows of a picture that go on side by side.
 struct Draft : Topology {
   at::Tensor tokens;                      // int64 [I, N], codes; -1: nothing was left to draw
@@ -130,6 +139,8 @@ struct Draft : Topology {
   // and what follows each is drawn. Parents and draft rows are undefined then. Undefined: a tree to be
   // judged.
   at::Tensor open = {};
+  // Of windows, whose first so many chains are judged, each as a tree of its own.
+  OpenWindows windows = {};
   // The nodes' rows behind the first layers of the target, which have run already and have their rows in the
   // cache; undefined: none have.
   struct {
@@ -147,18 +158,22 @@ struct Scores {
   at::Tensor deciding;
 };
 
+// The rows of a target pass that stay: the accepted path, and the row end behind its last node.
+struct KeptRows {
+  at::Tensor rows;   // int64 [I, D + 1], or [I, D + 2] where rows end; the root first, then -1
+  at::Tensor count;  // int64 [I], rows after the root
+};
+
 // What the rule makes of a tree: the accepted path int64 [I, D + 1], the number of accepted nodes [I], one
 // token more [I]; and what it judged by.
 struct Judged : ops::Judged {
   ops::Distributions target;  // [I, N, V]: what follows each node, guided and filtered
   // int64 [I, N], of a draft with open rows: what was drawn, as a chain behind a root; -1: nothing.
   at::Tensor chain = {};
-};
-
-// The rows of a target pass that stay: the accepted path, and the row end behind its last node.
-struct KeptRows {
-  at::Tensor rows;   // int64 [I, D + 1], or [I, D + 2] where rows end; the root first, then -1
-  at::Tensor count;  // int64 [I], rows after the root
+  // Of windows: accepted drafts of every chain int64 [I, rows], -1: it is none of the open ones; and what
+  // stays.
+  at::Tensor accepted = {};
+  KeptRows kept = {};
 };
 
 // One value per image as one per sequence.

@@ -75,7 +75,7 @@ class Zipar : public Proposer {
     const std::int64_t rows = shape.grid->rows, columns = shape.grid->columns;
     guided_ = shape.guided;
     const OpenRows plan = open_rows(rows, columns, options_.ahead);
-    order_ = plan.order;
+    order_ = integers(plan.order, device_).unsqueeze(0);
     shape_.nodes = shape_.widest = plan.widest();
     shape_.depth = shape_.nodes - 1;
     shape_.again = plan.again();
@@ -84,7 +84,7 @@ class Zipar : public Proposer {
   }
 
   TreeShape shape() const override { return shape_; }
-  std::vector<std::int64_t> order() const override { return order_; }
+  at::Tensor order() const override { return order_; }
 
   Draft propose(const RunState& run) override {
     const at::Tensor pass = passes_.index_select(0, run.steps);  // [I]
@@ -158,7 +158,7 @@ class Zipar : public Proposer {
   c10::Device device_;
   bool guided_ = false;
   TreeShape shape_;
-  std::vector<std::int64_t> order_;
+  at::Tensor order_;   // int64 [1, total]
   at::Tensor passes_;  // int64 [total + 1]: the pass after so many codes
   at::Tensor rows_;    // int64 [P]: rows of a pass
   at::Tensor open_;    // int64 [P]: those of them that decide a code

@@ -201,6 +201,8 @@ std::vector<SlotCase> slot_cases() {
           {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, table)},
           {"open_rows", zipar_method(2)},
           {"open_rows_blank_bf16", zipar_method(1, true), at::kBFloat16},
+          {"windows", windows_method(2, 3)},
+          {"windows_across_bf16", windows_method(1, 2, true), at::kBFloat16},
           {"chain_that_ends", ending_method("chain-4", 0.3F)},
           {"self", self_method(bushy_tree(), 1)},
           {"self_window_bf16", self_method(bushy_tree(), 2, 3), at::kBFloat16},

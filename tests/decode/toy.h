@@ -26,6 +26,7 @@
 #include "decode/prompts.h"
 #include "propose/eagle.h"
 #include "propose/jacobi.h"
+#include "propose/open_windows.h"
 #include "propose/self.h"
 #include "propose/zipar.h"
 #include "tests/kernels/common/operators.h"
@@ -174,7 +175,18 @@ inline Method zipar_method(std::int64_t ahead, bool blank = false) {
   Method method;
   method.proposer = &make_zipar;
   method.tree.reset();
-  method.rows = {ahead, blank};
+  method.rows = {ahead, blank, 0};
+  return method;
+}
+
+// The same with a window in every row, whose drafts see those of other rows or not.
+inline Method windows_method(std::int64_t ahead, std::int64_t slots, bool across = false,
+                             WindowFill fill = WindowFill::repeat, bool keep = true) {
+  Method method;
+  method.proposer = across ? &make_row_parallel : &make_zipar_windows;
+  method.tree.reset();
+  method.window = {keep, fill};
+  method.rows = {ahead, false, slots};
   return method;
 }
 

@@ -88,13 +88,13 @@ TEST_P(ZiparTest, PicturesOfABatchAreThoseDrawnAlone) {
 TEST_P(ZiparTest, RowsThatHoldNothingChangeNothing) {
   const Method method = zipar_method(2);
   const auto draws = requests(1);
-  std::vector<std::int64_t> order;
+  at::Tensor order;
   const at::Tensor fixed = decode_by_parts(toy_.models(), method, prompts_, draws, toy_.grid(),
                                            [&](DecodeState& state, std::int64_t /*cycle*/) {
                                              state.fixed_shapes = true;
-                                             order = state.order;
+                                             order = state.proposer->order()[0];
                                            });
-  EXPECT_TRUE(at::equal(fixed, run(method, draws).index_select(1, at::tensor(order))));
+  EXPECT_TRUE(at::equal(fixed, run(method, draws).index_select(1, order)));
 }
 
 // The k-th code of a picture is its k-th place's, whenever it is drawn.
