@@ -46,6 +46,8 @@ METHODS = (
     "sjd",
     "sjd-pac",
     "zipar",
+    "zipar+sjd",
+    "pjd",
 )
 RELAXED = ("--method", "lantern++", "--tree", "chain-3", "--relax-k", 7, "--lambda", "4,2.5")
 

@@ -114,7 +114,14 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("zipar", {{"zipar", "dirty"}}), "zipar: got 'dirty', expected clean, released");
   EXPECT_EQ(refusal("zipar", {{"tree", "chain-3"}}), "tree needs a method that drafts, this run has zipar");
   EXPECT_EQ(refusal("zipar", {{"init", "repeat"}}), "init needs a method that drafts, this run has zipar");
-  EXPECT_EQ(refusal("sjd", {{"ahead", 3}}), "ahead needs the method zipar, this run has sjd");
+  EXPECT_EQ(refusal("sjd", {{"ahead", 3}}),
+            "ahead needs the method zipar, zipar+sjd or pjd, this run has sjd");
+  EXPECT_EQ(refusal("pjd", {{"ahead", 3}, {"tree", "chain-2"}, {"init", "above"}}), "");
+  EXPECT_EQ(refusal("pjd", {{"zipar", "released"}}), "zipar needs the method zipar, this run has pjd");
+  EXPECT_EQ(refusal("zipar+sjd", {{"tree", "lantern-26"}}),
+            "tree lantern-26 has siblings, method zipar+sjd drafts chains");
+  EXPECT_EQ(refusal("zipar+sjd", {{"init", "sample"}}),
+            "init: got sample, expected uniform, random, repeat or above for method zipar+sjd");
   EXPECT_EQ(refusal("eagle", {{"draft_length", "auto"}, {"draft_confidence", 0.5}}), "");
   EXPECT_EQ(refusal("eagle", {{"draft_length", "long"}}), "draft_length: got 'long', expected full, auto");
   EXPECT_EQ(refusal("eagle", {{"draft_confidence", 0.5}}), "draft_confidence needs draft_length auto");
