@@ -88,12 +88,12 @@ MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifes
   const TableKey key = key_of(manifest, placement);
   const std::optional<FastestMethod> fastest = look_up(key, batch_size, manifest, kind_of(placement), note);
   if (!fastest) {
-    const MethodOptions method = default_exact_method(manifest);
-    const std::string& name = method.method;
+    const MethodOptions method = default_exact_method(manifest, kind_of(placement));
+    const std::string drafted = first_with_drafter(manifest);
     std::string tried = "sjd:tree=chain-3,sjd:tree=chain-5";
-    if (name != "sjd" && name != kBaseline) tried = name + ":tree=chain-2," + name + ":tree=chain-4," + tried;
-    tell(note, "method auto: " + name + ", the exact method of this bundle by default; for " + words_of(key) +
-                   " no table says which is fastest: make one with lamplighter bench " +
+    if (!drafted.empty()) tried = drafted + ":tree=chain-2," + drafted + ":tree=chain-4," + tried;
+    tell(note, "method auto: " + method.method + ", the exact method of this bundle by default; for " +
+                   words_of(key) + " no table says which is fastest: make one with lamplighter bench " +
                    "--save-table --methods " + tried);
     return method;
   }

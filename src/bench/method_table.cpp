@@ -105,15 +105,20 @@ bool is_exact(const MethodOptions& resolved) {
   return resolved.rule.empty() || !is_relaxed(rule_from(resolved.rule));
 }
 
-MethodOptions default_exact_method(const Manifest& manifest) {
-  MethodOptions options;
+std::string first_with_drafter(const Manifest& manifest) {
   for (const MethodEntry& method : methods()) {
-    const bool pays = method.needs_drafter() || method.keeps_window();
-    if (!pays || is_relaxed(method.rule) || method.opens_rows() || !missing_for(method, manifest).empty())
-      continue;
-    options.method = method.name;
-    break;
+    if (method.needs_drafter() && !is_relaxed(method.rule) && missing_for(method, manifest).empty())
+      return method.name;
   }
+  return "";
+}
+
+MethodOptions default_exact_method(const Manifest& manifest, const std::string& device) {
+  MethodOptions options;
+  options.method = device == "cpu" ? "" : first_with_drafter(manifest);
+  if (!options.method.empty()) return options;
+  const bool draws = missing_for(find_method("sjd"), manifest).empty();
+  options.method = draws ? "sjd" : kBaseline;
   return options;
 }
 

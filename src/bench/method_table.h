@@ -38,9 +38,12 @@ struct TableRun {
 // Whether pictures follow the target's law to the letter.
 bool is_exact(const MethodOptions& resolved);
 
-// What is taken where nothing is measured: the first exact method whose drafter the bundle has, else one that
-// needs none and pays.
-MethodOptions default_exact_method(const Manifest& manifest);
+// The first exact method whose drafter the bundle has; empty: it has none.
+std::string first_with_drafter(const Manifest& manifest);
+
+// What is taken where nothing is measured: on a CPU, where drafting takes long beside a short window, the one
+// that needs no drafter; elsewhere the first whose drafter there is.
+MethodOptions default_exact_method(const Manifest& manifest, const std::string& device);
 
 // The file of a table in a folder.
 std::string table_path(const std::string& folder, const TableKey& key);

@@ -144,9 +144,12 @@ TEST_F(MethodTable, AFolderThatCannotBeIsTold) {
   EXPECT_THROW(save_run(folder_, key_, {1, {row("ar", "", 1)}}), Error);
 }
 
-TEST(DefaultExactMethod, WithoutADrafterIsAWindow) {
-  EXPECT_EQ(default_exact_method(bundle(true)).method, "eagle");
-  EXPECT_EQ(default_exact_method(bundle(false)).method, "sjd");
+TEST(DefaultExactMethod, IsAWindowOnACpuAndWhereThereIsNoDrafter) {
+  EXPECT_EQ(default_exact_method(bundle(true), "cuda").method, "eagle");
+  EXPECT_EQ(default_exact_method(bundle(true), "cpu").method, "sjd");
+  EXPECT_EQ(default_exact_method(bundle(false), "cuda").method, "sjd");
+  EXPECT_EQ(first_with_drafter(bundle(true)), "eagle");
+  EXPECT_EQ(first_with_drafter(bundle(false)), "");
 }
 
 }  // namespace

@@ -43,10 +43,11 @@ def make_fastest(cache: Path, tree: str) -> None:
 def test_without_a_table_it_says_what_it_took(
     cli: Cli, cache: Path, tiny_bundle: Path, drafter_bundle: Path
 ) -> None:
-    for bundle, method in ((drafter_bundle, "eagle"), (tiny_bundle, "sjd")):
+    for bundle, tried in ((drafter_bundle, "eagle:tree=chain-2,"), (tiny_bundle, "")):
         result = cli(*DRAW, "--method", "auto", "--json", "--overwrite", model=bundle)
-        assert drawn(result)["method"] == method
-        assert f"method auto: {method}, " in result.stderr
+        assert drawn(result)["method"] == "sjd"
+        assert "method auto: sjd, " in result.stderr
+        assert f"--methods {tried}" in result.stderr
         assert "bench --save-table" in result.stderr and "bf16, 1 thread" in result.stderr
     assert not cache.exists()
 
@@ -102,7 +103,7 @@ def test_a_damaged_table_is_told_and_ignored(cli: Cli, cache: Path, drafter_bund
     assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
     table_of(cache).write_text("{")
     result = cli(*DRAW, "--method", "auto", "--json", model=drafter_bundle)
-    assert drawn(result)["method"] == "eagle"
+    assert drawn(result)["method"] == "sjd"
     (line,) = [line for line in result.stderr.splitlines() if "ignored" in line]
     assert str(table_of(cache)) in line
 
