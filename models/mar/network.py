@@ -69,7 +69,7 @@ class TimeEmbedding(nn.Module):
 
     def forward(self, steps: Tensor) -> Tensor:
         """Steps of training [N] -> [N,W]."""
-        return self.mlp(time_features(steps))
+        return self.mlp(time_features(steps).to(self.mlp[0].weight))
 
 
 def modulation(width: int, parts: int) -> nn.Sequential:
