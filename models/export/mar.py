@@ -19,12 +19,13 @@ from ..mar.target_module import TargetModule
 from ..recording import Call
 from ..vq.image_decoder_module import LatentDecoderModule
 from .checkpoint import ExportError
-from .common import add_bundle_options, grid_entry, make_bundle, require_parts, seeded
+from .common import STORAGES, add_bundle_options, grid_entry, make_bundle, require_parts, seeded
 from .drafter import check_name
 from .mar_weights import SIZES, Checkpoint, check_size, read_kl, read_mar
 
 LICENCE = "MIT (MAR, code and weights)"
 KIND = "continuous"
+DTYPES = ("fp32", "bf16", "fp16")
 RESPACING = "100"  # the published program's
 # Of the largest result, a sum over all steps; what the first step gets wrong grows by hundreds.
 CHAIN_TOLERANCE = 5e-6
@@ -55,6 +56,7 @@ def add_parser(families: Any) -> None:
     add("--cfg-schedule", choices=("linear", "constant"), default="linear", help="of the guidance")
     add("--cfg-scale", type=float, help="default guidance; without it the published size's, or 1")
     add("--temperature", type=float, default=1.0, help="default temperature")
+    add("--dtype", choices=DTYPES, default="fp32", help="storage; products stay in fp32")
     add_bundle_options(parser, LICENCE)
 
 
@@ -78,12 +80,14 @@ def run(options: argparse.Namespace) -> None:
         drafter = read_mar(options.drafter, drafter_heads or heads)
         check_drafter(drafter, target.model.config, None if options.respacing else respacing)
 
+    dtype = STORAGES[options.dtype].dtype
+
     def fill(bundle: Bundle, scratch: Path) -> None:
         bundle.entries.update(entries)
-        bundle.modules["target"] = network_part(target, tables)
-        bundle.modules["image_decoder"] = image_part(vae)
+        bundle.modules["target"] = network_part(target, tables, dtype)
+        bundle.modules["image_decoder"] = image_part(vae, dtype)
         if drafter:
-            part = network_part(drafter, tables)
+            part = network_part(drafter, tables, dtype)
             part.entries["kind"] = KIND
             bundle.drafters[options.drafter_name] = part
 
@@ -167,15 +171,20 @@ def check_drafter(drafter: Checkpoint, target: MARConfig, respacing: str | None)
             raise ExportError(f"{drafter.path}: {what}: got {got}, the model's are {expected}")
 
 
-def image_part(vae: AutoencoderKL) -> BundleModule:
-    module = LatentDecoderModule(vae.post_quant_conv, vae.decoder, LATENT_SCALE)
+def image_part(vae: AutoencoderKL, dtype: torch.dtype = torch.float32) -> BundleModule:
+    module = LatentDecoderModule(vae.post_quant_conv, vae.decoder, LATENT_SCALE).to(dtype)
     latents = torch.randn(1, vae.config.z_channels, 2, 3, generator=seeded())
-    return BundleModule(module, torch.float32, [Call("decode", [latents])])
+    return BundleModule(module, dtype, [Call("decode", [latents])])
 
 
-def network_part(source: Checkpoint, tables: Schedule) -> BundleModule:
+def network_part(source: Checkpoint, tables: Schedule, dtype: torch.dtype) -> BundleModule:
+    """dtype: of the weights of products, as stored; what they are few of stays in fp32."""
     calls = [context_call(source.model.config), *chain_calls(source.model, len(tables.steps))]
-    return BundleModule(TargetModule(source.model, tables), torch.float32, calls)
+    module = TargetModule(source.model, tables)
+    for part in module.modules():
+        for name in getattr(part, "PRODUCTS", ()):
+            setattr(part, name, getattr(part, name).to(dtype))
+    return BundleModule(module, dtype, calls)
 
 
 def context_call(config: MARConfig) -> Call:

@@ -180,7 +180,7 @@ class MAR(nn.Module):
         """What the decoder reads: [B,buffer+L,D]."""
         kept = self.kept(visible)
         x = self.mask_token.expand(*kept.shape, -1).clone()
-        x[kept] = self.decoder_embed(encoded).flatten(0, 1)
+        x[kept] = self.decoder_embed(encoded).flatten(0, 1).to(x.dtype)
         return x + self.decoder_pos_embed_learned
 
     def decode(self, encoded: Tensor, visible: Tensor) -> Tensor:
