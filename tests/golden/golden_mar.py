@@ -40,15 +40,32 @@ def with_last_step(noise: Tensor) -> Tensor:
     return torch.cat([torch.full_like(noise[:, :1], torch.nan), noise], 1)
 
 
-def pair_networks(case: Case) -> dict[str, Any]:
-    """The networks of a case of speculation, scripted, by the folder their weights lie in."""
-    dims = case.info["dims"]
-    run = next(iter({**case.info.get("reference_runs", {}), **case.info["released_runs"]}.values()))
-    found = {}
-    for file in case.info["weights"]["files"]:
-        path = case.folder / file
-        name = path.parent.name
-        shape = dims[name] if isinstance(dims.get(name), dict) else dims["target"]
-        model = read(path, shape["encoder_num_heads"], shape["decoder_num_heads"])
-        found[name] = scripted(model, run["num_sampling_steps"])
-    return found
+class Pair:
+    """The networks of a case of speculation by the folder their weights lie in, scripted for a respacing."""
+
+    def __init__(self, case: Case) -> None:
+        self.models, self.scripted = {}, {}
+        dims = case.info["dims"]
+        for file in case.info["weights"]["files"]:
+            path = case.folder / file
+            name = path.parent.name
+            shape = dims[name] if isinstance(dims.get(name), dict) else dims["target"]
+            heads = shape["encoder_num_heads"], shape["decoder_num_heads"]
+            self.models[name] = read(path, *heads)
+
+    def network(self, name: str, respacing: object) -> Any:
+        key = name, str(respacing)
+        if key not in self.scripted:
+            self.scripted[key] = scripted(self.models[name], respacing)
+        return self.scripted[key]
+
+
+def respacing_of(case: Case, steps: int) -> str:
+    """That of a recorded table of so many steps."""
+    lengths = {
+        name.split(".")[1]: len(tensor)
+        for name, tensor in case.tensors.items()
+        if name.startswith("sched.") and name.endswith(".timestep_map")
+    }
+    names = [name for name, length in lengths.items() if length == steps]
+    return str(steps) if str(steps) in names or not names else names[0].replace("_", ",")

@@ -20,6 +20,13 @@ def plain(case: Case) -> AutoencoderKL:
     return read_kl(case.folder / case.info["weights"]["file"])
 
 
+def case_beside(case: Case) -> Case | None:
+    """The case `mar` of the same set."""
+    near = [c for c in cases_of("continuous/mar") if c.folder.parent == case.folder.parent]
+    same = [c for c in near if c.folder.name == case.folder.name.replace("kl16", "mar")]
+    return next(iter(same or near), None)
+
+
 def sets(case: Case) -> dict[str, Tensor]:
     """Tokens [B,C,h,w] by set; some are those of a run of the case `mar` that lies beside this one."""
     found = {}
@@ -27,8 +34,7 @@ def sets(case: Case) -> dict[str, Tensor]:
         if case.has(f"{name}.tokens"):
             found[name] = case.tensors[f"{name}.tokens"]
             continue
-        source = cases_of("continuous/mar")
-        beside = next((c for c in source if c.folder.parent == case.folder.parent), None)
+        beside = case_beside(case)
         if beside is not None:
             tokens = beside.tensors[f"{name.removeprefix('mar_')}.tokens"]
             side = case.tensors[f"{name}.image"].shape[2] // case.info["dims"]["scale_factor"]

@@ -213,7 +213,8 @@ def test_chains(case: Case, model: MAR) -> None:
             case.tensors[f"chain.{name}.{key}"] for key in ("x_T", "noise", "traj", "x_0")
         )
         steps = noise.shape[1]
-        module, ones = mar.scripted(model, steps), torch.ones(len(z))
+        respacing = mar.respacing_of(case, steps)
+        module, ones = mar.scripted(model, respacing), torch.ones(len(z))
         guided = other if cfg != 1.0 else other[:0]
         hidden = noise.clone()
         hidden[:, 0] = torch.nan
@@ -221,7 +222,7 @@ def test_chains(case: Case, model: MAR) -> None:
             z, guided, cfg * ones, start, hidden, temperature * ones
         )
         engine.assert_close(name, mean, expected, tolerance)
-        tables = schedule(str(steps))
+        tables = schedule(respacing)
         logs = torch.stack([log_deviation(model, tables, path, z, i) for i in range(steps - 1)])
         torch.testing.assert_close(deviation, temperature * logs[0].exp(), rtol=1e-4, atol=0)
         first = log_deviation(model, tables, start, z, steps - 1)
