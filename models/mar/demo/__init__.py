@@ -6,4 +6,5 @@ autoencoder.py  pictures to latents and back
 target.py       the network that draws
 drafter.py      a smaller one that follows its chains
 train.py        the command
+evaluate.py     how good what a bundle draws is
 """
