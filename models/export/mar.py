@@ -50,8 +50,8 @@ def add_parser(families: Any) -> None:
     add(
         "--respacing",
         metavar="STEPS",
-        help=f"denoising steps of the {TRAINED_STEPS}, such as 25 or ddim50; default: what the "
-        f"checkpoint names, or {RESPACING}",
+        help=f"denoising steps of the {TRAINED_STEPS}, such as 25, ddim50 or 25@40 (from 40 on); "
+        f"default: what the checkpoint names, or {RESPACING}",
     )
     add("--cfg-schedule", choices=("linear", "constant"), default="linear", help="of the guidance")
     add("--cfg-scale", type=float, help="default guidance; without it the published size's, or 1")

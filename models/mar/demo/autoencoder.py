@@ -71,7 +71,9 @@ def write_latents(work: Path, count: int) -> None:
     shift, spread = latents.scale()
     save_state(work / "scale.pt", {"shift": shift, "spread": spread})
     save_state(work / FILE, {"model": unit_decoder(model.kl, shift, spread)})
+    noise = (latents.deviation.float().square().mean((0, 1)).sqrt() / spread).tolist()
     print(f"{len(shards(work))} shards, {len(latents.classes)} pictures with their mirror images")
+    print("noise of tokens:", " ".join(f"{share:.3f}" for share in sorted(noise)))
 
 
 def unit_decoder(kl: AutoencoderKL, shift: Tensor, spread: Tensor) -> dict[str, Tensor]:

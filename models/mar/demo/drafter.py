@@ -69,5 +69,5 @@ def train(options: Options) -> None:
         noise = torch.randn(len(own), len(chain.steps), target.CONFIG.channels, device=device)
         nets = teacher.diffloss.net, stage.model.diffloss.net
         loss, ratio = chain_loss(chain, *nets, (known, own), start, noise, SOME)
-        stage.update(loss, ratio.exp().clamp(max=1), ratio)
+        stage.update(loss, ratio.exp().clamp(max=1), ratio.median())
     target.write_checkpoint(options.work / FILE, stage)
