@@ -56,7 +56,7 @@ def add_parser(families: Any) -> None:
     add("--cfg-schedule", choices=("linear", "constant"), default="linear", help="of the guidance")
     add("--cfg-scale", type=float, help="default guidance; without it the published size's, or 1")
     add("--temperature", type=float, default=1.0, help="default temperature")
-    add("--dtype", choices=DTYPES, default="fp32", help="storage; products stay in fp32")
+    add("--dtype", choices=DTYPES, default="fp32", help="storage; nothing is computed in it")
     add_bundle_options(parser, LICENCE)
 
 
@@ -178,23 +178,21 @@ def image_part(vae: AutoencoderKL, dtype: torch.dtype = torch.float32) -> Bundle
 
 
 def network_part(source: Checkpoint, tables: Schedule, dtype: torch.dtype) -> BundleModule:
-    """dtype: of the weights of products, as stored; what they are few of stays in fp32."""
+    """dtype: of the weights, as stored; what is computed of the schedule stays in fp32."""
     calls = [context_call(source.model.config), *chain_calls(source.model, len(tables.steps))]
     module = TargetModule(source.model, tables)
-    for part in module.modules():
-        for name in getattr(part, "PRODUCTS", ()):
-            setattr(part, name, getattr(part, name).to(dtype))
+    computed = module.head.times, module.head.tables
+    module.to(dtype)
+    module.head.times, module.head.tables = computed
     return BundleModule(module, dtype, calls)
 
 
 def context_call(config: MARConfig) -> Call:
-    """Pictures of different numbers of visible tokens: none, some, many."""
+    """Pictures of different numbers of visible tokens, none and many."""
     random, count = seeded(), config.positions
-    latents = torch.randn(3, count, config.channels, generator=random)
-    visible = torch.rand(3, count, generator=random) < torch.tensor([[0.0], [0.3], [0.8]])
-    return Call(
-        "context", [latents, visible, torch.tensor([0, config.classes - 1, config.classes])]
-    )
+    latents = torch.randn(2, count, config.channels, generator=random)
+    visible = torch.rand(2, count, generator=random) < torch.tensor([[0.0], [0.6]])
+    return Call("context", [latents, visible, torch.tensor([0, config.classes])])
 
 
 @torch.inference_mode()

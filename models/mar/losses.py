@@ -35,7 +35,7 @@ def diffusion_loss(
 
     kept = of(tables.alphas_cumprod)
     x = kept.sqrt() * tokens + (1 - kept).sqrt() * noise
-    guess, variance = net(x, t.to(device), z).chunk(2, -1)
+    guess, variance = net(x, t.to(device), z).float().chunk(2, -1)
     frozen = of(tables.sqrt_recip_alphas_cumprod) * x - of(tables.sqrt_recipm1_alphas_cumprod) * guess.detach()  # fmt: skip
     ahead, back = of(tables.posterior_mean_coef1), of(tables.posterior_mean_coef2)
     mean, exact = ahead * frozen + back * x, ahead * tokens + back * x

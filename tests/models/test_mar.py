@@ -240,6 +240,25 @@ def test_respacing_of_the_command_line(files: Files) -> None:
     assert files.manifest()["diffusion"] == {"steps": 5, "respacing": "3,2"}
 
 
+@torch.inference_mode()
+def test_half_precision_is_storage_alone(files: Files, model: MAR) -> None:
+    assert files.export(*HEADS, "--drafter", files.drafter, "--dtype", "fp16") == 0
+    manifest = files.manifest()
+    parts = [*manifest["modules"].values(), *manifest["drafters"].values()]
+    assert {part["dtype"] for part in parts} == {"float16"}
+    ops.load()
+    module = torch.jit.load(str(files.out / "target.pt"))
+    kinds = {name: tensor.dtype for name, tensor in module.named_buffers()}
+    assert {name for name, kind in kinds.items() if kind != torch.float16} == {"head.times", "head.tables"}  # fmt: skip
+    module.prepare(torch.empty(0))
+    latents, classes = normal(1, SHAPE.positions, SHAPE.channels), torch.tensor([1])
+    visible = torch.arange(SHAPE.positions)[None] < 5
+    z, exact = module.context(latents, visible, classes), model.context(latents, visible, classes)
+    assert z.dtype == torch.float32
+    torch.testing.assert_close(z, exact, atol=1e-2, rtol=1e-2)
+    assert float((z - exact).abs().max()) > 1e-6
+
+
 def refused(files: Files, capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
     """The one error line of an export that must fail and leave nothing behind."""
     assert files.export(*words) == code

@@ -20,8 +20,8 @@ from models.mar.losses import diffusion_loss
 from models.mar.network import MAR
 
 CONFIG = MARConfig(
-    positions=256, channels=16, classes=CLASSES, buffer=16, encoder=square_shape(128, 3, 4),
-    decoder=square_shape(128, 3, 4), head_depth=3, head_width=192,
+    positions=256, channels=16, classes=CLASSES, buffer=16, encoder=square_shape(128, 2, 4),
+    decoder=square_shape(128, 3, 4), head_depth=3, head_width=160,
 )  # fmt: skip
 RESPACING = "25@40"  # noise of the last step that the decoder has learnt to overlook
 FILE = "checkpoint-last.pth"
@@ -76,8 +76,9 @@ def train(options: Options) -> None:
         visible = random_visible(len(tokens), hidden, device)
         with torch.autocast(device, torch.bfloat16):
             z = stage.model.context(tokens, visible, classes)
-        net = stage.model.diffloss.net
-        stage.update(diffusion_loss(net, tables, tokens[~visible], z[~visible].float(), REPEATS))
+            net = stage.model.diffloss.net
+            loss = diffusion_loss(net, tables, tokens[~visible], z[~visible], REPEATS)
+        stage.update(loss)
     write_checkpoint(options.work / FILE, stage)
 
 
