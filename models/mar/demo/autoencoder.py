@@ -9,13 +9,20 @@ from torch import Tensor, nn
 
 from models.chameleon.vqgan import VQGANConfig
 from models.demo.training.vq_model import CodeEncoder
-from models.demo.training.vq_train import fresh_batches, picture_loss, psnr, save_state, validation
+from models.demo.training.vq_train import (
+    fresh_batches,
+    optimisers,
+    picture_loss,
+    psnr,
+    save_state,
+    validation,
+)
 from models.mar.demo.stage import Options, Stage
 from models.mar.demo.world import Latents, shards, write_shard
 from models.mar.kl import LATENT_SCALE, AutoencoderKL
 
 CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 2, 4), num_res_blocks=0, z_channels=16, n_embed=0)
-RATE = 1e-3
+RATE = 0.02  # of the norm of wide convolutions; that of the rest is a twentieth
 DIVERGENCE = 1e-3  # weight of the latents' divergence from unit Gaussians, by value of a picture
 FILE = "kl16.ckpt"
 
@@ -37,8 +44,12 @@ class Autoencoder(nn.Module):
             return self.kl.decode(latents * LATENT_SCALE).float()
 
 
+def by_kind(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
+    return optimisers(list(model.named_parameters()), rate)
+
+
 def train(options: Options) -> None:
-    stage = Stage("kl", Autoencoder(), options, RATE)
+    stage = Stage("kl", Autoencoder(), options, RATE, by_kind)
     model, average, device = stage.model, stage.average, options.device
     batches, pictures = fresh_batches(5 + stage.number), validation(16).to(device)
     for number in stage.steps():

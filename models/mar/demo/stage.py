@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from models.demo.training.vq_train import Clock, save_state
+from models.demo.training.vq_train import Clock, apply_gradients, save_state, set_rates
 
 WARM = 100  # steps of a rising rate
 HOLD = 0.5  # share of the time at the full rate, which then falls to zero
@@ -28,23 +28,30 @@ class Options:
     batch: int = 16
 
 
+def adamw(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
+    return [torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)]
+
+
 class Stage:
     """A training of a model, from its checkpoint if there is one; `average` is what it is for."""
 
-    def __init__(self, name: str, model: nn.Module, options: Options, rate: float) -> None:
-        self.name, self.options, self.rate = name, options, rate
+    def __init__(
+        self, name: str, model: nn.Module, options: Options, rate: float,
+        make: Callable[[nn.Module, float], list[torch.optim.Optimizer]] = adamw,
+    ) -> None:  # fmt: skip
+        """make: the optimisers of a model at a rate."""
+        self.name, self.options = name, options
         self.path = options.work / f"{name}-training.pt"
         self.model = model.to(options.device)
         self.average = copy.deepcopy(self.model).requires_grad_(False)
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01
-        )
+        self.optimisers = make(self.model, rate)
         self.number, spent = 0, 0.0
         if self.path.exists():
             saved = torch.load(self.path, map_location=options.device, weights_only=True)
             self.model.load_state_dict(saved["model"])
             self.average.load_state_dict(saved["average"])
-            self.optimiser.load_state_dict(saved["optimiser"])
+            for optimiser, state in zip(self.optimisers, saved["optimisers"], strict=True):
+                optimiser.load_state_dict(state)
             self.number, spent = saved["number"], saved["spent"]
         self.clock = Clock(60 * options.minutes, spent)
         self.told: list[Tensor] = []
@@ -54,8 +61,7 @@ class Stage:
         while (progress := self.clock.progress) < 1:
             fall = max(0.0, (progress - HOLD) / (1 - HOLD))
             factor = min(1.0, (self.number + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * fall))
-            for group in self.optimiser.param_groups:
-                group["lr"] = self.rate * factor
+            set_rates(self.optimisers, factor)
             yield self.number
             if self.clock.due():
                 self.save()
@@ -64,9 +70,7 @@ class Stage:
     def update(self, loss: Tensor, *more: Tensor) -> None:
         """One step; the means of what is told are printed now and then."""
         loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        apply_gradients(list(self.model.parameters()), self.optimisers)
         self.number += 1
         decay = min(0.9995, self.number / (self.number + 20))
         with torch.no_grad():
@@ -79,7 +83,6 @@ class Stage:
             self.told = []
 
     def save(self) -> None:
-        parts = {
-            name: getattr(self, name).state_dict() for name in ("model", "average", "optimiser")
-        }
-        save_state(self.path, {**parts, "number": self.number, "spent": self.clock.spent})
+        state = {name: getattr(self, name).state_dict() for name in ("model", "average")}
+        state["optimisers"] = [optimiser.state_dict() for optimiser in self.optimisers]
+        save_state(self.path, {**state, "number": self.number, "spent": self.clock.spent})
