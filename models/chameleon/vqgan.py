@@ -56,7 +56,8 @@ class Middle(nn.Module):
 
 
 class Encoder(Trunk):
-    def __init__(self, config: VQGANConfig) -> None:
+    def __init__(self, config: VQGANConfig, features: int | None = None) -> None:
+        """features: of its result, by default those of a latent."""
         super().__init__()
         self.conv_in = nn.Conv2d(3, config.ch, 3, padding=1)
         self.down = nn.ModuleList()
@@ -69,7 +70,7 @@ class Encoder(Trunk):
             width_in = width
         self.mid = Middle(width_in)
         self.norm_out = group_norm(width_in)
-        self.conv_out = nn.Conv2d(width_in, config.z_channels, 3, padding=1)
+        self.conv_out = nn.Conv2d(width_in, features or config.z_channels, 3, padding=1)
 
     def blocks(self) -> Iterator[nn.Module]:
         for level in self.down:

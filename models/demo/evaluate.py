@@ -57,16 +57,28 @@ def draw(
     first_seed: int = 0,
 ) -> np.ndarray:
     """Pictures uint8 [N, 256, 256, 3] of the captions, made by the engine; picture i has seed first_seed + i."""
-    prompts = folder / "prompts.jsonl"
     numbered = enumerate(captions, first_seed)
-    lines = [json.dumps({"prompt": text, "seed": seed}) for seed, text in numbered]
+    requests = [{"prompt": text, "seed": seed} for seed, text in numbered]
+    return draw_requests(binary, bundle, requests, folder, options)
+
+
+def draw_requests(
+    binary: Path,
+    bundle: Path,
+    requests: list[dict[str, object]],
+    folder: Path,
+    options: list[str],
+) -> np.ndarray:
+    """Pictures uint8 [N, h, w, 3] of lines of a prompt file, made by the engine."""
+    prompts = folder / "prompts.jsonl"
+    lines = [json.dumps(request) for request in requests]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [str(binary), "generate", "-q", "-m", str(bundle), "--prompt-file", str(prompts)]
     command += ["-o", str(folder / "%05d.png"), *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     files = sorted(folder.glob("*.png"))
-    if len(files) != len(captions):
-        raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(captions)}")
+    if len(files) != len(requests):
+        raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(requests)}")
     return np.stack([np.asarray(Image.open(file).convert("RGB")) for file in files])
 
 

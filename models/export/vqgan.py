@@ -108,6 +108,21 @@ def vqgan_config(state: State, settings: Mapping[str, Any], where: str) -> VQGAN
     Only the split of a decoder's widths into ch and ch_mult is in neither of its tensors.
     """
     codes, embed_dim = shape_of(state, "quantize.embedding.weight", 2, where)
+    facts = {
+        **decoder_facts(state, settings.get("ch"), where),
+        "embed_dim": embed_dim,
+        "n_embed": codes,
+    }
+    found = facts.pop("attn_levels")
+    levels = len(facts["ch_mult"])
+    known = {k: v for k, v in settings.items() if k in facts or k in FIXED}
+    check_block(known, {**facts, **FIXED}, where)
+    check_attention(found, levels, settings, where)
+    return VQGANConfig(**facts, attn_levels=tuple(found))
+
+
+def decoder_facts(state: State, told: Any, where: str) -> dict[str, Any]:
+    """What a decoder's tensors say of its configuration; told: ch, where anybody knows it."""
     levels = count_blocks(state, "decoder.up.")
     if not levels:
         raise ExportError(f"{where}: missing key decoder.up.0.block.0.conv1.weight")
@@ -117,26 +132,21 @@ def vqgan_config(state: State, settings: Mapping[str, Any], where: str) -> VQGAN
     if "encoder.conv_in.weight" in state:
         ch = shape_of(state, "encoder.conv_in.weight", 4, where)[0]
     else:
-        told = settings.get("ch")
         ch = told if isinstance(told, int) and told > 0 else math.gcd(*widths)
     if ch % 32 or any(width % ch for width in widths):
         raise ExportError(
             f"{where}: got levels of {', '.join(map(str, widths))} channels, expected multiples of "
             f"ch = {ch}, itself a multiple of 32"
         )
-    facts = {
+    return {
         "ch": ch,
         "ch_mult": tuple(width // ch for width in widths),
         "num_res_blocks": count_blocks(state, "decoder.up.0.block.") - 1,
         "z_channels": shape_of(state, "post_quant_conv.weight", 4, where)[0],
-        "embed_dim": embed_dim,
-        "n_embed": codes,
+        "attn_levels": [
+            i for i in range(levels) if any(k.startswith(f"decoder.up.{i}.attn.") for k in state)
+        ],
     }
-    found = [i for i in range(levels) if any(k.startswith(f"decoder.up.{i}.attn.") for k in state)]
-    known = {k: v for k, v in settings.items() if k in facts or k in FIXED}
-    check_block(known, {**facts, **FIXED}, where)
-    check_attention(found, levels, settings, where)
-    return VQGANConfig(**facts, attn_levels=tuple(found))
 
 
 def check_attention(found: list[int], levels: int, settings: Mapping[str, Any], where: str) -> None:

@@ -1,10 +1,10 @@
-"""TorchScript form of the image decoders: codes to pixels."""
+"""TorchScript form of the image decoders: codes or latents to pixels."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .blocks import AttnBlock, ImageTokenizer, ResBlock, Upsample
+from .blocks import AttnBlock, ImageTokenizer, ResBlock, Trunk, Upsample
 
 
 class Conv(nn.Module):
@@ -155,16 +155,19 @@ SCRIPTED = {
 }
 
 
+def decoder_blocks(post_quant_conv: nn.Conv2d, decoder: Trunk) -> nn.ModuleList:
+    """The blocks of an official decoder in the order they run."""
+    plain = [post_quant_conv, decoder.conv_in, *decoder.blocks()]
+    blocks: list[nn.Module] = [SCRIPTED[type(block)](block) for block in plain]
+    return nn.ModuleList([*blocks, ActiveConv(decoder.norm_out, decoder.conv_out)])
+
+
 class ImageDecoderModule(nn.Module):
-    """The blocks of the official decoder in the order they run."""
+    """Codes to pixels."""
 
     def __init__(self, model: ImageTokenizer) -> None:
         super().__init__()
-        decoder = model.decoder
-        plain = [model.post_quant_conv, decoder.conv_in, *decoder.blocks()]
-        blocks: list[nn.Module] = [SCRIPTED[type(block)](block) for block in plain]
-        blocks.append(ActiveConv(decoder.norm_out, decoder.conv_out))
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks = decoder_blocks(model.post_quant_conv, model.decoder)
         self.register_buffer("table", model.quantize.table().detach())
         # As trained; tables of neighbours are made from these, the decoder reads its table.
         self.register_buffer("codebook", model.quantize.embedding.weight.detach())
@@ -179,6 +182,29 @@ class ImageDecoderModule(nn.Module):
     def decode(self, codes: Tensor) -> Tensor:
         """codes int64 [B,rows,cols] -> rgb fp32 [B,3,h,w], nominally [-1,1], not clamped."""
         x = F.embedding(codes, self.table).permute(0, 3, 1, 2).contiguous()
+        for block in self.blocks:
+            x = block(x)
+        return x.float()
+
+
+class LatentDecoderModule(nn.Module):
+    """Continuous tokens to pixels."""
+
+    def __init__(self, post_quant_conv: nn.Conv2d, decoder: Trunk, scale: float) -> None:
+        """scale: tokens are latents times this."""
+        super().__init__()
+        self.scale: float = scale
+        self.blocks = decoder_blocks(post_quant_conv, decoder)
+
+    @torch.jit.export
+    def prepare(self, like: Tensor) -> None:
+        for block in self.blocks:
+            block.prepare(like)
+
+    @torch.jit.export
+    def decode(self, latents: Tensor) -> Tensor:
+        """Tokens [B,C,rows,cols] -> rgb fp32 [B,3,h,w], nominally [-1,1], not clamped."""
+        x = latents / self.scale
         for block in self.blocks:
             x = block(x)
         return x.float()

@@ -54,6 +54,10 @@ KINDS = (
     "methods/zipar/",
     "methods/eagle3_drafter/",
     "continuous/flash",
+    "continuous/mar",
+    "continuous/kl16",
+    "continuous/cspd",
+    "continuous/cspd_toy",
     "families/janus_target",
     "families/janus_vq",
     "families/janus_prompts",
@@ -82,13 +86,13 @@ class Case:
         """The longest known kind the name starts with; None when there is none.
 
         Folders above the one that names the kind do not matter, nor does a missing `acceptance` or
-        `families`.
+        one of GROUPS.
         """
         parts = self.name.split("/")
         starts = [parts.index(self.group)] if self.group else range(len(parts))
         for start in starts:
             rest = "/".join(parts[start:])
-            names = (rest, f"acceptance/{rest}", f"families/{rest}")
+            names = (rest, *(f"{group}/{rest}" for group in ("acceptance", *GROUPS)))
             found = [k for k in KINDS if any(n.startswith(k) for n in names)]
             if found:
                 return max(found, key=len)

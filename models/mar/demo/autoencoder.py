@@ -1,0 +1,102 @@
+"""The demo's autoencoder: the small encoder of its codes and a decoder as MAR's has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from models.chameleon.vqgan import VQGANConfig
+from models.demo.training.vq_model import CodeEncoder
+from models.demo.training.vq_train import (
+    fresh_batches,
+    optimisers,
+    picture_loss,
+    psnr,
+    save_state,
+    validation,
+)
+from models.mar.demo.stage import Options, Stage
+from models.mar.demo.world import Latents, shards, write_shard
+from models.mar.kl import LATENT_SCALE, AutoencoderKL
+
+CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 2, 4), num_res_blocks=0, z_channels=16, n_embed=0)
+RATE = 0.02  # of the norm of wide convolutions; that of the rest is a twentieth
+DIVERGENCE = 1e-3  # weight of the latents' divergence from unit Gaussians, by value of a picture
+FILE = "kl16.ckpt"
+
+
+class Autoencoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = CodeEncoder(2 * CONFIG.z_channels)
+        self.kl = AutoencoderKL(CONFIG, encoder=False)
+
+    def moments(self, rgb: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of latents [B,C,h,w]."""
+        with torch.autocast(rgb.device.type, torch.bfloat16):
+            mean, log_variance = self.encoder(rgb).float().chunk(2, 1)
+        return mean, log_variance.float().clamp(-30, 20)
+
+    def decode(self, latents: Tensor) -> Tensor:
+        with torch.autocast(latents.device.type, torch.bfloat16):
+            return self.kl.decode(latents * LATENT_SCALE).float()
+
+
+def by_kind(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
+    return optimisers(list(model.named_parameters()), rate)
+
+
+def train(options: Options) -> None:
+    stage = Stage("kl", Autoencoder(), options, RATE, by_kind)
+    model, average, device = stage.model, stage.average, options.device
+    batches, pictures = fresh_batches(5 + stage.number), validation(16).to(device)
+    for number in stage.steps():
+        rgb, weight = (t.to(device) for t in next(batches))
+        mean, log_variance = model.moments(rgb)
+        latents = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+        divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / rgb.numel()  # fmt: skip
+        loss = picture_loss(model.decode(latents), rgb, weight, square=0.0)
+        stage.update(loss + DIVERGENCE * divergence, loss, divergence)
+        if number % 1000 == 999:
+            quality = psnr(lambda x: average.decode(average.moments(x)[0]), pictures)
+            print(f"kl step {number + 1}: psnr {quality:.2f}", flush=True)
+
+
+def load(work: Path) -> Autoencoder:
+    model = Autoencoder()
+    saved = torch.load(work / "kl-training.pt", map_location="cpu", weights_only=True)
+    model.load_state_dict(saved["average"])
+    return model.requires_grad_(False).eval()
+
+
+@torch.inference_mode()
+def write_latents(work: Path, count: int) -> None:
+    """Renders and encodes so many shards, and writes the decoder for tokens of unit scale."""
+    model = load(work)
+    for number in range(count):
+        write_shard(work, number, model.moments)
+        print(f"shard {number + 1} of {count}", flush=True)
+    latents = Latents.load(work)
+    shift, spread = latents.scale()
+    save_state(work / "scale.pt", {"shift": shift, "spread": spread})
+    save_state(work / FILE, {"model": unit_decoder(model.kl, shift, spread)})
+    noise = (latents.deviation.float().square().mean((0, 1)).sqrt() / spread).tolist()
+    print(f"{len(shards(work))} shards, {len(latents.classes)} pictures with their mirror images")
+    print("noise of tokens:", " ".join(f"{share:.3f}" for share in sorted(noise)))
+
+
+def unit_decoder(kl: AutoencoderKL, shift: Tensor, spread: Tensor) -> dict[str, Tensor]:
+    """Weights that decode tokens = (latents - shift) / spread as the published decoder reads tokens."""
+    state = kl.state_dict()
+    weight = state["post_quant_conv.weight"]
+    state["post_quant_conv.bias"] = state["post_quant_conv.bias"] + weight[:, :, 0, 0] @ shift
+    state["post_quant_conv.weight"] = weight * (spread * LATENT_SCALE)[:, None, None]
+    return state
+
+
+def scale(work: Path) -> tuple[Tensor, Tensor]:
+    """Mean and deviation that tokens of unit scale had."""
+    saved = torch.load(work / "scale.pt", weights_only=True)
+    return saved["shift"], saved["spread"]

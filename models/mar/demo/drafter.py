@@ -1,0 +1,73 @@
+"""The demo's drafter: a smaller MAR that learns where the target's chains of the same noise end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from models.demo.training.vq_train import save_state
+from models.mar.chain import Chain
+from models.mar.config import MARConfig, square_shape
+from models.mar.demo import target
+from models.mar.demo.stage import Options, Stage
+from models.mar.demo.world import CLASSES
+from models.mar.diffusion import schedule
+from models.mar.losses import chain_loss
+from models.mar.network import MAR
+
+CONFIG = MARConfig(
+    positions=256, channels=16, classes=CLASSES, buffer=16, encoder=square_shape(64, 2, 2),
+    decoder=square_shape(64, 2, 2), head_depth=2, head_width=96,
+)  # fmt: skip
+FILE = "drafter.pth"
+RATE = 1e-3
+CHUNK = 25  # pictures of a file
+DRAWING_STEPS = 64
+POSITIONS = 16  # of a picture that a step of training looks at
+SOME = 4  # steps of a chain that are compared on the target's own path
+
+
+def write_pictures(options: Options, count: int) -> None:
+    """What the target draws, in files drawn-00000.pt and so on."""
+    model = target.load(options.work / target.FILE, target.CONFIG, options.device)
+    for number in range(-(-count // CHUNK)):
+        path = options.work / f"drawn-{number:05d}.pt"
+        if not path.exists():
+            torch.manual_seed(1000 + number)
+            classes = torch.randint(CLASSES, (CHUNK,), device=options.device)
+            tokens = target.draw(model, classes, DRAWING_STEPS)
+            save_state(path, {"tokens": tokens.cpu(), "classes": classes.cpu()})
+            print(f"{(number + 1) * CHUNK} pictures", flush=True)
+
+
+def drawn(work: Path) -> tuple[Tensor, Tensor]:
+    """Tokens [N,L,C] and classes [N]."""
+    files = [torch.load(path, weights_only=True) for path in sorted(work.glob("drawn-?????.pt"))]
+    return torch.cat([f["tokens"] for f in files]), torch.cat([f["classes"] for f in files])
+
+
+def train(options: Options) -> None:
+    """Tells, beside the loss, the share of tokens that the exact rule would accept."""
+    device = options.device
+    stage = Stage("drafter", target.initialise(MAR(CONFIG)), options, RATE)
+    teacher = target.load(options.work / target.FILE, target.CONFIG, device)
+    chain = Chain(schedule(target.RESPACING), device)
+    tokens, classes = drawn(options.work)
+    for _ in stage.steps():
+        rows = torch.randint(len(tokens), (options.batch,))
+        x, labels = tokens[rows].to(device), target.hide_some(classes[rows]).to(device)
+        hidden = int(torch.randint(POSITIONS, target.CONFIG.positions + 1, ()))
+        visible = target.random_visible(len(x), hidden, device)
+        places = torch.where(visible, 1.0, torch.rand(visible.shape, device=device)).argsort(1)
+        rows, places = torch.arange(len(x), device=device)[:, None], places[:, :POSITIONS]
+        with torch.no_grad():
+            known = teacher.context(x, visible, labels)[rows, places].flatten(0, 1)
+        own = stage.model.context(x, visible, labels)[rows, places].flatten(0, 1)
+        start = torch.randn(len(own), target.CONFIG.channels, device=device)
+        noise = torch.randn(len(own), len(chain.steps), target.CONFIG.channels, device=device)
+        nets = teacher.diffloss.net, stage.model.diffloss.net
+        loss, ratio = chain_loss(chain, *nets, (known, own), start, noise, SOME)
+        stage.update(loss, ratio.exp().clamp(max=1), ratio.median())
+    target.write_checkpoint(options.work / FILE, stage)
