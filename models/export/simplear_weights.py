@@ -60,6 +60,8 @@ def simplear_config(settings: Mapping[str, Any], where: Path) -> SimpleARConfig:
         if settings.get(name, expected) != expected:
             raise ExportError(f"{where}: {name} is {settings[name]}, expected {expected}")
     facts = {new: settings[old] for new, old in QWEN.items() if settings.get(old) is not None}
+    if "n_head" in facts and settings.get("num_key_value_heads", 0) is None:
+        facts["n_kv_head"] = facts["n_head"]  # what the library takes null for
     if "vocab_size" not in facts:
         raise ExportError(f"{where}: vocab_size is missing, expected ids of text and codes")
     for name, value in facts.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,18 @@ def test_a_second_copy_of_a_tied_table(tmp_path: Path, state: State) -> None:
     published = torch.load(file) | {"lm_head.weight": torch.zeros(SHAPE.vocab_size, SHAPE.dim)}
     torch.save(published, file)
     assert torch.equal(read_folder(folder).read("head"), state["embedding"])
+
+
+def test_keys_that_are_null_or_left_out(tmp_path: Path) -> None:
+    """null stands for as many key/value heads as heads; what is left out has Qwen2's default."""
+    config = replace(SHAPE, n_kv_head=4, rope_base=10000.0, norm_eps=1e-6, max_positions=32768)
+    folder = save_model(tmp_path / "model", config, random_state(config), "bin")
+    settings = json.loads((folder / "config.json").read_text())
+    settings["num_key_value_heads"] = None
+    for key in ("rope_theta", "rms_norm_eps", "max_position_embeddings", "use_sliding_window"):
+        del settings[key]
+    (folder / "config.json").write_text(json.dumps(settings))
+    assert read_folder(folder).config == config
 
 
 def test_whole_bundle(files: Files, state: State) -> None:
