@@ -16,6 +16,7 @@ STORAGES = {
     "Float": torch.float32, "BFloat16": torch.bfloat16, "Half": torch.float16,
     "Char": torch.int8, "Byte": torch.uint8,
 }  # fmt: skip
+MOST_DEPTH = 32  # of modules in modules
 
 
 class PatientFile:
@@ -125,15 +126,50 @@ def archived_tensor(path: Path, name: str) -> Tensor | None:
 
     RuntimeError: no TorchScript archive.
     """
-    reader = torch._C.PyTorchFileReader(str(path))
-    try:
-        module = Unpickler(io.BytesIO(reader.get_record("data.pkl"))).load()
-    except (pickle.UnpicklingError, TypeError, ValueError) as error:
-        raise RuntimeError(f"no scripted module: {error}") from error
+    reader, module = read_module(path)
     found = vars(module).get(name)
     if not isinstance(found, Stored) or found.dtype is None:
         return None
+    return read_stored(reader, found)
+
+
+def archived_state(path: Path) -> dict[str, Tensor]:
+    """All floating-point tensors of the archive's module and of those in it, by dotted names.
+
+    RuntimeError: no TorchScript archive, or a damaged one.
+    """
+    reader, module = read_module(path)
+    state: dict[str, Tensor] = {}
+    open_modules = [("", module, 0)]
+    while open_modules:
+        prefix, owner, depth = open_modules.pop()
+        if depth > MOST_DEPTH:
+            raise RuntimeError(f"no scripted module: more than {MOST_DEPTH} modules deep")
+        for name, value in vars(owner).items():
+            if isinstance(value, Object):
+                open_modules.append((f"{prefix}{name}.", value, depth + 1))
+            elif isinstance(value, Stored) and value.dtype is not None:
+                state[prefix + name] = read_stored(reader, value)
+    return state
+
+
+def read_module(path: Path) -> tuple[Any, Any]:
+    """The archive, and its module as an Object."""
+    reader = torch._C.PyTorchFileReader(str(path))
+    try:
+        module = Unpickler(io.BytesIO(reader.get_record("data.pkl"))).load()
+    except (pickle.UnpicklingError, TypeError, ValueError, EOFError, LookupError) as error:
+        raise RuntimeError(f"no scripted module: {error}") from error
+    if not isinstance(module, Object):
+        raise RuntimeError("no scripted module")
+    return reader, module
+
+
+def read_stored(reader: Any, found: Stored) -> Tensor:
     if 0 in found.shape:
         return torch.empty(found.shape, dtype=found.dtype)
-    flat = torch.frombuffer(bytearray(reader.get_record(found.record)), dtype=found.dtype)
-    return flat.as_strided(found.shape, found.stride, found.offset)
+    try:
+        flat = torch.frombuffer(bytearray(reader.get_record(found.record)), dtype=found.dtype)
+        return flat.as_strided(found.shape, found.stride, found.offset)
+    except (TypeError, ValueError) as error:
+        raise RuntimeError(f"{found.record}: {error}") from error

@@ -133,6 +133,10 @@ void SamplingFlags::add(CLI::App& command) {
   command.add_option("--top-p", top_p, "Keep tokens up to this mass; 1 = all")->type_name("X");
   command.add_option("--cfg-interval", cfg_interval, "Guide tokens 0 .. N + 1 only; -1 = all")
       ->type_name("N");
+  command
+      .add_option("--negative-prompt", negative_prompt,
+                  "What guidance leads away from (bundles with negative prompts; default: the bundle's)")
+      ->type_name("TEXT");
   command.add_option("-W,--width", width, "Pixels; one of the bundle's grids")->type_name("N");
   command.add_option("-H,--height", height, "Pixels; one of the bundle's grids")->type_name("N");
 }
@@ -146,6 +150,7 @@ void SamplingFlags::apply(Request& request) const {
   set(request.top_p, top_p);
   set(request.top_k, top_k);
   set(request.cfg_interval, cfg_interval);
+  set(request.negative_prompt, negative_prompt);
   if (width != 0) request.width = width;
   if (height != 0) request.height = height;
 }

@@ -43,6 +43,7 @@ struct TalkFlags {
 struct SamplingFlags {
   std::optional<float> cfg_scale, temperature, top_p;
   std::optional<std::int64_t> top_k, cfg_interval;
+  std::optional<std::string> negative_prompt;
   int width = 0, height = 0;
 
   void add(CLI::App& command);

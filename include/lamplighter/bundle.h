@@ -96,6 +96,11 @@ struct PromptEntry {
   // Both halves of guidance have as many ids: `unconditional` is followed by this one, as often as the text
   // has ids, and by `suffix`. The target sees it as it sees any other id.
   std::optional<std::int64_t> unconditional_pad;
+  // Of families with negative prompts: `unconditional` is followed by the ids of this text, with {prompt}
+  // filled in by what a request does not want, and by `negative_prompt` where it does not say. Its length has
+  // nothing to do with that of the conditional half.
+  std::optional<std::string> negative_text;
+  std::string negative_prompt;
   std::optional<VocabularyEntry> vocabulary;  // of bundles that know few words
 };
 

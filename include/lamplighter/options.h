@@ -89,7 +89,10 @@ struct MethodOptions {
 
 // One picture to draw. What is not set comes from the bundle.
 struct Request {
-  std::string prompt;                    // caption, UTF-8 (text bundles)
+  std::string prompt;  // caption, UTF-8 (text bundles)
+  // What guidance leads away from, UTF-8, maybe empty; bundles with PromptEntry::negative_text alone take
+  // one.
+  std::optional<std::string> negative_prompt;
   std::optional<std::int64_t> class_id;  // class (class-conditional bundles)
   std::uint64_t seed = 42;
   int width = 0;   // pixels; 0 = the bundle's first grid

@@ -6,7 +6,9 @@ import argparse
 import signal
 import sys
 
-from . import chameleon, draft_model, drafter, eagle3, flash, heads, janus, llamagen, mar
+from . import (
+    chameleon, draft_model, drafter, eagle3, flash, heads, janus, llamagen, mar, simplear,
+)  # fmt: skip
 from .command import run_command
 
 
@@ -16,6 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
     janus.add_parser(families)
+    simplear.add_parser(families)
     mar.add_parser(families)
     drafter.add_parser(families)
     eagle3.add_parser(families)

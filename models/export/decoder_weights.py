@@ -38,6 +38,7 @@ def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
         "norm": (f"{prefix}model.norm.weight",),
         "head": (f"{prefix}lm_head.weight",),
         "wqkv": tuple(f"{layer}self_attn.{part}_proj.weight" for part in "qkv"),
+        "bqkv": tuple(f"{layer}self_attn.{part}_proj.bias" for part in "qkv"),
         "wo": (f"{layer}self_attn.o_proj.weight",),
         "w13": (f"{layer}mlp.gate_proj.weight", f"{layer}mlp.up_proj.weight"),
         "w2": (f"{layer}mlp.down_proj.weight",),
@@ -87,7 +88,8 @@ class DecoderWeights:
         """Shapes and dtypes of a weight's parts against the configuration."""
         part = name.rpartition(".")[2]
         for source, count in zip(self.sources(name), self.counts, strict=False):
-            rows = {"wqkv": count * self.config.head_dim, "w13": self.config.ffn_dim}
+            width = count * self.config.head_dim
+            rows = {"wqkv": width, "bqkv": width, "w13": self.config.ffn_dim}
             expected = [rows.get(part, shape[0]), *shape[1:]]
             self.check_part(source, list(self.state[source].shape) == expected, expected)
 
@@ -104,7 +106,7 @@ class DecoderWeights:
     def read(self, name: str) -> Tensor:
         """One weight in the layout of models.transformer."""
         parts = [self.state[source] for source in self.sources(name)]
-        if name.endswith(".wqkv") and not self.adjacent:
+        if name.endswith((".wqkv", ".bqkv")) and not self.adjacent:
             turned = zip(parts[:2], self.counts, strict=False)
             parts = [adjacent_pairs(tensor, count) for tensor, count in turned] + parts[2:]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -2,6 +2,7 @@
 
     layer.py    one block: attention and feed-forward part
     decoder.py  blocks between an embedding and a head: what a target is
+    plain.py    the same in plain PyTorch
     by_block.py a decoder prepared one block at a time, for recording large models
     rotary.py   rotations of queries and keys, by line or by grid
 

@@ -14,8 +14,8 @@ class Decoder(nn.Module):
     """A target, or what a family's target adds its condition to.
 
     Weights by name: embedding [ids,H], layers.N.NAME, norm, head [V,H]; the names of a block are
-    wqkv, wo, w13, w2, attention_norm, ffn_norm and with norms of the heads qk_norm_weight and
-    qk_norm_bias [heads + kv_heads, D]. attention_norm and ffn_norm stand in front of their
+    wqkv, wo, w13, w2, attention_norm, ffn_norm, with a bias bqkv, and with norms of the heads
+    qk_norm_weight and qk_norm_bias [heads + kv_heads, D]. attention_norm and ffn_norm stand in front of their
     branches, with swin_norm behind them.
     """
 

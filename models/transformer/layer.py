@@ -30,6 +30,7 @@ class LayerShape:
     norm_eps: float
     qk_norm: bool = False  # a LayerNorm of every query and key head, before the rotation
     qk_norm_eps: float = 1e-5
+    qkv_bias: bool = False  # added to queries, keys and values
     swin_norm: bool = False  # norms behind the branches instead of in front of the next one
     int8: bool = False  # weights in bf16 are packed as int8
 
@@ -42,6 +43,7 @@ class Layer(nn.Module):
     """
 
     PRODUCTS = ("wqkv", "wo", "w13", "w2")
+    qkv_bias: Final[bool]
     qk_norm: Final[bool]
     swin_norm: Final[bool]
     int8: Final[bool]
@@ -58,11 +60,13 @@ class Layer(nn.Module):
         self.eps: float = shape.norm_eps
         self.qk_norm_eps: float = shape.qk_norm_eps
         self.scale: float = shape.head_dim**-0.5
+        self.qkv_bias = shape.qkv_bias
         self.qk_norm = shape.qk_norm
         self.swin_norm = shape.swin_norm
         self.int8 = shape.int8
         none = torch.empty(0)
         self.register_buffer("wqkv", read("wqkv"))
+        self.register_buffer("bqkv", read("bqkv") if self.qkv_bias else none)
         for name in ("qk_norm_weight", "qk_norm_bias"):
             self.register_buffer(name, read(name) if self.qk_norm else none)
         for name in ("wo", "attention_norm", "w13", "w2", "feed_norm"):
@@ -70,6 +74,7 @@ class Layer(nn.Module):
 
     def prepare(self, like: Tensor) -> None:
         self.wqkv = packed(self.wqkv, like, self.int8)
+        self.bqkv = self.bqkv.to(like)
         self.qk_norm_weight = self.qk_norm_weight.to(like)
         self.qk_norm_bias = self.qk_norm_bias.to(like)
         self.wo = packed(self.wo, like, self.int8)
@@ -84,6 +89,8 @@ class Layer(nn.Module):
     ) -> Tensor:  # fmt: skip
         """The attention's branch of h [S,R,H]."""
         h = lamplighter.linear(h, self.wqkv, self.qkv_width)
+        if self.qkv_bias:
+            h = h.add_(self.bqkv)
         if self.qk_norm:
             lamplighter.norm_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
         h = lamplighter.attend(

@@ -8,19 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+GROUPS = 32
 
-def group_norm(channels: int) -> nn.GroupNorm:
-    return nn.GroupNorm(32, channels, eps=1e-6)
+
+def group_norm(channels: int, groups: int = GROUPS) -> nn.GroupNorm:
+    return nn.GroupNorm(groups, channels, eps=1e-6)
 
 
 class ResBlock(nn.Module):
     """Two normalised 3x3 convolutions beside a shortcut (1x1 where the width changes)."""
 
-    def __init__(self, channels_in: int, channels_out: int) -> None:
+    def __init__(self, channels_in: int, channels_out: int, groups: int = GROUPS) -> None:
         super().__init__()
-        self.norm1 = group_norm(channels_in)
+        self.norm1 = group_norm(channels_in, groups)
         self.conv1 = nn.Conv2d(channels_in, channels_out, 3, padding=1)
-        self.norm2 = group_norm(channels_out)
+        self.norm2 = group_norm(channels_out, groups)
         self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1)
         if channels_in != channels_out:
             self.nin_shortcut = nn.Conv2d(channels_in, channels_out, 1)
@@ -36,9 +38,9 @@ class ResBlock(nn.Module):
 class AttnBlock(nn.Module):
     """Single-head self-attention over all pixels, scaled by channels^-0.5."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, groups: int = GROUPS) -> None:
         super().__init__()
-        self.norm = group_norm(channels)
+        self.norm = group_norm(channels, groups)
         self.q = nn.Conv2d(channels, channels, 1)
         self.k = nn.Conv2d(channels, channels, 1)
         self.v = nn.Conv2d(channels, channels, 1)
@@ -50,6 +52,18 @@ class AttnBlock(nn.Module):
         weights = torch.bmm(q.transpose(1, 2), k).mul(x.shape[1] ** -0.5).softmax(-1)
         h = torch.bmm(v, weights.transpose(1, 2)).view_as(x)
         return x + self.proj_out(h)
+
+
+class PointBranch(nn.Module):
+    """A norm and a 1x1 convolution beside a shortcut."""
+
+    def __init__(self, channels: int, groups: int = GROUPS) -> None:
+        super().__init__()
+        self.norm = group_norm(channels, groups)
+        self.conv = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.conv(self.norm(x))
 
 
 class Upsample(nn.Module):
@@ -75,17 +89,24 @@ class Downsample(nn.Module):
 class Level(nn.Module):
     """Blocks of one resolution: residual blocks, attention after each if asked, a resampler.
 
-    name: of the residual blocks in the checkpoint.
+    name: of the residual blocks in the checkpoint. A convolution of tokenizers of videos may stand in
+    front of the resampler.
     """
 
     def __init__(
-        self, channels_in: int, channels: int, blocks: int, attention: bool, name: str
-    ) -> None:
+        self, channels_in: int, channels: int, blocks: int, attention: bool, name: str,
+        groups: int = GROUPS
+    ) -> None:  # fmt: skip
         super().__init__()
         widths = [channels_in] + [channels] * blocks
         self.name = name
-        self.add_module(name, nn.ModuleList(ResBlock(a, b) for a, b in zip(widths, widths[1:])))
-        self.attn = nn.ModuleList(AttnBlock(channels) for _ in range(blocks if attention else 0))
+        self.add_module(
+            name, nn.ModuleList(ResBlock(a, b, groups) for a, b in zip(widths, widths[1:]))
+        )
+        self.attn = nn.ModuleList(
+            AttnBlock(channels, groups) for _ in range(blocks if attention else 0)
+        )
+        self.temporal: nn.Module | None = None
         self.upsample: nn.Module | None = None
         self.downsample: nn.Module | None = None
 
@@ -94,15 +115,21 @@ class Level(nn.Module):
             yield block
             if i < len(self.attn):
                 yield self.attn[i]
-        yield from (block for block in (self.upsample, self.downsample) if block is not None)
+        last = (self.temporal, self.upsample, self.downsample)
+        yield from (block for block in last if block is not None)
 
 
 class Trunk(nn.Module):
-    """An encoder or decoder: conv_in, its blocks in order, then GroupNorm, SiLU and conv_out."""
+    """An encoder or decoder: conv_in, its blocks in order, then GroupNorm, SiLU and conv_out; the
+    last channels may be pixels of patches."""
 
     conv_in: nn.Conv2d
     norm_out: nn.GroupNorm
     conv_out: nn.Conv2d
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shuffle: nn.PixelShuffle | None = None
 
     def blocks(self) -> Iterator[nn.Module]:
         """ResBlock, AttnBlock, Upsample and Downsample modules in the order they run."""
@@ -112,7 +139,8 @@ class Trunk(nn.Module):
         x = self.conv_in(x)
         for block in self.blocks():
             x = block(x)
-        return self.conv_out(F.silu(self.norm_out(x)))
+        x = self.conv_out(F.silu(self.norm_out(x)))
+        return x if self.shuffle is None else self.shuffle(x)
 
 
 class Codebook(nn.Module):

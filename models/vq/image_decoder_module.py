@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .blocks import AttnBlock, ImageTokenizer, ResBlock, Trunk, Upsample
+from .blocks import AttnBlock, ImageTokenizer, PointBranch, ResBlock, Trunk, Upsample
 
 
 class Conv(nn.Module):
@@ -104,6 +104,36 @@ class PixelAttention(nn.Module):
         return self.out(h).add_(x)
 
 
+class NormedConv(nn.Module):
+    """Adds a convolution of the normalised input."""
+
+    def __init__(self, block: PointBranch) -> None:
+        super().__init__()
+        self.norm = Norm(block.norm)
+        self.conv = Conv(block.conv)
+
+    def prepare(self, like: Tensor) -> None:
+        self.norm.prepare(like)
+        self.conv.prepare(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(self.norm(x)).add_(x)
+
+
+class Shuffle(nn.Module):
+    """Every s x s channels of a cell become the pixels of one channel."""
+
+    def __init__(self, shuffle: nn.PixelShuffle) -> None:
+        super().__init__()
+        self.factor: int = shuffle.upscale_factor
+
+    def prepare(self, like: Tensor) -> None:
+        pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pixel_shuffle(x, self.factor)
+
+
 class DoublingConv(nn.Module):
     """Nearest-neighbour doubling followed by a 3x3 convolution, without the doubled picture.
 
@@ -151,6 +181,7 @@ SCRIPTED = {
     nn.Conv2d: Conv,
     ResBlock: Residual,
     AttnBlock: PixelAttention,
+    PointBranch: NormedConv,
     Upsample: DoublingConv,
 }
 
@@ -159,7 +190,10 @@ def decoder_blocks(post_quant_conv: nn.Conv2d, decoder: Trunk) -> nn.ModuleList:
     """The blocks of an official decoder in the order they run."""
     plain = [post_quant_conv, decoder.conv_in, *decoder.blocks()]
     blocks: list[nn.Module] = [SCRIPTED[type(block)](block) for block in plain]
-    return nn.ModuleList([*blocks, ActiveConv(decoder.norm_out, decoder.conv_out)])
+    blocks.append(ActiveConv(decoder.norm_out, decoder.conv_out))
+    if decoder.shuffle is not None:
+        blocks.append(Shuffle(decoder.shuffle))
+    return nn.ModuleList(blocks)
 
 
 class ImageDecoderModule(nn.Module):

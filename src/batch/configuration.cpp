@@ -34,6 +34,7 @@ Json describe_run(const BatchOptions& options, const Plan& plan, const Manifest&
   if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
   if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
   set("limit", wanted.limit);
+  set("negative_prompt", request.negative_prompt);
   if (request.width != 0) json["width"] = request.width;
   if (request.height != 0) json["height"] = request.height;
   if (request.cfg_scale) json["cfg_scale"] = shortest(*request.cfg_scale);

@@ -21,6 +21,7 @@ Request over(const Request& own, Request request) {
   };
   request.prompt = own.prompt;
   request.class_id = own.class_id;
+  set(request.negative_prompt, own.negative_prompt);
   set(request.cfg_scale, own.cfg_scale);
   set(request.temperature, own.temperature);
   set(request.top_p, own.top_p);

@@ -45,6 +45,8 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
   if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
   for (const auto* ids : {&prompt.prefix, &prompt.suffix, &prompt.unconditional})
     check_ids(reader, "prompt", *ids, tokens.vocabulary);
+  if (prompt.unconditional_pad && prompt.negative_text)
+    reader.fail("prompt: got unconditional_pad and negative_text, expected one of them");
   if (prompt.unconditional_pad)
     check_ids(reader, "prompt.unconditional_pad", {*prompt.unconditional_pad}, tokens.vocabulary);
   for (const Grid& grid : manifest.grids) {
@@ -66,7 +68,7 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
         prompt.length)
       reader.fail("prompt.length " + number(prompt.length) + " is less than the ids around a prompt of " +
                   name);
-    if (prompt.unconditional.empty() && grid.before.empty())
+    if (prompt.unconditional.empty() && grid.before.empty() && !prompt.negative_text)
       reader.fail("prompt.unconditional: got no ids, expected some, or some before " + name);
   }
 }

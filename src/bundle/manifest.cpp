@@ -126,6 +126,12 @@ PromptEntry read_prompt(JsonReader reader) {
     prompt.unconditional = reader.integers("unconditional");
     if (reader.has("strip")) prompt.strip = reader.boolean("strip");
     if (reader.has("empty_text")) prompt.empty_text = reader.text("empty_text");
+    if (reader.has("negative_text")) {
+      prompt.negative_text = reader.text("negative_text");
+      if (prompt.negative_text->find("{prompt}") == std::string::npos)
+        reader.reject("negative_text", "a text with {prompt}");
+      prompt.negative_prompt = reader.text("negative_prompt");
+    }
     if (reader.has("unconditional_pad"))
       prompt.unconditional_pad = reader.integer("unconditional_pad", 0, kMaxIds);
   }

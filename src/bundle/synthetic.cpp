@@ -76,7 +76,7 @@ std::int64_t ids(const SyntheticShape& shape) {
 }
 
 bool has_head_norms(const SyntheticShape& shape) {
-  return shape.chameleon && shape.head_width == 0;
+  return shape.chameleon && shape.head_width == 0 && !shape.qkv_bias;
 }
 
 // Numbers of the head's weights.
@@ -143,9 +143,11 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
                {"qkv_width", qkv_width},
                {"ffn_width", 2 * shape.ffn},
                {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
+               {"qkv_bias", shape.qkv_bias},
                {"qk_norm", has_head_norms(shape)},
                {"swin_norm", false}});
   module.register_buffer("wqkv", weights.matrix(qkv_width, shape.hidden));
+  module.register_buffer("bqkv", weights.zeros(shape.qkv_bias ? qkv_width : 0));
   module.register_buffer("wo", weights.matrix(shape.hidden, width));
   module.register_buffer("w13", weights.matrix(2 * shape.ffn, shape.hidden));
   module.register_buffer("w2", weights.matrix(shape.hidden, shape.ffn));
@@ -271,7 +273,8 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
 
 std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
   const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
-  const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn);
+  const std::int64_t bias = shape.qkv_bias ? width + 2 * kv_width : 0;
+  const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn) + bias;
   const std::int64_t table = shape.hidden * ids(shape);
   std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
   if (!shape.chameleon)

@@ -63,12 +63,33 @@ SyntheticShape janus(const char* name, std::int64_t layers, std::int64_t heads, 
   return shape;
 }
 
+// SimpleAR with half a billion parameters (Wang et al. 2025): 1024 x 1024 pixels of Cosmos' codes; its
+// negative prompt is longer than a caption of usual length.
+SyntheticShape simplear() {
+  SyntheticShape shape;
+  shape.name = "simplear-0.5b-1024";
+  shape.chameleon = shape.qkv_bias = true;
+  shape.vocabulary = 64000;
+  shape.first_image_id = 151672;
+  shape.layers = 24;
+  shape.heads = 14;
+  shape.kv_heads = 2;
+  shape.head_dim = 64;
+  shape.hidden = 896;
+  shape.ffn = 4864;
+  shape.prompt_length = 40;
+  shape.unconditional_length = 36;
+  shape.rows = shape.columns = 64;
+  shape.sampling.cfg_scale = 6;
+  return shape;
+}
+
 const std::vector<SyntheticShape>& published() {
   static const std::vector<SyntheticShape> shapes{
       llamagen("llamagen-l-256", 24, 16, 2816, 16),  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
       llamagen("llamagen-xl-512", 36, 20, 3584, 32), chameleon("anole-512", 32, false, 2),
       chameleon("lumina-768", 48, true, 3),          janus("janus-pro-1b", 24, 16, 5632),
-      janus("janus-pro-7b", 30, 32, 11008)};
+      janus("janus-pro-7b", 30, 32, 11008),          simplear()};
   return shapes;
 }
 

@@ -52,30 +52,45 @@ std::string PromptTokenizer::prompt_text(const Request& request, const Grid& gri
   return text;
 }
 
-PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
-  const std::vector<std::int64_t> encoded = bpe_->encode(prompt_text(request, grid));
+std::vector<std::int64_t> PromptTokenizer::encode_text(const std::string& text) const {
+  std::vector<std::int64_t> encoded = bpe_->encode(text);
   for (const std::int64_t id : encoded) {
     if (id >= vocabulary_)
       throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
                                         std::to_string(vocabulary_ - 1) +
                                         "; it belongs to another model, export the bundle again");
   }
+  return encoded;
+}
+
+void PromptTokenizer::check_length(const char* name, std::size_t text, std::size_t half) const {
+  const auto ids = static_cast<std::int64_t>(text), all = static_cast<std::int64_t>(half);
+  const std::int64_t most = std::min(max_length_, prompt_.length - (all - ids));
+  if (ids > most) {
+    throw Error(ExitCode::input, std::string(name) + ": got " + std::to_string(ids) +
+                                     " tokens, expected at most " + std::to_string(most) + "; shorten it");
+  }
+}
+
+PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
+  const std::vector<std::int64_t> encoded = encode_text(prompt_text(request, grid));
   PromptIds prompt{prompt_.prefix, prompt_.unconditional};
   append(prompt.ids, encoded);
   append(prompt.ids, prompt_.suffix);
+  append(prompt.ids, grid.before);
+  check_length("prompt", encoded.size(), prompt.ids.size());
+  std::vector<std::int64_t> negative;
   if (prompt_.unconditional_pad) {
     prompt.unconditional.insert(prompt.unconditional.end(), encoded.size(), *prompt_.unconditional_pad);
     append(prompt.unconditional, prompt_.suffix);
+  } else if (prompt_.negative_text) {
+    std::string text = *prompt_.negative_text;
+    replace_all(text, "{prompt}", request.negative_prompt.value_or(prompt_.negative_prompt));
+    negative = encode_text(text);
+    append(prompt.unconditional, negative);
   }
-  append(prompt.ids, grid.before);
   append(prompt.unconditional, grid.before);
-  const auto length = static_cast<std::int64_t>(prompt.ids.size());
-  const auto ids = static_cast<std::int64_t>(encoded.size());
-  const std::int64_t most = std::min(max_length_, prompt_.length - (length - ids));
-  if (ids > most) {
-    throw Error(ExitCode::input, "prompt: got " + std::to_string(ids) + " tokens, expected at most " +
-                                     std::to_string(most) + "; shorten the caption");
-  }
+  check_length("negative_prompt", negative.size(), prompt.unconditional.size());
   return prompt;
 }
 

@@ -16,7 +16,7 @@ namespace lamplighter {
 // One prompt as ids: of the text encoder, the class, or of the target itself.
 struct PromptIds {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption
+  std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption, or what it is not
   std::string cut = {};                          // the caption's end, where the bundle does not take it all
 
   // Rows that the prompt, or that of the unconditional half, has in the target's cache.
@@ -35,6 +35,11 @@ class PromptTokenizer {
  private:
   // The caption in its template.
   std::string prompt_text(const Request& request, const Grid& grid) const;
+  // Ids of a text that the target embeds.
+  std::vector<std::int64_t> encode_text(const std::string& text) const;
+  // Ids of a text in a half of guidance. Throws Error(ExitCode::input) when `half`, which has all ids of that
+  // half, is longer than the bundle takes.
+  void check_length(const char* name, std::size_t text, std::size_t half) const;
   PromptIds encode_tokens(const Request& request, const Grid& grid) const;
 
   PromptEntry prompt_;

@@ -77,6 +77,7 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
     json["class"] = *request.class_id;
   } else {
     json["prompt"] = request.prompt;
+    if (request.negative_prompt) json["negative_prompt"] = *request.negative_prompt;
     if (!result.cut.empty()) json["cut"] = result.cut;
   }
   json["seed"] = result.seed;
@@ -101,6 +102,8 @@ Json describe_picture(const Origin& origin, const Request& request, const Result
 PictureText picture_text(const Json& picture) {
   std::string text = picture.contains("prompt") ? picture.at("prompt").get<std::string>()
                                                 : "class " + picture.at("class").dump();
+  if (picture.contains("negative_prompt"))
+    text += "\nNegative prompt: " + picture.at("negative_prompt").get<std::string>();
   const auto value = [&](const char* key) { return picture.at(key).dump(); };
   text += "\nSteps: " + value("target_passes") + ", Sampler: " + picture.at("method").get<std::string>() +
           ", CFG scale: " + value("cfg_scale") + ", Seed: " + value("seed") + ", Size: " + value("width") +
@@ -121,6 +124,7 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
     request.class_id = reader.integer("class", 0);
   } else {
     request.prompt = reader.text("prompt");
+    if (reader.has("negative_prompt")) request.negative_prompt = reader.text("negative_prompt");
   }
   request.seed = reader.unsigned_integer("seed");
   request.width = static_cast<int>(reader.integer("width", 1, kMaxSide));

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "base/json.h"
+#include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "text/cleaning.h"
 
@@ -42,6 +44,15 @@ void check_class(const Manifest& manifest, const Request& request) {
 
 void check_prompt_text(const Manifest& manifest, const Request& request) {
   if (manifest.prompt && manifest.prompt->kind != "class") check_caption(request.prompt, "prompt");
+  if (!request.negative_prompt) return;
+  if (!manifest.prompt || !manifest.prompt->negative_text) {
+    throw Error(ExitCode::usage, "negative_prompt: got " +
+                                     shorten(Json(*request.negative_prompt).dump(), 60) +
+                                     ", expected none: " + manifest.family + " has no negative prompts");
+  }
+  check_caption(*request.negative_prompt, "negative_prompt");
+  if (request.negative_prompt->find('\0') != std::string::npos)
+    throw Error(ExitCode::input, "negative_prompt: got a zero byte");
 }
 
 SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
@@ -75,6 +86,7 @@ std::vector<ResolvedRequest> resolve_requests(const Manifest& manifest, const st
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const bool repeated = i > 0 && resolved[i].grid == resolved[i - 1].grid &&
                           requests[i].prompt == requests[i - 1].prompt &&
+                          requests[i].negative_prompt == requests[i - 1].negative_prompt &&
                           requests[i].class_id == requests[i - 1].class_id;
     resolved[i].prompt = repeated
                              ? resolved[i - 1].prompt

@@ -18,6 +18,7 @@ std::optional<std::uint64_t> read_request_fields(JsonReader& record, Request& re
   const auto number = [&](const char* key) { return static_cast<float>(record.number(key)); };
   std::optional<std::uint64_t> seed;
   if (record.has(prompt_key)) request.prompt = record.text(prompt_key);
+  if (record.has("negative_prompt")) request.negative_prompt = record.text("negative_prompt");
   if (record.has("class")) request.class_id = record.integer("class", 0);
   if (record.has("seed")) seed = record.unsigned_integer("seed");
   if (record.has("cfg_scale")) request.cfg_scale = number("cfg_scale");

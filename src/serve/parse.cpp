@@ -70,11 +70,13 @@ void read_prompt(JsonReader& reader, const RequestLimits& limits, const Request&
   if (request.class_id) return;
   if (!reader.has("prompt")) reader.reject("prompt", "a caption");
   check_prompt(request.prompt, std::string(kBody) + ": prompt");
-  if (request.prompt.size() > limits.prompt_bytes) {
-    throw Error(ExitCode::input, std::string(kBody) + ": prompt: got " +
-                                     std::to_string(request.prompt.size()) + " bytes, expected at most " +
-                                     std::to_string(limits.prompt_bytes));
-  }
+  const auto check_size = [&](const char* key, const std::string& text) {
+    if (text.size() <= limits.prompt_bytes) return;
+    throw Error(ExitCode::input, std::string(kBody) + ": " + key + ": got " + std::to_string(text.size()) +
+                                     " bytes, expected at most " + std::to_string(limits.prompt_bytes));
+  };
+  check_size("prompt", request.prompt);
+  check_size("negative_prompt", request.negative_prompt.value_or(""));
 }
 
 void read_deadline(JsonReader& reader, const RequestLimits& limits, PicturesWanted& wanted) {
@@ -164,10 +166,11 @@ PicturesWanted parse_generations(std::string_view body, const RequestLimits& lim
 PicturesWanted parse_txt2img(const Json& body, const RequestLimits& limits) {
   return with_refusals([&] {
     const JsonReader whole(body, kBody, ExitCode::input);  // an object
-    Json known =
-        pick(body, {"prompt", "class", "seed", "cfg_scale", "temperature", "top_p", "top_k", "cfg_interval",
-                    "width", "height", "batch_size", "n_iter", "deadline", "method"});
+    Json known = pick(
+        body, {"prompt", "negative_prompt", "class", "seed", "cfg_scale", "temperature", "top_p", "top_k",
+               "cfg_interval", "width", "height", "batch_size", "n_iter", "deadline", "method"});
     if (known.contains("seed") && known["seed"] == -1) known.erase("seed");
+    if (known.contains("negative_prompt") && known["negative_prompt"] == "") known.erase("negative_prompt");
     for (const MethodOption& option : method_options()) {
       if (body.contains(option.key)) known[option.key] = body.at(option.key);
     }

@@ -41,7 +41,7 @@ struct PicturesWanted {
 PicturesWanted parse_generations(std::string_view body, const RequestLimits& limits);
 
 // Body of POST /sdapi/v1/txt2img in the form of the web UI. Fields that are unknown here change nothing, as
-// there. Throws Refusal.
+// there; nor does an empty negative prompt, which its clients send unasked. Throws Refusal.
 PicturesWanted parse_txt2img(const Json& body, const RequestLimits& limits);
 
 // A body as JSON. Throws Refusal.

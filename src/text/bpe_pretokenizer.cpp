@@ -44,6 +44,21 @@ constexpr auto kGaps =
     either(sequence(repeat(splitting::is_space), not_before(is_not_space)), repeat(splitting::is_space));
 constexpr auto kGpt2 = either(kWord, kGaps);
 
+// (?i:'s|'t|'re|'ve|'m|'ll|'d): the long s is an s, too.
+constexpr auto kAnyCase =
+    sequence(literal(U"'"),
+             either(one(Among{U"sS\u017FtTmMdD"}),
+                    either(sequence(one(Among{U"rRvV"}), one(Among{U"eE"})), repeat(Among{U"lL"}, 2, 2))));
+constexpr Among kBreaks{U"\r\n"};
+bool is_glue(char32_t c) {  // [^\r\n\p{L}\p{N}]
+  return !kBreaks(c) && !splitting::is_letter(c) && !splitting::is_number(c);
+}
+constexpr auto kQwenWord =
+    either(kAnyCase, either(sequence(repeat(is_glue, 0, 1), repeat(splitting::is_letter)),
+                            either(kNumber, sequence(kSpace, repeat(is_other), repeat(kBreaks, 0)))));
+constexpr auto kQwen =
+    either(kQwenWord, either(sequence(repeat(splitting::is_space, 0), repeat(kBreaks)), kGaps));
+
 constexpr auto kTrailing = sequence(repeat(splitting::is_space), end_of_line);
 
 template <const auto& part>
@@ -62,6 +77,9 @@ struct Expression {
   Match match;
 };
 #define LAMPLIGHTER_GPT2 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"
+#define LAMPLIGHTER_QWEN                                                                                 \
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)" \
+  R"(\s+(?!\S)|\s+)"
 
 // The expressions of the published files, and other spellings of the same rules. Without its last
 // alternative the GPT-2 expression leaves single spaces over, which a split makes pieces all the same.
@@ -76,6 +94,7 @@ const Expression kExpressions[] = {
     {R"(\s+$)", match_remembered<kTrailing>},
     {LAMPLIGHTER_GPT2, match_part<kGpt2>},
     {LAMPLIGHTER_GPT2 R"(|\s+)", match_part<kGpt2>},
+    {LAMPLIGHTER_QWEN, match_part<kQwen>},
 };
 
 constexpr auto kStageDigit = one(splitting::is_digit_of_stage);
@@ -89,8 +108,9 @@ BpePretokenizer::Stage find_expression(JsonReader& pattern) {
   }
   if (const auto by_class = read_class_expression(text))
     return [by_class](const Subject& subject, std::size_t at) { return (*by_class)(subject.text, at); };
-  pattern.reject("Regex",
-                 "one of the regular expressions this program knows (Chameleon's, GPT-2's and DeepSeek's)");
+  pattern.reject(
+      "Regex",
+      "one of the regular expressions this program knows (Chameleon's, GPT-2's, DeepSeek's and Qwen2.5's)");
 }
 
 void expect_flag(JsonReader& object, const char* key, bool expected) {

@@ -44,14 +44,19 @@ void expect_false(JsonReader& object, const char* key) {
   if (object.has(key) && object.boolean(key)) object.reject(key, "false");
 }
 
-// None, or a sequence of none.
-void check_normalizer(JsonReader& file) {
-  if (!file.has("normalizer") || file.value("normalizer").is_null()) return;
-  JsonReader normalizer = file.object("normalizer");
-  normalizer.choice("type", {"Sequence"});
-  if (!normalizer.objects("normalizers").empty())
-    normalizer.reject("normalizers", "none: texts are not changed");
+// Whether texts are composed (NFC): by the normalizer, or one in its sequence.
+bool read_normalizer(JsonReader normalizer) {
+  bool composes = normalizer.choice("type", {"NFC", "Sequence"}) == "NFC";
+  if (!composes) {
+    for (JsonReader& part : normalizer.objects("normalizers")) composes |= read_normalizer(part);
+  }
   normalizer.finish();
+  return composes;
+}
+
+bool has_composition(JsonReader& file) {
+  if (!file.has("normalizer") || file.value("normalizer").is_null()) return false;
+  return read_normalizer(file.object("normalizer"));
 }
 
 void check_model(JsonReader model) {
@@ -80,6 +85,7 @@ void check_decoder(JsonReader decoder) {
 
 struct BpeTokenizer::Implementation {
   BpeModel model;
+  bool composes;  // texts between added tokens that are taken as they stand
   BpePretokenizer pretokenizer;
   BpeAddedTokens raw, normalized;  // the second kind is looked for in what the first leaves
   std::unordered_map<std::string, std::int64_t> added;
@@ -88,7 +94,10 @@ struct BpeTokenizer::Implementation {
   std::vector<bool> special;       // by id
 
   Implementation(BpeModel read_model, JsonReader& reader)
-      : model(std::move(read_model)), pretokenizer(reader), next(model.entries()) {
+      : model(std::move(read_model)),
+        composes(has_composition(reader)),
+        pretokenizer(reader),
+        next(model.entries()) {
     for (const auto& [text, id] : model.vocabulary()) set_text(id, text, false);
     if (reader.has("added_tokens")) {
       for (JsonReader& token : reader.objects("added_tokens")) add_token(token);
@@ -112,11 +121,17 @@ struct BpeTokenizer::Implementation {
       token.reject("id",
                    std::to_string(expected) + (find(text) ? " as in the vocabulary" : ", the next one"));
     }
-    (token.boolean("normalized") ? normalized : raw).add(decode_utf8(text), id);
-    set_text(id, text, token.boolean("special"));
+    const bool is_normalized = token.boolean("normalized");
+    const std::u32string found = is_normalized ? normalize(decode_utf8(text)) : decode_utf8(text);
+    (is_normalized ? normalized : raw).add(found, id);
+    set_text(id, encode_utf8(found), token.boolean("special"));
     added[text] = id;
     next = std::max(next, id + 1);
     token.finish();
+  }
+
+  std::u32string normalize(pattern::Text text) const {
+    return composes ? splitting::compose(text) : std::u32string(text);
   }
 
   std::optional<std::int64_t> find(const std::string& text) const {
@@ -130,7 +145,6 @@ BpeTokenizer::BpeTokenizer(const std::string& path) {
   const Json file = read_parts(path, vocabulary, merges);
   JsonReader reader(file, path, ExitCode::bundle);
   for (const char* key : {"truncation", "padding"}) expect_null(reader, key);
-  check_normalizer(reader);
   for (const char* unused : {"version", "post_processor"}) {
     if (reader.has(unused)) reader.value(unused);
   }
@@ -152,7 +166,8 @@ std::vector<std::int64_t> BpeTokenizer::encode(std::string_view text) const {
     for (const pattern::Text piece : own.pretokenizer.split(part)) own.model.encode(encode_utf8(piece), ids);
   };
   own.raw.split(
-      decode_utf8(text), [&](pattern::Text part) { own.normalized.split(part, plain, put); }, put);
+      decode_utf8(text), [&](pattern::Text part) { own.normalized.split(own.normalize(part), plain, put); },
+      put);
   return ids;
 }
 

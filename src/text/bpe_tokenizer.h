@@ -16,8 +16,9 @@ namespace lamplighter {
 class BpeTokenizer {
  public:
   // Throws Error(ExitCode::bundle) when the file cannot be read or asks for what is not done here: a
-  // normalizer, truncation, padding, dropout, ignored merges, stages or expressions that BpePretokenizer does
-  // not know, added tokens that take in spaces or only match whole words, a decoder other than ByteLevel.
+  // normalizer but NFC, truncation, padding, dropout, ignored merges, stages or expressions that
+  // BpePretokenizer does not know, added tokens that take in spaces or only match whole words, a decoder
+  // other than ByteLevel.
   explicit BpeTokenizer(const std::string& path);
   ~BpeTokenizer();
   BpeTokenizer(BpeTokenizer&&) noexcept;

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import tokenizers
 from tokenizers import Regex
+from tokenizers.normalizers import NFC
 from tokenizers.pre_tokenizers import Digits, PreTokenizer, Punctuation, Split
 
 CODES = [c for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
@@ -117,7 +118,29 @@ def split_tables() -> list[str]:
         regex("kSplitSpace", r"\s"),
         rows("kStageDigit", Digits(individual_digits=True)),
         rows("kStagePunctuation", Punctuation("isolated")),
+        table("Range", "kNormalizerLater", later_runs()),
     ]
+
+
+def later_runs() -> list[tuple[int, int]]:
+    """Codes with an order or a composition that the normalisers of the `tokenizers` package do not know."""
+    normalize = NFC().normalize_str
+
+    def is_later(text: str) -> bool:
+        return normalize(text) != unicodedata.normalize("NFC", text)
+
+    low, high = "\u0334", "\u0301"  # of the classes 1 and 230
+    composed = {row[0]: chr(row[1]) + chr(row[2]) for row in decompositions() if row[3]}
+
+    def test(code: int) -> bool:
+        if code in composed and is_later(composed[code]):
+            return True
+        mark = chr(code)
+        return unicodedata.combining(mark) > 0 and (
+            is_later("x" + mark + low) or is_later("x" + high + mark)
+        )
+
+    return runs(test)
 
 
 def wrap(items: Iterable[str]) -> str:

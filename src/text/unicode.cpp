@@ -64,27 +64,38 @@ bool is_final_sigma(std::u32string_view text, std::size_t at) {
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTails = 28;
 
-void decompose(char32_t code, std::u32string& result) {
-  if (code >= kSyllable && code < kSyllable + kLeads * kVowels * kTails) {
+// Whether a version of Unicode has a code; what it has not is left as it is.
+using Known = bool (*)(char32_t);
+bool is_any(char32_t /*code*/) {
+  return true;
+}
+bool is_known_to_normalizer(char32_t code) {
+  return find_run(kNormalizerLater, code) == nullptr;
+}
+
+void decompose(char32_t code, Known known, std::u32string& result) {
+  if (!known(code)) {
+    result += code;
+  } else if (code >= kSyllable && code < kSyllable + kLeads * kVowels * kTails) {
     const char32_t index = code - kSyllable;
     result.push_back(kLead + index / (kVowels * kTails));
     result.push_back(kVowel + index % (kVowels * kTails) / kTails);
     if (index % kTails != 0) result.push_back(kTail + index % kTails);
   } else if (const Decomposition* row = find_code(kDecompositions, code)) {
-    decompose(row->first, result);
+    decompose(row->first, known, result);
     if (row->second != 0) result += row->second;  // second parts do not decompose further, first parts may
   } else {
     result += code;
   }
 }
 
-int combining_order(char32_t code) {
+int combining_order(char32_t code, Known known) {
   const CombiningRun* run = find_run(kCombining, code);
-  return run ? run->order : 0;
+  return run && known(code) ? run->order : 0;
 }
 
 // What two neighbours compose to, or 0.
-char32_t compose_pair(char32_t first, char32_t second) {
+char32_t compose_pair(char32_t first, char32_t second, Known known) {
   if (first >= kLead && first < kLead + kLeads && second >= kVowel && second < kVowel + kVowels) {
     return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTails;
   }
@@ -102,17 +113,44 @@ char32_t compose_pair(char32_t first, char32_t second) {
     return rows;
   }();
   const auto found = std::lower_bound(pairs.begin(), pairs.end(), Pair{{first, second}, 0});
-  return found != pairs.end() && found->first == std::pair{first, second} ? found->second : 0;
+  const bool composes = found != pairs.end() && found->first == std::pair{first, second};
+  return composes && known(found->second) ? found->second : 0;
 }
 
 // Marks behind a base character in the order of their combining classes.
-void order_marks(std::u32string& text) {
+void order_marks(std::u32string& text, Known known) {
   for (auto at = text.begin(); at != text.end();) {
     auto end = at;
-    while (end != text.end() && combining_order(*end) != 0) ++end;
-    std::stable_sort(at, end, [](char32_t a, char32_t b) { return combining_order(a) < combining_order(b); });
+    while (end != text.end() && combining_order(*end, known) != 0) ++end;
+    std::stable_sort(at, end, [known](char32_t a, char32_t b) {
+      return combining_order(a, known) < combining_order(b, known);
+    });
     at = end == text.end() ? end : end + 1;
   }
+}
+
+// Canonical composition as a version of Unicode has it.
+std::u32string compose_known(std::u32string_view text, Known known) {
+  std::u32string parts;
+  for (const char32_t code : text) decompose(code, known, parts);
+  order_marks(parts, known);
+  std::u32string result;
+  std::size_t starter = std::u32string::npos;  // last base character in the result
+  int last_order = 0;                          // of what stands behind it
+  for (const char32_t code : parts) {
+    const int order = combining_order(code, known);
+    const bool adjacent = starter + 1 == result.size();
+    if (starter != std::u32string::npos && (adjacent || (last_order != 0 && last_order < order))) {
+      if (const char32_t composed = compose_pair(result[starter], code, known)) {
+        result[starter] = composed;
+        continue;
+      }
+    }
+    if (order == 0) starter = result.size();
+    last_order = order;
+    result += code;
+  }
+  return result;
 }
 
 }  // namespace
@@ -153,6 +191,10 @@ bool is_punctuation_of_stage(char32_t code) {
   return find_run(kStagePunctuation, code) != nullptr;
 }
 
+std::u32string compose(std::u32string_view text) {
+  return compose_known(text, is_known_to_normalizer);
+}
+
 }  // namespace splitting
 
 std::u32string to_lower(std::u32string_view text) {
@@ -181,26 +223,7 @@ std::u32string strip(std::u32string_view text) {
 }
 
 std::u32string compose(std::u32string_view text) {
-  std::u32string parts;
-  for (const char32_t code : text) decompose(code, parts);
-  order_marks(parts);
-  std::u32string result;
-  std::size_t starter = std::u32string::npos;  // last base character in the result
-  int last_order = 0;                          // of what stands behind it
-  for (const char32_t code : parts) {
-    const int order = combining_order(code);
-    const bool adjacent = starter + 1 == result.size();
-    if (starter != std::u32string::npos && (adjacent || (last_order != 0 && last_order < order))) {
-      if (const char32_t composed = compose_pair(result[starter], code)) {
-        result[starter] = composed;
-        continue;
-      }
-    }
-    if (order == 0) starter = result.size();
-    last_order = order;
-    result += code;
-  }
-  return result;
+  return compose_known(text, is_any);
 }
 
 std::u32string unify_width(std::u32string_view text) {

@@ -27,6 +27,8 @@ bool is_space(char32_t code);        // \s
 bool is_digit_of_stage(char32_t code);        // what Digits looks for: any numeric character
 bool is_punctuation_of_stage(char32_t code);  // what Punctuation looks for: ASCII's, and Unicode's
 
+std::u32string compose(std::u32string_view text);  // what the normaliser NFC makes of a text
+
 }  // namespace splitting
 
 // Canonical composition (Unicode normalisation form C).

@@ -89,6 +89,22 @@ TEST_F(ManifestTest, PromptsOfTokens) {
   EXPECT_EQ(padded.prompt->unconditional_pad, 511);
   EXPECT_THAT(error(with({{"unconditional_pad", 512}})),
               HasSubstr("prompt.unconditional_pad: got id 512, expected 0..511"));
+  const Json negative = {
+      {"negative_text", "no {prompt}"}, {"negative_prompt", "fog"}, {"unconditional", Json::array()}};
+  EXPECT_FALSE(plain.prompt->negative_text);
+  const Manifest steered = read(with(negative));
+  EXPECT_EQ(steered.prompt->negative_text, "no {prompt}");
+  EXPECT_EQ(steered.prompt->negative_prompt, "fog");
+  EXPECT_THAT(error(with({{"negative_text", "no {prompt}"}})),
+              HasSubstr("prompt.negative_prompt is missing"));
+  EXPECT_THAT(error(with({{"negative_text", "no"}, {"negative_prompt", ""}})),
+              HasSubstr("prompt.negative_text: got \"no\", expected a text with {prompt}"));
+  EXPECT_THAT(error(with({{"unconditional", Json::array()}})), HasSubstr("prompt.unconditional: got no ids"));
+  EXPECT_THAT(error([&](Json& json) {
+                with(negative)(json);
+                json["prompt"]["unconditional_pad"] = 3;
+              }),
+              HasSubstr("got unconditional_pad and negative_text, expected one of them"));
   EXPECT_THAT(error(with({{"strip", 1}})), HasSubstr("prompt.strip: got 1"));
   EXPECT_THAT(error([](Json& j) { j["prompt"]["strip"] = true; }), HasSubstr("unknown field prompt.strip"));
 }

@@ -86,6 +86,28 @@ TEST(Synthetic, PromptsOfTokens) {
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
+// Without norms of the heads, and fewer of keys than of queries.
+TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
+  SyntheticShape shape = toy();
+  shape.chameleon = shape.qkv_bias = true;
+  shape.kv_heads = 1;
+  const SyntheticBundle bundle = make_synthetic(shape, {});
+  const Target target(bundle.manifest, bundle.target);
+  const c10::InferenceMode inference;
+  const auto logits = [&](const at::Tensor& ids) {
+    const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
+    return target.logits(target
+                             .forward(target.embed(ids), positions, at::empty({0}, at::kLong),
+                                      at::zeros({1}, at::kLong), target.make_cache(1, 3))
+                             .hidden);
+  };
+  const at::Tensor base = logits(tokens({1, 5, 7}));
+  EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
+  // Of two layers: 32 x 16 of queries, keys and values, 16 x 16 behind attention; and the head.
+  EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+}
+
 // A head of two layers with biases, computed with plain operators.
 TEST(Synthetic, HeadsOfTwoLayers) {
   SyntheticShape shape = toy();
@@ -162,6 +184,9 @@ TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
     const std::int64_t block = 64 * 16 + 64 * 16 + 16 * 32, numbers = 3 * block + 4 * 8 * 16 + 16 * 32;
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + (chameleon ? 0 : 19 * 8 + 16 * 16)));
     if (!chameleon) continue;
+    shape.qkv_bias = true;  // 48 numbers more in each of three blocks
+    EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + 3 * 48));
+    shape.qkv_bias = false;
     shape.head_width = 24;  // in place of a head of 8 x 16
     const std::int64_t more = 24 * 17 + 8 * 25 - 8 * 16;
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + more));
@@ -189,6 +214,9 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(janus.hidden, 4096);
   EXPECT_EQ(janus.layers, 30);
   EXPECT_EQ(janus.rows * janus.columns, 576);
+  const SyntheticShape simplear = synthetic_shape("simplear-0.5b-1024");
+  EXPECT_EQ(simplear.heads * simplear.head_dim, simplear.hidden);
+  EXPECT_EQ(simplear.rows * simplear.columns, 4096);
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

@@ -62,6 +62,12 @@ KINDS = (
     "families/janus_vq",
     "families/janus_prompts",
     "families/janus_generate",
+    "families/simplear_target",
+    "families/simplear_logits",
+    "families/simplear_prompts",
+    "families/simplear_generate",
+    "families/cosmos_fsq",
+    "families/cosmos_dv_decoder",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.

@@ -37,8 +37,19 @@ def assert_truncated(what: str, got: Tensor, expected: Tensor, image: Tensor, ed
 
     edge: how near to an integer, in levels.
     """
+    assert_steps(what, got, expected, image, edge, 0.0)
+
+
+def assert_rounded(what: str, got: Tensor, expected: Tensor, image: Tensor, edge: float) -> None:
+    """The same for bytes rounded to the nearest."""
+    assert_steps(what, got, expected, image, edge, 0.5)
+
+
+def assert_steps(
+    what: str, got: Tensor, expected: Tensor, image: Tensor, edge: float, added: float
+) -> None:
     assert got.shape == expected.shape
-    level = (image.permute(1, 2, 0).double().clamp(-1, 1) + 1) / 2 * 255
+    level = (image.permute(1, 2, 0).double().clamp(-1, 1) + 1) / 2 * 255 + added
     near = (level - level.round()).abs() <= edge
     off = (got.int() - expected.int()).abs()
     assert int(off.max()) <= 1, f"{what}: off by {int(off.max())}"

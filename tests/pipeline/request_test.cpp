@@ -53,6 +53,32 @@ TEST(Request, TakesItsOwnValuesOverTheBundles) {
   EXPECT_FALSE(resolved.is_greedy());
 }
 
+TEST(Request, NegativePromptsAreForFamiliesThatHaveThem) {
+  Manifest manifest = captions();
+  manifest.family = "anole";
+  Request request = caption("a");
+  request.negative_prompt = "fog";
+  const auto message = [&](ExitCode expected) -> std::string {
+    try {
+      resolve_request(manifest, request);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), expected);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(ExitCode::usage),
+            "negative_prompt: got \"fog\", expected none: anole has no negative prompts");
+  request.negative_prompt = "";  // asks for one all the same
+  EXPECT_NE(message(ExitCode::usage), "");
+  manifest.prompt->negative_text = "no {prompt}";
+  EXPECT_EQ(message(ExitCode::usage), "");
+  request.negative_prompt = std::string("a\0b", 3);
+  EXPECT_EQ(message(ExitCode::input), "negative_prompt: got a zero byte");
+  request.negative_prompt = "\xFF";
+  EXPECT_EQ(message(ExitCode::input), "negative_prompt: byte 1 is no valid UTF-8");
+}
+
 TEST(Request, RefusesWhatTheBundleCannotDraw) {
   Manifest manifest = captions();
   const auto refuses = [&](const Request& request) {

@@ -99,6 +99,7 @@ def test_a_seed_for_each(engine: Any) -> None:
         ({"method": "magic"}, 2, "magic"),
         ({"top_k": "many"}, 2, "top_k"),
         ({"colour": 1}, 2, "colour"),
+        ({"negative_prompt": "fog"}, 2, "has no negative prompts"),
         ({"cfg_scale": float("nan")}, 2, "options"),
         ({"width": 33, "height": 33}, 2, "33"),
         ({"seed": [1, 2]}, 2, "2 seeds"),

@@ -29,7 +29,7 @@ TEST(ServeParseTest, ReadsOpenAisFieldsAndOurs) {
   const PicturesWanted wanted = parse(
       R"({"prompt": "a house", "model": "demo", "n": 3, "size": "256x128", "response_format": "url",
           "stream": true, "partial_images": 2, "user": "me", "quality": "high", "output_format": "png",
-          "seed": 7, "cfg_scale": 2.5, "temperature": 0.5, "top_k": 9, "top_p": 0.5, "cfg_interval": 3,
+          "negative_prompt": "fog", "seed": 7, "cfg_scale": 2.5, "temperature": 0.5, "top_k": 9, "top_p": 0.5, "cfg_interval": 3,
           "method": "sjd", "tree": "chain-3", "deadline": 5})");
   EXPECT_EQ(wanted.model, "demo");
   EXPECT_EQ(wanted.count, 3);
@@ -40,6 +40,7 @@ TEST(ServeParseTest, ReadsOpenAisFieldsAndOurs) {
   EXPECT_EQ(wanted.method.tree, "chain-3");
   const Request& request = wanted.request;
   EXPECT_EQ(request.prompt, "a house");
+  EXPECT_EQ(request.negative_prompt, "fog");
   EXPECT_EQ(request.seed, 7U);
   EXPECT_EQ(request.width, 256);
   EXPECT_EQ(request.height, 128);
@@ -127,6 +128,9 @@ TEST(ServeParseTest, ReadsTheFormOfTheWebUi) {
   const PicturesWanted wanted = parse_txt2img(body, {});
   EXPECT_EQ(wanted.model, "demo");
   EXPECT_EQ(wanted.count, 6);
+  EXPECT_EQ(wanted.request.negative_prompt, "fog");
+  EXPECT_FALSE(
+      parse_txt2img(parse_body(R"({"prompt": "a", "negative_prompt": ""})"), {}).request.negative_prompt);
   EXPECT_EQ(wanted.request.cfg_scale, 3.0F);
   EXPECT_EQ(wanted.request.width, 256);
   EXPECT_EQ(wanted.method.method, "ar");
@@ -178,6 +182,7 @@ TEST(ServeParseTest, WhatABundleCannotDrawIsRefused) {
   EXPECT_FALSE(refuses(R"({"prompt": "a", "size": "256x256"})"));
   EXPECT_TRUE(refuses(R"({"prompt": "a", "size": "512x512"})"));
   EXPECT_TRUE(refuses(R"({"class": 3})"));
+  EXPECT_TRUE(refuses(R"({"prompt": "a", "negative_prompt": "fog"})")) << "has no negative prompts";
   EXPECT_TRUE(refuses(R"({"prompt": "a", "temperature": -1})"));
   EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "none such"})"));
   EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "auto"})"));

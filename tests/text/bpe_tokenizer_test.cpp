@@ -95,11 +95,13 @@ TEST(BpeTokenizer, FindsTheLongestAddedTokenThatBeginsFirst) {
 TEST(BpeTokenizer, RefusesWhatItDoesNotDo) {
   EXPECT_EQ(message("/version", "2"), "");
   EXPECT_EQ(message("/post_processor", {{"type", "TemplateProcessing"}}), "");
-  EXPECT_THAT(message("/normalizer", {{"type", "NFC"}}),
-              HasSubstr("normalizer.type: got \"NFC\", expected one of Sequence"));
+  EXPECT_THAT(message("/normalizer", {{"type", "NFKC"}}),
+              HasSubstr("normalizer.type: got \"NFKC\", expected one of NFC, Sequence"));
+  EXPECT_EQ(message("/normalizer", {{"type", "NFC"}}), "");
   EXPECT_EQ(message("/normalizer", {{"type", "Sequence"}, {"normalizers", nlohmann::json::array()}}), "");
-  EXPECT_THAT(message("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}}),
-              HasSubstr("normalizer.normalizers: got"));
+  EXPECT_EQ(message("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}}), "");
+  EXPECT_THAT(message("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}}),
+              HasSubstr("normalizers[0].type: got \"Lowercase\""));
   EXPECT_THAT(message("/truncation", {{"max_length", 8}}), HasSubstr("truncation: got"));
   EXPECT_THAT(message("/padding", {{"pad_id", 1}}), HasSubstr("padding: got"));
   EXPECT_THAT(message("/decoder", nullptr), HasSubstr("decoder: got null, expected a JSON object"));

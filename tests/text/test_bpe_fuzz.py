@@ -31,6 +31,12 @@ TOKENS = [
     "IMGIMGAZ", "IMGIMGABCDZ", "IMGIMGBACZ", "IMGIMGJZ", "IMGIMGABCDEZ", "IMGIMGZ",
 ]  # fmt: skip
 JANUS = Path(__file__).parents[1] / "golden/families/janus_prompts/model/tokenizer.json"
+SIMPLEAR = Path(__file__).parents[1] / "golden/families/simplear_prompts/tokenizer.json"
+SIMPLEAR_WORDS = (
+    "'S 'T 'RE 'Ve 'M 'lL 'D '\u017f '\u017ft DON'T i\u0307 \u0130 \r\n \r \n\n \t\n -\n .\r\n\n (a 1a a1 1,2 \u00bd2 "
+    "e\u0301 A\u030a \u212b \u2126 \u1100\u1161\u11a8 \uac00\u11a8 q\u0323\u0307 q\u0307\u0323 \u0344 \u0958 \u0915\u093c "
+    "\u2adc \U0001d15e \u1e9b\u0323 \U00011935\U00011930 \U00011938 a\u0301\U00010f46 a\u0345\u0301\u0334 \u0301 \ufb01"
+).split(" ")
 JANUS_WORDS = (
     "a \uff5e\uff21\uff01\uff11 \u3000\u3001\u3002 \u201cx\u201d \u4e2d\u6587 \u9fa6 \ud55c\uae00 "
     "\u0915\u093f \u05d0 \u01bb\u01c0 \u00aa\u00ba \U00010400\U00010428 \u13a0 \u1c90 \u0660 \u2460 "
@@ -188,6 +194,43 @@ def test_deepseek(program: Path, tmp_path: Path, layout: str) -> None:
     compare(program, path, [random_text(draw, more) for _ in range(100_000)])
 
 
+def composed_added(file: dict[str, Any]) -> dict[str, Any]:
+    """Half of the added tokens looked for in composed texts, with some that composing makes or breaks."""
+    file = copy.deepcopy(file)
+    for token in file["added_tokens"][::2]:
+        token["normalized"] = True
+    size = max(token["id"] for token in file["added_tokens"]) + 1
+    for place, (text, normalized) in enumerate(
+        (("e\u0301", True), ("\u212b", True), ("A\u030a", False), ("n't", True), ("\u0301", False))
+    ):
+        token = {**file["added_tokens"][0], "id": size + place, "content": text}
+        file["added_tokens"].append({**token, "normalized": normalized, "special": False})
+    return file
+
+
+@pytest.mark.parametrize("layout", ["as published", "added tokens in composed texts"])
+def test_qwen(program: Path, tmp_path: Path, layout: str) -> None:
+    """SimpleAR's tokenizer, with the tags of prompts in the texts and marks that compose."""
+    file = json.loads(SIMPLEAR.read_text(encoding="utf-8"))
+    if layout != "as published":
+        file = composed_added(file)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    more = [token["content"] for token in file["added_tokens"]] + 3 * SIMPLEAR_WORDS
+    draw = random.Random(f"qwen {layout}")
+    compare(program, path, [random_text(draw, more) for _ in range(100_000)])
+
+
+def test_composition(program: Path, tmp_path: Path) -> None:
+    """Every character alone, behind letters and among marks of other classes."""
+    path = tmp_path / "tokenizer.json"
+    file = one_stage(split({"Regex": r"\p{N}"}))
+    path.write_text(json.dumps({**file, "normalizer": {"type": "NFC"}}), encoding="utf-8")
+    every = characters() + [chr(c) for c in range(0x110000) if unicodedata.combining(chr(c))]
+    texts = [f"{c}|e{c}\u0334|e\u0301{c}|\u1100{c}|{c}\u0327\u0301" for c in every]
+    compare(program, path, [t.encode() for t in texts])
+
+
 def test_random_ids(root: Path, program: Path) -> None:
     """Bytes that make no character, unknown ids, special tokens between the bytes of a character."""
     path = root / "tests" / "golden" / "bpe_plain" / "tokenizer.json"
@@ -213,14 +256,15 @@ def test_random_ids(root: Path, program: Path) -> None:
         *(split({"Regex": text}) for text in (r"\p{N}", r"\p{P}", MARKS, GPT2, GPT2 + r"|\s+")),
         *(split({"Regex": text}) for text in (r"\s?\p{L}+", r"\s?\p{P}+", r"[\p{N}_a-f\p{P}]+")),
         *json.loads(JANUS.read_text(encoding="utf-8"))["pre_tokenizer"]["pretokenizers"][:5],
+        json.loads(SIMPLEAR.read_text(encoding="utf-8"))["pre_tokenizer"]["pretokenizers"][0],
     ],
     ids=lambda stage: json.dumps(stage.get("pattern", stage["type"]))[:60],
 )
 def test_characters(program: Path, tmp_path: Path, stage: dict[str, Any]) -> None:
-    """Behind a letter and behind a mark."""
+    """Behind a letter, behind a mark, behind an apostrophe and between breaks."""
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(one_stage(stage)), encoding="utf-8")
-    pairs = [f"x{c}!{c}" for c in characters()]
+    pairs = [f"x{c}!{c} x'{c}x'{c}e!\n{c}\n" for c in characters()]
     compare(
         program, path, ["".join(pairs[k : k + 100]).encode() for k in range(0, len(pairs), 100)]
     )

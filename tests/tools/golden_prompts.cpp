@@ -1,5 +1,5 @@
-// golden_prompts BUNDLE: reads JSON lines {"prompt", "width", "height"} and writes {"ids", "unconditional"},
-// the prompt of a bundle whose prompts are tokens.
+// golden_prompts BUNDLE: reads JSON lines {"prompt", "width", "height"}, with a "negative_prompt" where there
+// is one, and writes {"ids", "unconditional"}, the prompt of a bundle whose prompts are tokens.
 #include <iostream>
 #include <string>
 
@@ -20,6 +20,7 @@ int main(int count, char** arguments) {
       JsonReader reader(request, "request", ExitCode::input);
       Request wanted;
       wanted.prompt = reader.text("prompt");
+      if (reader.has("negative_prompt")) wanted.negative_prompt = reader.text("negative_prompt");
       wanted.width = static_cast<int>(reader.integer("width"));
       wanted.height = static_cast<int>(reader.integer("height"));
       const PromptIds prompt = tokenizer.encode(wanted, find_grid(manifest, wanted.width, wanted.height));

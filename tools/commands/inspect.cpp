@@ -111,6 +111,10 @@ std::string describe_prompt(const PromptEntry& prompt) {
     unconditional += ", padded with " + std::to_string(*prompt.unconditional_pad) + " to the same length, " +
                      list_ids(prompt.suffix);
   }
+  if (prompt.negative_text) {
+    unconditional = (prompt.unconditional.empty() ? "" : unconditional + ", ") +
+                    quote(*prompt.negative_text) + ", negative prompt: " + quote(prompt.negative_prompt);
+  }
   return "tokens: " + list_ids(prompt.prefix) + ", " + quote(prompt.text) + ", " + list_ids(prompt.suffix) +
          "; unconditional: " + unconditional + rows;
 }

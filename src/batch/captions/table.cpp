@@ -45,7 +45,7 @@ bool has_subject(const std::vector<std::string>& names) {
 
 // A cell as a request's field: the number that it spells, or its text.
 Json value_of(const std::string& name, const std::string& cell) {
-  if (is_one_of(name, {"prompt", "caption", "text", "id", "image_id"})) return cell;
+  if (is_one_of(name, {"prompt", "caption", "text", "negative_prompt", "id", "image_id"})) return cell;
   const bool may_be = cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9');
   Json number = may_be ? Json::parse(cell, nullptr, false) : Json();
   return number.is_number() ? number : Json(cell);

@@ -52,7 +52,8 @@ TEST(Captions, ReadsLinesOfJson) {
       "\xEF\xBB\xBF\r\n{\"tag\": \"single_object\", \"include\": [{\"class\": \"bench\", \"count\": 1}], "
       "\"prompt\": "
       "\"a photo of a bench\"}\r\n\n"
-      "{\"caption\": \"b\", \"prompt\": \"a\", \"image_id\": \"00042\", \"cfg_scale\": 2.5, \"top_k\": 9}",
+      "{\"caption\": \"b\", \"prompt\": \"a\", \"image_id\": \"00042\", \"cfg_scale\": 2.5, \"top_k\": 9, "
+      "\"negative_prompt\": \"fog\"}",
       "g.jsonl");
   EXPECT_THAT(prompts(captions), ElementsAre("a photo of a bench", "a"));
   EXPECT_EQ(captions[0].fields.at("include").at(0).at("count"), 1);
@@ -60,6 +61,8 @@ TEST(Captions, ReadsLinesOfJson) {
   EXPECT_EQ(captions[1].image_id, 42);
   EXPECT_EQ(captions[1].request.cfg_scale, 2.5F);
   EXPECT_EQ(captions[1].request.top_k, 9);
+  EXPECT_EQ(captions[1].request.negative_prompt, "fog");
+  EXPECT_FALSE(captions[0].request.negative_prompt);
   EXPECT_EQ(captions[1].where, "g.jsonl line 4");
   EXPECT_THAT(prompts_of(R"({"prompt": "one [\"annotations\"] {"})"), ElementsAre("one [\"annotations\"] {"));
 }

@@ -1,0 +1,5 @@
+"""The decoder of Cosmos' discrete video tokenizer (NVIDIA 2025), for pictures.
+
+decoder.py  plain PyTorch on the blocks of models.vq
+folding.py  from the published video network to it
+"""

@@ -1,0 +1,129 @@
+"""SimpleAR through the methods that need no trained drafter: halves of unequal length, negative prompts of requests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.export.__main__ import main as export
+from models.export.draft_model import attach_model
+from tests.e2e.support import Cli, Refused
+
+FAMILIES = Path(__file__).parents[2] / "golden/families"
+CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n" * 3, "<|soi|> and \u3000e\u0301")
+NEGATIVES = (None, "fog", "")
+SIZES = ((64, 64), (80, 48))
+EXACT: tuple[tuple[object, ...], ...] = (
+    ("sjd", "--tree", "chain-15"),
+    ("sjd-pac",),
+    ("ngram",),
+    ("lookahead",),
+    ("self", "--draft-layers", 1),
+    ("draft-model", "--tree", "chain-4"),
+)
+
+
+@pytest.fixture(scope="module", params=["codes", "all ids"])
+def simplear(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With its own target as a draft model."""
+    folder = tmp_path_factory.mktemp("simplear")
+    sizes = [f"{width}x{height}" for width, height in SIZES]
+    (folder / "sizes.json").write_text(json.dumps({"sizes": sizes, "text_length": 112}))
+    words = [
+        "simplear", "--model", FAMILIES / "simplear_target_tiny", "--config", folder / "sizes.json",
+        "--decoder", FAMILIES / "cosmos_dv_decoder/decoder.jit", "--out", folder / "bundle",
+    ]  # fmt: skip
+    if request.param == "all ids":
+        words.append("--full-head")
+    assert export([str(word) for word in words]) == 0
+    attach_model(folder / "bundle", folder / "bundle", "twin")
+    return folder / "bundle"
+
+
+def draw(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[dict[str, Any]]:
+    """Codes of all captions in all sizes, with three guidance scales and negative prompts."""
+    lines = [
+        {"prompt": caption, "width": width, "height": height, "cfg_scale": scale}
+        | ({} if negative is None else {"negative_prompt": negative})
+        for width, height in SIZES
+        for caption, scale, negative in zip(CAPTIONS, (6, 2, 1), NEGATIVES, strict=True)
+    ]
+    (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = cli(
+        "generate", "--prompt-file", "requests.jsonl", "-q", "-t", 1, "--skip-checksums",
+        "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return list(json.loads((folder / "codes.json").read_text())["pictures"])
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_exact_methods_draw_the_autoregressive_codes(
+    cli: Cli, simplear: Path, tmp_path: Path, dtype: str
+) -> None:
+    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
+    expected = draw(cli, simplear, tmp_path, "--method", "ar", *common)
+    for method in EXACT:
+        found = draw(cli, simplear, tmp_path, "--method", *method, *common)
+        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
+            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
+
+
+@pytest.mark.parametrize("method", [("ar",), *EXACT[:1]], ids=lambda method: method[0])
+def test_batches_draw_what_is_drawn_alone(
+    cli: Cli, simplear: Path, tmp_path: Path, method: tuple[object, ...]
+) -> None:
+    together = draw(cli, simplear, tmp_path, "--method", *method, "--batch-size", 6)
+    alone = draw(cli, simplear, tmp_path, "--method", *method, "--batch-size", 1)
+    assert [p["codes"] for p in together] == [p["codes"] for p in alone]
+
+
+def codes_of(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[int]:
+    words = ("-p", "a red boat", "-q", "-t", 1, "-o", "one.png", "--overwrite")
+    save = ("--save-codes", "one.json")
+    result = cli("generate", *words, *save, *arguments, model=bundle)
+    assert result.returncode == 0, result.stderr
+    return list(json.loads((folder / "one.json").read_text())["pictures"][0]["codes"])
+
+
+def test_negative_prompts(cli: Cli, simplear: Path, tmp_path: Path) -> None:
+    """The bundle's by default, another by flag, none without guidance; pictures say theirs."""
+    usual = json.loads((simplear / "manifest.json").read_text())["prompt"]["negative_prompt"]
+    default = codes_of(cli, simplear, tmp_path)
+    assert codes_of(cli, simplear, tmp_path, "--negative-prompt", usual) == default
+    fog = codes_of(cli, simplear, tmp_path, "--negative-prompt", "fog: thick")
+    assert fog != default
+    again = cli(
+        "generate", "--params-from", "one.png", "-o", "two.png", "-q", "-t", 1, model=simplear
+    )
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "two.png").read_bytes() == (tmp_path / "one.png").read_bytes()
+    assert b"\nNegative prompt: fog: thick\n" in (tmp_path / "one.png").read_bytes()
+    unguided = ("--cfg-scale", 1)
+    assert codes_of(cli, simplear, tmp_path, *unguided) == codes_of(
+        cli, simplear, tmp_path, *unguided, "--negative-prompt", "fog: thick"
+    )
+
+
+def test_inspect(cli: Cli, simplear: Path) -> None:
+    lines = cli("inspect", model=simplear).stdout
+    assert '"<|t2i|>An image of {prompt}<|soi|>", negative prompt: "aerial view' in lines
+
+
+def test_negative_prompts_that_are_too_long(refused: Refused, simplear: Path) -> None:
+    words = ("generate", "-p", "a", "--negative-prompt", "zq " * 80, "-o", "x.png")
+    message = refused(3, *words, model=simplear)
+    assert "negative_prompt: got" in message and "expected at most 112" in message
+
+
+def test_families_without_negative_prompts(refused: Refused) -> None:
+    message = refused(2, "generate", "-p", "a", "--negative-prompt", "fog", "-o", "x.png")
+    assert "has no negative prompts" in message
+
+
+def test_sizes_of_the_bundle_alone(refused: Refused, simplear: Path) -> None:
+    message = refused(2, "generate", "-p", "a", "-W", 384, "-H", 384, "-o", "x.png", model=simplear)
+    assert "64x64" in message and "80x48" in message

@@ -1,0 +1,153 @@
+"""SimpleAR from published files and captions to pixels: exporter, compiled loop, Cosmos' decoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import golden_engine as engine
+import golden_pixels as pixels
+import golden_simplear as simplear
+import pytest
+import torch
+from golden_cases import Case
+from golden_chameleon import Target
+from torch import Tensor
+
+KINDS = ("families/simplear_generate",)
+METHODS = (("ar",), ("sjd",), ("ngram",), ("zipar", "--ahead", 100))  # exact ones, at temperature 0
+
+
+def runs(case: Case, greedy: bool) -> list[dict]:
+    return [run for run in case.info["runs"] if (run["top_k"] == 1) == greedy]
+
+
+def size(case: Case) -> tuple[int, int]:
+    """Width and height in pixels."""
+    rows, columns = case.info["grid"]
+    return simplear.CELL * columns, simplear.CELL * rows
+
+
+def export(case: Case, folder: Path, *words: object) -> Path:
+    model, decoder = (simplear.sibling(case, entry).folder for entry in ("model", "vq"))
+    lengths = [case.tensors["negative_ids"].numel()]
+    lengths += [case.tensors[f"{run['run']}.prompt_ids"].numel() for run in case.info["runs"]]
+    parts = ("--model", model, "--decoder", decoder / "decoder.jit", *words)
+    simplear.export(folder / "bundle", [size(case)], max(lengths), *parts)
+    return folder / "bundle"
+
+
+@pytest.fixture(scope="module")
+def full(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(case, tmp_path_factory.mktemp("simplear"), "--full-head")
+
+
+@pytest.fixture(scope="module")
+def codes_alone(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(case, tmp_path_factory.mktemp("simplear"))
+
+
+def test_check(full: Path, codes_alone: Path) -> None:
+    for bundle in (full, codes_alone):
+        engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+
+
+def test_prompts(case: Case, full: Path) -> None:
+    width, height = size(case)
+    for run in case.info["runs"]:
+        request = {"prompt": run["prompt"], "width": width, "height": height}
+        (found,) = simplear.encode(full, request)
+        assert found["ids"] == case.tensors[f"{run['run']}.prompt_ids"].tolist()
+        assert found["unconditional"] == case.tensors["negative_ids"].tolist()
+
+
+def draw(
+    case: Case, bundle: Path, folder: Path, run: dict, *method: object
+) -> tuple[Tensor, Tensor]:
+    """Tokens and pixels of a greedy picture by the program."""
+    width, height = size(case)
+    folder.mkdir(parents=True, exist_ok=True)
+    engine.run(
+        engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
+        "-p", run["prompt"], "-W", width, "-H", height, "--cfg-scale", run["cfg"],
+        "--temperature", 0, "--dtype", "fp32", "--device", "cpu", "--threads", 1,
+        "-o", folder / "picture.png", "--save-codes", folder / "codes.json", "--method", *method,
+    )  # fmt: skip
+    (picture,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["pictures"]
+    return torch.tensor(picture["codes"]), pixels.read_png(folder / "picture.png")
+
+
+def assert_picture(case: Case, name: str, bundle: Path, tokens: Tensor, picture: Tensor) -> None:
+    """Floats and bytes of tokens as the bundle counts them."""
+    decoder = engine.load_module(bundle, "image_decoder")
+    image = decoder.decode(tokens.view(1, *case.info["grid"]))[0]
+    if case.has(f"{name}.image"):
+        expected = case.tensors[f"{name}.image"]
+        engine.assert_close(name, image, expected, case.info["tolerance"]["image"])
+    pixels.assert_rounded(name, picture, case.tensors[f"{name}.image_u8"], image, 0.03)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method[0])
+def test_greedy(
+    case: Case, full: Path, codes_alone: Path, tmp_path: Path, method: tuple[object, ...]
+) -> None:
+    """Among all ids, and where no text was drawn among those of codes."""
+    found = runs(case, greedy=True)
+    for run in found:
+        name = run["run"]
+        expected = case.long(f"{name}.tokens")
+        tokens, picture = draw(case, full, tmp_path / name, run, *method)
+        assert torch.equal(tokens, expected), name
+        assert_picture(case, name, full, tokens, picture)
+        if run["text_ids_drawn"] == 0:
+            codes, other = draw(case, codes_alone, tmp_path / f"{name} codes", run, *method)
+            assert torch.equal(codes, case.long(f"{name}.codes").flatten()), name
+            assert torch.equal(other, picture), name
+    assert found
+
+
+def logits_of(case: Case, bundle: Path, name: str) -> Tensor:
+    """Logits [N,2,V] in front of every recorded token."""
+    tokens = case.long(f"{name}.tokens")
+    pair = [case.long(f"{name}.prompt_ids"), case.long("negative_ids")]
+    target = Target(bundle, 2, max(map(len, pair)) + len(tokens))
+    hidden = [torch.stack([rows[-1] for rows in target.prefill(pair)])]
+    hidden += [target.step(token) for token in tokens[:-1]]
+    return target.logits(torch.stack(hidden))
+
+
+@torch.inference_mode()
+def test_sampled(case: Case, full: Path) -> None:
+    """The engine's probabilities give every recorded token, of text too, to its noise."""
+    found = runs(case, greedy=False)
+    for run in found:
+        name = run["run"]
+        settings = (run["temperature"], run["top_k"], run["top_p"])
+        laws = torch.cat(
+            [
+                engine.probabilities(pair, *settings, guidance=run["cfg"])
+                for pair in logits_of(case, full, name)
+            ]
+        )
+        if case.has(f"{name}.probs"):
+            steps = [0, 1, len(laws) // 2]
+            engine.assert_close(name, laws[steps], case.tensors[f"{name}.probs"], 1e-4)
+        drawn = (laws / case.tensors[f"{name}.noise"]).argmax(-1)
+        assert torch.equal(drawn, case.long(f"{name}.tokens")), name
+    assert found
+
+
+@torch.inference_mode()
+def test_pixels_of_sampled_tokens(
+    case: Case, full: Path, codes_alone: Path, tmp_path: Path
+) -> None:
+    """Ids of text become code 0."""
+    for run in runs(case, greedy=False):
+        name = run["run"]
+        codes = case.long(f"{name}.codes")
+        tokens = case.long(f"{name}.tokens").view_as(codes)
+        (got,) = pixels.draw(full, tmp_path, tokens)
+        assert_picture(case, name, full, tokens, got)
+        (same,) = pixels.draw(codes_alone, tmp_path, codes)
+        assert torch.equal(same, got), name

@@ -1,0 +1,165 @@
+"""Small folders as SimpleAR is published, a decoder of Cosmos, and an exporter run over them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from chameleon_files import separate_halves
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from models.cosmos.decoder import CosmosConfig
+from models.export.__main__ import main
+from models.export.cosmos import published_shapes
+from models.export.decoder_weights import hugging_face_names
+from models.simplear.config import SimpleARConfig
+from models.simplear.network import weight_shapes
+
+FILES = Path(__file__).parents[1] / "golden/families/simplear_prompts"
+TEXT_IDS = 475
+SHAPE = SimpleARConfig(
+    vocab_size=TEXT_IDS + 40, dim=32, n_layer=3, n_head=4, n_kv_head=2, ffn_dim=48,
+    max_positions=128, rope_base=500.0, norm_eps=1e-3,
+)  # fmt: skip
+DECODER = CosmosConfig(widths=(4, 8, 8), num_res_blocks=1, z_channels=6)
+CONFIG: dict[str, Any] = {"sizes": ["64x64"], "text_length": 48}
+State = dict[str, Tensor]
+
+
+def random_state(config: SimpleARConfig, tied: bool = True, seed: int = 7) -> State:
+    """Weights by their names in models.simplear, of sizes that keep every layer's output in range."""
+    random = torch.Generator().manual_seed(seed)
+    state = {}
+    for name, shape in weight_shapes(config).items():
+        noise = torch.randn(shape, generator=random)
+        if name.endswith("norm"):
+            state[name] = 1 + 0.1 * noise
+        elif len(shape) == 1:
+            state[name] = 0.5 * noise
+        else:
+            state[name] = noise if name == "embedding" else noise * shape[1] ** -0.5
+    if tied:
+        state["head"] = state["embedding"]
+    return state
+
+
+def published_state(config: SimpleARConfig, state: State, tied: bool) -> State:
+    """The same under the published names."""
+    counts = (config.n_head, config.n_kv_head)
+    rows = [count * config.head_dim for count in (*counts, config.n_kv_head)]
+    names, result = hugging_face_names(), {}
+    for name, tensor in state.items():
+        part = name.rpartition(".")[2] if name.startswith("layers.") else name
+        if part == "head" and tied:
+            continue
+        sizes = {"wqkv": rows, "bqkv": rows, "w13": [config.ffn_dim] * 2}
+        parts = list(tensor.split(sizes.get(part, [tensor.shape[0]])))
+        if part in ("wqkv", "bqkv"):
+            parts[:2] = [separate_halves(t, n) for t, n in zip(parts, counts, strict=False)]
+        layer = name.split(".")[1] if name.startswith("layers.") else ""
+        for source, piece in zip(names[part], parts, strict=True):
+            result[source.format(layer)] = piece.clone()
+    return result
+
+
+def settings(config: SimpleARConfig, tied: bool) -> dict[str, Any]:
+    """Content of config.json."""
+    return {
+        "architectures": ["SimpARForCausalLM"], "model_type": "qwen2", "vocab_size": config.vocab_size,
+        "hidden_size": config.dim, "num_hidden_layers": config.n_layer,
+        "num_attention_heads": config.n_head, "num_key_value_heads": config.n_kv_head,
+        "intermediate_size": config.ffn_dim, "max_position_embeddings": config.max_positions,
+        "rms_norm_eps": config.norm_eps, "rope_theta": config.rope_base,
+        "tie_word_embeddings": tied, "use_sliding_window": False, "sliding_window": 64,
+    }  # fmt: skip
+
+
+def save_model(
+    folder: Path, config: SimpleARConfig, state: State, container: str, tied: bool = True
+) -> Path:
+    """Containers: safetensors, bin, shards (safetensors, with an index)."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(settings(config, tied)))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(FILES / name, folder / name)
+    published = published_state(config, state, tied)
+    if container == "safetensors":
+        save_file(published, folder / "model.safetensors")
+    elif container == "bin":
+        torch.save(published, folder / "pytorch_model.bin")
+    else:
+        names = sorted(published)
+        files = {f"model-0000{i + 1}-of-00002.safetensors": names[i::2] for i in range(2)}
+        for file, keys in files.items():
+            save_file({key: published[key] for key in keys}, folder / file)
+        index = {"weight_map": {key: file for file, keys in files.items() for key in keys}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def decoder_state(config: CosmosConfig, seed: int = 3) -> State:
+    """Random weights under the published names, in their precision."""
+    random = torch.Generator().manual_seed(seed)
+    state = {}
+    for name, shape in published_shapes(config).items():
+        noise = torch.randn(shape, generator=random)
+        state[name] = noise * (math.prod(shape[1:]) ** -0.5 if len(shape) > 1 else 0.2)
+        if name.endswith("norm.weight"):
+            state[name] += 1
+    return {name: tensor.bfloat16() for name, tensor in state.items()}
+
+
+def save_decoder(path: Path, state: State) -> Path:
+    """A TorchScript archive of modules with these tensors."""
+    root = nn.Module()
+    for name, tensor in state.items():
+        *path_of, last = name.split(".")
+        owner = root
+        for part in path_of:
+            if part not in owner._modules:
+                owner.add_module(part, nn.Module())
+            owner = owner.get_submodule(part)
+        owner.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
+    quantizer = nn.Module()
+    quantizer.register_buffer("_levels", torch.tensor([8, 8, 8, 5, 5, 5]))
+    root.add_module("inv_quant", nn.Module())
+    root.inv_quant.add_module("quantizer", quantizer)
+    torch.jit.script(root).save(str(path))
+    return path
+
+
+class Files:
+    """A published folder with a decoder, and a call of the exporter."""
+
+    def __init__(self, folder: Path, state: State, container: str = "shards") -> None:
+        self.folder, self.model, self.out = folder, folder / "model", folder / "bundle"
+        save_model(self.model, SHAPE, state, container)
+        self.decoder = save_decoder(folder / "decoder.jit", decoder_state(DECODER))
+        self.config = folder / "sizes.json"
+        self.config.write_text(json.dumps(CONFIG))
+
+    def export(self, *arguments: object) -> int:
+        words = ("simplear", "--model", self.model, "--decoder", self.decoder)
+        words = (*words, "--config", self.config, "--out", self.out)
+        return main([*map(str, words), *map(str, arguments)])
+
+    def manifest(self) -> dict[str, Any]:
+        return dict(json.loads((self.out / "manifest.json").read_text()))
+
+    def change(self, file: str, key: str, value: Any) -> None:
+        """Sets a field of a JSON file of the folder; ... takes it away."""
+        place = self.model / file
+        content = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+        content[key] = value
+        if value is ...:
+            del content[key]
+        place.write_text(json.dumps(content), encoding="utf-8")
+
+    def leftovers(self) -> list[str]:
+        """What an export put beside its inputs."""
+        return [p.name for p in self.folder.iterdir() if "bundle" in p.name or p.name[0] == "."]
