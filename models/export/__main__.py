@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from . import chameleon, draft_model, drafter, eagle3, flash, heads, janus, llamagen
+from . import chameleon, draft_model, drafter, eagle3, flash, heads, janus, llamagen, lumina2
 from .command import run_command
 
 
@@ -16,6 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
     janus.add_parser(families)
+    lumina2.add_parser(families)
     drafter.add_parser(families)
     eagle3.add_parser(families)
     flash.add_parser(families)

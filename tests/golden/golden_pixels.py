@@ -39,7 +39,18 @@ def assert_truncated(what: str, got: Tensor, expected: Tensor, image: Tensor, ed
     """
     assert got.shape == expected.shape
     level = (image.permute(1, 2, 0).double().clamp(-1, 1) + 1) / 2 * 255
-    near = (level - level.round()).abs() <= edge
+    assert_bytes(what, got, expected, (level - level.round()).abs() <= edge)
+
+
+def assert_rounded(what: str, got: Tensor, expected: Tensor, image: Tensor, edge: float) -> None:
+    """The same of (x + 1) * 127.5 to the nearest; edge: how near to the middle of two integers."""
+    assert got.shape == expected.shape
+    level = (image.permute(1, 2, 0).double() + 1) * 127.5
+    assert_bytes(what, got, expected, (level - level.floor() - 0.5).abs() <= edge)
+
+
+def assert_bytes(what: str, got: Tensor, expected: Tensor, near: Tensor) -> None:
+    """Equal bytes, or one off where it is a near thing."""
     off = (got.int() - expected.int()).abs()
     assert int(off.max()) <= 1, f"{what}: off by {int(off.max())}"
     assert not (off.bool() & ~near).any(), f"{what}: off by one where nothing rounds"
