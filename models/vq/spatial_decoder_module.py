@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .blocks import AttnBlock, ImageTokenizer, ResBlock, SpatialNorm, Upsample
 from .image_decoder_module import Conv, DoublingConv, PixelMix, conv_band
 
-BAND = 40 << 20  # bytes of a band of a map
+BAND = 24 << 20  # bytes of a band of a map
 KEPT = 512 << 20  # bytes of a map that is kept rather than computed twice
 
 

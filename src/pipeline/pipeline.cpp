@@ -28,8 +28,8 @@
 namespace lamplighter {
 namespace {
 
-// fp32 [3, h, w] in [-1, 1] to the bytes that are cut off of these levels, as the published programs save them. pixels "round": LlamaGen's
-// trunc(clamp(127.5 x + 128, 0, 255)); "truncate": Chameleon's trunc((clamp(x, -1, 1) + 1) / 2 * 255);
+// fp32 [3, h, w] in [-1, 1] to levels whose whole part is the byte, as the published programs have it.
+// pixels "round": LlamaGen's 127.5 x + 128; "truncate": Chameleon's (clamp(x, -1, 1) + 1) / 2 * 255;
 // "nearest": Lumina-mGPT 2.0's (x + 1) * 127.5 to the nearest, halves to the even one.
 at::Tensor to_levels(const at::Tensor& rgb, const std::string& pixels) {
   if (pixels == "truncate") return (rgb.clamp(-1, 1) + 1.0) / 2.0 * 255.0;
