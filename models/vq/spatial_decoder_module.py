@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .blocks import AttnBlock, ImageTokenizer, ResBlock, SpatialNorm, Upsample
 from .image_decoder_module import Conv, DoublingConv, PixelMix, conv_band
 
-BAND = 24 << 20  # bytes of a band of a map
+BAND = 12 << 20  # bytes of a band of a map
 KEPT = 512 << 20  # bytes of a map that is kept rather than computed twice
 
 
@@ -26,6 +26,10 @@ def moments(x: Tensor, groups: int) -> Tensor:
     mean = mean.double()
     count = parts.size(2) * parts.size(3) * parts.size(4)
     return torch.stack([mean, variance.double() + mean * mean]) * count
+
+
+def no_moments(x: Tensor, groups: int) -> Tensor:
+    return torch.zeros([2, x.size(0), groups], dtype=torch.double, device=x.device)
 
 
 def bands(height: int, row_bytes: int, band: int) -> list[int]:
@@ -53,11 +57,11 @@ class ModulatedNorm(nn.Module):
         self.scale.prepare(like)
         self.shift.prepare(like)
 
-    def by_cell(self, sums: Tensor, count: int, latent: Tensor) -> Tensor:
-        """Scale and shift [2,B,C,h,w] of a map whose groups have these moments of `count` numbers."""
-        mean, square = (sums / count).unbind(0)
-        spread = (square - mean * mean).clamp_min(0).add(self.eps).rsqrt()
+    def by_cell(self, sums: Tensor, pixels: int, latent: Tensor) -> Tensor:
+        """Scale and shift [2,B,C,h,w] of a map of so many pixels whose groups have these moments."""
         each = self.weight.size(0) // self.groups
+        mean, square = (sums / (pixels * each)).unbind(0)
+        spread = (square - mean * mean).clamp_min(0).add(self.eps).rsqrt()
         inner = spread.repeat_interleave(each, 1) * self.weight
         outer = self.bias - mean.repeat_interleave(each, 1) * inner
         scale = self.scale(latent)
@@ -74,8 +78,7 @@ class ModulatedNorm(nn.Module):
 
     def forward(self, x: Tensor, latent: Tensor) -> Tensor:
         """A whole map."""
-        count = x.numel() // (x.size(0) * self.groups)
-        cells = self.by_cell(moments(x, self.groups), count, latent)
+        cells = self.by_cell(moments(x, self.groups), x.size(2) * x.size(3), latent)
         return self.rows(x, 0, x.size(2), cells)
 
 
@@ -119,60 +122,73 @@ class BandedResidual(nn.Module):
         conv = self.conv1
         return conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)
 
+    def doubled(self, x: Tensor, height: int, edges: list[int]) -> Tensor:
+        """The whole input."""
+        whole = [x.size(0), x.size(1), height, 2 * x.size(3)]
+        out = torch.empty(whole, dtype=x.dtype, device=x.device)
+        for top, bottom in zip(edges[:-1], edges[1:]):
+            out[:, :, top:bottom] = self.source(x, height, top, bottom)
+        return out
+
+    def source_moments(self, x: Tensor, height: int, edges: list[int]) -> Tensor:
+        sums = no_moments(x, self.norm1.groups)
+        for top, bottom in zip(edges[:-1], edges[1:]):
+            sums += moments(self.source(x, height, top, bottom), self.norm1.groups)
+        return sums
+
+    def hidden_moments(self, x: Tensor, hidden: Tensor, edges: list[int], cells: Tensor) -> Tensor:
+        """The map `hidden` is filled unless it is empty."""
+        sums = no_moments(x, self.norm2.groups)
+        for top, bottom in zip(edges[:-1], edges[1:]):
+            rows = self.hidden(x, edges[-1], top, bottom, cells)
+            sums += moments(rows, self.norm2.groups)
+            if hidden.numel() > 0:
+                hidden[:, :, top:bottom] = rows
+        return sums
+
+    def second(self, x: Tensor, hidden: Tensor, top: int, bottom: int, height: int,
+               cells1: Tensor, cells2: Tensor) -> Tensor:  # fmt: skip
+        """Rows of the block's output; those of an empty map `hidden` are computed once more."""
+        start, end = max(top - 1, 0), min(bottom + 1, height)
+        if hidden.numel() > 0:
+            rows = hidden[:, :, start:end]
+        else:
+            rows = self.hidden(x, height, start, end, cells1)
+        rows = self.norm2.rows(rows, start, height, cells2)
+        conv = self.conv2
+        rows = conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)
+        source = self.source(x, height, top, bottom)
+        if self.shortcut is not None:
+            source = self.shortcut(source)
+        return rows.add_(source)
+
     def forward(self, x: Tensor, latent: Tensor) -> Tensor:
         """x may be overwritten."""
         height, width = self.size * latent.size(2), self.size * latent.size(3)
-        numbers = x.size(0) * self.channels * height * width
         row_bytes = x.size(0) * max(x.size(1), self.channels) * width * x.element_size()
         edges = bands(height, row_bytes, self.band)
-        count = height * width
-
         if x.size(2) != height and 4 * x.numel() * x.element_size() <= self.kept:
-            doubled = torch.empty(
-                [x.size(0), x.size(1), height, width], dtype=x.dtype, device=x.device
-            )
-            for i in range(len(edges) - 1):
-                rows = self.source(x, height, edges[i], edges[i + 1])
-                doubled[:, :, edges[i] : edges[i + 1]] = rows
-            x = doubled
-
-        groups = self.norm1.groups
-        sums = torch.zeros([2, x.size(0), groups], dtype=torch.double, device=x.device)
-        for i in range(len(edges) - 1):
-            sums += moments(self.source(x, height, edges[i], edges[i + 1]), groups)
-        cells1 = self.norm1.by_cell(sums, count * (self.norm1.weight.size(0) // groups), latent)
+            x = self.doubled(x, height, edges)
+        sums = self.source_moments(x, height, edges)
+        cells1 = self.norm1.by_cell(sums, height * width, latent)
 
         # A new map holds what the first convolution gives until it is read.
         apart = self.shortcut is not None or x.size(2) != height
-        kept = apart or numbers * x.element_size() <= self.kept
-        whole = [x.size(0), self.channels, height, width] if kept else [0]
+        whole = [x.size(0), self.channels, height, width]
+        if not apart and x.numel() * x.element_size() > self.kept:
+            whole = [0]
         hidden = torch.empty(whole, dtype=x.dtype, device=x.device)
-        out = hidden if apart else x
-        groups = self.norm2.groups
-        sums = torch.zeros([2, x.size(0), groups], dtype=torch.double, device=x.device)
-        for i in range(len(edges) - 1):
-            rows = self.hidden(x, height, edges[i], edges[i + 1], cells1)
-            sums += moments(rows, groups)
-            if kept:
-                hidden[:, :, edges[i] : edges[i + 1]] = rows
-        cells2 = self.norm2.by_cell(sums, count * (self.channels // groups), latent)
+        sums = self.hidden_moments(x, hidden, edges, cells1)
+        cells2 = self.norm2.by_cell(sums, height * width, latent)
 
-        done = x[:, :, :0]  # rows above those at hand, which see what they replace
-        for i in range(len(edges) - 1):
-            top, bottom = edges[i], edges[i + 1]
-            start, end = max(top - 1, 0), min(bottom + 1, height)
-            rows = hidden[:, :, start:end] if kept else self.hidden(x, height, start, end, cells1)
-            rows = self.norm2.rows(rows, start, height, cells2)
-            conv = self.conv2
-            rows = conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)
-            source = self.source(x, height, top, bottom)
-            if self.shortcut is not None:
-                source = self.shortcut(source)
-            rows += source
-            if i > 0:
-                out[:, :, edges[i - 1] : top] = done
-            done = rows
-        out[:, :, edges[len(edges) - 2] :] = done
+        out = hidden if apart else x
+        done, first = x[:, :, :0], 0  # rows above those at hand, which see what they replace
+        for top, bottom in zip(edges[:-1], edges[1:]):
+            rows = self.second(x, hidden, top, bottom, height, cells1, cells2)
+            if top > 0:
+                out[:, :, first:top] = done
+            done, first = rows, top
+        out[:, :, first:] = done
         return out
 
 
@@ -205,15 +221,14 @@ class BandedOut(nn.Module):
         self.conv.prepare(like)
 
     def forward(self, x: Tensor, latent: Tensor) -> Tensor:
-        height, groups = x.size(2), self.norm.groups
+        height = x.size(2)
         edges = bands(height, x[:, :, 0].numel() * x.element_size(), self.band)
-        sums = torch.zeros([2, x.size(0), groups], dtype=torch.double, device=x.device)
-        for i in range(len(edges) - 1):
-            sums += moments(x[:, :, edges[i] : edges[i + 1]], groups)
-        cells = self.norm.by_cell(sums, x.numel() // (x.size(0) * groups), latent)
+        sums = no_moments(x, self.norm.groups)
+        for top, bottom in zip(edges[:-1], edges[1:]):
+            sums += moments(x[:, :, top:bottom], self.norm.groups)
+        cells = self.norm.by_cell(sums, height * x.size(3), latent)
         conv, parts = self.conv, [x[:, :0, :0]]
-        for i in range(len(edges) - 1):
-            top, bottom = edges[i], edges[i + 1]
+        for top, bottom in zip(edges[:-1], edges[1:]):
             start, end = max(top - 1, 0), min(bottom + 1, height)
             rows = self.norm.rows(x[:, :, start:end], start, height, cells)
             parts.append(conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height))
