@@ -121,6 +121,18 @@ struct CacheEntry {
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0, max_length = 0;
 };
 
+// How the scale of guidance goes on while a picture is drawn.
+struct GuidanceSchedule {
+  // constant, or decay, of Lumina-mGPT 2.0's solver: when n ids of the picture stand behind its first one,
+  // codes and the ids around them, the scale of the next id is
+  //   s <- max(floor, s * (1 - n / (share * rows * columns)))
+  // with the last one's s, and the request's in front of the first code.
+  std::string kind = "constant";
+  double floor = 1;    // decay
+  double share = 1;    // decay: of the picture's codes
+  bool raise = false;  // decay: a scale below the floor becomes the floor; otherwise it stays as it is
+};
+
 struct Manifest {
   std::string directory;  // where it was read from
   std::string name, family, licence, source;
@@ -140,6 +152,7 @@ struct Manifest {
   } tokens;
   std::vector<Grid> grids;
   SamplingOptions sampling;
+  GuidanceSchedule schedule;
   std::string sampling_order = "ar";  // ar: temperature, top-k, top-p; eagle: temperature, top-p, top-k
   struct {
     std::int64_t hidden = 0, features = 0, head = 0;
@@ -148,7 +161,8 @@ struct Manifest {
   struct {
     std::int64_t codebook_size = 0, downsample = 0;
     // Bytes of x in [-1, 1]: round = trunc(127.5 x + 128), as LlamaGen saves pictures; truncate =
-    // trunc(127.5 (x + 1)), as the Chameleon family does.
+    // trunc(127.5 (x + 1)), as the Chameleon family does; nearest = 127.5 (x + 1) to the nearest, halves to
+    // the even one, as Lumina-mGPT 2.0 does.
     std::string pixels = "round";
   } decoder;
 

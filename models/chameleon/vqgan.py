@@ -13,6 +13,7 @@ from ..vq.blocks import (
     Downsample,
     ImageTokenizer,
     Level,
+    NormOf,
     ResBlock,
     Trunk,
     Upsample,
@@ -48,11 +49,11 @@ class VQGANConfig:
 class Middle(nn.Module):
     """The blocks at the lowest resolution."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, norm: NormOf = group_norm) -> None:
         super().__init__()
-        self.block_1 = ResBlock(channels, channels)
-        self.attn_1 = AttnBlock(channels)
-        self.block_2 = ResBlock(channels, channels)
+        self.block_1 = ResBlock(channels, channels, norm)
+        self.attn_1 = AttnBlock(channels, norm)
+        self.block_2 = ResBlock(channels, channels, norm)
 
 
 class Encoder(Trunk):
@@ -81,20 +82,20 @@ class Encoder(Trunk):
 class Decoder(Trunk):
     """Runs from the last level to level 0; num_res_blocks + 1 residual blocks a level."""
 
-    def __init__(self, config: VQGANConfig) -> None:
+    def __init__(self, config: VQGANConfig, norm: NormOf = group_norm) -> None:
         super().__init__()
         widths = config.widths
         self.conv_in = nn.Conv2d(config.z_channels, widths[-1], 3, padding=1)
-        self.mid = Middle(widths[-1])
+        self.mid = Middle(widths[-1], norm)
         self.up = nn.ModuleList()
         for i, (width, width_in) in enumerate(zip(widths, widths[1:] + widths[-1:], strict=True)):
             level = Level(
-                width_in, width, config.num_res_blocks + 1, i in config.attn_levels, "block"
+                width_in, width, config.num_res_blocks + 1, i in config.attn_levels, "block", norm
             )
             if i > 0:
                 level.upsample = Upsample(width)
             self.up.append(level)
-        self.norm_out = group_norm(widths[0])
+        self.norm_out = norm(widths[0])
         self.conv_out = nn.Conv2d(widths[0], 3, 3, padding=1)
 
     def blocks(self) -> Iterator[nn.Module]:
@@ -114,4 +115,8 @@ class VQGAN(ImageTokenizer):
             self.quant_conv = nn.Conv2d(config.z_channels, config.embed_dim, 1)
         self.quantize = Codebook(config.n_embed, config.embed_dim)
         self.post_quant_conv = nn.Conv2d(config.embed_dim, config.z_channels, 1)
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(config, self.decoder_norm(config))
+
+    def decoder_norm(self, config: VQGANConfig) -> NormOf:
+        """Norms of the decoder."""
+        return group_norm

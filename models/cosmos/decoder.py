@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,8 @@ from ..vq.blocks import (
 LEVELS = (8, 8, 8, 5, 5, 5)  # of the latent's channels
 PATCH = 4  # pixels a side that a cell of the last level becomes
 RGB = 3
+
+whole = partial(group_norm, groups=1)  # a norm over all channels
 
 
 @dataclass
@@ -77,20 +80,20 @@ class Decoder(Trunk):
         widths = config.widths
         self.conv_in = nn.Conv2d(config.z_channels, widths[-1], 3, padding=1)
         self.mid = nn.ModuleDict({
-            "block_1": ResBlock(widths[-1], widths[-1], groups=1),
-            "attn_1": AttnBlock(widths[-1], groups=1),
-            "temporal_1": PointBranch(widths[-1], groups=1),
-            "block_2": ResBlock(widths[-1], widths[-1], groups=1),
+            "block_1": ResBlock(widths[-1], widths[-1], norm=whole),
+            "attn_1": AttnBlock(widths[-1], norm=whole),
+            "temporal_1": PointBranch(widths[-1], norm=whole),
+            "block_2": ResBlock(widths[-1], widths[-1], norm=whole),
         })  # fmt: skip
         self.up = nn.ModuleList()
         for i, (width, width_in) in enumerate(zip(widths, widths[1:] + widths[-1:], strict=True)):
-            level = Level(width_in, width, config.num_res_blocks + 1, False, "block", groups=1)
+            level = Level(width_in, width, config.num_res_blocks + 1, False, "block", norm=whole)
             if i in config.temporal_levels:
                 level.temporal = nn.Conv2d(width, width, 1)
             if i > 0:
                 level.upsample = Upsample(width)
             self.up.append(level)
-        self.norm_out = group_norm(widths[0], groups=1)
+        self.norm_out = whole(widths[0])
         self.conv_out = nn.Conv2d(widths[0], RGB * PATCH**2, 3, padding=1)
         self.shuffle = nn.PixelShuffle(PATCH)
 

@@ -7,7 +7,17 @@ import signal
 import sys
 
 from . import (
-    chameleon, draft_model, drafter, eagle3, flash, heads, janus, llamagen, mar, simplear,
+    chameleon,
+    draft_model,
+    drafter,
+    eagle3,
+    flash,
+    heads,
+    janus,
+    llamagen,
+    lumina2,
+    mar,
+    simplear,
 )  # fmt: skip
 from .command import run_command
 
@@ -18,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
     janus.add_parser(families)
+    lumina2.add_parser(families)
     simplear.add_parser(families)
     mar.add_parser(families)
     drafter.add_parser(families)

@@ -106,7 +106,10 @@ def read_weights(path: Path) -> Weights:
         state = checkpoint.read_folder(folder)
     else:
         state = checkpoint.unwrap(checkpoint.read_file(path), path, ("model", "state_dict"))
-    return Weights(state, hugging_face_config(settings, folder), HUGGING_FACE, str(path))
+    names = dict(HUGGING_FACE)
+    if settings.get("tie_word_embeddings") and names["head"][0] not in state:
+        names["head"] = names["embedding"]
+    return Weights(state, hugging_face_config(settings, folder), names, str(path))
 
 
 def read_meta(file: Path) -> Weights:

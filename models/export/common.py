@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import ops
 from ..bundle import Bundle, BundleModule, Storage
@@ -184,9 +184,13 @@ def target_calls(config: DecoderConfig, first: int, random: torch.Generator) -> 
     return decoder_calls([rows], config.vocab_size, first, cache, random)
 
 
-def decoder_part(model: ImageTokenizer, wanted: torch.dtype | None) -> BundleModule:
+def decoder_part(
+    model: ImageTokenizer,
+    wanted: torch.dtype | None,
+    scripted: Callable[[ImageTokenizer], nn.Module] = ImageDecoderModule,
+) -> BundleModule:
     """The image decoder, stored in its own precision unless another one is wanted."""
     dtype = wanted or model.post_quant_conv.weight.dtype
     size = model.quantize.embedding.num_embeddings
     codes = torch.randint(size, (1, 4, 4), generator=seeded())
-    return BundleModule(ImageDecoderModule(model).to(dtype), dtype, [Call("decode", [codes])])
+    return BundleModule(scripted(model).to(dtype), dtype, [Call("decode", [codes])])

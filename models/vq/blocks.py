@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 GROUPS = 32
+# A norm by its channels. Norms, and the blocks that hold them, are called with the features and with what
+# their norms read besides: nothing, or the latent.
+NormOf = Callable[[int], nn.Module]
 
 
 def group_norm(channels: int, groups: int = GROUPS) -> nn.GroupNorm:
     return nn.GroupNorm(groups, channels, eps=1e-6)
 
 
+class SpatialNorm(nn.Module):
+    """GroupNorm whose scale and shift follow the latent, cell by cell (MoVQ, Zheng et al. 2022, section 3.2)."""
+
+    def __init__(self, latent: int, channels: int) -> None:
+        super().__init__()
+        self.norm_layer = group_norm(channels)
+        self.conv_y = nn.Conv2d(latent, channels, 1)
+        self.conv_b = nn.Conv2d(latent, channels, 1)
+
+    def forward(self, x: Tensor, latent: Tensor) -> Tensor:
+        """x [B,C,H,W], latent [B,L,h,w] with H and W multiples of h and w."""
+        # 1x1 convolutions of repeated cells are repeated themselves.
+        scale, shift = (
+            F.interpolate(conv(latent), size=x.shape[-2:], mode="nearest")
+            for conv in (self.conv_y, self.conv_b)
+        )
+        return self.norm_layer(x) * scale + shift
+
+
 class ResBlock(nn.Module):
     """Two normalised 3x3 convolutions beside a shortcut (1x1 where the width changes)."""
 
-    def __init__(self, channels_in: int, channels_out: int, groups: int = GROUPS) -> None:
+    def __init__(self, channels_in: int, channels_out: int, norm: NormOf = group_norm) -> None:
         super().__init__()
-        self.norm1 = group_norm(channels_in, groups)
+        self.norm1 = norm(channels_in)
         self.conv1 = nn.Conv2d(channels_in, channels_out, 3, padding=1)
-        self.norm2 = group_norm(channels_out, groups)
+        self.norm2 = norm(channels_out)
         self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1)
         if channels_in != channels_out:
             self.nin_shortcut = nn.Conv2d(channels_in, channels_out, 1)
         else:
             self.nin_shortcut = None
 
-    def forward(self, x: Tensor) -> Tensor:
-        h = self.conv1(F.silu(self.norm1(x)))
-        h = self.conv2(F.silu(self.norm2(h)))
+    def forward(self, x: Tensor, *read: Tensor) -> Tensor:
+        h = self.conv1(F.silu(self.norm1(x, *read)))
+        h = self.conv2(F.silu(self.norm2(h, *read)))
         return (x if self.nin_shortcut is None else self.nin_shortcut(x)) + h
 
 
 class AttnBlock(nn.Module):
     """Single-head self-attention over all pixels, scaled by channels^-0.5."""
 
-    def __init__(self, channels: int, groups: int = GROUPS) -> None:
+    def __init__(self, channels: int, norm: NormOf = group_norm) -> None:
         super().__init__()
-        self.norm = group_norm(channels, groups)
+        self.norm = norm(channels)
         self.q = nn.Conv2d(channels, channels, 1)
         self.k = nn.Conv2d(channels, channels, 1)
         self.v = nn.Conv2d(channels, channels, 1)
         self.proj_out = nn.Conv2d(channels, channels, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        n = self.norm(x)
+    def forward(self, x: Tensor, *read: Tensor) -> Tensor:
+        n = self.norm(x, *read)
         q, k, v = self.q(n).flatten(2), self.k(n).flatten(2), self.v(n).flatten(2)
         weights = torch.bmm(q.transpose(1, 2), k).mul(x.shape[1] ** -0.5).softmax(-1)
         h = torch.bmm(v, weights.transpose(1, 2)).view_as(x)
@@ -57,13 +79,13 @@ class AttnBlock(nn.Module):
 class PointBranch(nn.Module):
     """A norm and a 1x1 convolution beside a shortcut."""
 
-    def __init__(self, channels: int, groups: int = GROUPS) -> None:
+    def __init__(self, channels: int, norm: NormOf = group_norm) -> None:
         super().__init__()
-        self.norm = group_norm(channels, groups)
+        self.norm = norm(channels)
         self.conv = nn.Conv2d(channels, channels, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.conv(self.norm(x))
+    def forward(self, x: Tensor, *read: Tensor) -> Tensor:
+        return x + self.conv(self.norm(x, *read))
 
 
 class Upsample(nn.Module):
@@ -71,7 +93,7 @@ class Upsample(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(channels, channels, 3, padding=1)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *_: Tensor) -> Tensor:
         return self.conv(F.interpolate(x, scale_factor=2.0, mode="nearest"))
 
 
@@ -95,17 +117,15 @@ class Level(nn.Module):
 
     def __init__(
         self, channels_in: int, channels: int, blocks: int, attention: bool, name: str,
-        groups: int = GROUPS
+        norm: NormOf = group_norm,
     ) -> None:  # fmt: skip
         super().__init__()
         widths = [channels_in] + [channels] * blocks
         self.name = name
-        self.add_module(
-            name, nn.ModuleList(ResBlock(a, b, groups) for a, b in zip(widths, widths[1:]))
-        )
-        self.attn = nn.ModuleList(
-            AttnBlock(channels, groups) for _ in range(blocks if attention else 0)
-        )
+        pairs = zip(widths, widths[1:])
+        self.add_module(name, nn.ModuleList(ResBlock(a, b, norm) for a, b in pairs))
+        attentive = blocks if attention else 0
+        self.attn = nn.ModuleList(AttnBlock(channels, norm) for _ in range(attentive))
         self.temporal: nn.Module | None = None
         self.upsample: nn.Module | None = None
         self.downsample: nn.Module | None = None
@@ -124,7 +144,7 @@ class Trunk(nn.Module):
     last channels may be pixels of patches."""
 
     conv_in: nn.Conv2d
-    norm_out: nn.GroupNorm
+    norm_out: nn.Module
     conv_out: nn.Conv2d
 
     def __init__(self) -> None:
@@ -135,11 +155,11 @@ class Trunk(nn.Module):
         """ResBlock, AttnBlock, Upsample and Downsample modules in the order they run."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *read: Tensor) -> Tensor:
         x = self.conv_in(x)
         for block in self.blocks():
-            x = block(x)
-        x = self.conv_out(F.silu(self.norm_out(x)))
+            x = block(x, *read)
+        x = self.conv_out(F.silu(self.norm_out(x, *read)))
         return x if self.shuffle is None else self.shuffle(x)
 
 

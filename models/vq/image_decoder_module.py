@@ -6,6 +6,19 @@ from torch import Tensor, nn
 
 from .blocks import AttnBlock, ImageTokenizer, PointBranch, ResBlock, Trunk, Upsample
 
+QUERIES = 1024  # of a tile of attention: its scores are so many rows
+
+
+def conv_band(band: Tensor, weight: Tensor, bias: Tensor, first: bool, last: bool) -> Tensor:
+    """Convolution [B,C,R,W] of a band of a picture that has a row of its neighbours at both ends.
+
+    A picture's first and last band lack one, and zeros stand for it, as for the columns beside the
+    picture. Kernels have 2 or 3 rows and columns.
+    """
+    if first or last:
+        band = F.pad(band, [0, 0, int(first), int(last)])
+    return F.conv2d(band, weight, bias, [1, 1], [0, 1])
+
 
 class Conv(nn.Module):
     """Convolution with stride 1 and zero padding that keeps the size (odd kernels)."""
@@ -78,30 +91,48 @@ class Residual(nn.Module):
         return h.add_(x)
 
 
-class PixelAttention(nn.Module):
-    """Single-head self-attention over all pixels, q, k and v as one product."""
+class PixelMix(nn.Module):
+    """What attention makes of normed pixels, q, k and v as one product: a tile of queries at a time."""
 
     def __init__(self, block: AttnBlock) -> None:
         super().__init__()
         parts = (block.q, block.k, block.v)
-        self.norm = Norm(block.norm)
         self.out = Conv(block.proj_out)
+        self.tile: int = QUERIES
         self.scale: float = block.q.out_channels**-0.5
         self.register_buffer("weight", torch.cat([p.weight for p in parts]).detach())
         self.register_buffer("bias", torch.cat([p.bias for p in parts]).detach())
 
     def prepare(self, like: Tensor) -> None:
-        self.norm.prepare(like)
         self.out.prepare(like)
         self.weight = self.weight.to(like)
         self.bias = self.bias.to(like)
 
     def forward(self, x: Tensor) -> Tensor:
-        qkv = F.conv2d(self.norm(x), self.weight, self.bias).flatten(2)
+        qkv = F.conv2d(x, self.weight, self.bias).flatten(2)
         q, k, v = qkv.chunk(3, 1)
-        weights = torch.bmm(q.transpose(1, 2), k).mul_(self.scale).softmax(-1)
-        h = torch.bmm(v, weights.transpose(1, 2)).view(x.shape)
-        return self.out(h).add_(x)
+        h = torch.empty_like(x).flatten(2)
+        for first in range(0, h.size(2), self.tile):
+            last = first + self.tile
+            scores = torch.bmm(q[:, :, first:last].transpose(1, 2), k).mul_(self.scale)
+            h[:, :, first:last] = torch.bmm(v, scores.softmax(-1).transpose(1, 2))
+        return self.out(h.view(x.shape))
+
+
+class PixelAttention(nn.Module):
+    """Single-head self-attention over all pixels."""
+
+    def __init__(self, block: AttnBlock) -> None:
+        super().__init__()
+        self.norm = Norm(block.norm)
+        self.mix = PixelMix(block)
+
+    def prepare(self, like: Tensor) -> None:
+        self.norm.prepare(like)
+        self.mix.prepare(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mix(self.norm(x)).add_(x)
 
 
 class NormedConv(nn.Module):
@@ -165,11 +196,22 @@ class DoublingConv(nn.Module):
         return torch.cat([left[:half], right[:half], left[half:], right[half:]]).contiguous()
 
     def forward(self, x: Tensor) -> Tensor:
-        height, width = x.size(2), x.size(3)
-        parts = F.conv2d(x, self.weight, self.bias, 1, 1).chunk(4, 1)
+        return self.spread(F.conv2d(x, self.weight, self.bias, 1, 1))
+
+    def rows(self, x: Tensor, top: int, bottom: int) -> Tensor:
+        """What becomes of rows top .. bottom - 1 of x: twice as many."""
+        first, last = top == 0, bottom == x.size(2)
+        band = x[:, :, max(top - 1, 0) : bottom + 1]
+        return self.spread(conv_band(band, self.weight, self.bias, first, last))
+
+    def spread(self, kernels: Tensor) -> Tensor:
+        """Results of the four kernels [B,4*O,h+1,w+1] -> [B,O,2*h,2*w]."""
+        height, width = kernels.size(2) - 1, kernels.size(3) - 1
+        parts = kernels.chunk(4, 1)
         out = torch.empty(
-            [x.size(0), self.channels, 2 * height, 2 * width], dtype=x.dtype, device=x.device
-        )
+            [kernels.size(0), self.channels, 2 * height, 2 * width],
+            dtype=kernels.dtype, device=kernels.device,
+        )  # fmt: skip
         out[:, :, 0::2, 0::2] = parts[0][:, :, :height, :width]
         out[:, :, 0::2, 1::2] = parts[1][:, :, :height, 1:]
         out[:, :, 1::2, 0::2] = parts[2][:, :, 1:, :width]

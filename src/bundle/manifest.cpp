@@ -155,6 +155,20 @@ Grid read_grid(JsonReader& reader) {
   return grid;
 }
 
+GuidanceSchedule read_schedule(JsonReader reader) {
+  GuidanceSchedule schedule;
+  schedule.kind = reader.choice("kind", {"constant", "decay"});
+  if (schedule.kind == "decay") {
+    schedule.floor = reader.number("floor");
+    if (reader.has("share")) schedule.share = reader.number("share");
+    if (reader.has("raise")) schedule.raise = reader.boolean("raise");
+    if (schedule.floor < 1) reader.reject("floor", "1 or more");
+    if (schedule.share <= 0) reader.reject("share", "more than 0");
+  }
+  reader.finish();
+  return schedule;
+}
+
 void read_sampling(JsonReader reader, Manifest& manifest) {
   SamplingOptions& sampling = manifest.sampling;
   if (reader.has("cfg_scale")) sampling.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
@@ -162,6 +176,7 @@ void read_sampling(JsonReader reader, Manifest& manifest) {
   if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
   if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
   if (reader.has("order")) manifest.sampling_order = reader.choice("order", {"ar", "eagle"});
+  if (reader.has("schedule")) manifest.schedule = read_schedule(reader.object("schedule"));
   if (!(sampling.cfg_scale >= 0)) reader.reject("cfg_scale", "0 or more");
   if (sampling.temperature < 0) reader.reject("temperature", "0 or more");
   if (sampling.top_p <= 0 || sampling.top_p > 1) reader.reject("top_p", "a number in (0, 1]");
@@ -195,7 +210,8 @@ void read_shapes(JsonReader& reader, Manifest& manifest) {
     JsonReader decoder = reader.object("decoder");
     manifest.decoder.codebook_size = decoder.integer("codebook_size", 1, kMaxIds);
     manifest.decoder.downsample = decoder.integer("downsample", 1, kMaxSize);
-    if (decoder.has("pixels")) manifest.decoder.pixels = decoder.choice("pixels", {"round", "truncate"});
+    if (decoder.has("pixels"))
+      manifest.decoder.pixels = decoder.choice("pixels", {"round", "truncate", "nearest"});
     decoder.finish();
   }
 }

@@ -254,6 +254,7 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   const Grid grid = grid_of(shape);
   manifest.grids = {grid};
   manifest.sampling = shape.sampling;
+  manifest.schedule = shape.schedule;
   manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
   manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
   if (shape.drafter) {

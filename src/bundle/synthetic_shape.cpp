@@ -44,6 +44,20 @@ SyntheticShape chameleon(const char* name, int grid, bool row_ends, std::int64_t
   return shape;
 }
 
+// Lumina-mGPT 2.0 (Xin et al. 2025): the same network with more ids, whose pictures have four times the
+// codes.
+SyntheticShape lumina2(const char* name, int grid) {
+  SyntheticShape shape = chameleon(name, grid, true, 3);
+  shape.vocabulary = 16384;
+  shape.embedding = 171385;
+  shape.first_image_id = 155000;
+  shape.sampling.cfg_scale = 4;
+  shape.sampling.top_k = 4096;
+  shape.schedule.kind = "decay";
+  shape.schedule.floor = 4;
+  return shape;
+}
+
 // Janus-Pro (Chen et al. 2025): 384 x 384 pixels; the padded prompt without a caption is as long as the
 // other.
 SyntheticShape janus(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn) {
@@ -85,11 +99,15 @@ SyntheticShape simplear() {
 }
 
 const std::vector<SyntheticShape>& published() {
-  static const std::vector<SyntheticShape> shapes{
-      llamagen("llamagen-l-256", 24, 16, 2816, 16),  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
-      llamagen("llamagen-xl-512", 36, 20, 3584, 32), chameleon("anole-512", 32, false, 2),
-      chameleon("lumina-768", 48, true, 3),          janus("janus-pro-1b", 24, 16, 5632),
-      janus("janus-pro-7b", 30, 32, 11008),          simplear()};
+  static const std::vector<SyntheticShape> shapes{llamagen("llamagen-l-256", 24, 16, 2816, 16),
+                                                  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
+                                                  llamagen("llamagen-xl-512", 36, 20, 3584, 32),
+                                                  chameleon("anole-512", 32, false, 2),
+                                                  chameleon("lumina-768", 48, true, 3),
+                                                  lumina2("lumina2-768", 96),
+                                                  janus("janus-pro-1b", 24, 16, 5632),
+                                                  janus("janus-pro-7b", 30, 32, 11008),
+                                                  simplear()};
   return shapes;
 }
 

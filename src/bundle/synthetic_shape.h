@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter {
@@ -28,15 +29,16 @@ struct SyntheticShape {
   std::int64_t prompt_length = 3, prompt_features = 8;
   std::int64_t unconditional_length = 1;  // ids of the prompt without a caption (chameleon)
   int rows = 2, columns = 2;
-  bool row_ends = false;     // a forced token, the id after the codes, between their rows
-  SamplingOptions sampling;  // the manifest's defaults
-  bool drafter = true;       // one layer of the same sizes, with an embedding and a head of its own
-  double weight_scale = 1;   // standard deviation of a weight times the root of its inputs
-  std::uint64_t seed = 1;    // of the weights
+  bool row_ends = false;      // a forced token, the id after the codes, between their rows
+  SamplingOptions sampling;   // the manifest's defaults
+  GuidanceSchedule schedule;  // the manifest's
+  bool drafter = true;        // one layer of the same sizes, with an embedding and a head of its own
+  double weight_scale = 1;    // standard deviation of a weight times the root of its inputs
+  std::uint64_t seed = 1;     // of the weights
 };
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
-// janus-pro-1b, janus-pro-7b, simplear-0.5b-1024.
+// lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024.
 std::vector<std::string> synthetic_names();
 // One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
 SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);

@@ -50,7 +50,7 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
   shape.images = static_cast<std::int64_t>(requests.size());
   shape.prompt_rows = prompts.longest();
   shape.guided = prompts.rows.size(0) == 2 * shape.images;
-  shape.partly_guided = shape.guided && is_partly_guided(requests);
+  shape.varying = shape.guided && is_varying(models.target->manifest().schedule, requests);
   bool begun = false;
   const auto all = [&](std::int64_t) {
     return std::exchange(begun, true) ? PendingImages{} : PendingImages{prompts, requests};

@@ -2,20 +2,19 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
 #include "acceptance/rules.h"
+#include "decode/guidance.h"
 #include "decode/row_ends.h"
 #include "kernels/commit/commit.h"
 
 namespace lamplighter {
 namespace {
-
-// Also of tokens past the end of a picture, which deep trees draft: they decide which nodes are kept.
-constexpr std::int64_t kAlways = std::int64_t{1} << 40;
 
 // One value per image as a tensor of the wanted type.
 template <typename T, typename Get>
@@ -27,7 +26,7 @@ at::Tensor each(const std::vector<DecodeRequest>& requests, const c10::Device& d
 }
 
 bool guided(const DecodeRequest& request) {
-  return request.sampling.cfg_scale > 1.0F;
+  return is_guided(request.sampling);
 }
 
 // The filter with none for greedy images: their tokens are ranked, not drawn.
@@ -37,16 +36,22 @@ Filter ranked(const Filter& filter) {
           filter.top_p.masked_fill(greedy, 1.0)};
 }
 
+// Scales of `count` tokens of every image, or of one for all. Tokens past the end of a picture, which deep
+// trees draft, have some too: they decide which nodes are kept.
+at::Tensor scales(const GuidanceSchedule& schedule, const Grid& grid,
+                  const std::vector<DecodeRequest>& requests, std::int64_t count, const c10::Device& device) {
+  const at::Tensor all = at::empty({static_cast<std::int64_t>(requests.size()), count}, at::kFloat);
+  auto* row = all.mutable_data_ptr<float>();
+  for (const DecodeRequest& request : requests) {
+    const std::vector<float> own = guidance_scales(schedule, grid, request.sampling, count);
+    row = std::copy(own.begin(), own.end(), row);
+  }
+  return all.to(device);
+}
+
 void set_sampling(RunState& run, bool borrows, const std::vector<DecodeRequest>& requests,
                   const c10::Device& device) {
   run.seeds = each<std::int64_t>(requests, device, [](const auto& r) { return r.seed; });
-  run.guidance =
-      each<float>(requests, device, [](const auto& r) { return guided(r) ? r.sampling.cfg_scale : 1.0F; });
-  // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
-  run.interval = each<std::int64_t>(requests, device, [&](const auto& r) {
-    const std::int64_t last = r.sampling.cfg_interval;
-    return last < 0 || last > run.total ? kAlways : last + 2;
-  });
   run.temperature = each<float>(requests, device, [](const auto& r) { return r.sampling.temperature; });
   const Filter filter{run.temperature,
                       each<std::int64_t>(requests, device, [](const auto& r) { return r.sampling.top_k; }),
@@ -76,9 +81,9 @@ bool is_guided(const std::vector<DecodeRequest>& requests) {
   return std::any_of(requests.begin(), requests.end(), guided);
 }
 
-bool is_partly_guided(const std::vector<DecodeRequest>& requests) {
+bool is_varying(const GuidanceSchedule& schedule, const std::vector<DecodeRequest>& requests) {
   return std::any_of(requests.begin(), requests.end(),
-                     [](const auto& r) { return guided(r) && r.sampling.cfg_interval >= 0; });
+                     [&](const auto& r) { return guidance_varies(schedule, r.sampling); });
 }
 
 DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t rows,
@@ -96,7 +101,6 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
   state.first_image_id = manifest.tokens.first_image_id;
   state.sampling_order = manifest.sampling_order;
   state.guided = shape.guided;
-  state.partly_guided = shape.partly_guided;
   state.fixed_shapes = !device.is_cpu();
   std::int64_t pass_rows = tree.nodes;  // of a target pass
   if (!grid.row_end.empty()) {
@@ -106,6 +110,8 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
     pass_rows += tree.widest;
   }
   set_sampling(state, borrows(method.judge.rule), requests, device);
+  state.guidance =
+      scales(manifest.schedule, grid, requests, shape.varying ? state.total + tree.depth + 1 : 1, device);
   set_counters(state, shape, tree.depth, device);
   state.cache = target.make_cache(shape.sequences(), rows + pass_rows + tree.blank + tree.again);
   state.root_alone = topology(preset_tree("chain-0"), device);
@@ -117,8 +123,10 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
   const auto images = static_cast<std::int64_t>(requests.size());
   const bool pairs = prompts.rows.size(0) == 2 * images;
   const std::int64_t rows = prompts.longest();
-  return make_state(models, method, {&grid, images, rows, pairs, pairs && is_partly_guided(requests)},
-                    rows + grid.length(), requests);
+  return make_state(
+      models, method,
+      {&grid, images, rows, pairs, pairs && is_varying(models.target->manifest().schedule, requests)},
+      rows + grid.length(), requests);
 }
 
 DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape) {
@@ -140,8 +148,8 @@ std::vector<PerImage> per_image(DecodeState& state) {
     for (at::Tensor* values : {&filter->temperature, &filter->top_k, &filter->top_p}) all.push_back({values});
   }
   for (at::Tensor* values :
-       {&state.image, &state.seeds, &state.guidance, &state.interval, &state.temperature, &state.steps,
-        &state.codes, &state.root, &state.bad, &state.report, &state.lengths, &state.position})
+       {&state.image, &state.seeds, &state.guidance, &state.temperature, &state.steps, &state.codes,
+        &state.root, &state.bad, &state.report, &state.lengths, &state.position})
     all.push_back({values});
   return all;
 }

@@ -16,8 +16,8 @@ struct DecodeRequest {
 
 // Images that are guided at all run as pairs.
 bool is_guided(const std::vector<DecodeRequest>& requests);
-// Whether guidance ends before the last token of any of them.
-bool is_partly_guided(const std::vector<DecodeRequest>& requests);
+// Whether tokens of any of them differ in the scale of guidance.
+bool is_varying(const GuidanceSchedule& schedule, const std::vector<DecodeRequest>& requests);
 
 // Everything that a cycle reads and writes.
 struct DecodeState : RunState {

@@ -49,7 +49,7 @@ RunShape Drawing::shape() const {
   for (std::size_t i = group_.begin; i < group_.end; ++i)
     shape.prompt_rows = std::max(shape.prompt_rows, requests_[i].prompt->rows());
   shape.guided = guided_;
-  shape.partly_guided = guided_ && is_partly_guided(draws_);
+  shape.varying = guided_ && is_varying(manifest().schedule, draws_);
   shape.graph = tools_.options.graph;
   shape.note = tools_.options.note;
   return shape;

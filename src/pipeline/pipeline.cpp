@@ -28,8 +28,15 @@
 namespace lamplighter {
 namespace {
 
-// fp32 [3, h, w] in [-1, 1] to bytes, as the published programs save them. pixels "round": LlamaGen's
-// trunc(clamp(127.5 x + 128, 0, 255)); "truncate": Chameleon's trunc((clamp(x, -1, 1) + 1) / 2 * 255).
+// fp32 [3, h, w] in [-1, 1] to levels whose whole part is the byte, as the published programs have it.
+// pixels "round": LlamaGen's 127.5 x + 128; "truncate": Chameleon's (clamp(x, -1, 1) + 1) / 2 * 255;
+// "nearest": Lumina-mGPT 2.0's (x + 1) * 127.5 to the nearest, halves to the even one.
+at::Tensor to_levels(const at::Tensor& rgb, const std::string& pixels) {
+  if (pixels == "truncate") return (rgb.clamp(-1, 1) + 1.0) / 2.0 * 255.0;
+  if (pixels == "nearest") return ((rgb + 1.0) * 127.5).round().clamp(0, 255);
+  return (rgb * 127.5 + 128.0).clamp(0, 255);
+}
+
 Image to_image(const at::Tensor& rgb, const std::string& pixels) {
   if (!std::isfinite(rgb.sum(at::kDouble).item<double>())) {  // one such number makes the sum one
     throw Error(
@@ -37,9 +44,7 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
         "image_decoder: got pixels that are NaN or infinite, expected finite numbers; its weights are "
         "damaged");
   }
-  const at::Tensor levels =
-      pixels == "truncate" ? (rgb.clamp(-1, 1) + 1.0) / 2.0 * 255.0 : (rgb * 127.5 + 128.0).clamp(0, 255);
-  const at::Tensor bytes = levels.to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
+  const at::Tensor bytes = to_levels(rgb, pixels).to(at::kByte).permute({1, 2, 0}).contiguous().cpu();
   Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)), {}};
   const std::uint8_t* data = bytes.const_data_ptr<std::uint8_t>();
   image.pixels.assign(data, data + bytes.numel());

@@ -46,7 +46,7 @@ RunShape Session::shape() const {
   shape.grid = kind_.grid;
   shape.images = tools_.options.batch_size;
   shape.prompt_rows = manifest().prompt->length;
-  shape.guided = shape.partly_guided = guided_;
+  shape.guided = shape.varying = guided_;
   shape.graph = tools_.options.graph;
   shape.note = tools_.options.note;
   return shape;

@@ -72,12 +72,12 @@ ops::Distributions rows_at(const ops::Distributions& rows, const at::Tensor& ind
 
 namespace {
 
-// The guidance scale fp32 [I], or [I, R] where it ends before the last token.
+// The guidance scale fp32 [I], or [I, R] where tokens differ in it.
 at::Tensor row_guidance(const RunState& run, const at::Tensor& depths, std::int64_t rows) {
-  if (!run.partly_guided) return run.guidance;
+  const std::int64_t known = run.guidance.size(1);
+  if (known == 1) return run.guidance.squeeze(1);
   const at::Tensor index = run.steps.unsqueeze(1) + depths;  // of the token that a row decides
-  const at::Tensor full = run.guidance.unsqueeze(1).expand({-1, rows});
-  return full.masked_fill(index >= run.interval.unsqueeze(1), 1.0);
+  return run.guidance.gather(1, index.clamp_max(known - 1).expand({-1, rows}));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ struct RunShape {
   std::int64_t images = 1;       // slots for them
   std::int64_t prompt_rows = 0;  // most that a prompt has, Prompts::longest()
   bool guided = false;           // sequences are pairs
-  bool partly_guided = false;    // guidance may end before the last token
+  bool varying = false;          // tokens of an image may differ in the scale of guidance
   bool graph = true;             // on CUDA, cycles are captured and replayed
   NoteCallback note = {};        // told when they cannot be
 
@@ -76,14 +76,12 @@ struct RunState : ops::Counters {
   // passes.
   at::Tensor cache;
   at::Tensor seeds;            // int64 [I]
-  at::Tensor guidance;         // fp32 [I]
-  at::Tensor interval;         // int64 [I], number of guided tokens, or more than there are
+  at::Tensor guidance;         // fp32 [I, T], scale of token t, or [I, 1]: of all
   at::Tensor temperature;      // fp32 [I], <= 0: most probable tokens
   Filter target_filter;        // of rows that are judged
   Filter draft_filter;         // of rows that children are drawn from
   std::string sampling_order;  // of the filters, as the manifest says it
   bool guided = false;         // sequences are pairs
-  bool partly_guided = false;  // guidance ends before the last token for some image
   std::int64_t columns = 0;    // codes before every row end; 0: rows have none
   // Cycles have the same shapes and ask nothing of the device, as capture needs. Otherwise rows that hold
   // nothing are left out where asking for their number is cheaper than they are: on the CPU.

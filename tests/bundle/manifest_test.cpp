@@ -109,6 +109,27 @@ TEST_F(ManifestTest, PromptsOfTokens) {
   EXPECT_THAT(error([](Json& j) { j["prompt"]["strip"] = true; }), HasSubstr("unknown field prompt.strip"));
 }
 
+TEST_F(ManifestTest, SchedulesOfGuidance) {
+  const auto with = [](const Json& schedule) {
+    return [schedule](Json& json) { json["sampling"]["schedule"] = schedule; };
+  };
+  EXPECT_EQ(read().schedule.kind, "constant");
+  EXPECT_EQ(read(with({{"kind", "constant"}})).schedule.kind, "constant");
+  const GuidanceSchedule plain = read(with({{"kind", "decay"}, {"floor", 4}})).schedule;
+  EXPECT_EQ(plain.kind, "decay");
+  EXPECT_EQ(plain.floor, 4);
+  EXPECT_EQ(plain.share, 1);
+  EXPECT_FALSE(plain.raise);
+  const Json released = {{"kind", "decay"}, {"floor", 4.0}, {"share", 0.25}, {"raise", true}};
+  EXPECT_EQ(read(with(released)).schedule.share, 0.25);
+  EXPECT_TRUE(read(with(released)).schedule.raise);
+  EXPECT_THAT(error(with({{"kind", "rising"}})), HasSubstr("sampling.schedule.kind"));
+  EXPECT_THAT(error(with({{"kind", "decay"}})), HasSubstr("floor"));
+  EXPECT_THAT(error(with({{"kind", "decay"}, {"floor", 0.5}})), HasSubstr("sampling.schedule.floor"));
+  EXPECT_THAT(error(with({{"kind", "decay"}, {"floor", 4}, {"share", 0}})), HasSubstr("share"));
+  EXPECT_THAT(error(with({{"kind", "constant"}, {"floor", 4}})), HasSubstr("floor"));
+}
+
 TEST_F(ManifestTest, ReadsEveryField) {
   const Manifest manifest = read();
   EXPECT_EQ(manifest.name, "toy");

@@ -210,6 +210,11 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(anole.layers, 32);
   EXPECT_EQ(lumina.columns, 48);
   EXPECT_TRUE(lumina.row_ends && !anole.row_ends);
+  const SyntheticShape lumina2 = synthetic_shape("lumina2-768");
+  EXPECT_EQ(block(lumina2), block(lumina));
+  EXPECT_EQ(lumina2.hidden * lumina2.embedding, 701992960);
+  EXPECT_EQ(lumina2.rows * lumina2.columns, 9216);
+  EXPECT_EQ(lumina2.first_image_id + lumina2.vocabulary, 171384);
   const SyntheticShape janus = synthetic_shape("janus-pro-7b");
   EXPECT_EQ(janus.hidden, 4096);
   EXPECT_EQ(janus.layers, 30);

@@ -34,7 +34,7 @@ std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& metho
   shape.grid = &grid;
   shape.images = 2;
   shape.prompt_rows = toy.target.manifest().prompt->length;
-  shape.guided = shape.partly_guided = true;
+  shape.guided = shape.varying = true;
   shape.graph = graph;
   Recorder recorder(method);
   decode(toy.models(), method, shape, Queue{toy, kImages, request}, [&](const Report& report) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "decode/guidance.h"
 #include "decode/recorder.h"
 #include "tests/decode/toy.h"
 #include "tests/reference/chi_square.h"
@@ -23,6 +24,15 @@ constexpr std::int64_t kBatch = 512;  // pictures drawn together
 inline std::int64_t law_pictures(std::int64_t usual) {
   const char* more = std::getenv("LAMPLIGHTER_LAW_PICTURES");
   return std::max<std::int64_t>(usual, more == nullptr ? 0 : std::atoll(more));
+}
+
+// Guidance that falls from 2 in four or five steps.
+inline GuidanceSchedule decaying() {
+  GuidanceSchedule schedule;
+  schedule.kind = "decay";
+  schedule.floor = 1.1;
+  schedule.share = 3;
+  return schedule;
 }
 
 // Small enough that every picture can be listed, with weights that make every earlier token matter.
@@ -55,10 +65,9 @@ inline Prompts repeated_prompt(const Toy& toy, std::int64_t images) {
 }
 
 // Probabilities [C, V] in double of guided, scaled, filtered logits of pairs [2 C, V].
-inline at::Tensor next_token(const at::Tensor& logits, const SamplingOptions& sampling, bool guided) {
+inline at::Tensor next_token(const at::Tensor& logits, const SamplingOptions& sampling, double scale) {
   const at::Tensor conditional = logits.slice(0, 0, std::nullopt, 2);
   const at::Tensor unconditional = logits.slice(0, 1, std::nullopt, 2);
-  const double scale = guided ? sampling.cfg_scale : 1;
   const at::Tensor scaled = (unconditional + (conditional - unconditional) * scale) / sampling.temperature;
   const at::Tensor least = std::get<0>(scaled.topk(sampling.top_k, -1)).slice(-1, sampling.top_k - 1);
   return scaled.masked_fill(scaled < least, -std::numeric_limits<double>::infinity()).softmax(-1);
@@ -88,11 +97,13 @@ inline Law exact_law(const Toy& toy, const SamplingOptions& sampling) {
           .hidden;
   const at::Tensor logits =
       toy.target.logits(hidden.narrow(1, length - 1, fed.size(1)).contiguous()).to(at::kDouble);
+  const std::vector<float> scales =
+      guidance_scales(toy.target.manifest().schedule, toy.grid(), sampling, total);
   at::Tensor probability = at::ones({pictures}, at::kDouble);
   for (std::int64_t i = 0; i < total; ++i) {
-    const bool guided = sampling.cfg_interval < 0 || i < sampling.cfg_interval + 2;
     const std::int64_t before = i + (toy.grid().row_end.empty() ? 0 : i / toy.grid().columns);  // rows fed
-    const at::Tensor next = next_token(logits.select(1, before), sampling, guided);
+    const at::Tensor next =
+        next_token(logits.select(1, before), sampling, scales[static_cast<std::size_t>(i)]);
     probability = probability * next.gather(1, codes.narrow(1, i, 1)).squeeze(1);
   }
   Law law;
@@ -152,7 +163,7 @@ inline Law law_of_slots(const Toy& toy, const Method& method, const SamplingOpti
   shape.images = slots;
   shape.prompt_rows = toy.target.manifest().prompt->length;
   shape.guided = true;
-  shape.partly_guided = sampling.cfg_interval >= 0;
+  shape.varying = guidance_varies(toy.target.manifest().schedule, sampling);
   std::int64_t begun = 0;
   const auto next = [&](std::int64_t most) {
     PendingImages some;

@@ -26,8 +26,15 @@ struct LawCase {
   std::int64_t pictures = kFewer;
   std::int64_t interval = -1;  // cfg_interval
   bool row_ends = false;
-  bool model = false;  // a small target drafts
+  bool model = false;     // a small target drafts
+  bool decaying = false;  // guidance
 };
+
+SyntheticShape shape_of(const LawCase& test) {
+  SyntheticShape shape = law_shape(test.row_ends);
+  if (test.decaying) shape.schedule = decaying();
+  return shape;
+}
 
 void PrintTo(const LawCase& test, std::ostream* out) {
   *out << test.name;
@@ -60,12 +67,12 @@ class LoopLaw : public ::testing::TestWithParam<LawCase> {
 };
 
 TEST_P(LoopLaw, IsThatOfTheTarget) {
-  const Toy toy = make_toy(law_shape(GetParam().row_ends), GetParam().model);
+  const Toy toy = make_toy(shape_of(GetParam()), GetParam().model);
   EXPECT_TRUE(loop_fits(toy, GetParam()));
 }
 
 TEST_P(LoopLaw, HoldsWhereSlotsAreRefilled) {
-  const Toy toy = make_toy(law_shape(GetParam().row_ends), GetParam().model);
+  const Toy toy = make_toy(shape_of(GetParam()), GetParam().model);
   SamplingOptions sampling = law_sampling();
   sampling.cfg_interval = GetParam().interval;
   constexpr std::int64_t kSlots = 48;
@@ -96,6 +103,10 @@ std::vector<LawCase> law_cases() {
           {"dynamic", dynamic_method(1, 2, 4)},
           {"conditional_drafts", conditional},
           {"partly_guided", static_method(siblings), kFewer, 0},
+          {"decaying_siblings", static_method(siblings), kFewer, -1, false, false, true},
+          {"decaying_dynamic", dynamic_method(1, 2, 4), kFewer, -1, true, false, true},
+          {"decaying_window", window_method("chain-3"), kFewer, -1, true, false, true},
+          {"decaying_partly_guided", static_method(preset_tree("chain-3")), kFewer, 0, true, true, true},
           {"row_ends_autoregression", {}, kFewer, -1, true},
           {"row_ends_siblings", static_method(siblings), kFewer, -1, true},
           {"row_ends_chain", static_method(preset_tree("chain-3")), kFewer, -1, true},

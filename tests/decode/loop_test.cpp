@@ -135,6 +135,16 @@ TEST_P(Greedy, PartlyGuidedTokensAreThoseOfAutoregression) {
   }
 }
 
+TEST_P(Greedy, DecayingGuidanceGivesTokensOfAutoregression) {
+  SyntheticShape shape = loop_shape(GetParam().row_end_columns);
+  shape.schedule = {"decay", 1.2, 3, false};
+  const Toy toy = make_toy(shape, GetParam().model, GetParam().dtype);
+  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
+  const at::Tensor expected = run(toy, {}, kNumbers, draws);
+  EXPECT_TRUE(at::equal(run(toy, method(), kNumbers, draws), expected));
+  EXPECT_FALSE(at::equal(run(toy_, {}, kNumbers, draws), expected)) << "the schedule does not matter";
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, Greedy, ::testing::ValuesIn(exact_cases(true)), name_of);
 
 std::vector<LoopCase> all_cases() {

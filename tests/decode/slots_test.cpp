@@ -36,6 +36,7 @@ SyntheticShape slot_shape(bool row_ends) {
   shape.columns = 4;
   shape.prompt_length = 5;
   shape.row_ends = row_ends;
+  shape.schedule = {"decay", 1.5, 1, false};
   shape.weight_scale = 1.5;
   return shape;
 }
@@ -55,7 +56,7 @@ RunShape shape_of(const Grid& grid, std::int64_t slots) {
   shape.grid = &grid;
   shape.images = slots;
   shape.prompt_rows = 5;
-  shape.guided = shape.partly_guided = true;
+  shape.guided = shape.varying = true;
   return shape;
 }
 

@@ -62,6 +62,12 @@ KINDS = (
     "families/janus_vq",
     "families/janus_prompts",
     "families/janus_generate",
+    "families/lumina2_target",
+    "families/lumina2_movq",
+    "families/lumina2_prompts",
+    "families/lumina2_generate",
+    "families/lumina2_logits",
+    "families/lumina2_logits_full",
     "families/simplear_target",
     "families/simplear_logits",
     "families/simplear_prompts",
@@ -141,8 +147,11 @@ class Case:
         return [self.folder / entry["file"] for entry in self.info["weights"]]
 
     def tolerance(self, entry: str, index: int = 0) -> float:
-        """A number of the case's tolerance text, by its place in the text."""
-        numbers = re.findall(r"\d+(?:\.\d+)?e-\d+", self.info["tolerance"][entry])
+        """The case's tolerance, or a number of its text by its place there."""
+        told = self.info["tolerance"][entry]
+        if isinstance(told, float):
+            return told
+        numbers = re.findall(r"\d+(?:\.\d+)?e-\d+", told)
         return float(numbers[index])
 
     def check_files(self) -> None:

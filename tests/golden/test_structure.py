@@ -13,7 +13,12 @@ from layout_models import FIRST_CODE, random_logits, write_bundle
 from safetensors.torch import load_file
 from torch import Tensor
 
-KINDS = ("lumina_logits", "lantern_lumina_structure", "acceptance/structure")
+KINDS = (
+    "lumina_logits",
+    "lantern_lumina_structure",
+    "acceptance/structure",
+    "families/lumina2_logits",
+)
 
 BEGIN, END, ROW_END, SIZE_BASE = 8197, 8196, 8803, 8804
 PROMPT = [0, 8936, 9, 8917, 8710]
@@ -45,6 +50,13 @@ def tables(case: Case) -> Iterator[Layout]:
         forced, ends = case.long("structure_forced_id"), case.long("structure_offsets").tolist()
         for number, (height, width) in enumerate(case.info["structure_grids_height_width"]):
             yield 2 * height, 2 * width, forced[ends[number] : ends[number + 1]].tolist()
+    elif case.kind == "families/lumina2_logits":
+        told = case.info["token_ids"]
+        ids = {told["end_of_line"]: ROW_END, told["eoi"]: END}
+        forced, ends = case.long("structure_forced_id"), case.long("structure_offsets").tolist()
+        for number, (height, width) in enumerate(case.info["structure_grids_height_width"]):
+            table = forced[ends[number] : ends[number + 1]].tolist()
+            yield 4 * height, 4 * width, [ids.get(id, id) for id in table]
     else:
         yield 48, 48, case.long("forced_48x48").tolist()
         start, other = 0, case.long("forced_other").tolist()

@@ -119,11 +119,21 @@ std::string describe_prompt(const PromptEntry& prompt) {
          "; unconditional: " + unconditional + rows;
 }
 
-std::string describe_sampling(const SamplingOptions& s, const std::string& order) {
-  return "cfg-scale " + format_fixed(static_cast<double>(s.cfg_scale), 2) + ", temperature " +
+// Of the scale of guidance, where it changes.
+std::string describe_schedule(const GuidanceSchedule& schedule) {
+  if (schedule.kind != "decay") return "";
+  return std::string(schedule.raise ? ", raised to " : ", falling to ") + format_fixed(schedule.floor, 2) +
+         (schedule.raise ? " or falling to it" : "") + " over " + format_fixed(schedule.share, 2) +
+         " of the codes";
+}
+
+std::string describe_sampling(const Manifest& manifest) {
+  const SamplingOptions& s = manifest.sampling;
+  return "cfg-scale " + format_fixed(static_cast<double>(s.cfg_scale), 2) +
+         describe_schedule(manifest.schedule) + ", temperature " +
          format_fixed(static_cast<double>(s.temperature), 2) + ", top-k " + std::to_string(s.top_k) +
          ", top-p " + format_fixed(static_cast<double>(s.top_p), 2) +
-         (order == "eagle" ? ", top-p before top-k" : "");
+         (manifest.sampling_order == "eagle" ? ", top-p before top-k" : "");
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
@@ -166,7 +176,7 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
                                     std::to_string(manifest.cache.kv_heads) + " heads of " +
                                     std::to_string(manifest.cache.head_dim) + ", " +
                                     std::to_string(manifest.cache.max_length) + " rows");
-    lines.emplace_back("sampling", describe_sampling(manifest.sampling, manifest.sampling_order));
+    lines.emplace_back("sampling", describe_sampling(manifest));
   }
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));

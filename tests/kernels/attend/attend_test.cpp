@@ -117,6 +117,12 @@ TEST_P(AttendTest, MatchesTheDefinitionOnTreesOfSeveralCalls) {
 TEST_P(AttendTest, MatchesTheDefinitionOnLongPrefixes) {
   expect_matches(make_call(rng_, {2, 5, 2, 1, 64, 4096, 1}, dtype()), dtype());
   expect_matches(make_call(rng_, {1, 64, 1, 1, 20, 4001, 0}, dtype()), dtype());
+  expect_matches(make_call(rng_, {2, 9, 1, 1, 16, 9400, 1}, dtype()), dtype());
+}
+
+// As where rows of a picture are drawn side by side: what is seen of all of it is in the mask.
+TEST_P(AttendTest, MatchesTheDefinitionOnMasksOfWholePictures) {
+  expect_matches(make_growing_call(rng_, {2, 12, 1, 1, 16, 60, 2}, 9340, dtype()), dtype());
 }
 
 TEST_P(AttendTest, MatchesTheDefinitionOnMoreThan64Rows) {

@@ -1,0 +1,91 @@
+"""Lumina-mGPT 2.0 through the methods that need no trained drafter: row ends, guidance that falls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.export.__main__ import main as export
+from models.export.draft_model import attach_model
+from tests.e2e.support import Cli, Refused
+
+CASES = Path(__file__).parents[2] / "golden" / "families"
+MODEL = CASES / "lumina2_target_tiny"
+VQ = CASES / "lumina2_movq_f8" / "movqgan_270M.ckpt"
+CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<reserved08799> typed")
+SIZES = ((64, 96), (64, 32))
+EXACT: tuple[tuple[object, ...], ...] = (
+    ("sjd", "--tree", "chain-15"),
+    ("sjd-pac",),
+    ("ngram",),
+    ("lookahead",),
+    ("self", "--draft-layers", 1),
+    ("draft-model", "--tree", "chain-4"),
+)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["schedule", "official"])
+def lumina2(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With its own target as a draft model."""
+    out = tmp_path_factory.mktemp("lumina2") / "bundle"
+    sizes = ",".join(f"{width}x{height}" for width, height in SIZES)
+    words = ["lumina-mgpt-2", "--model", str(MODEL), "--vq", str(VQ), "--sizes", sizes]
+    words += ["--official-schedule"] if request.param else []
+    assert export([*words, "--out", str(out)]) == 0
+    attach_model(out, out, "twin")
+    return out
+
+
+def draw(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[dict[str, Any]]:
+    """Codes of all captions in all sizes; the scale falls, is raised or stays, or there is none."""
+    lines = [
+        {"prompt": caption, "width": width, "height": height, "cfg_scale": scale}
+        for width, height in SIZES
+        for caption, scale in zip(CAPTIONS, (9, 2, 1), strict=True)
+    ]
+    (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = cli(
+        "generate", "--prompt-file", "requests.jsonl", "-q", "-t", 1, "--skip-checksums",
+        "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return json.loads((folder / "codes.json").read_text())["pictures"]
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_exact_methods_draw_the_autoregressive_codes(
+    cli: Cli, lumina2: Path, tmp_path: Path, dtype: str
+) -> None:
+    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
+    expected = draw(cli, lumina2, tmp_path, "--method", "ar", *common)
+    assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
+    for method in EXACT:
+        found = draw(cli, lumina2, tmp_path, "--method", *method, *common)
+        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
+            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
+
+
+@pytest.mark.parametrize("method", [("ar",), *EXACT[:1]], ids=lambda method: method[0])
+def test_batches_draw_what_is_drawn_alone(
+    cli: Cli, lumina2: Path, tmp_path: Path, method: tuple[object, ...]
+) -> None:
+    together = draw(cli, lumina2, tmp_path, "--method", *method, "--batch-size", 6)
+    alone = draw(cli, lumina2, tmp_path, "--method", *method, "--batch-size", 1)
+    assert [p["codes"] for p in together] == [p["codes"] for p in alone]
+
+
+def test_inspect(cli: Cli, lumina2: Path) -> None:
+    lines = cli("inspect", model=lumina2).stdout
+    official = json.loads((lumina2 / "manifest.json").read_text())["sampling"]["schedule"].get(
+        "raise"
+    )
+    words = "raised to 4.00 or falling to it over 0.25" if official else "falling to 4.00 over 1.00"
+    assert f"cfg-scale 4.00, {words} of the codes" in lines
+
+
+def test_other_sizes_are_refused(refused: Refused, lumina2: Path) -> None:
+    message = refused(2, "generate", "-p", "a", "-W", 96, "-H", 96, "-o", "x.png", model=lumina2)
+    assert "64x96" in message and "64x32" in message
