@@ -98,7 +98,10 @@ void by_drafter(const ContinuousRun& run, const std::vector<Step>& steps) {
     first += step.count;
   }
   const double ms = watch.lap();
-  for (const Step& step : steps) step.picture->statistics.draft_ms += ms;
+  for (const Step& step : steps) {
+    step.picture->statistics.draft_ms += ms;
+    step.picture->statistics.cycle_ms += ms;
+  }
 }
 
 // Proposals are made for all rows, the accepted ones, too, until every one had one that passed; of those that
