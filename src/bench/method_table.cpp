@@ -102,13 +102,14 @@ MethodOptions keep(const std::string& folder, const TableRow& row) {
 
 bool is_exact(const MethodOptions& resolved) {
   if (find_method(resolved.method).opens_rows()) return false;
+  if (find_method(resolved.method).is_continuous()) return resolved.rule == "exact";
   return resolved.rule.empty() || !is_relaxed(rule_from(resolved.rule));
 }
 
 std::string first_with_drafter(const Manifest& manifest) {
   for (const MethodEntry& method : methods()) {
-    if (method.needs_drafter() && !is_relaxed(method.rule) && missing_for(method, manifest).empty())
-      return method.name;
+    const bool drafts = method.needs_drafter() && !method.is_continuous();
+    if (drafts && !is_relaxed(method.rule) && missing_for(method, manifest).empty()) return method.name;
   }
   return "";
 }

@@ -61,7 +61,9 @@ const std::vector<MethodEntry>& methods() {
       {"zipar+sjd", "zipar with a window of drafts in every row, as sjd has one; relaxed, no drafter",
        TreeKind::windows, "", &make_zipar_windows, Rule::exact, "sampled"},
       {"pjd", "zipar+sjd whose drafts see those of the rows above; relaxed, no drafter", TreeKind::windows,
-       "", &make_row_parallel, Rule::exact, "sampled"}};
+       "", &make_row_parallel, Rule::exact, "sampled"},
+      {"cspd", "continuous tokens: a smaller network drafts, the law of the target", TreeKind::continuous,
+       "continuous", nullptr}};
   return rows;
 }
 
@@ -89,6 +91,8 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
 
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
   std::vector<std::string> missing = missing_for_generation(manifest);
+  if (method.drafts() && method.is_continuous() != manifest.is_continuous())
+    missing.emplace_back(method.is_continuous() ? "tokens.kind: continuous" : "tokens.kind: codes");
   const auto suits = [&](const auto& drafter) { return drafter.second.kind == method.drafter; };
   if (method.needs_drafter() && std::none_of(manifest.drafters.begin(), manifest.drafters.end(), suits))
     missing.emplace_back("drafters");
