@@ -14,7 +14,7 @@ from .chameleon_bundle import fed_after_prompt
 from .checkpoint import ExportError
 from .common import grid_entry, network_entries, sampling_entry
 
-LICENCE = "Apache License 2.0"
+LICENCE = "see Alpha-VLLM/Lumina-mGPT-2.0 and ai-forever/MoVQGAN (code: Apache License 2.0)"
 TEXT = (
     "Generate an image of {width}x{height} according to the following prompt:\n"
     "{prompt}<reserved08706>"

@@ -39,7 +39,7 @@ def bands(height: int, row_bytes: int, band: int) -> list[int]:
 
 
 class ModulatedNorm(nn.Module):
-    """GroupNorm, scale and shift by the latent, SiLU if asked: one scale and shift of every cell."""
+    """GroupNorm, then scale and shift by the latent, computed at its size; then SiLU if asked."""
 
     def __init__(self, norm: SpatialNorm, active: bool = True) -> None:
         super().__init__()
@@ -57,29 +57,33 @@ class ModulatedNorm(nn.Module):
         self.scale.prepare(like)
         self.shift.prepare(like)
 
-    def by_cell(self, sums: Tensor, pixels: int, latent: Tensor) -> Tensor:
-        """Scale and shift [2,B,C,h,w] of a map of so many pixels whose groups have these moments."""
+    def by_channel(self, sums: Tensor, pixels: int) -> Tensor:
+        """GroupNorm's scale and shift [2,B,C,1,1] of a map of so many pixels with these moments."""
         each = self.weight.size(0) // self.groups
         mean, square = (sums / (pixels * each)).unbind(0)
         spread = (square - mean * mean).clamp_min(0).add(self.eps).rsqrt()
         inner = spread.repeat_interleave(each, 1) * self.weight
         outer = self.bias - mean.repeat_interleave(each, 1) * inner
-        scale = self.scale(latent)
-        inner, outer = inner.to(scale)[:, :, None, None], outer.to(scale)[:, :, None, None]
-        return torch.stack([scale * inner, torch.addcmul(self.shift(latent), scale, outer)])
+        return torch.stack([inner, outer]).to(self.weight)[..., None, None]
 
-    def rows(self, x: Tensor, top: int, height: int, cells: Tensor) -> Tensor:
+    def rows(self, x: Tensor, top: int, height: int, channels: Tensor, latent: Tensor) -> Tensor:
         """Rows x [B,C,R,W] of a map of `height` rows, the first of them `top`, normed."""
-        size = height // cells.size(3)
-        index = torch.arange(top, top + x.size(2), device=x.device).floor_divide(size)
-        scale, shift = cells.index_select(3, index).unsqueeze(5).unbind(0)
-        out = torch.addcmul(shift, x.unflatten(3, [cells.size(4), size]), scale).flatten(3)
+        size = height // latent.size(2)
+        first, last = top // size, (top + x.size(2) - 1) // size + 1
+        cells = latent[:, :, first:last]
+        scale = self.scale(cells)
+        shift = torch.addcmul(self.shift(cells), scale, channels[1])
+        scale = scale * channels[0]
+        index = torch.arange(top, top + x.size(2), device=x.device).floor_divide(size) - first
+        scale, shift = scale.index_select(2, index), shift.index_select(2, index)
+        parts = x.unflatten(3, [latent.size(3), size])
+        out = torch.addcmul(shift.unsqueeze(4), parts, scale.unsqueeze(4)).flatten(3)
         return F.silu(out, inplace=True) if self.active else out
 
     def forward(self, x: Tensor, latent: Tensor) -> Tensor:
         """A whole map."""
-        cells = self.by_cell(moments(x, self.groups), x.size(2) * x.size(3), latent)
-        return self.rows(x, 0, x.size(2), cells)
+        channels = self.by_channel(moments(x, self.groups), x.size(2) * x.size(3))
+        return self.rows(x, 0, x.size(2), channels, latent)
 
 
 class BandedResidual(nn.Module):
@@ -115,10 +119,13 @@ class BandedResidual(nn.Module):
             return rows[:, :, top - 2 * half : bottom - 2 * half]
         return x[:, :, top:bottom]
 
-    def hidden(self, x: Tensor, height: int, top: int, bottom: int, cells: Tensor) -> Tensor:
+    def hidden(
+        self, x: Tensor, height: int, top: int, bottom: int, channels: Tensor, latent: Tensor
+    ) -> Tensor:
         """Rows of the first convolution."""
         start, end = max(top - 1, 0), min(bottom + 1, height)
-        rows = self.norm1.rows(self.source(x, height, start, end), start, height, cells)
+        rows = self.source(x, height, start, end)
+        rows = self.norm1.rows(rows, start, height, channels, latent)
         conv = self.conv1
         return conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)
 
@@ -136,25 +143,24 @@ class BandedResidual(nn.Module):
             sums += moments(self.source(x, height, top, bottom), self.norm1.groups)
         return sums
 
-    def hidden_moments(self, x: Tensor, hidden: Tensor, edges: list[int], cells: Tensor) -> Tensor:
+    def hidden_moments(
+        self, x: Tensor, hidden: Tensor, edges: list[int], channels: Tensor, latent: Tensor
+    ) -> Tensor:
         """The map `hidden` is filled unless it is empty."""
         sums = no_moments(x, self.norm2.groups)
         for top, bottom in zip(edges[:-1], edges[1:]):
-            rows = self.hidden(x, edges[-1], top, bottom, cells)
+            rows = self.hidden(x, edges[-1], top, bottom, channels, latent)
             sums += moments(rows, self.norm2.groups)
             if hidden.numel() > 0:
                 hidden[:, :, top:bottom] = rows
         return sums
 
-    def second(self, x: Tensor, hidden: Tensor, top: int, bottom: int, height: int,
-               cells1: Tensor, cells2: Tensor) -> Tensor:  # fmt: skip
-        """Rows of the block's output; those of an empty map `hidden` are computed once more."""
-        start, end = max(top - 1, 0), min(bottom + 1, height)
-        if hidden.numel() > 0:
-            rows = hidden[:, :, start:end]
-        else:
-            rows = self.hidden(x, height, start, end, cells1)
-        rows = self.norm2.rows(rows, start, height, cells2)
+    def second(
+        self, x: Tensor, rows: Tensor, height: int, top: int, bottom: int, channels: Tensor,
+        latent: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Rows of the block's output by those of the first convolution that they see."""
+        rows = self.norm2.rows(rows, max(top - 1, 0), height, channels, latent)
         conv = self.conv2
         rows = conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)
         source = self.source(x, height, top, bottom)
@@ -170,7 +176,7 @@ class BandedResidual(nn.Module):
         if x.size(2) != height and 4 * x.numel() * x.element_size() <= self.kept:
             x = self.doubled(x, height, edges)
         sums = self.source_moments(x, height, edges)
-        cells1 = self.norm1.by_cell(sums, height * width, latent)
+        channels1 = self.norm1.by_channel(sums, height * width)
 
         # A new map holds what the first convolution gives until it is read.
         apart = self.shortcut is not None or x.size(2) != height
@@ -178,13 +184,18 @@ class BandedResidual(nn.Module):
         if not apart and x.numel() * x.element_size() > self.kept:
             whole = [0]
         hidden = torch.empty(whole, dtype=x.dtype, device=x.device)
-        sums = self.hidden_moments(x, hidden, edges, cells1)
-        cells2 = self.norm2.by_cell(sums, height * width, latent)
+        sums = self.hidden_moments(x, hidden, edges, channels1, latent)
+        channels2 = self.norm2.by_channel(sums, height * width)
 
         out = hidden if apart else x
         done, first = x[:, :, :0], 0  # rows above those at hand, which see what they replace
         for top, bottom in zip(edges[:-1], edges[1:]):
-            rows = self.second(x, hidden, top, bottom, height, cells1, cells2)
+            start, end = max(top - 1, 0), min(bottom + 1, height)
+            if hidden.numel() > 0:
+                rows = hidden[:, :, start:end]
+            else:
+                rows = self.hidden(x, height, start, end, channels1, latent)
+            rows = self.second(x, rows, height, top, bottom, channels2, latent)
             if top > 0:
                 out[:, :, first:top] = done
             done, first = rows, top
@@ -226,11 +237,11 @@ class BandedOut(nn.Module):
         sums = no_moments(x, self.norm.groups)
         for top, bottom in zip(edges[:-1], edges[1:]):
             sums += moments(x[:, :, top:bottom], self.norm.groups)
-        cells = self.norm.by_cell(sums, height * x.size(3), latent)
+        channels = self.norm.by_channel(sums, height * x.size(3))
         conv, parts = self.conv, [x[:, :0, :0]]
         for top, bottom in zip(edges[:-1], edges[1:]):
             start, end = max(top - 1, 0), min(bottom + 1, height)
-            rows = self.norm.rows(x[:, :, start:end], start, height, cells)
+            rows = self.norm.rows(x[:, :, start:end], start, height, channels, latent)
             parts.append(conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height))
         return torch.cat(parts[1:], 2)
 

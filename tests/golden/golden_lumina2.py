@@ -16,7 +16,6 @@ from golden_chameleon import Target
 from torch import Tensor
 
 STEP = 32  # pixels of a size token's unit
-TEXT_LENGTH = 256
 
 
 def sibling(case: Case, entry: str) -> Case:
@@ -28,16 +27,21 @@ def sibling(case: Case, entry: str) -> Case:
 
 
 def export(
-    out: Path, model: Path | None, vq: Path | None, sizes: Iterable[tuple[int, int]], *words: object
+    out: Path,
+    model: Path | None,
+    vq: Path | None,
+    sizes: Iterable[tuple[int, int]],
+    *words: object,
+    text_length: int = 16,
 ) -> Path:
     """A bundle in fp32 with pictures of sizes (width, height), in pixels."""
-    parts = [
-        word for flag, path in (("--model", model), ("--vq", vq)) if path for word in (flag, path)
-    ]
+    parts: list[object] = []
+    for flag, path in (("--model", model), ("--vq", vq)):
+        parts += [flag, path] if path else []
     listed = ",".join(f"{width}x{height}" for width, height in dict.fromkeys(sizes))
-    command = ("models.export", "lumina-mgpt-2", *parts, "--sizes", listed, "--dtype", "fp32")
-    limits = ("--text-length", TEXT_LENGTH)
-    engine.run(sys.executable, "-m", *command, *limits, "--out", out, *words)
+    limits = ("--sizes", listed, "--dtype", "fp32", "--text-length", text_length)
+    command = ("models.export", "lumina-mgpt-2", *parts, *limits, "--out", out, *words)
+    engine.run(sys.executable, "-m", *command)
     return out
 
 

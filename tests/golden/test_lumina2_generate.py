@@ -52,7 +52,10 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, vq = lumina2.sibling(case, "model"), lumina2.sibling(case, "vq")
     sizes = [(run["width"], run["height"]) for run in case.info["runs"]]
     (file,) = vq.weights()
-    out = lumina2.export(folder / "bundle", model.folder, file, sizes, "--official-schedule")
+    longest = max(len(prompt_ids(case, run)) for run in case.info["runs"])
+    out = lumina2.export(
+        folder / "bundle", model.folder, file, sizes, "--official-schedule", text_length=longest
+    )
     dims = model.info["dims"]
     shape = Shape(dims["hidden_size"], dims["heads"], dims["kv_heads"], dims["ffn_size"])
     embeddings = engine.load_module(out, "target").embed(torch.arange(dims["vocab_size"])[None])[0]

@@ -32,7 +32,9 @@ def weights(case: Case) -> Weights:
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("lumina2") / "bundle"
-    return lumina2.export(out, case.folder, None, [size(case)], "--official-schedule")
+    longest = len(case.tensors["prompt_ids"])
+    words = ("--official-schedule",)
+    return lumina2.export(out, case.folder, None, [size(case)], *words, text_length=longest)
 
 
 @pytest.fixture(scope="module")
