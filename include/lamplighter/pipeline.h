@@ -127,7 +127,7 @@ class LAMPLIGHTER_API Feed {
 
 // Draws pictures with one bundle. The picture of a request depends on the request and the bundle alone: not
 // on the other requests, the batch size or the number of threads (on the CPU, bit for bit; in bf16 for each
-// set of instructions(), in fp32 for all).
+// set of instructions(), in fp32 for all; continuous tokens but for rounding).
 class LAMPLIGHTER_API TextToImage {
  public:
   // Checks and loads the bundle. Throws Error (bundle, device, memory).

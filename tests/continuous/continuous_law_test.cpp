@@ -131,6 +131,12 @@ TEST(ContinuousLawOfThePaper, IsTheTargetsWhereItsRatioOfVariancesIsOne) {
   EXPECT_GT(distance('C', 100), 0.009);
 }
 
+// A rule without its residual: a plain sample of the target takes the place of a rejected draft.
+TEST(ContinuousLawOfOneProposal, IsAnother) {
+  const Sampled samples = sample(toy_target(), toy_draft('B'), cspd("exact", 20, 0, 1));
+  EXPECT_GT(Law(toy_target()).distance(samples.tokens), 0.01);
+}
+
 TEST(ContinuousLawOfThePaper, MayRunOutOfProposals) {
   const Sampled samples = sample(toy_target(), toy_draft('C'), cspd("paper", 4, 0, 20));
   EXPECT_GT(samples.fallbacks, static_cast<std::int64_t>(kPictures) * kPositions / 5);
