@@ -145,6 +145,17 @@ at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses
                           static_cast<std::int64_t>(guesses.fill));
 }
 
+at::Tensor gaussian_log_ratio(const at::Tensor& x, const GaussianPair& pair) {
+  return call<at::Tensor>(OPERATOR(gaussian_log_ratio), x, pair.target_mean, pair.target_deviation,
+                          pair.draft_mean, pair.draft_deviation);
+}
+
+Two gaussian_residual(const GaussianPair& pair, const at::Tensor& log_sigma, const at::Tensor& noise,
+                      const at::Tensor& uniforms) {
+  return call<Two>(OPERATOR(gaussian_residual), pair.target_mean, pair.target_deviation, pair.draft_mean,
+                   pair.draft_deviation, log_sigma, noise, uniforms);
+}
+
 Three expand_dynamic(const Distributions& rows, const at::Tensor& scores, std::int64_t k) {
   return call<Three>(OPERATOR(expand_dynamic), rows.values, scores, k, optional(rows.statistics));
 }

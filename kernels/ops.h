@@ -18,7 +18,19 @@
 namespace lamplighter::ops {
 
 // What a random number is for; part of the counter, so that draws for different purposes never coincide.
-enum class Purpose : std::int64_t { token = 0, accept = 1, children = 2, window = 3, fill = 4 };
+enum class Purpose : std::int64_t {
+  token = 0,
+  accept = 1,
+  children = 2,
+  window = 3,
+  fill = 4,
+  // of continuous tokens, src/continuous/draws.h
+  order = 5,
+  start = 6,
+  noise = 7,
+  proposal = 8,
+  residual = 9
+};
 
 // seeds, steps int64 [I] -> fp32 [I, count] in [0, 1), multiples of 2^-24.
 at::Tensor uniforms(const at::Tensor& seeds, const at::Tensor& steps, Purpose purpose, std::int64_t count);
@@ -198,6 +210,20 @@ struct Guesses {
 };
 // tokens int64 [I, L], guesses in the place of those < 0; rows fp32 [I, L, V] become the guesses' there.
 at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses& guesses);
+
+// Diagonal Gaussians of the target and of a draft: fp32 [N, C] each.
+struct GaussianPair {
+  at::Tensor target_mean, target_deviation, draft_mean, draft_deviation;
+};
+
+// Logarithm of the target's density at x fp32 [N, C] over the draft's: fp64 [N];
+// kernels/continuous/continuous.h.
+at::Tensor gaussian_log_ratio(const at::Tensor& x, const GaussianPair& pair);
+
+// log_sigma fp64 [N], noise fp32 [N, R, C], uniforms fp64 [N, R] -> tokens fp32 [N, C] and tries int64 [N]:
+// the first accepted of R proposals, counted from 1; 0 none, and the last one stays.
+std::tuple<at::Tensor, at::Tensor> gaussian_residual(const GaussianPair& pair, const at::Tensor& log_sigma,
+                                                     const at::Tensor& noise, const at::Tensor& uniforms);
 
 }  // namespace lamplighter::ops
 #pragma GCC visibility pop

@@ -18,7 +18,7 @@ LAYERS = [
     ["kernels"],
     ["src/bundle"],
     ["src/propose"],
-    ["src/decode"],
+    ["src/decode", "src/continuous"],
     ["src/pipeline", "src/bench"],
     ["src/batch", "src/serve"],
     ["tools"],

@@ -24,6 +24,7 @@ struct Output {
   bool is_picture;
   std::unique_ptr<Sink> (*make)(const Place& place);
   Extent (*extent)(std::int64_t count, const Extent& picture) = nullptr;  // where it grows with the pictures
+  bool needs_codes = false;
 };
 
 constexpr Output kOutputs[] = {
@@ -31,7 +32,7 @@ constexpr Output kOutputs[] = {
      [](const Place& place) { return sheet_sink(place.path, place.overwrite); },
      [](std::int64_t count, const Extent& picture) { return square_sheet_extent(count, picture); }},
     {"--save-codes", "Also write the image tokens, for `lamplighter decode`", false,
-     [](const Place& place) { return codes_sink(place.origin, place.path, place.overwrite); }},
+     [](const Place& place) { return codes_sink(place.origin, place.path, place.overwrite); }, nullptr, true},
     {"--trace", "Also write every picture's settings and cycles, as JSON lines", false,
      [](const Place& place) { return trace_sink(place.origin, place.path, place.overwrite); }},
     {"--acceptance-map", "Also write the pictures beside their tokens, coloured by how many came at once",
@@ -44,7 +45,8 @@ constexpr Output kOutputs[] = {
        TextToImage& engine = place.engine;
        return preview_sink(
            place.path, [&engine](const Codes& codes) { return engine.decode(codes); }, place.overwrite);
-     }},
+     },
+     nullptr, true},
 };
 
 }  // namespace
@@ -67,6 +69,15 @@ std::vector<std::string> OutputFlags::paths() const {
     wanted.push_back(paths_[i]);
   }
   return wanted;
+}
+
+void OutputFlags::check_tokens(const Manifest& manifest) const {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    if (!paths_[i].empty() && kOutputs[i].needs_codes && manifest.is_continuous())
+      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got '" + paths_[i] +
+                                       "', expected none: the tokens of " + manifest.name +
+                                       " are continuous, not codes");
+  }
 }
 
 void OutputFlags::check_room(std::int64_t count, const Extent& picture) const {

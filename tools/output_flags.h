@@ -20,6 +20,8 @@ class OutputFlags {
   std::vector<std::string> paths() const;
   // Throws Error(ExitCode::usage) when one of them cannot hold `count` pictures of this size.
   void check_room(std::int64_t count, const Extent& picture) const;
+  // The same when one of them is about codes, which the bundle has none of.
+  void check_tokens(const Manifest& manifest) const;
   // Adds what writes them.
   void add_sinks(const Origin& origin, TextToImage& engine, bool overwrite, Sinks& sinks) const;
 

@@ -62,6 +62,9 @@ std::vector<std::string> details(const Statistics& s) {
   lines.push_back("  " + std::to_string(s.cycles.size()) + " cycles, acceptance length " +
                   format_fixed(s.acceptance_length(), 2));
   for (std::string& line : depth_table(s)) lines.push_back(std::move(line));
+  if (s.proposals > 0)
+    lines.push_back("  " + std::to_string(s.proposals) + " proposals for rejected tokens, " +
+                    std::to_string(s.fallbacks) + " tokens ran out of them");
   return lines;
 }
 
@@ -74,6 +77,7 @@ Json report(const std::string& path, const Json& picture, const Statistics& s) {
   line["acceptance_length"] = s.acceptance_length();
   line["drafted_by_depth"] = s.drafted;
   line["accepted_by_depth"] = s.accepted;
+  if (s.proposals > 0) line["proposals"] = s.proposals, line["fallbacks"] = s.fallbacks;
   line["ms_of"] = s.batch > 1 ? "batch" : "picture";  // but for `image`, which is the picture's
   line["ms"] = {{"text", s.text_ms},   {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
                 {"image", s.image_ms}, {"draft", s.draft_ms},     {"score", s.score_ms},

@@ -28,7 +28,8 @@ struct DrafterEntry {
   ModuleEntry module;
   // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
   // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states;
-  // flash: a layer over the target's features with heads for several tokens.
+  // flash: a layer over the target's features with heads for several tokens; continuous: a whole target of
+  // continuous tokens.
   std::string kind = "eagle";
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
   // eagle: id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
@@ -44,6 +45,7 @@ struct DrafterEntry {
   std::vector<std::int64_t> feature_layers = {};
 
   bool is_model() const { return kind == "model"; }
+  bool is_continuous() const { return kind == "continuous"; }          // no cache, no ids
   bool is_heads() const { return kind == "medusa" || kind == "mlp"; }  // nothing else: no cache, no ids
 };
 
@@ -131,8 +133,17 @@ struct Manifest {
   std::vector<GoldenRecord> golden_records;
   std::optional<PromptEntry> prompt;
   struct {
+    std::string kind = "codes";  // or continuous: vectors, drawn by a diffusion head; then channels alone
     std::int64_t vocabulary = 0, first_image_id = 0, codebook_size = 0;
+    std::int64_t channels = 0;
   } tokens;
+  // Of continuous tokens: denoising steps of a token, how they were taken from those of training, and how the
+  // guidance of a picture goes: linear from 1 to cfg_scale as tokens are drawn, or constant.
+  struct {
+    std::int64_t steps = 0;
+    std::string respacing;
+  } diffusion;
+  std::string guidance_schedule = "linear";
   std::vector<Grid> grids;
   SamplingOptions sampling;
   std::string sampling_order = "ar";  // ar: temperature, top-k, top-p; eagle: temperature, top-p, top-k
@@ -148,6 +159,7 @@ struct Manifest {
   } decoder;
 
   bool has(const std::string& module) const { return modules.count(module) != 0; }
+  bool is_continuous() const { return tokens.kind == "continuous"; }
 };
 
 // Reads and checks DIRECTORY/manifest.json: schema version, unknown keys, types, and the agreement of

@@ -52,10 +52,13 @@ struct SamplingOptions {
 //   lookahead  exact      chain        top       lookahead decoding (Fu et al. 2024), no drafter
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 //   zipar      -          -            -         ZipAR (He et al. 2024): rows side by side, relaxed
+// Of bundles whose tokens are continuous:
+//   ar         -          -            -         MAR's parallel decoding (Li et al. 2024, arXiv 2406.11838)
+//   cspd       exact      -            -         continuous speculative decoding (arXiv 2411.11925)
 struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
-                         // grouped, lenient
+                         // grouped, lenient; cspd: exact, paper, released
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
@@ -80,6 +83,13 @@ struct MethodOptions {
   // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by
   // less than the squared distance
   std::optional<float> group_gap, group_distance;
+  // Continuous tokens: passes of a picture (ar, and cspd by the rule released); share of the tokens that the
+  // target draws before any is drafted; tokens drafted a cycle; most proposals for a token that was rejected;
+  // on or off: whether the last denoising step of ar adds its noise
+  std::optional<std::int64_t> steps;
+  std::optional<float> prefill_ratio;
+  std::optional<std::int64_t> gamma, cap;
+  std::string last_noise;
   std::optional<std::int64_t> ahead;          // zipar: tokens that a row is ahead of the next; half of a row
   std::vector<float> lambda;                  // lantern++: factor >= 1, one for all depths or one per depth
   std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first

@@ -44,6 +44,10 @@ struct Statistics {
   // + 1.
   std::vector<std::vector<std::int64_t>> reached;
 
+  // Of continuous tokens: what was proposed in the place of rejected drafts, and how many of those ran out of
+  // proposals and took the last one, a plain sample of the target.
+  std::int64_t proposals = 0, fallbacks = 0;
+
   // Autoregressive target passes per target pass made: tokens over passes, prefill included.
   double step_compression() const {
     return target_passes > 0 ? static_cast<double>(tokens) / static_cast<double>(target_passes) : 0.0;
@@ -54,10 +58,12 @@ struct Statistics {
   }
 };
 
-// A picture's tokens as codebook indices in raster order.
+// A picture's tokens as codebook indices in raster order; continuous tokens have none.
 struct Codes {
   int rows = 0, columns = 0;
   std::vector<std::int32_t> ids;
+
+  std::size_t places() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
 };
 
 struct Result {

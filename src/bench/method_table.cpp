@@ -102,13 +102,14 @@ MethodOptions keep(const std::string& folder, const TableRow& row) {
 
 bool is_exact(const MethodOptions& resolved) {
   if (find_method(resolved.method).tree == TreeKind::rows) return false;
+  if (find_method(resolved.method).is_continuous()) return resolved.rule == "exact";
   return resolved.rule.empty() || !is_relaxed(rule_from(resolved.rule));
 }
 
 MethodOptions default_exact_method(const Manifest& manifest) {
   MethodOptions options;
   for (const MethodEntry& method : methods()) {
-    const bool pays = method.needs_drafter() || method.keeps_window();
+    const bool pays = (method.needs_drafter() || method.keeps_window()) && !method.is_continuous();
     if (!pays || is_relaxed(method.rule) || !missing_for(method, manifest).empty()) continue;
     options.method = method.name;
     break;

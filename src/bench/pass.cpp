@@ -26,6 +26,10 @@ std::string number(double value, int digits = 2) {
 void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
   if (find_method(resolved.method).tree == TreeKind::rows)
     pass.nodes = open_rows(grid.rows, grid.columns, resolved.ahead.value_or(0)).widest();
+  if (resolved.gamma) {  // drafts of continuous tokens, and the one behind them
+    pass.nodes = *resolved.gamma + 1;
+    pass.depth = *resolved.gamma;
+  }
   if (resolved.tree.empty()) return;
   if (resolved.tree == kDynamicTree) {
     pass.nodes = resolved.dynamic_nodes.value_or(0) + 1;

@@ -71,6 +71,22 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
   }
 }
 
+// The same of continuous tokens.
+void check_continuous(JsonReader& reader, const Manifest& manifest) {
+  for (const char* key : {"target", "prompt", "grids", "sampling"}) require(reader, key, "a target");
+  if (manifest.prompt->kind != "class")
+    reader.fail("prompt.kind: got " + manifest.prompt->kind + ", expected class for continuous tokens");
+  if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
+  for (const Grid& grid : manifest.grids) {
+    if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty())
+      reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) +
+                  ": got ids, expected none around continuous tokens");
+  }
+  for (const char* key : {"cache", "tokenizer", "neighbours", "trees"}) {
+    if (reader.has(key)) reader.fail(std::string(key) + ": got one, expected none beside continuous tokens");
+  }
+}
+
 // A whole model takes the prompts and the positions of the target.
 void check_model(JsonReader& reader, const std::string& name, const DrafterEntry& drafter,
                  const Manifest& manifest) {
@@ -87,7 +103,10 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.is_heads()) continue;
+    if (drafter.is_continuous() != manifest.is_continuous())
+      reader.fail("drafters." + name + ".kind " + drafter.kind + " disagrees with tokens.kind " +
+                  manifest.tokens.kind);
+    if (drafter.is_heads() || drafter.is_continuous()) continue;
     if (drafter.is_model()) {
       check_model(reader, "drafters." + name, drafter, manifest);
       continue;
@@ -134,7 +153,8 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
 }  // namespace
 
 void check_agreement(JsonReader& reader, const Manifest& manifest) {
-  if (manifest.has("target")) check_target(reader, manifest);
+  if (manifest.has("target"))
+    manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
   check_drafters(reader, manifest);
   if (manifest.has("image_decoder")) check_decoder(reader, manifest);
 }

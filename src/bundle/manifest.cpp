@@ -13,6 +13,7 @@ namespace {
 constexpr int kSchemaVersion = 1;
 constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;   // vocabularies
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, counts of layers and heads
+constexpr std::int64_t kMaxChannels = 1 << 10, kMaxSteps = 1000;  // of continuous tokens
 const std::vector<std::string> kStorage = {"float32", "bfloat16", "float16", "int8", "int4"};
 
 // A name that stays inside the bundle: archives execute, so nothing outside is ever loaded.
@@ -38,6 +39,10 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
+  if (entry.is_continuous()) {
+    reader.finish();
+    return entry;
+  }
   if (entry.is_heads() || entry.kind == "flash") entry.heads = reader.integer("heads", 1, kMaxSize);
   if (entry.is_heads()) {
     reader.finish();
@@ -162,19 +167,38 @@ void read_sampling(JsonReader reader, Manifest& manifest) {
   reader.finish();
 }
 
-void read_shapes(JsonReader& reader, Manifest& manifest) {
-  if (reader.has("tokens")) {
-    JsonReader tokens = reader.object("tokens");
+void read_tokens(JsonReader tokens, Manifest& manifest) {
+  if (tokens.has("kind")) manifest.tokens.kind = tokens.choice("kind", {"codes", "continuous"});
+  if (manifest.is_continuous()) {
+    manifest.tokens.channels = tokens.integer("channels", 1, kMaxChannels);
+  } else {
     manifest.tokens.vocabulary = tokens.integer("vocabulary", 1, kMaxIds);
     manifest.tokens.first_image_id = tokens.integer("first_image_id", 0, kMaxIds);
     manifest.tokens.codebook_size = tokens.integer("codebook_size", 1, kMaxIds);
-    tokens.finish();
   }
+  tokens.finish();
+}
+
+// What continuous tokens are drawn by.
+void read_diffusion(JsonReader& reader, Manifest& manifest) {
+  JsonReader diffusion = reader.object("diffusion");
+  manifest.diffusion.steps = diffusion.integer("steps", 2, kMaxSteps);
+  manifest.diffusion.respacing = diffusion.text("respacing");
+  diffusion.finish();
+  JsonReader guidance = reader.object("guidance");
+  manifest.guidance_schedule = guidance.choice("schedule", {"linear", "constant"});
+  guidance.finish();
+}
+
+void read_shapes(JsonReader& reader, Manifest& manifest) {
+  if (reader.has("tokens")) read_tokens(reader.object("tokens"), manifest);
+  const bool codes = !manifest.is_continuous();
+  if (!codes) read_diffusion(reader, manifest);
   if (reader.has("target")) {
     JsonReader target = reader.object("target");
     manifest.target.hidden = target.integer("hidden", 1, kMaxSize);
-    manifest.target.features = target.integer("features", 1, kMaxSize);
-    manifest.target.head = target.integer("head", 1, kMaxIds);
+    if (codes) manifest.target.features = target.integer("features", 1, kMaxSize);
+    if (codes) manifest.target.head = target.integer("head", 1, kMaxIds);
     target.finish();
   }
   if (reader.has("cache")) {
@@ -187,7 +211,7 @@ void read_shapes(JsonReader& reader, Manifest& manifest) {
   }
   if (reader.has("decoder")) {
     JsonReader decoder = reader.object("decoder");
-    manifest.decoder.codebook_size = decoder.integer("codebook_size", 1, kMaxIds);
+    if (codes) manifest.decoder.codebook_size = decoder.integer("codebook_size", 1, kMaxIds);
     manifest.decoder.downsample = decoder.integer("downsample", 1, kMaxSize);
     if (decoder.has("pixels")) manifest.decoder.pixels = decoder.choice("pixels", {"round", "truncate"});
     decoder.finish();

@@ -248,7 +248,9 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   prompt.align = shape.chameleon ? "start" : "end";
   prompt.features = shape.chameleon ? 0 : shape.prompt_features;
   if (shape.chameleon) prompt.unconditional.assign(static_cast<std::size_t>(shape.unconditional_length), 0);
-  manifest.tokens = {ids(shape), shape.first_image_id, shape.vocabulary};
+  manifest.tokens.vocabulary = ids(shape);
+  manifest.tokens.first_image_id = shape.first_image_id;
+  manifest.tokens.codebook_size = shape.vocabulary;
   const Grid grid = grid_of(shape);
   manifest.grids = {grid};
   manifest.sampling = shape.sampling;

@@ -81,11 +81,12 @@ class TextEncoder {
   Module module_;
 };
 
-// Codebook indices to pixels; always fp32, as the published models run it.
+// Codebook indices, or latents, to pixels; always fp32, as the published models run it.
 class ImageDecoder {
  public:
   ImageDecoder(const Manifest& manifest, const c10::Device& device);
-  // codes int64 [B, rows, columns] -> fp32 [B, 3, height, width], nominally in [-1, 1].
+  // codes int64 [B, rows, columns], or latents fp32 [B, C, rows, columns] of continuous tokens -> fp32
+  // [B, 3, height, width], nominally in [-1, 1].
   at::Tensor decode(const at::Tensor& codes) const;
 
  private:

@@ -13,10 +13,11 @@ constexpr int kSchema = 1;
 constexpr const char* kBundleTree = "bundle";  // the tree that the bundle brings for the device
 constexpr std::int64_t kMaxSide = 1 << 20;     // pixels
 
-// The method's part of a picture's description. Methods that draft nothing have none but their name.
+// The method's part of a picture's description. Methods that draft nothing have none but their name, and the
+// passes that they were told to make.
 void describe_method(const Origin& origin, const MethodOptions& method, const Statistics& statistics,
                      Json& json) {
-  if (!find_method(method.method).drafts()) return;
+  if (!find_method(method.method).drafts() && !method.steps) return;
   write_options(method, json);
   if (origin.trees.count(method.tree) != 0) json["tree"] = kBundleTree;
   json["step_compression"] = statistics.step_compression();

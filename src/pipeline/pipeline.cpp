@@ -18,6 +18,7 @@
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "pipeline/continuous_drawing.h"
 #include "pipeline/drawing.h"
 #include "pipeline/methods.h"
 #include "pipeline/request.h"
@@ -89,6 +90,7 @@ struct TextToImage::Implementation {
   std::optional<Target> target;
   std::map<std::string, Drafter> drafters;
   std::optional<ImageDecoder> decoder;
+  std::optional<ContinuousModels> continuous;
 
   // Loading waits for the first use, so that decoding saved codes needs the image decoder alone.
   void load_decoder() {
@@ -120,6 +122,11 @@ struct TextToImage::Implementation {
     return models;
   }
   Image paint(const Codes& codes) const;
+  Image paint(const at::Tensor& tokens) const;  // what the image decoder takes of one picture
+  void generate_continuous(const std::vector<Request>& requests, const ResultCallback& on_result,
+                           const ProgressCallback& on_progress, const MethodOptions& method,
+                           const TurnCallback& on_turn);
+  void serve_continuous(Feed& feed, const MethodOptions& method);
 
   mutable std::mutex painting;
 };
@@ -127,6 +134,12 @@ struct TextToImage::Implementation {
 // Library convolutions round differently for other numbers of pictures and of threads, so every picture is
 // decoded alone and, on the CPU, by one thread.
 Image TextToImage::Implementation::paint(const Codes& codes) const {
+  return paint(
+      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
+          .to(at::kLong));
+}
+
+Image TextToImage::Implementation::paint(const at::Tensor& tokens) const {
   const std::lock_guard lock(painting);  // a preview may be wanted while a picture is painted
   const int threads = at::get_num_threads();
   const auto restore = [](const int* count) { at::set_num_threads(*count); };
@@ -135,10 +148,55 @@ Image TextToImage::Implementation::paint(const Codes& codes) const {
     at::set_num_threads(1);
     guard.reset(&threads);
   }
-  const at::Tensor ids =
-      at::from_blob(const_cast<std::int32_t*>(codes.ids.data()), {1, codes.rows, codes.columns}, at::kInt)
-          .to(at::kLong);
-  return to_image(decoder->decode(ids.to(placement.device))[0], manifest.decoder.pixels);
+  return to_image(decoder->decode(tokens.to(placement.device))[0], manifest.decoder.pixels);
+}
+
+void TextToImage::Implementation::generate_continuous(const std::vector<Request>& requests,
+                                                      const ResultCallback& on_result,
+                                                      const ProgressCallback& on_progress,
+                                                      const MethodOptions& method,
+                                                      const TurnCallback& on_turn) {
+  require_drawable(manifest);
+  Methods methods(manifest, placement, options.batch_size);
+  std::vector<ResolvedRequest> wanted;
+  for (const Request& request : requests) {
+    wanted.push_back(resolve_request(manifest, request));
+    wanted.back().method = methods.find(request.method.value_or(method));
+    check_continuous(wanted.back(), methods.options(wanted.back().method));
+  }
+  if (!continuous) continuous.emplace(manifest, placement);
+  load_decoder();
+  bool stopped = false;
+  const TurnCallback turn = [&](std::size_t request) {
+    const Turn answer = on_turn ? on_turn(request) : Turn::draw;
+    stopped = answer == Turn::stop;
+    return answer;
+  };
+  for (const RequestGroup& group : group_requests(wanted)) {
+    if (stopped) return;
+    const ResolvedRequest& first = wanted[group.begin];
+    const ContinuousRun run = continuous->run_of(methods.options(first.method), *first.grid);
+    ContinuousDrawing drawing(
+        run, wanted, requests, group,
+        {[&](const at::Tensor& latents) { return paint(latents); }, on_result, on_progress, turn});
+    with_machine_errors([&] { drawing.run(static_cast<std::size_t>(options.batch_size)); });
+  }
+}
+
+// One picture after the other.
+void TextToImage::Implementation::serve_continuous(Feed& feed, const MethodOptions& method) {
+  const Feed::Fits any = [](const Request&) { return true; };
+  while (const std::optional<Feed::Entry> entry = feed.next(any, true)) {
+    try {
+      std::optional<Result> result;
+      generate_continuous(
+          {entry->request}, [&](std::size_t, Result&& done) { result = std::move(done); },
+          [&](const Progress&) { return feed.is_wanted(entry->number); }, method, {});
+      feed.picture(entry->number, std::move(*result));
+    } catch (const std::exception& error) {
+      if (feed.is_wanted(entry->number)) feed.failed(entry->number, told(error));
+    }
+  }
 }
 
 TextToImage::TextToImage(const std::string& bundle_directory, const RuntimeOptions& options)
@@ -179,6 +237,7 @@ std::vector<std::string> TextToImage::notes(const Request& request) {
   Implementation& self = *implementation_;
   const Manifest& manifest = self.manifest;
   const ResolvedRequest resolved = resolve_request(manifest, request);
+  if (manifest.is_continuous()) return {};
   const PromptIds& prompt =
       self.noted.insert_or_assign({request.prompt, resolved.grid}, self.encode(request, *resolved.grid))
           .first->second;
@@ -199,6 +258,8 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
                            const ProgressCallback& on_progress, const MethodOptions& method,
                            const TurnCallback& on_turn) {
   Implementation& self = *implementation_;
+  if (self.manifest.is_continuous())
+    return self.generate_continuous(requests, on_result, on_progress, method, on_turn);
   std::vector<ResolvedRequest> wanted =
       resolve_requests(self.manifest, requests,
                        [&](const Request& request, const Grid& grid) { return self.encode(request, grid); });
@@ -232,6 +293,7 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
 
 void TextToImage::serve(Feed& feed, const MethodOptions& method) {
   Implementation& self = *implementation_;
+  if (self.manifest.is_continuous()) return self.serve_continuous(feed, method);
   constexpr std::size_t most = 16;  // methods that are kept ready
   self.load_tokenizer();
   self.load_all();
@@ -278,6 +340,9 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
 
 Image TextToImage::decode(const Codes& codes) {
   const Manifest& manifest = implementation_->manifest;
+  if (manifest.is_continuous())
+    throw Error(ExitCode::input,
+                "codes: got some, expected none: the tokens of " + manifest.name + " are continuous");
   if (codes.rows <= 0 || codes.columns <= 0 ||
       codes.ids.size() != static_cast<std::size_t>(codes.rows) * static_cast<std::size_t>(codes.columns)) {
     throw Error(ExitCode::input, "codes: got " + std::to_string(codes.ids.size()) + " ids for a grid of " +

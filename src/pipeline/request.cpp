@@ -25,6 +25,19 @@ void check_sampling(const SamplingOptions& sampling) {
               "a number in (0, 1]");
 }
 
+// Tokens that are vectors have no probabilities to cut. What says nothing may stand, as in the metadata of
+// pictures.
+void check_uncut(const Manifest& manifest, const Request& request) {
+  if (!manifest.is_continuous()) return;
+  const auto check = [&](bool ok, const char* key, auto got) {
+    check_range(ok, key, std::to_string(got),
+                ("none: the tokens of " + manifest.name + " are continuous").c_str());
+  };
+  check(request.top_k.value_or(0) == 0, "top_k", request.top_k.value_or(0));
+  check(request.top_p.value_or(1) == 1, "top_p", request.top_p.value_or(1));
+  check(request.cfg_interval.value_or(-1) == -1, "cfg_interval", request.cfg_interval.value_or(-1));
+}
+
 void check_class(const Manifest& manifest, const Request& request) {
   const bool by_class = manifest.prompt && manifest.prompt->kind == "class";
   if (by_class != request.class_id.has_value()) {
@@ -62,6 +75,7 @@ ResolvedRequest resolve_request(const Manifest& manifest, const Request& request
   resolved.sampling = resolve_sampling(manifest, request);
   resolved.seed = request.seed;
   check_sampling(resolved.sampling);
+  check_uncut(manifest, request);
   check_class(manifest, request);
   check_prompt_text(manifest, request);
   return resolved;

@@ -17,14 +17,13 @@ bool is_guided(const ResolvedRequest& request) {
   return request.sampling.cfg_scale > 1;
 }
 
-// What became of work that failed, for those who wait for it.
+}  // namespace
+
 Error told(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return *known;
   if (const std::optional<Error> machine = machine_error(error)) return *machine;
   return {ExitCode::device, std::string("internal: ") + error.what()};
 }
-
-}  // namespace
 
 Session::Session(const Drawing::Tools& tools, Feed& feed, FedRequest first, const Calls& calls)
     : tools_(tools),

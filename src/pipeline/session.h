@@ -15,6 +15,9 @@
 
 namespace lamplighter {
 
+// What became of work that failed, for those who wait for it.
+Error told(const std::exception& error);
+
 // A request of a feed, worked out.
 struct FedRequest {
   std::uint64_t number = 0;

@@ -20,16 +20,19 @@ using M = MethodOptions;
 constexpr const char* kMethod = "Method";
 constexpr const char* kRelaxed = "Relaxed rules";
 constexpr const char* kDynamic = "Dynamic trees";
+constexpr const char* kContinuous = "Continuous tokens";
 constexpr double kAny = std::numeric_limits<double>::infinity();
 constexpr const char* kTreePaths = "tree_paths";  // of a tree that a file gave, beside its name
 constexpr double kLeastLenience = 0.001;
 constexpr double kNodes = static_cast<double>(kMaxTreeNodes);
 constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined", "conditional"},
-    kLengths{"full", "auto"}, kTails{"keep", "fresh"}, kZipar{"clean", "released"};
+    kLengths{"full", "auto"}, kTails{"keep", "fresh"}, kZipar{"clean", "released"}, kSwitch{"on", "off"};
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
-     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped, lenient", &M::rule},
+     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped, lenient; cspd: exact, "
+     "paper, released",
+     &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of tune-tree", &M::tree},
     {"children", "children", "Children", kMethod, "NAME",
@@ -85,6 +88,18 @@ constexpr MethodOption kOptions[] = {
     {"front", "front", "Front", kMethod, "N",
      "Places of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, "", "front", 1,
      kNodes - 1},
+    {"steps", "steps", "Steps", kContinuous, "N", "Passes of a picture; default: 64 (ar)", &M::steps, "",
+     "steps", 1},
+    {"prefill_ratio", "prefill", "Prefill ratio", kContinuous, "X",
+     "Share of the tokens that the target draws before any is drafted (cspd)", &M::prefill_ratio, "",
+     "continuous", 0, 1},
+    {"gamma", "gamma", "Gamma", kContinuous, "N", "Tokens drafted a cycle (cspd)", &M::gamma, "",
+     "continuous", 1, 4096},
+    {"cap", "cap", "Cap", kContinuous, "N", "Most proposals for a token that was rejected (cspd)", &M::cap,
+     "", "continuous", 1, 1e6},
+    {"last_noise", "last-noise", "Last noise", kContinuous, "NAME",
+     "on or off: whether the last denoising step adds its noise, as that of cspd does (ar)", &M::last_noise,
+     "", "passes", 0, kAny, kSwitch},
     {"ahead", "ahead", "Ahead", kMethod, "N",
      "Tokens that a row is ahead of the next; default: half of a row (zipar)", &M::ahead, "", "rows", 1},
     {"zipar", "zipar", "ZipAR", kMethod, "NAME",
@@ -244,7 +259,12 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   const MethodEntry& entry = find_method(method.method);
   const std::string needs = option.needs;
   const bool opens_rows = entry.tree == TreeKind::rows;
+  if (needs == "passes") return !entry.drafts();
+  if (needs == "steps") return !entry.drafts() || (entry.is_continuous() && method.rule == "released");
   if (!entry.drafts()) return false;
+  if (entry.is_continuous())
+    return needs == "continuous" || option.key == std::string("drafter") || option.key == std::string("rule");
+  if (needs == "continuous") return false;
   if (opens_rows || needs == "rows") return opens_rows && needs == "rows";
   if (needs.empty()) return true;
   if (needs == "drafter") return entry.needs_drafter();

@@ -33,7 +33,8 @@ struct MethodOption {
   const char* needs =
       "";  // what a method has that reads it: a "drafter", "children" that are drawn, "neighbours", "delta",
            // a rule of this name, the tree "dynamic", "self" drafting, a "window", its "front", open
-  // "rows"; "": whatever drafts a tree
+  // "rows", drafts of "continuous" tokens, "steps" of
+  // those, their "passes" without drafts; "": whatever drafts a tree
   double least = 0, most = std::numeric_limits<double>::infinity();  // of numbers, which are finite besides
   Choices choices = {};                                              // of texts; none: not checked here
 };

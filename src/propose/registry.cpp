@@ -56,7 +56,9 @@ const std::vector<MethodEntry>& methods() {
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"},
       {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",
-       TreeKind::rows, "", &make_zipar}};
+       TreeKind::rows, "", &make_zipar},
+      {"cspd", "continuous tokens: a smaller network drafts, the law of the target", TreeKind::continuous,
+       "continuous", nullptr}};
   return rows;
 }
 
@@ -84,6 +86,8 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
 
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
   std::vector<std::string> missing = missing_for_generation(manifest);
+  if (method.drafts() && method.is_continuous() != manifest.is_continuous())
+    missing.emplace_back(method.is_continuous() ? "tokens.kind: continuous" : "tokens.kind: codes");
   const auto suits = [&](const auto& drafter) { return drafter.second.kind == method.drafter; };
   if (method.needs_drafter() && std::none_of(manifest.drafters.begin(), manifest.drafters.end(), suits))
     missing.emplace_back("drafters");

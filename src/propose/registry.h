@@ -13,8 +13,8 @@ namespace lamplighter {
 // The trees of a method: fixed ones are read before the run, of which some methods take chains alone, also as
 // windows of drafts that outlive a cycle, or such windows with several candidates for a place (fan); dynamic
 // ones grow cycle by cycle, where the options name none. Rows of a picture that are drawn side by side are no
-// tree and are not judged.
-enum class TreeKind { none, chain, window, fan, fixed, dynamic, rows };
+// tree and are not judged. Continuous tokens are vectors and have a loop of their own (src/continuous).
+enum class TreeKind { none, chain, window, fan, fixed, dynamic, rows, continuous };
 
 struct Method;
 struct Models;
@@ -26,13 +26,14 @@ struct MethodEntry {
   const char* meaning;  // one line
   TreeKind tree;
   const char* drafter;  // kind that it needs, as manifests name it; "": none
-  std::unique_ptr<Proposer> (*proposer)(const Method& method, const Models& models);
+  std::unique_ptr<Proposer> (*proposer)(const Method& method, const Models& models);  // null: continuous
   Rule rule = Rule::exact;
   const char* children = "";  // sampled or top
   const char* calls = "";     // optional method of the target's archive that it needs; "": none
 
   bool drafts() const { return tree != TreeKind::none; }
-  bool judges() const { return drafts() && tree != TreeKind::rows; }
+  bool judges() const { return drafts() && tree != TreeKind::rows && !is_continuous(); }
+  bool is_continuous() const { return tree == TreeKind::continuous; }
   bool drafts_chains() const { return tree == TreeKind::chain || tree == TreeKind::window; }
   bool keeps_window() const { return tree == TreeKind::window || tree == TreeKind::fan; }
   bool needs_drafter() const { return *drafter != '\0'; }

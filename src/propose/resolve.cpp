@@ -38,29 +38,6 @@ void check_plain(const MethodOptions& method) {
   }
 }
 
-// The named drafter, or the bundle's first of the kind.
-void resolve_drafter(MethodOptions& method, const std::string& kind, const Manifest& manifest) {
-  std::string known, first;
-  for (const auto& [name, entry] : manifest.drafters) {
-    if (entry.kind != kind) continue;
-    known += (known.empty() ? "" : ", ") + name;
-    if (first.empty() || name == manifest.first_drafter) first = name;
-  }
-  if (known.empty()) {
-    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
-                                      " has no drafter of kind " + kind +
-                                      "; add one with python -m models.export " +
-                                      (kind == "model"   ? "draft-model"
-                                       : kind == "eagle" ? "drafter"
-                                                         : kind) +
-                                      ", or use method sjd, which needs none");
-  }
-  if (method.drafter.empty()) method.drafter = first;
-  const auto found = manifest.drafters.find(method.drafter);
-  if (found == manifest.drafters.end() || found->second.kind != kind)
-    refuse("drafter: got '" + method.drafter + "', this bundle has " + known);
-}
-
 // What only rules that borrow read may stand in other runs where it says nothing.
 void check_unborrowed(const MethodOptions& method) {
   const auto refuse_where = [&](bool told, const char* key) {
@@ -334,6 +311,30 @@ Rule rule_of(const MethodOptions& method) {
   return method.lenience && entry.rule == Rule::exact ? Rule::lenient : entry.rule;
 }
 
+void resolve_drafter(MethodOptions& method, const std::string& kind, const Manifest& manifest) {
+  std::string known, first;
+  for (const auto& [name, entry] : manifest.drafters) {
+    if (entry.kind != kind) continue;
+    known += (known.empty() ? "" : ", ") + name;
+    if (first.empty() || name == manifest.first_drafter) first = name;
+  }
+  if (known.empty()) {
+    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
+                                      " has no drafter of kind " + kind +
+                                      "; add one with python -m models.export " +
+                                      (kind == "model"        ? "draft-model"
+                                       : kind == "eagle"      ? "drafter"
+                                       : kind == "continuous" ? "mar --drafter"
+                                                              : kind) +
+
+                                      (kind == "continuous" ? "" : ", or use method sjd, which needs none"));
+  }
+  if (method.drafter.empty()) method.drafter = first;
+  const auto found = manifest.drafters.find(method.drafter);
+  if (found == manifest.drafters.end() || found->second.kind != kind)
+    refuse("drafter: got '" + method.drafter + "', this bundle has " + known);
+}
+
 std::string default_tree(const std::string& device, std::int64_t batch) {
   constexpr std::int64_t kRows = 150;
   if (device != "cuda") return kDefaultChain;
@@ -346,8 +347,14 @@ std::string default_tree(const std::string& device, std::int64_t batch) {
 
 MethodOptions resolve_method(const MethodOptions& options, const Manifest& manifest,
                              const std::string& device, int batch) {
+  if (manifest.is_continuous()) return resolve_continuous(options, manifest);
   MethodOptions method = options;
   const MethodEntry& entry = find_method(method.method);
+  if (entry.is_continuous())
+    refuse("method " + method.method + " draws continuous tokens, those of bundle " + manifest.directory +
+           " are codes");
+  for (const char* need : {"steps", "passes", "continuous"})
+    refuse_option(method, need, "a bundle of continuous tokens");
   if (!entry.drafts()) {
     check_plain(method);
     return method;

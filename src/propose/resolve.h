@@ -4,12 +4,19 @@
 #include <string>
 
 #include "acceptance/rules.h"
-#include "lamplighter/options.h"
+#include "lamplighter/bundle.h"
 
 namespace lamplighter {
 
 // The rule of a method that is not resolved. Throws Error(usage) for unknown methods and rules.
 Rule rule_of(const MethodOptions& method);
+
+// Names the drafter of a method that needs one of this kind: the bundle's first unless told. Throws
+// Error(bundle) where it has none, Error(usage) for another one.
+void resolve_drafter(MethodOptions& method, const std::string& kind, const Manifest& manifest);
+
+// Methods of a bundle of continuous tokens. Throws Error (usage, bundle).
+MethodOptions resolve_continuous(const MethodOptions& options, const Manifest& manifest);
 
 // The value of the option `tree` that is no static tree.
 constexpr const char* kDynamicTree = "dynamic";

@@ -93,6 +93,52 @@ TEST_F(ManifestTest, PromptsOfTokens) {
   EXPECT_THAT(error([](Json& j) { j["prompt"]["strip"] = true; }), HasSubstr("unknown field prompt.strip"));
 }
 
+TEST_F(ManifestTest, ContinuousTokens) {
+  const auto change = [](Json& json) {
+    for (const char* key : {"cache", "sampling"}) json.erase(key);
+    json["tokens"] = {{"kind", "continuous"}, {"channels", 16}};
+    json["diffusion"] = {{"steps", 25}, {"respacing", "25"}};
+    json["guidance"] = {{"schedule", "constant"}};
+    json["prompt"] = {{"kind", "class"}, {"length", 1}, {"align", "end"}, {"classes", 10}};
+    json["sampling"] = {{"cfg_scale", 3.0}, {"temperature", 1.0}};
+    json["target"] = {{"hidden", 64}};
+    json["decoder"] = {{"downsample", 8}};
+    json["drafters"]["small"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "continuous"}};
+  };
+  const Manifest manifest = read(change);
+  EXPECT_TRUE(manifest.is_continuous());
+  EXPECT_EQ(manifest.tokens.channels, 16);
+  EXPECT_EQ(manifest.diffusion.steps, 25);
+  EXPECT_EQ(manifest.guidance_schedule, "constant");
+  EXPECT_TRUE(manifest.drafters.at("small").is_continuous());
+  EXPECT_TRUE(missing_for_generation(manifest).empty());
+  const auto refused = [&](const std::function<void(Json&)>& more) {
+    return error([&](Json& json) {
+      change(json);
+      more(json);
+    });
+  };
+  EXPECT_THAT(refused([](Json& j) { j.erase("diffusion"); }), HasSubstr("diffusion"));
+  EXPECT_THAT(refused([](Json& j) { j["tokens"]["channels"] = 0; }), HasSubstr("tokens.channels"));
+  EXPECT_THAT(refused([](Json& j) { j["tokens"]["kind"] = "words"; }), HasSubstr("tokens.kind"));
+  EXPECT_THAT(refused([](Json& j) { j["target"]["head"] = 5; }), HasSubstr("unknown field target.head"));
+  EXPECT_THAT(refused([](Json& j) { j["guidance"]["schedule"] = "cosine"; }), HasSubstr("guidance.schedule"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["prompt"] = {{"kind", "text_features"}, {"length", 2}, {"align", "end"}, {"features", 4}};
+              }),
+              HasSubstr("prompt.kind"));
+  EXPECT_THAT(refused([](Json& j) { j["grids"][0]["row_end"] = {3}; }), HasSubstr("expected none"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["cache"] = {{"layers", 2}, {"kv_heads", 4}, {"head_dim", 16}, {"max_length", 280}};
+              }),
+              HasSubstr("cache: got one"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["drafters"]["small"]["kind"] = "medusa", j["drafters"]["small"]["heads"] = 2;
+              }),
+              HasSubstr("drafters.small.kind medusa disagrees"));
+  EXPECT_FALSE(read().is_continuous());
+}
+
 TEST_F(ManifestTest, ReadsEveryField) {
   const Manifest manifest = read();
   EXPECT_EQ(manifest.name, "toy");

@@ -21,6 +21,7 @@ WORDS = {
     "confidence": "draft_confidence", "layers": "draft_layers", "window": "draft_window",
     "init": "init", "tail": "tail", "front": "front",
     "ahead": "ahead", "zipar": "zipar",
+    "steps": "steps", "prefill": "prefill_ratio", "gamma": "gamma", "cap": "cap", "last-noise": "last_noise",
     "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
@@ -43,14 +44,18 @@ RUNS: list[dict[str, Any]] = [
 
 def test_no_option_is_forgotten(cli: Cli, refused: Refused, drafter_bundle: Path) -> None:
     help_text = cli("generate", "--help").stdout
-    groups = re.findall(r"^(?:Method|Relaxed rules|Dynamic trees)\n((?:  .*\n)+)", help_text, re.M)
+    groups = re.findall(
+        r"^(?:Method|Relaxed rules|Dynamic trees|Continuous tokens)\n((?:  .*\n)+)", help_text, re.M
+    )
     flags = re.findall(r"^  --([a-z-]+)", "".join(groups), re.M)
-    assert len(groups) == 3
+    assert len(groups) == 4
     assert sorted(flags) == sorted(key.replace("_", "-") for key in ("method", *WORDS.values()))
     message = refused(2, "bench", "--methods", "eagle:nosuch=1", model=drafter_bundle)
     assert f"expected {', '.join(WORDS)}\n" in message
-    assert {key for run in RUNS for key in run} == {"method", *WORDS.values()}
-    for method in ("ar", *METHODS):
+    # Those of continuous tokens are those of other bundles (test_continuous.py).
+    continuous = {"steps", "prefill_ratio", "gamma", "cap", "last_noise"}
+    assert {key for run in RUNS for key in run} == {"method", *WORDS.values()} - continuous
+    for method in ("ar", "cspd", *METHODS):
         assert f"\n  {method}: " in help_text  # with what it means
 
 

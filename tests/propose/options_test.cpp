@@ -61,13 +61,13 @@ constexpr std::size_t count(const T&...) {
 TEST(MethodOptionTable, HasARowForEveryFieldButTheName) {
   const auto& [method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail, zipar,
                draft_length, draft_confidence, draft_layers, draft_window, front, k, delta, mu, nu, lenience,
-               epsilon, alpha, group_gap, group_distance, ahead, lambda, dynamic_depth, dynamic_width,
-               dynamic_nodes] = MethodOptions{};
+               epsilon, alpha, group_gap, group_distance, steps, prefill_ratio, gamma, cap, last_noise, ahead,
+               lambda, dynamic_depth, dynamic_width, dynamic_nodes] = MethodOptions{};
   EXPECT_EQ(method_options().size() + 1,
             count(method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail,
                   zipar, draft_length, draft_confidence, draft_layers, draft_window, front, k, delta, mu, nu,
-                  lenience, epsilon, alpha, group_gap, group_distance, ahead, lambda, dynamic_depth,
-                  dynamic_width, dynamic_nodes));
+                  lenience, epsilon, alpha, group_gap, group_distance, steps, prefill_ratio, gamma, cap,
+                  last_noise, ahead, lambda, dynamic_depth, dynamic_width, dynamic_nodes));
   std::set<std::string> keys, words, labels;
   for (const MethodOption& option : method_options()) {
     keys.insert(option.key);

@@ -123,7 +123,7 @@ class SamplePictures {
          sample.method,
          sample.seed,
          sample.statistics.step_compression(),
-         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.ids.size()),
+         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.places()),
           sample.statistics.order}});
   }
 

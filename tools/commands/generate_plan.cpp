@@ -140,6 +140,7 @@ Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manif
                std::vector<Job> jobs, Failures& failures) {
   Plan plan;
   Extent largest;
+  flags.files.check_tokens(manifest);
   plan.pictures = make_pictures(flags, settings, manifest, std::move(jobs), largest);
   resolve_method(settings.method, manifest);
   if (!settings.streams && std::all_of(plan.pictures.begin(), plan.pictures.end(), has_failed))

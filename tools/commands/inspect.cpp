@@ -63,7 +63,7 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
 std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
   const std::string heads =
       drafter.heads > 0 ? ", heads for " + std::to_string(drafter.heads) + " tokens ahead" : "";
-  if (drafter.is_heads()) return describe_module(manifest, drafter.module) + heads;
+  if (drafter.is_heads() || drafter.is_continuous()) return describe_module(manifest, drafter.module) + heads;
   return describe_module(manifest, drafter.module) + heads + ", " + std::to_string(drafter.layers) +
          " layers, " + std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
 }
@@ -122,6 +122,12 @@ std::string describe_sampling(const SamplingOptions& s, const std::string& order
          (order == "eagle" ? ", top-p before top-k" : "");
 }
 
+std::string describe_continuous(const Manifest& manifest) {
+  return "cfg-scale " + format_fixed(static_cast<double>(manifest.sampling.cfg_scale), 2) + " (" +
+         manifest.guidance_schedule + "), temperature " +
+         format_fixed(static_cast<double>(manifest.sampling.temperature), 2);
+}
+
 using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
 
 using Damage = std::map<std::string, std::string>;  // what is wrong, by file
@@ -154,7 +160,12 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
       lines.emplace_back("knows " + kind, words);
     lines.emplace_back("example", manifest.prompt->vocabulary->example);
   }
-  if (manifest.has("target")) {
+  if (manifest.has("target") && manifest.is_continuous()) {
+    lines.emplace_back("tokens", "continuous, " + std::to_string(manifest.tokens.channels) + " channels, " +
+                                     std::to_string(manifest.diffusion.steps) + " denoising steps (" +
+                                     manifest.diffusion.respacing + ")");
+    lines.emplace_back("sampling", describe_continuous(manifest));
+  } else if (manifest.has("target")) {
     lines.emplace_back("tokens", std::to_string(manifest.tokens.codebook_size) +
                                      " codes in a vocabulary of " +
                                      std::to_string(manifest.tokens.vocabulary));
@@ -166,7 +177,7 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
   }
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
-  if (!manifest.has("target")) return;
+  if (!manifest.has("target") || manifest.is_continuous()) return;
   const std::string caches = "caches of a guided picture in " + cache_dtype_name(placement);
   lines.emplace_back("memory", caches + ", without draft trees:");
   for (const Grid& grid : manifest.grids)
@@ -175,7 +186,7 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
 
 void describe_methods(const Manifest& manifest, Lines& lines) {
   lines.emplace_back("methods", list(methods(manifest)));
-  if (manifest.has("target")) {
+  if (manifest.has("target") && !manifest.is_continuous()) {
     std::vector<std::string> older;
     for (const MethodEntry& method : lamplighter::methods()) {
       if (!has_calls(method, manifest)) older.emplace_back(method.name);
@@ -185,10 +196,12 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   const std::vector<std::string> missing = missing_for_generation(manifest);
   if (!missing.empty()) {
     lines.emplace_back("missing for generate", list(missing));
+  } else if (manifest.is_continuous() && manifest.drafters.empty()) {
+    lines.emplace_back("", "cspd needs a drafter (python -m models.export mar --drafter)");
   } else if (manifest.drafters.empty()) {
     std::vector<std::string> others;
     for (const auto& [method, needs] : method_needs(manifest)) {
-      if (!needs.empty()) others.push_back(method);
+      if (!needs.empty() && !find_method(method).is_continuous()) others.push_back(method);
     }
     lines.emplace_back("", list(others) + " need a drafter (python -m models.export drafter)");
   }
@@ -218,7 +231,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
     Json entry{{"width", grid.width},    {"height", grid.height},
                {"rows", grid.rows},      {"columns", grid.columns},
                {"codes", grid.tokens()}, {"row_ends", grid.length() - grid.tokens()}};
-    if (manifest.has("target")) {
+    if (manifest.has("target") && !manifest.is_continuous()) {
       const SlotMemory memory = slot_memory(manifest, grid, placement);
       Json drafters = Json::object();
       for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;

@@ -67,10 +67,11 @@ class Listener {
   void picture(std::size_t index, const Result& result, const std::string& description) {
     with_python([&] {
       if (!on_row_.is_none()) tell_rows(index, result.codes.ids, result.codes.columns);
-      on_result_(
-          index, pixels_of(result.image),
-          codes_of(result.codes.ids, static_cast<std::size_t>(result.codes.rows), result.codes.columns),
-          statistics_of(result.statistics), description);
+      on_result_(index, pixels_of(result.image),
+                 codes_of(result.codes.ids,
+                          result.codes.ids.empty() ? 0 : static_cast<std::size_t>(result.codes.rows),
+                          result.codes.columns),
+                 statistics_of(result.statistics), description);
     });
   }
 

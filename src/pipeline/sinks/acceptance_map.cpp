@@ -40,7 +40,7 @@ class AcceptanceSink : public Sink {
   void picture(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     const Codes& codes = result.codes;
     grids_.push_back({result.image, codes.rows, codes.columns,
-                      committed_with(result.statistics, codes.ids.size()), result.statistics.order});
+                      committed_with(result.statistics, codes.places()), result.statistics.order});
     const std::string method = words_of(result.method);
     if (!method_.empty() && method != method_) mixed_ = true;
     method_ = method;

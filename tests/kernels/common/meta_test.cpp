@@ -97,6 +97,16 @@ at::Tensor guessed_once(at::Device d) {
                           {filled({2, 3}, at::kFloat, d), each, each, tokens, 2, 4, WindowFill::uniform});
 }
 
+ops::GaussianPair gaussians(at::Device d) {
+  const at::Tensor rows = filled({2, 3}, at::kFloat, d);
+  return {rows, rows, rows, rows};
+}
+
+std::tuple<at::Tensor, at::Tensor> residual_once(at::Device d) {
+  return ops::gaussian_residual(gaussians(d), filled({2}, at::kDouble, d, 0),
+                                filled({2, 4, 3}, at::kFloat, d), filled({2, 4}, at::kDouble, d));
+}
+
 const std::map<std::string, std::vector<Variant>>& runs() {
   static const std::map<std::string, std::vector<Variant>> all = {
       {"rms_norm", {[](auto d, auto t) {
@@ -202,6 +212,12 @@ const std::map<std::string, std::vector<Variant>>& runs() {
        {[](auto d, auto) { return std::get<0>(renewed_once(d)); },
         [](auto d, auto) { return std::get<1>(renewed_once(d)); }}},
       {"fill_window", {[](auto d, auto) { return guessed_once(d); }}},
+      {"gaussian_log_ratio", {[](auto d, auto) {
+         return ops::gaussian_log_ratio(filled({2, 3}, at::kFloat, d), gaussians(d));
+       }}},
+      {"gaussian_residual",
+       {[](auto d, auto) { return std::get<0>(residual_once(d)); },
+        [](auto d, auto) { return std::get<1>(residual_once(d)); }}},
       {"draft_children",
        {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
         [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },

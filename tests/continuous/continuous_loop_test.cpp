@@ -1,0 +1,198 @@
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/isfinite.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lamplighter/error.h"
+#include "tests/continuous/toy.h"
+
+namespace lamplighter::test {
+namespace {
+
+constexpr std::int64_t kPositions = 24;
+
+ToyChain target_chain() {
+  ToyChain chain = toy_target();
+  chain.e = 0.8, chain.of_class = 0.2, chain.of_position = 0.5;
+  return chain;
+}
+
+ToyChain draft_chain() {
+  ToyChain chain = toy_draft('B');
+  chain.e = 0.7, chain.of_class = 0.2, chain.of_position = 0.4;
+  return chain;
+}
+
+// Requests of all kinds: classes, guidance, temperatures.
+std::vector<ContinuousRequest> mixed(std::size_t count) {
+  std::vector<ContinuousRequest> requests = requests_of(count, 77);
+  for (std::size_t i = 0; i < count; ++i) {
+    requests[i].class_id = static_cast<std::int64_t>(i % 7);
+    if (i % 3 == 1) requests[i].cfg_scale = 2.5F;
+    if (i % 4 == 2) requests[i].temperature = 0.9F;
+  }
+  return requests;
+}
+
+struct LoopTest : ::testing::Test {
+  const ToyModel target{target_chain()}, drafter{draft_chain()};
+
+  std::vector<ContinuousPicture> run(const MethodOptions& method, const ContinuousModel& drafts,
+                                     std::int64_t slots = 3, std::size_t count = 8) {
+    ToyRun toy{target, drafts};
+    toy.shape = {kPositions, 3, 3, 10, true};
+    toy.method = method;
+    return draw(toy, mixed(count), slots);
+  }
+};
+
+void expect_same(const std::vector<ContinuousPicture>& one, const std::vector<ContinuousPicture>& other,
+                 double tolerance) {
+  ASSERT_EQ(one.size(), other.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_TRUE(at::allclose(one[i].latents, other[i].latents, 0, tolerance))
+        << i << (one[i].latents - other[i].latents).abs().max().item<float>();
+  }
+}
+
+const std::vector<MethodOptions>& all_methods() {
+  static const std::vector<MethodOptions> methods = [] {
+    MethodOptions released = cspd("released", 3, 0.2F, 100);
+    released.steps = 20;
+    return std::vector<MethodOptions>{
+        passes(6, "off"),           passes(24), cspd("exact", 3), cspd("exact", 1, 0.15F), cspd("exact", 40),
+        cspd("paper", 4, 0.1F, 50), released};
+  }();
+  return methods;
+}
+
+TEST_F(LoopTest, ADraftThatIsTheTargetIsAccepted) {
+  const auto alone = run(passes(kPositions), drafter);
+  for (const char* rule : {"exact", "paper"}) {
+    for (const std::int64_t gamma : {1, 3, 5, 100}) {
+      const auto drawn = run(cspd(rule, gamma), target);
+      expect_same(drawn, alone, 1e-5);
+      for (const ContinuousPicture& picture : drawn) {
+        EXPECT_EQ(picture.statistics.proposals, 0);
+        const std::int64_t block = std::min(gamma, kPositions) + 1;
+        EXPECT_EQ(picture.statistics.target_passes, (kPositions + block - 1) / block);
+      }
+    }
+  }
+}
+
+TEST_F(LoopTest, APrefillOfAllIsTheTargetAlone) {
+  const auto alone = run(passes(kPositions), drafter), prefilled = run(cspd("exact", 4, 1), drafter);
+  expect_same(prefilled, alone, 0);
+  for (const ContinuousPicture& picture : prefilled) {
+    EXPECT_EQ(picture.statistics.target_passes, kPositions);
+    EXPECT_TRUE(picture.statistics.drafted.empty());
+  }
+}
+
+TEST_F(LoopTest, APictureIsTheSameAloneAndBesideOthers) {
+  for (const MethodOptions& method : all_methods()) {
+    SCOPED_TRACE(method.method + method.rule);
+    const auto alone = run(method, drafter, 1);
+    for (const std::int64_t slots : {2, 4, 8}) expect_same(run(method, drafter, slots), alone, 1e-5);
+  }
+}
+
+TEST_F(LoopTest, EveryPlaceIsDrawnOnce) {
+  for (const MethodOptions& method : all_methods()) {
+    SCOPED_TRACE(method.method + method.rule);
+    for (const ContinuousPicture& picture : run(method, drafter)) {
+      const Statistics& statistics = picture.statistics;
+      EXPECT_EQ(statistics.tokens, kPositions);
+      EXPECT_EQ(std::set<std::int64_t>(statistics.order.begin(), statistics.order.end()).size(),
+                static_cast<std::size_t>(kPositions));
+      EXPECT_EQ(statistics.order, picture.order);
+      EXPECT_TRUE(picture.visible.all().item<bool>());
+      EXPECT_TRUE(at::isfinite(picture.latents).all().item<bool>());
+      std::int64_t committed = 0;
+      for (const Cycle& cycle : statistics.cycles) committed += cycle.committed;
+      EXPECT_GE(committed, kPositions - 1);
+      EXPECT_LE(statistics.target_passes, kPositions);
+    }
+  }
+}
+
+TEST_F(LoopTest, SeedsGiveOtherOrders) {
+  const auto drawn = run(passes(4), drafter);
+  EXPECT_NE(drawn[0].order, drawn[1].order);
+}
+
+TEST_F(LoopTest, ADrafterOfNoNumbersCostsAPassAToken) {
+  ToyModel broken(draft_chain());
+  broken.broken = true;
+  for (const char* rule : {"exact", "paper"}) {
+    for (const ContinuousPicture& picture : run(cspd(rule, 3), broken)) {
+      EXPECT_TRUE(at::isfinite(picture.latents).all().item<bool>());
+      EXPECT_EQ(picture.statistics.target_passes, kPositions);
+      EXPECT_EQ(picture.statistics.fallbacks, kPositions);
+    }
+  }
+}
+
+TEST_F(LoopTest, ATargetOfNoNumbersIsAnError) {
+  ToyModel broken(target_chain());
+  broken.broken = true;
+  for (const MethodOptions& method : all_methods()) {
+    ToyRun toy{broken, drafter};
+    toy.shape = {kPositions, 3, 3, 10, true};
+    toy.method = method;
+    try {
+      draw(toy, mixed(2), 2);
+      ADD_FAILURE() << method.method << method.rule;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::bundle);
+    }
+  }
+}
+
+TEST_F(LoopTest, ACapOfOneTakesTheFirstProposal) {
+  std::int64_t fallbacks = 0, proposals = 0;
+  for (const ContinuousPicture& picture : run(cspd("exact", 4, 0, 1), drafter)) {
+    fallbacks += picture.statistics.fallbacks;
+    proposals += picture.statistics.proposals;
+  }
+  EXPECT_GT(fallbacks, 0);
+  EXPECT_GE(proposals, fallbacks);
+}
+
+TEST_F(LoopTest, StopsWhenTold) {
+  const ContinuousRun loop{&target, &drafter, {kPositions, 3, 3, 10, true}, cspd("exact", 2)};
+  int rounds = 0;
+  EXPECT_THROW(draw_continuous(
+                   loop, 2, [&] { return std::optional<ContinuousRequest>(ContinuousRequest{}); },
+                   [&](ContinuousPictures&) { return ++rounds < 3; }),
+               Error);
+  EXPECT_EQ(rounds, 3);
+}
+
+// Of the published program: cases of `mask_schedule.json`.
+TEST(ContinuousSchedule, IsTheCosineOfMar) {
+  const auto schedule = [](std::int64_t positions, std::int64_t passes) {
+    std::vector<std::int64_t> left;
+    std::int64_t masked = positions;
+    for (std::int64_t pass = 0; pass < passes; ++pass)
+      left.push_back(masked = masked_after(positions, passes, pass, masked));
+    return left;
+  };
+  using List = std::vector<std::int64_t>;
+  EXPECT_EQ(schedule(64, 1), List({1}));
+  EXPECT_EQ(schedule(64, 3), List({55, 32, 1}));
+  EXPECT_EQ(schedule(64, 8), List({62, 59, 53, 45, 35, 24, 12, 1}));
+  ContinuousShape shape{64, 16, 3, 10, true};
+  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 62), 1.0625F);
+  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 0), 2.96875F);
+  shape.linear_guidance = false;
+  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 62), 3.0F);
+  const List each = schedule(64, 64);  // one token a pass
+  for (std::size_t k = 0; k < 63; ++k) EXPECT_EQ(each[k], 63 - static_cast<std::int64_t>(k));
+}
+
+}  // namespace
+}  // namespace lamplighter::test

@@ -1,0 +1,184 @@
+"""Bundles of continuous tokens from the command line: pictures, methods, batches, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from PIL import Image
+
+from tests.e2e.continuous_bundle import CLASSES, SIDE, write_continuous
+from tests.e2e.support import Cli, Refused, texts
+
+TOKENS = SIDE * SIDE
+EXACT = ("--method", "cspd")
+RUNS: list[tuple[object, ...]] = [
+    ("--steps", 5),
+    ("--steps", TOKENS, "--last-noise", "on"),
+    (*EXACT,),
+    (*EXACT, "--rule", "paper", "--gamma", 2, "--cap", 20, "--prefill-ratio", 0.2),
+    (*EXACT, "--rule", "released", "--steps", 12, "--gamma", 3),
+]
+
+
+def pixels(path: Path) -> numpy.ndarray:
+    return numpy.asarray(Image.open(path)).astype(int)
+
+
+@pytest.fixture(scope="session")
+def mar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_continuous(tmp_path_factory.mktemp("continuous") / "bundle")
+
+
+@pytest.fixture
+def picture(cli: Cli, mar: Path, tmp_path: Path) -> Any:
+    """Draws class 3; gives the pixels and the JSON line."""
+
+    def run(*arguments: object) -> tuple[numpy.ndarray, dict[str, Any]]:
+        given = () if "--class" in arguments else ("--class", 3)
+        files = ("-o", "a.png", "--overwrite", "--json")
+        result = cli("generate", *given, *files, *arguments, model=mar)
+        assert result.returncode == 0, result.stderr
+        return pixels(tmp_path / "a.png"), json.loads(result.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_pictures_come_and_their_words_give_them_again(
+    cli: Cli, mar: Path, picture: Any, tmp_path: Path, run: tuple[object, ...]
+) -> None:
+    drawn, line = picture(*run)
+    assert drawn.shape == (32, 32, 3) and drawn.std() > 5
+    assert line["tokens"] == TOKENS and line["dtype"] == "fp32"
+    assert line["target_passes"] <= TOKENS
+    assert json.loads(texts(tmp_path / "a.png")["lamplighter"])["class"] == 3
+    again = cli("generate", "--params-from", "a.png", "-o", "b.png", model=mar)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
+
+
+def test_passes_are_those_of_the_schedule(picture: Any) -> None:
+    assert picture("--steps", 5)[1]["target_passes"] == 5
+    assert picture()[1]["target_passes"] == TOKENS  # fewer than 64
+    assert picture("--method", "cspd", "--prefill-ratio", 1)[1]["target_passes"] == TOKENS
+
+
+def test_a_twin_drafts_what_the_target_draws(picture: Any) -> None:
+    alone, _ = picture("--steps", TOKENS, "--last-noise", "on")
+    prefilled, _ = picture(*EXACT, "--prefill-ratio", 1)
+    assert numpy.array_equal(alone, prefilled)
+    for gamma in (1, 3, 50):
+        given = (*EXACT, "--drafter", "twin", "--gamma", gamma, "--prefill-ratio", 0)
+        drafted, line = picture(*given)
+        assert abs(drafted - alone).max() <= 1
+        assert line["target_passes"] == math.ceil(TOKENS / (min(gamma, TOKENS) + 1))
+        assert line["accepted_by_depth"] == line["drafted_by_depth"]
+    other, line = picture(*EXACT)
+    assert abs(other - alone).max() > 1 and line["proposals"] > 0 and line["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_pictures_are_the_same_alone_and_beside_others(
+    cli: Cli, mar: Path, tmp_path: Path, run: tuple[object, ...]
+) -> None:
+    for size in (1, 4):
+        given = ("--class", 1, "-b", 6, "--batch-size", size, "-o", f"{size}-%d.png")
+        result = cli("generate", *given, *run, model=mar)
+        assert result.returncode == 0, result.stderr
+    seen = []
+    for number in range(6):
+        one = pixels(tmp_path / f"1-{number}.png")
+        assert abs(one - pixels(tmp_path / f"4-{number}.png")).max() <= 1
+        seen.append(one.tobytes())
+    assert len(set(seen)) == 6
+
+
+def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
+    one = picture()[0]
+    for change in (("--class", 4), ("--seed", 7), ("--cfg-scale", 1), ("--temperature", 0.5)):
+        assert not numpy.array_equal(picture(*change)[0], one), change
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--method", "eagle"), "continuous"),
+        (("--method", "sjd"), "continuous"),
+        (("--tree", "chain-4"), "--tree"),
+        (("--gamma", 3), "--gamma"),
+        (("--rule", "exact"), "--rule"),
+        (("--steps", TOKENS + 1), f"1 to {TOKENS}"),
+        (("--steps", 0), "--steps"),
+        ((*EXACT, "--steps", 4), "--steps"),
+        ((*EXACT, "--last-noise", "off"), "--last-noise"),
+        ((*EXACT, "--rule", "lantern"), "exact, paper or released"),
+        ((*EXACT, "--prefill-ratio", 1.5), "--prefill-ratio"),
+        ((*EXACT, "--cap", 0), "--cap"),
+        ((*EXACT, "--rule", "released", "--cap", 5000), "--cap"),
+        ((*EXACT, "--drafter", "none"), "small"),
+        ((*EXACT, "--temperature", 0), "--temperature"),
+        (("--top-k", 5), "--top-k"),
+        (("--top-p", 0.5), "--top-p"),
+        (("--dtype", "bf16"), "--dtype"),
+        (("--cache-dtype", "int8"), "--cache-dtype"),
+        (("--save-codes", "c.json"), "--save-codes"),
+        (("--preview", "p.png"), "--preview"),
+        (("--class", CLASSES), "class"),
+    ],
+)  # fmt: skip
+def test_usage(refused: Refused, mar: Path, arguments: tuple[object, ...], words: str) -> None:
+    given = () if "--class" in arguments else ("--class", 1)
+    assert words in refused(2, "generate", *given, "-o", "x.png", *arguments, model=mar)
+
+
+def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) -> None:
+    for given in (("--method", "cspd"), ("--steps", 3), ("--method", "sjd", "--gamma", 3)):
+        message = refused(2, "generate", "-p", "a", "-o", "x.png", *given, model=tiny_bundle)
+        assert "continuous" in message
+
+
+def test_an_archive_that_disagrees_is_refused(
+    refused: Refused, mar: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = write_continuous(tmp_path_factory.mktemp("other") / "bundle")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["tokens"]["channels"] = 5
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
+    manifest["tokens"]["channels"] = 4
+    manifest["target"]["hidden"] = 9
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    words = refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
+    assert "target.context" in words
+
+
+def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None:
+    files = (
+        "--trace",
+        "t.jsonl",
+        "--acceptance-map",
+        "m.png",
+        "--growth",
+        "g.png",
+        "--grid",
+        "s.png",
+    )
+    result = cli("generate", "--class", 1, "-b", 6, "-o", "%d.png", *EXACT, "-v", *files, model=mar)
+    assert result.returncode == 0, result.stderr
+    assert "proposals for rejected tokens" in result.stderr
+    assert all((tmp_path / name).is_file() for name in files[1::2])
+    report = json.loads(cli("inspect", "--json", model=mar).stdout)
+    assert report["methods"] == ["ar", "cspd"]
+    text = cli("inspect", model=mar).stdout
+    assert "continuous, 4 channels, 5 denoising steps" in text
+    assert "target: ok" in cli("check", model=mar).stdout
+    measured = cli("bench", "--class", 1, "--methods", "ar,cspd:gamma=2:prefill=0.1", "--repeats", 1,
+                   "--json", model=mar)  # fmt: skip
+    assert measured.returncode == 0, measured.stderr
+    samples = json.loads(measured.stdout)["samples"]
+    assert {sample["method"] for sample in samples} == {"ar", "cspd:gamma=2:prefill=0.1"}
