@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import golden_engine as engine
+import golden_pixels as pixels
 import pytest
 import torch
 from golden_cases import Case, cases_of
@@ -108,3 +112,26 @@ def test_bytes(case: Case) -> None:
         image = case.tensors[f"{name}.image"]
         assert torch.equal(bytes_of(image, True), case.tensors[f"{name}.uint8_eval"])
         assert torch.equal(bytes_of(image, False), case.tensors[f"{name}.uint8_save_image"])
+
+
+def test_bundle(case: Case, tmp_path: Path) -> None:
+    """With the case `mar` of the same set the decoder makes a bundle that the program checks and draws with."""
+    beside = case_beside(case)
+    if beside is None:
+        pytest.skip(f"{case.name}: no case mar lies beside it")
+    dims, weights = beside.info["dims"], beside.folder / beside.info["weights"]["file"]
+    heads = f"{dims['encoder_heads']},{dims['decoder_heads']}"
+    rows, columns = dims["grid"]
+    bundle, vae = tmp_path / "bundle", case.folder / case.info["weights"]["file"]
+    engine.run(
+        sys.executable, "-m", "models.export", "mar", "--model", weights, "--vae", vae,
+        "--heads", heads, "--grid", f"{rows}x{columns}", "--respacing", 7, "--out", bundle,
+        "--drafter", weights,
+    )  # fmt: skip
+    program = engine.BUILD / "lamplighter"
+    engine.run(program, "check", bundle, "--device", "cpu")
+    for method in (("--steps", 3), ("--method", "cspd")):
+        picture = tmp_path / f"{method[1]}.png"
+        engine.run(program, "generate", "-m", bundle, "--class", 1, *method, "-o", picture, "--device", "cpu")  # fmt: skip
+        scale = case.info["dims"]["scale_factor"]
+        assert pixels.read_png(picture).shape == (scale * rows, scale * columns, 3)
