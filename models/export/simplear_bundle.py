@@ -12,7 +12,7 @@ from . import checkpoint
 from .checkpoint import ExportError
 from .common import grid_entry, network_entries, parse_sizes, sampling_entry
 
-LICENCE = "Apache-2.0 (model); NVIDIA Open Model License (Cosmos decoder)"
+LICENCE = "MIT (model); NVIDIA Open Model License (Cosmos decoder)"
 BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
 TEXT = f"{BEGIN}A highly realistic image of {{prompt}}{END}"
 NEGATIVE_TEXT = f"{BEGIN}An image of {{prompt}}{END}"
