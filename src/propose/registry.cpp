@@ -91,8 +91,10 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
 
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
   std::vector<std::string> missing = missing_for_generation(manifest);
-  if (method.drafts() && method.is_continuous() != manifest.is_continuous())
+  if (method.drafts() && method.is_continuous() != manifest.is_continuous()) {
     missing.emplace_back(method.is_continuous() ? "tokens.kind: continuous" : "tokens.kind: codes");
+    return missing;
+  }
   const auto suits = [&](const auto& drafter) { return drafter.second.kind == method.drafter; };
   if (method.needs_drafter() && std::none_of(manifest.drafters.begin(), manifest.drafters.end(), suits))
     missing.emplace_back("drafters");

@@ -42,6 +42,7 @@ def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
     assert report["methods"][0] == "ar" and report["missing_for_generation"] == []
     others = ("eagle", "eagle-2", "eagle-3", "lantern", "lantern++")
     assert set(report["missing"]) >= set(others) and not set(report["methods"]) & set(others)
+    assert report["missing"].pop("cspd") == ["tokens.kind: continuous"]
     assert set(map(tuple, report["missing"].values())) == {("drafters",)}
     assert ", ".join(others) in text and "need a drafter" in text
     assert report["manifest"] == json.loads((tiny_bundle / "manifest.json").read_text())
