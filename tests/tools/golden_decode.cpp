@@ -78,7 +78,8 @@ at::Tensor halves_first(const at::Tensor& rows, bool guided) {
 
 // Puts the next of `forced` [B, N] in the place of what was drawn; gives their number.
 std::int64_t force(const DecodeState& state, const at::Tensor& forced, Judged& judged) {
-  const at::Tensor order = state.order.empty() ? at::arange(state.total) : at::tensor(state.order);
+  const at::Tensor known = state.proposer->order();
+  const at::Tensor order = known.defined() ? known[0] : at::arange(state.total);
   const auto steps = state.steps[0].item<std::int64_t>();
   const std::int64_t count = judged.chain.defined() ? judged.count[0].item<std::int64_t>() + 1 : 1;
   const at::Tensor next = forced.index_select(1, order.narrow(0, steps, count));
