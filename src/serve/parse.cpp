@@ -172,6 +172,7 @@ PicturesWanted parse_txt2img(const Json& body, const RequestLimits& limits) {
     if (known.contains("seed") && known["seed"] == -1) known.erase("seed");
     if (known.contains("negative_prompt") && known["negative_prompt"] == "") known.erase("negative_prompt");
     for (const MethodOption& option : method_options()) {
+      if (option.key == std::string("steps")) continue;  // the form's are those of its own samplers
       if (body.contains(option.key)) known[option.key] = body.at(option.key);
     }
     JsonReader reader(known, kBody, ExitCode::input);

@@ -74,14 +74,13 @@ bool is_known_to_normalizer(char32_t code) {
 }
 
 void decompose(char32_t code, Known known, std::u32string& result) {
-  if (!known(code)) {
-    result += code;
-  } else if (code >= kSyllable && code < kSyllable + kLeads * kVowels * kTails) {
+  const bool decomposes = known(code);
+  if (decomposes && code >= kSyllable && code < kSyllable + kLeads * kVowels * kTails) {
     const char32_t index = code - kSyllable;
     result.push_back(kLead + index / (kVowels * kTails));
     result.push_back(kVowel + index % (kVowels * kTails) / kTails);
     if (index % kTails != 0) result.push_back(kTail + index % kTails);
-  } else if (const Decomposition* row = find_code(kDecompositions, code)) {
+  } else if (const Decomposition* row = decomposes ? find_code(kDecompositions, code) : nullptr) {
     decompose(row->first, known, result);
     if (row->second != 0) result += row->second;  // second parts do not decompose further, first parts may
   } else {

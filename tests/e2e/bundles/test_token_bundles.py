@@ -66,7 +66,7 @@ def test_tokenizers_with_ids_that_have_no_embedding(refused: Refused, copy: Path
         (("cache", "max_length"), 84 + 12, "cache.max_length"),
         (("tokenizer", "kind"), "t5", "tokenizer"),
         (("tokenizer", "max_length"), 0, "max_length"),
-        (("decoder", "pixels"), "nearest", "nearest"),
+        (("decoder", "pixels"), "ceiling", "ceiling"),
     ],
 )
 def test_manifests_that_contradict_themselves(
