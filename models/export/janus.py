@@ -23,15 +23,16 @@ from .common import (
 )
 from .janus_bundle import (
     LICENCE,
+    PUBLISHED,
     ROLES,
     check_processor,
     prompt_entry,
-    read_settings,
     read_tags,
     target_entries,
 )
 from .janus_weights import Weights, read_folder
 from .mapped_target import Keep, mapped_target
+from .settings import read_settings
 
 
 def add_parser(families: Any) -> None:
@@ -81,7 +82,7 @@ def parse_roles(text: str) -> tuple[str, str]:
 def fill(
     bundle: Bundle, options: argparse.Namespace, roles: tuple[str, str], scratch: Path
 ) -> None:
-    settings = read_settings(options.config)
+    settings = read_settings(options.config, PUBLISHED)
     folder = read_folder(options.model)
     check_processor(options.model)
     weights = folder.weights

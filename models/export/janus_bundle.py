@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..janus.config import JanusConfig
 from . import checkpoint
 from .checkpoint import ExportError
-from .common import grid_entry, network_entries, parse_sizes, sampling_entry
+from .common import grid_entry, network_entries, sampling_entry
+from .settings import Settings
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
 ROLES = ("<|User|>", "<|Assistant|>")  # Janus-Pro's; the first Janus has User, Assistant
@@ -19,33 +19,8 @@ PAD = "<｜▁pad▁｜>"
 BEGIN_OF_IMAGE = "<begin_of_image>"
 TEXT_LENGTH = 256  # most ids of a caption with its roles
 TRAINED_SIZE = 384  # pixels a side
+PUBLISHED = Settings([(TRAINED_SIZE, TRAINED_SIZE)], TEXT_LENGTH)
 SAMPLING = sampling_entry(5.0, 0)  # the published script's
-
-
-@dataclass
-class Settings:
-    """What --config may say; by default what is published."""
-
-    sizes: list[tuple[int, int]] = field(default_factory=lambda: [(TRAINED_SIZE, TRAINED_SIZE)])
-    text_length: int = TEXT_LENGTH
-    sampling: dict[str, Any] = field(default_factory=dict)
-
-
-def read_settings(path: Path | None) -> Settings:
-    settings = Settings()
-    value = checkpoint.read_json(path) if path else {}
-    known = list(vars(settings))
-    unknown = sorted(set(value) - set(known))
-    if unknown:
-        raise ExportError(f"{path}: unknown key {unknown[0]}, expected {', '.join(known)}", 2)
-    try:
-        if "sizes" in value:
-            settings.sizes = parse_sizes(",".join(value["sizes"]))
-        settings.text_length = int(value.get("text_length", TEXT_LENGTH))
-        settings.sampling = dict(value.get("sampling", {}))
-    except (TypeError, ValueError) as error:
-        raise ExportError(f"{path}: {error}", 2) from error
-    return settings
 
 
 def read_tags(tokenizer: Path, text_ids: int) -> dict[str, int]:

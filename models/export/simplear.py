@@ -25,10 +25,11 @@ from .common import (
 from .cosmos import load_decoder
 from .mapped_target import Keep, mapped_target
 from .qwen_tokenizer import read_tokenizer
+from .settings import read_settings
 from .simplear_bundle import (
     LICENCE,
+    PUBLISHED,
     image_ids,
-    read_settings,
     repetition_note,
     target_entries,
 )
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
-    settings = read_settings(options.config)
+    settings = read_settings(options.config, PUBLISHED)
     ids = ImageIds(0, CosmosConfig().codes)
     if options.model:
         weights = read_folder(options.model)

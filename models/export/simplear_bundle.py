@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ from ..cosmos.decoder import CosmosConfig
 from ..simplear.config import ImageIds, SimpleARConfig
 from . import checkpoint
 from .checkpoint import ExportError
-from .common import grid_entry, network_entries, parse_sizes, sampling_entry
+from .common import grid_entry, network_entries, sampling_entry
+from .settings import Settings
 
 LICENCE = "MIT (model); NVIDIA Open Model License (Cosmos decoder)"
 BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
@@ -22,33 +22,8 @@ NEGATIVE_PROMPT = (
 )
 TEXT_LENGTH = 512  # most ids of a prompt
 SIDES = (1024, 768, 512, 256)  # pixels of the stages of training; the first is the default
+PUBLISHED = Settings([(side, side) for side in SIDES], TEXT_LENGTH)
 CFG_SCALE, TOP_K = 6.0, 64000  # the published script's
-
-
-@dataclass
-class Settings:
-    """What --config may say; by default what is published."""
-
-    sizes: list[tuple[int, int]] = field(default_factory=lambda: [(side, side) for side in SIDES])
-    text_length: int = TEXT_LENGTH
-    sampling: dict[str, Any] = field(default_factory=dict)
-
-
-def read_settings(path: Path | None) -> Settings:
-    settings = Settings()
-    value = checkpoint.read_json(path) if path else {}
-    known = list(vars(settings))
-    unknown = sorted(set(value) - set(known))
-    if unknown:
-        raise ExportError(f"{path}: unknown key {unknown[0]}, expected {', '.join(known)}", 2)
-    try:
-        if "sizes" in value:
-            settings.sizes = parse_sizes(",".join(value["sizes"]))
-        settings.text_length = int(value.get("text_length", TEXT_LENGTH))
-        settings.sampling = dict(value.get("sampling", {}))
-    except (TypeError, ValueError) as error:
-        raise ExportError(f"{path}: {error}", 2) from error
-    return settings
 
 
 def image_ids(file: Path, vocabulary: int, codes: int, full_head: bool = False) -> ImageIds:

@@ -14,11 +14,11 @@ from golden_cases import Case
 
 from models.bundle import Bundle
 from models.export.qwen_tokenizer import read_tokenizer
+from models.export.settings import Settings
 from models.export.simplear_bundle import (
     NEGATIVE_PROMPT,
     NEGATIVE_TEXT,
     TEXT,
-    Settings,
     image_ids,
     target_entries,
 )

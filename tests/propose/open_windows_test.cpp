@@ -7,43 +7,12 @@
 #include <set>
 
 #include "tests/decode/loop_law.h"
+#include "tests/propose/rows_run.h"
 
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kRows = 5, kColumns = 6;
-
-SyntheticShape windows_shape() {
-  SyntheticShape shape;
-  shape.vocabulary = 12;
-  shape.rows = kRows;
-  shape.columns = kColumns;
-  shape.weight_scale = 1.5;
-  return shape;
-}
-
-std::vector<DecodeRequest> requests(float temperature, std::int64_t interval = -1) {
-  std::vector<DecodeRequest> all(4);
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    all[seed].sampling.cfg_scale = 2.5F;
-    all[seed].sampling.cfg_interval = interval;
-    all[seed].sampling.temperature = temperature;
-    all[seed].seed = seed;
-  }
-  return all;
-}
-
-class WindowsTest : public ::testing::TestWithParam<c10::ScalarType> {
- protected:
-  void SetUp() override { at::set_num_threads(1); }
-  const Toy toy_{windows_shape(), GetParam()};
-  const Prompts prompts_ = toy_.prompts({0, 1, 2, 3}, true);
-
-  at::Tensor run(const Method& method, const std::vector<DecodeRequest>& draws,
-                 const OnCycle& on_cycle = {}) const {
-    return decode(toy_.models(), method, prompts_, draws, toy_.grid(), on_cycle);
-  }
-};
+class WindowsTest : public RowsTest {};
 
 // Two bodies for one thing: the passes of ZipAR planned beforehand, and found on the way.
 TEST_P(WindowsTest, WithoutSlotsAreOpenRows) {
@@ -139,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Types, WindowsTest, ::testing::Values(at::kFloat, at::k
 class WindowsContext : public ::testing::Test {
  protected:
   static SyntheticShape shape() {
-    SyntheticShape shape = windows_shape();
+    SyntheticShape shape = rows_shape();
     shape.layers = 1;
     return shape;
   }

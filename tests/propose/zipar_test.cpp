@@ -5,43 +5,13 @@
 
 #include <algorithm>
 
-#include "tests/decode/toy.h"
+#include "tests/propose/rows_run.h"
 #include "tree/open_rows.h"
 
 namespace lamplighter::test {
 namespace {
 
-SyntheticShape zipar_shape() {
-  SyntheticShape shape;
-  shape.vocabulary = 12;
-  shape.rows = 5;
-  shape.columns = 6;
-  shape.weight_scale = 1.5;
-  return shape;
-}
-
-std::vector<DecodeRequest> requests(float temperature, std::int64_t interval = -1) {
-  std::vector<DecodeRequest> all(4);
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    all[seed].sampling.cfg_scale = 2.5F;
-    all[seed].sampling.cfg_interval = interval;
-    all[seed].sampling.temperature = temperature;
-    all[seed].seed = seed;
-  }
-  return all;
-}
-
-class ZiparTest : public ::testing::TestWithParam<c10::ScalarType> {
- protected:
-  void SetUp() override { at::set_num_threads(1); }
-  const Toy toy_{zipar_shape(), GetParam()};
-  const Prompts prompts_ = toy_.prompts({0, 1, 2, 3}, true);
-
-  at::Tensor run(const Method& method, const std::vector<DecodeRequest>& draws,
-                 const OnCycle& on_cycle = {}) const {
-    return decode(toy_.models(), method, prompts_, draws, toy_.grid(), on_cycle);
-  }
-};
+class ZiparTest : public RowsTest {};
 
 TEST_P(ZiparTest, OneRowAtATimeIsAutoregression) {
   for (const bool blank : {false, true}) {

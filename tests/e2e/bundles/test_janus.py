@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from models.export.__main__ import main as export
 from models.export.draft_model import attach_model
+from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused
 
 MODEL = Path(__file__).parents[2] / "golden/families/janus_generate_8x8/model"
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<begin_of_image> and \u3000")
 SIZES = ((128, 128), (80, 48))
-EXACT: tuple[tuple[object, ...], ...] = (
-    ("sjd", "--tree", "chain-15"),
-    ("sjd-pac",),
-    ("ngram",),
-    ("lookahead",),
-    ("self", "--draft-layers", 1),
-    ("draft-model", "--tree", "chain-4"),
-)
+LINES = families.requests(SIZES, CAPTIONS, (5, 2, 1))
 
 
 @pytest.fixture(scope="module")
@@ -37,42 +31,21 @@ def janus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bundle"
 
 
-def draw(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[dict[str, Any]]:
-    """Codes of all captions in all sizes, with three guidance scales."""
-    lines = [
-        {"prompt": caption, "width": width, "height": height, "cfg_scale": scale}
-        for width, height in SIZES
-        for caption, scale in zip(CAPTIONS, (5, 2, 1), strict=True)
-    ]
-    (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    result = cli(
-        "generate", "--prompt-file", "requests.jsonl", "-q", "-t", 1, "--skip-checksums",
-        "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    return json.loads((folder / "codes.json").read_text())["pictures"]
-
-
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_exact_methods_draw_the_autoregressive_codes(
     cli: Cli, janus: Path, tmp_path: Path, dtype: str
 ) -> None:
-    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
-    expected = draw(cli, janus, tmp_path, "--method", "ar", *common)
+    draw = partial(families.draw_requests, cli, janus, tmp_path, LINES)
+    expected = families.check_exact_methods(draw, dtype)
     assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
-    for method in EXACT:
-        found = draw(cli, janus, tmp_path, "--method", *method, *common)
-        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
-            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
 
 
-@pytest.mark.parametrize("method", [("ar",), *EXACT[:1]], ids=lambda method: method[0])
+@pytest.mark.parametrize("method", families.BATCHED, ids=lambda method: method[0])
 def test_batches_draw_what_is_drawn_alone(
     cli: Cli, janus: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    together = draw(cli, janus, tmp_path, "--method", *method, "--batch-size", 6)
-    alone = draw(cli, janus, tmp_path, "--method", *method, "--batch-size", 1)
-    assert [p["codes"] for p in together] == [p["codes"] for p in alone]
+    draw = partial(families.draw_requests, cli, janus, tmp_path, LINES)
+    families.check_batches(draw, method)
 
 
 def test_inspect(cli: Cli, janus: Path) -> None:

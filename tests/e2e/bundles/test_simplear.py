@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from models.export.__main__ import main as export
 from models.export.draft_model import attach_model
+from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused
 
 FAMILIES = Path(__file__).parents[2] / "golden/families"
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n" * 3, "<|soi|> and \u3000e\u0301")
 NEGATIVES = (None, "fog", "")
 SIZES = ((64, 64), (80, 48))
-EXACT: tuple[tuple[object, ...], ...] = (
-    ("sjd", "--tree", "chain-15"),
-    ("sjd-pac",),
-    ("ngram",),
-    ("lookahead",),
-    ("self", "--draft-layers", 1),
-    ("draft-model", "--tree", "chain-4"),
-)
+LINES = [
+    line | ({} if negative is None else {"negative_prompt": negative})
+    for line, negative in zip(
+        families.requests(SIZES, CAPTIONS, (6, 2, 1)), NEGATIVES * len(SIZES), strict=True
+    )
+]
 
 
 @pytest.fixture(scope="module", params=["codes", "all ids"])
@@ -43,42 +42,20 @@ def simplear(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder / "bundle"
 
 
-def draw(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[dict[str, Any]]:
-    """Codes of all captions in all sizes, with three guidance scales and negative prompts."""
-    lines = [
-        {"prompt": caption, "width": width, "height": height, "cfg_scale": scale}
-        | ({} if negative is None else {"negative_prompt": negative})
-        for width, height in SIZES
-        for caption, scale, negative in zip(CAPTIONS, (6, 2, 1), NEGATIVES, strict=True)
-    ]
-    (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    result = cli(
-        "generate", "--prompt-file", "requests.jsonl", "-q", "-t", 1, "--skip-checksums",
-        "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    return list(json.loads((folder / "codes.json").read_text())["pictures"])
-
-
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_exact_methods_draw_the_autoregressive_codes(
     cli: Cli, simplear: Path, tmp_path: Path, dtype: str
 ) -> None:
-    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
-    expected = draw(cli, simplear, tmp_path, "--method", "ar", *common)
-    for method in EXACT:
-        found = draw(cli, simplear, tmp_path, "--method", *method, *common)
-        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
-            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
+    draw = partial(families.draw_requests, cli, simplear, tmp_path, LINES)
+    families.check_exact_methods(draw, dtype)
 
 
-@pytest.mark.parametrize("method", [("ar",), *EXACT[:1]], ids=lambda method: method[0])
+@pytest.mark.parametrize("method", families.BATCHED, ids=lambda method: method[0])
 def test_batches_draw_what_is_drawn_alone(
     cli: Cli, simplear: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    together = draw(cli, simplear, tmp_path, "--method", *method, "--batch-size", 6)
-    alone = draw(cli, simplear, tmp_path, "--method", *method, "--batch-size", 1)
-    assert [p["codes"] for p in together] == [p["codes"] for p in alone]
+    draw = partial(families.draw_requests, cli, simplear, tmp_path, LINES)
+    families.check_batches(draw, method)
 
 
 def codes_of(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[int]:
