@@ -125,8 +125,10 @@ struct CacheEntry {
 
 // How the scale of guidance goes on while a picture is drawn.
 struct GuidanceSchedule {
-  // constant, or decay, of Lumina-mGPT 2.0's solver: when n ids of the picture stand behind its first one,
-  // codes and the ids around them, the scale of the next id is
+  // constant; or linear, of MAR: with m of L tokens left behind a token, and not less than one, its scale is
+  //   1 + (s - 1) (L - m) / L
+  // where all tokens of one pass count as its last one; or decay, of Lumina-mGPT 2.0's solver: when n ids of
+  // the picture stand behind its first one, codes and the ids around them, the scale of the next id is
   //   s <- max(floor, s * (1 - n / (share * rows * columns)))
   // with the last one's s, and the request's in front of the first code.
   std::string kind = "constant";
@@ -154,13 +156,11 @@ struct Manifest {
     std::int64_t vocabulary = 0, first_image_id = 0, codebook_size = 0;
     std::int64_t channels = 0;
   } tokens;
-  // Of continuous tokens: denoising steps of a token, how they were taken from those of training, and how the
-  // guidance of a picture goes: linear from 1 to cfg_scale as tokens are drawn, or constant.
+  // Of continuous tokens: denoising steps of a token, and how they were taken from those of training.
   struct {
     std::int64_t steps = 0;
     std::string respacing;
   } diffusion;
-  std::string guidance_schedule = "linear";
   std::vector<Grid> grids;
   SamplingOptions sampling;
   GuidanceSchedule schedule;

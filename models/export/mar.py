@@ -146,8 +146,11 @@ def manifest_entries(
         "prompt": {"kind": "class", "length": 1, "align": "end", "classes": config.classes},
         "grids": [grid_entry(columns * downsample, rows * downsample, downsample)],
         "target": {"hidden": config.decoder.dim},
-        "sampling": {"cfg_scale": scale, "temperature": options.temperature},
-        "guidance": {"schedule": options.cfg_schedule},
+        "sampling": {
+            "cfg_scale": scale,
+            "temperature": options.temperature,
+            "schedule": {"kind": options.cfg_schedule},
+        },
         "decoder": {"downsample": downsample, "pixels": "round"},
     }
 

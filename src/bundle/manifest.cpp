@@ -162,7 +162,7 @@ Grid read_grid(JsonReader& reader) {
 
 GuidanceSchedule read_schedule(JsonReader reader) {
   GuidanceSchedule schedule;
-  schedule.kind = reader.choice("kind", {"constant", "decay"});
+  schedule.kind = reader.choice("kind", {"constant", "linear", "decay"});
   if (schedule.kind == "decay") {
     schedule.floor = reader.number("floor");
     if (reader.has("share")) schedule.share = reader.number("share");
@@ -201,20 +201,16 @@ void read_tokens(JsonReader tokens, Manifest& manifest) {
 }
 
 // What continuous tokens are drawn by.
-void read_diffusion(JsonReader& reader, Manifest& manifest) {
-  JsonReader diffusion = reader.object("diffusion");
+void read_diffusion(JsonReader diffusion, Manifest& manifest) {
   manifest.diffusion.steps = diffusion.integer("steps", 2, kMaxSteps);
   manifest.diffusion.respacing = diffusion.text("respacing");
   diffusion.finish();
-  JsonReader guidance = reader.object("guidance");
-  manifest.guidance_schedule = guidance.choice("schedule", {"linear", "constant"});
-  guidance.finish();
 }
 
 void read_shapes(JsonReader& reader, Manifest& manifest) {
   if (reader.has("tokens")) read_tokens(reader.object("tokens"), manifest);
   const bool codes = !manifest.is_continuous();
-  if (!codes) read_diffusion(reader, manifest);
+  if (!codes) read_diffusion(reader.object("diffusion"), manifest);
   if (reader.has("target")) {
     JsonReader target = reader.object("target");
     manifest.target.hidden = target.integer("hidden", 1, kMaxSize);

@@ -19,8 +19,8 @@ void ContinuousBatch::add_context(const ContinuousPicture& picture, const at::Te
 
 void ContinuousBatch::add_token(std::int64_t k, std::int64_t masked) {
   const ContinuousPicture& picture = *contexts_.back().picture;
-  tokens_.push_back({static_cast<std::int64_t>(contexts_.size()) - 1, picture.place(k),
-                     guidance_of(shape_, picture.request, masked)});
+  tokens_.push_back(
+      {static_cast<std::int64_t>(contexts_.size()) - 1, picture.place(k), picture.request.scale(masked)});
 }
 
 bool ContinuousBatch::is_guided(const Token& token) const {

@@ -3,8 +3,6 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
-
 namespace lamplighter {
 
 ContinuousPicture::ContinuousPicture(const ContinuousShape& shape, std::int64_t its_number,
@@ -34,13 +32,6 @@ void ContinuousPicture::commit(const at::Tensor& tokens, const Cycle& cycle, boo
     statistics.cycles.back().committed = count;
   }
   drawn += count;
-}
-
-float guidance_of(const ContinuousShape& shape, const ContinuousRequest& request, std::int64_t masked) {
-  if (!shape.linear_guidance) return request.cfg_scale;
-  const auto all = static_cast<double>(shape.positions);
-  const auto left = static_cast<double>(std::max<std::int64_t>(1, masked));
-  return static_cast<float>(1.0 + (static_cast<double>(request.cfg_scale) - 1.0) * (all - left) / all);
 }
 
 at::Tensor places_of(const ContinuousPicture& picture, std::int64_t first, std::int64_t count) {

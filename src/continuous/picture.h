@@ -13,19 +13,23 @@ namespace lamplighter {
 
 // What all pictures of a run have in common.
 struct ContinuousShape {
-  std::int64_t positions = 0;    // L
-  std::int64_t channels = 0;     // C
-  std::int64_t steps = 0;        // T, of a token's denoising
-  std::int64_t classes = 0;      // the class of this number is none
-  bool linear_guidance = false;  // grows with the share of tokens drawn; false: constant
+  std::int64_t positions = 0;  // L
+  std::int64_t channels = 0;   // C
+  std::int64_t steps = 0;      // T, of a token's denoising
+  std::int64_t classes = 0;    // the class of this number is none
 };
 
 struct ContinuousRequest {
   std::int64_t class_id = 0;
   std::uint64_t seed = 0;
-  float cfg_scale = 1, temperature = 1;
+  float temperature = 1;
+  std::vector<float> scales;  // [L], of the guidance of the k-th token (bundle/guidance.h); empty: none
 
-  bool is_guided() const { return cfg_scale > 1; }
+  bool is_guided() const { return !scales.empty(); }
+  // That of a token behind which, and behind those drawn with it, `masked` tokens are left; 1: no guidance.
+  float scale(std::int64_t masked) const {
+    return is_guided() ? scales[scales.size() - 1 - static_cast<std::size_t>(masked)] : 1;
+  }
 };
 
 // A picture that is drawn.
@@ -52,9 +56,6 @@ struct ContinuousPicture {
   ContinuousModel::Chain drafted;   // rule released: behind those, tokens that are not judged yet: [n, C]
   Statistics statistics;
 };
-
-// The guidance of a token after which `masked` tokens are left: MAR counts one at least.
-float guidance_of(const ContinuousShape& shape, const ContinuousRequest& request, std::int64_t masked);
 
 // int64 [n] on the CPU.
 at::Tensor places_of(const ContinuousPicture& picture, std::int64_t first, std::int64_t count);

@@ -1,16 +1,18 @@
 #include "pipeline/continuous_drawing.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "bundle/guidance.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 
-ContinuousDrawing::ContinuousDrawing(const ContinuousRun& run, const std::vector<ResolvedRequest>& requests,
+ContinuousDrawing::ContinuousDrawing(const Manifest& manifest, const ContinuousRun& run,
+                                     const std::vector<ResolvedRequest>& requests,
                                      const std::vector<Request>& asked, const RequestGroup& group,
                                      Calls calls)
-    : run_(run),
+    : manifest_(manifest),
+      run_(run),
       requests_(requests),
       asked_(asked),
       group_(group),
@@ -31,9 +33,9 @@ std::optional<ContinuousRequest> ContinuousDrawing::next() {
     if (turn != Turn::draw) continue;
     started_[begun_.size()] = decoding_;
     begun_.push_back(next_);
-    const ResolvedRequest& request = requests_[next_];
-    return ContinuousRequest{*asked_[next_++].class_id, request.seed, request.sampling.cfg_scale,
-                             request.sampling.temperature};
+    ContinuousRequest request = to_draw(manifest_, asked_[next_], requests_[next_]);
+    ++next_;
+    return request;
   }
   return std::nullopt;
 }
@@ -88,6 +90,15 @@ void ContinuousDrawing::hand_over(std::size_t image) {
   calls_.on_result(begun_[image], std::move(result));
 }
 
+ContinuousRequest to_draw(const Manifest& manifest, const Request& asked, const ResolvedRequest& resolved) {
+  ContinuousRequest request{*asked.class_id, resolved.seed, resolved.sampling.temperature, {}};
+  if (is_guided(resolved.sampling)) {
+    const Grid& grid = *resolved.grid;
+    request.scales = guidance_scales(manifest.schedule, grid, resolved.sampling, grid.tokens());
+  }
+  return request;
+}
+
 ContinuousRun ContinuousModels::run_of(const MethodOptions& method, const Grid& grid) {
   if (!target_) target_ = load_continuous_target(manifest_, placement_);
   ContinuousRun run;
@@ -97,8 +108,8 @@ ContinuousRun ContinuousModels::run_of(const MethodOptions& method, const Grid& 
     if (!drafter) drafter = load_continuous_drafter(manifest_, method.drafter, placement_);
     run.drafter = drafter.get();
   }
-  run.shape = {grid.tokens(), manifest_.tokens.channels, manifest_.diffusion.steps, manifest_.prompt->classes,
-               manifest_.guidance_schedule == "linear"};
+  run.shape = {grid.tokens(), manifest_.tokens.channels, manifest_.diffusion.steps,
+               manifest_.prompt->classes};
   run.method = method;
   return run;
 }

@@ -27,8 +27,9 @@ class ContinuousDrawing {
   };
 
   // All of it outlives the drawing.
-  ContinuousDrawing(const ContinuousRun& run, const std::vector<ResolvedRequest>& requests,
-                    const std::vector<Request>& asked, const RequestGroup& group, Calls calls);
+  ContinuousDrawing(const Manifest& manifest, const ContinuousRun& run,
+                    const std::vector<ResolvedRequest>& requests, const std::vector<Request>& asked,
+                    const RequestGroup& group, Calls calls);
 
   // Throws what the callbacks throw, and Error(ExitCode::interrupted) when progress is told to stop.
   void run(std::size_t slots);
@@ -39,6 +40,7 @@ class ContinuousDrawing {
   bool tell_progress(const ContinuousPictures& pictures) const;
   void hand_over(std::size_t image);
 
+  const Manifest& manifest_;
   const ContinuousRun& run_;
   const std::vector<ResolvedRequest>& requests_;
   const std::vector<Request>& asked_;
@@ -53,6 +55,9 @@ class ContinuousDrawing {
   double decoding_ = 0;                    // milliseconds of decoding so far
   std::map<std::size_t, double> started_;  // by image, as decoding_ was
 };
+
+// The request as the loop draws it.
+ContinuousRequest to_draw(const Manifest& manifest, const Request& asked, const ResolvedRequest& resolved);
 
 // What the networks of a bundle of continuous tokens draw; they are loaded at the first use.
 class ContinuousModels {

@@ -114,7 +114,7 @@ TEST_F(ManifestTest, SchedulesOfGuidance) {
     return [schedule](Json& json) { json["sampling"]["schedule"] = schedule; };
   };
   EXPECT_EQ(read().schedule.kind, "constant");
-  EXPECT_EQ(read(with({{"kind", "constant"}})).schedule.kind, "constant");
+  for (const char* kind : {"constant", "linear"}) EXPECT_EQ(read(with({{"kind", kind}})).schedule.kind, kind);
   const GuidanceSchedule plain = read(with({{"kind", "decay"}, {"floor", 4}})).schedule;
   EXPECT_EQ(plain.kind, "decay");
   EXPECT_EQ(plain.floor, 4);
@@ -127,7 +127,9 @@ TEST_F(ManifestTest, SchedulesOfGuidance) {
   EXPECT_THAT(error(with({{"kind", "decay"}})), HasSubstr("floor"));
   EXPECT_THAT(error(with({{"kind", "decay"}, {"floor", 0.5}})), HasSubstr("sampling.schedule.floor"));
   EXPECT_THAT(error(with({{"kind", "decay"}, {"floor", 4}, {"share", 0}})), HasSubstr("share"));
-  EXPECT_THAT(error(with({{"kind", "constant"}, {"floor", 4}})), HasSubstr("floor"));
+  for (const char* kind : {"constant", "linear"})
+    EXPECT_THAT(error(with({{"kind", kind}, {"floor", 4}})),
+                HasSubstr("unknown field sampling.schedule.floor"));
 }
 
 TEST_F(ManifestTest, ContinuousTokens) {
@@ -135,9 +137,8 @@ TEST_F(ManifestTest, ContinuousTokens) {
     for (const char* key : {"cache", "sampling"}) json.erase(key);
     json["tokens"] = {{"kind", "continuous"}, {"channels", 16}};
     json["diffusion"] = {{"steps", 25}, {"respacing", "25"}};
-    json["guidance"] = {{"schedule", "constant"}};
     json["prompt"] = {{"kind", "class"}, {"length", 1}, {"align", "end"}, {"classes", 10}};
-    json["sampling"] = {{"cfg_scale", 3.0}, {"temperature", 1.0}};
+    json["sampling"] = {{"cfg_scale", 3.0}, {"temperature", 1.0}, {"schedule", {{"kind", "linear"}}}};
     json["target"] = {{"hidden", 64}};
     json["decoder"] = {{"downsample", 8}};
     json["drafters"]["small"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "continuous"}};
@@ -146,7 +147,7 @@ TEST_F(ManifestTest, ContinuousTokens) {
   EXPECT_TRUE(manifest.is_continuous());
   EXPECT_EQ(manifest.tokens.channels, 16);
   EXPECT_EQ(manifest.diffusion.steps, 25);
-  EXPECT_EQ(manifest.guidance_schedule, "constant");
+  EXPECT_EQ(manifest.schedule.kind, "linear");
   EXPECT_TRUE(manifest.drafters.at("small").is_continuous());
   EXPECT_TRUE(missing_for_generation(manifest).empty());
   const auto refused = [&](const std::function<void(Json&)>& more) {
@@ -159,7 +160,8 @@ TEST_F(ManifestTest, ContinuousTokens) {
   EXPECT_THAT(refused([](Json& j) { j["tokens"]["channels"] = 0; }), HasSubstr("tokens.channels"));
   EXPECT_THAT(refused([](Json& j) { j["tokens"]["kind"] = "words"; }), HasSubstr("tokens.kind"));
   EXPECT_THAT(refused([](Json& j) { j["target"]["head"] = 5; }), HasSubstr("unknown field target.head"));
-  EXPECT_THAT(refused([](Json& j) { j["guidance"]["schedule"] = "cosine"; }), HasSubstr("guidance.schedule"));
+  EXPECT_THAT(refused([](Json& j) { j["guidance"]["schedule"] = "linear"; }),
+              HasSubstr("unknown field guidance"));
   EXPECT_THAT(refused([](Json& j) {
                 j["prompt"] = {{"kind", "text_features"}, {"length", 2}, {"align", "end"}, {"features", 4}};
               }),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bundle/guidance.h"
 #include "lamplighter/error.h"
 #include "tests/continuous/toy.h"
 
@@ -25,12 +26,22 @@ ToyChain draft_chain() {
   return chain;
 }
 
+std::vector<float> growing_scales(float scale) {
+  GuidanceSchedule schedule;
+  schedule.kind = "linear";
+  Grid grid;
+  grid.rows = 4, grid.columns = kPositions / 4;
+  SamplingOptions sampling;
+  sampling.cfg_scale = scale;
+  return guidance_scales(schedule, grid, sampling, kPositions);
+}
+
 // Requests of all kinds: classes, guidance, temperatures.
 std::vector<ContinuousRequest> mixed(std::size_t count) {
   std::vector<ContinuousRequest> requests = requests_of(count, 77);
   for (std::size_t i = 0; i < count; ++i) {
     requests[i].class_id = static_cast<std::int64_t>(i % 7);
-    if (i % 3 == 1) requests[i].cfg_scale = 2.5F;
+    if (i % 3 == 1) requests[i].scales = growing_scales(2.5F);
     if (i % 4 == 2) requests[i].temperature = 0.9F;
   }
   return requests;
@@ -42,7 +53,7 @@ struct LoopTest : ::testing::Test {
   std::vector<ContinuousPicture> run(const MethodOptions& method, const ContinuousModel& drafts,
                                      std::int64_t slots = 3, std::size_t count = 8) {
     ToyRun toy{target, drafts};
-    toy.shape = {kPositions, 3, 3, 10, true};
+    toy.shape = {kPositions, 3, 3, 10};
     toy.method = method;
     return draw(toy, mixed(count), slots);
   }
@@ -141,7 +152,7 @@ TEST_F(LoopTest, ATargetOfNoNumbersIsAnError) {
   broken.broken = true;
   for (const MethodOptions& method : all_methods()) {
     ToyRun toy{broken, drafter};
-    toy.shape = {kPositions, 3, 3, 10, true};
+    toy.shape = {kPositions, 3, 3, 10};
     toy.method = method;
     try {
       draw(toy, mixed(2), 2);
@@ -163,7 +174,7 @@ TEST_F(LoopTest, ACapOfOneTakesTheFirstProposal) {
 }
 
 TEST_F(LoopTest, StopsWhenTold) {
-  const ContinuousRun loop{&target, &drafter, {kPositions, 3, 3, 10, true}, cspd("exact", 2)};
+  const ContinuousRun loop{&target, &drafter, {kPositions, 3, 3, 10}, cspd("exact", 2)};
   int rounds = 0;
   EXPECT_THROW(draw_continuous(
                    loop, 2, [&] { return std::optional<ContinuousRequest>(ContinuousRequest{}); },
@@ -185,13 +196,17 @@ TEST(ContinuousSchedule, IsTheCosineOfMar) {
   EXPECT_EQ(schedule(64, 1), List({1}));
   EXPECT_EQ(schedule(64, 3), List({55, 32, 1}));
   EXPECT_EQ(schedule(64, 8), List({62, 59, 53, 45, 35, 24, 12, 1}));
-  ContinuousShape shape{64, 16, 3, 10, true};
-  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 62), 1.0625F);
-  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 0), 2.96875F);
-  shape.linear_guidance = false;
-  EXPECT_FLOAT_EQ(guidance_of(shape, {0, 0, 3, 1}, 62), 3.0F);
   const List each = schedule(64, 64);  // one token a pass
   for (std::size_t k = 0; k < 63; ++k) EXPECT_EQ(each[k], 63 - static_cast<std::int64_t>(k));
+}
+
+TEST(ContinuousSchedule, TokensOfAPassAreGuidedAsItsLastOne) {
+  ContinuousRequest request;
+  EXPECT_EQ(request.scale(5), 1);
+  request.scales = growing_scales(3);
+  EXPECT_FLOAT_EQ(request.scale(kPositions - 6), 1.5F);  // six are drawn
+  EXPECT_FLOAT_EQ(request.scale(1), request.scales.back());
+  EXPECT_FLOAT_EQ(request.scale(0), request.scales.back());
 }
 
 }  // namespace

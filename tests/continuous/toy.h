@@ -101,7 +101,7 @@ class ToyModel : public ContinuousModel {
 struct ToyRun {
   const ContinuousModel& target;
   const ContinuousModel& drafter;
-  ContinuousShape shape = {16, 1, 3, 10, false};
+  ContinuousShape shape = {16, 1, 3, 10};
   MethodOptions method = {};
 };
 

@@ -89,10 +89,9 @@ def write_continuous(folder: Path, steps: int = STEPS) -> Path:
     bundle.entries = {
         "tokens": {"kind": "continuous", "channels": CHANNELS},
         "diffusion": {"steps": steps, "respacing": str(steps)},
-        "guidance": {"schedule": "linear"},
         "prompt": {"kind": "class", "length": 1, "align": "end", "classes": CLASSES},
         "grids": [grid],
-        "sampling": {"cfg_scale": 2.0, "temperature": 1.0},
+        "sampling": {"cfg_scale": 2.0, "temperature": 1.0, "schedule": {"kind": "linear"}},
         "target": {"hidden": CHANNELS},
         "decoder": {"downsample": PIXELS, "pixels": "round"},
     }

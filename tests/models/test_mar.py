@@ -189,8 +189,7 @@ def test_whole_bundle(files: Files) -> None:
         "diffusion": {"steps": 7, "respacing": "7"},
         "prompt": {"kind": "class", "length": 1, "align": "end", "classes": 5},
         "target": {"hidden": 32},
-        "sampling": {"cfg_scale": 3.0, "temperature": 1.0},
-        "guidance": {"schedule": "linear"},
+        "sampling": {"cfg_scale": 3.0, "temperature": 1.0, "schedule": {"kind": "linear"}},
         "decoder": {"downsample": 2, "pixels": "round"},
         "drafters": {
             "small": {"file": "drafter-small.pt", "dtype": "float32", "kind": "continuous"}
@@ -233,11 +232,13 @@ def test_archives_are_the_networks(files: Files) -> None:
     torch.testing.assert_close(decoder.decode(latents), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_respacing_of_the_command_line(files: Files) -> None:
-    """It holds for both networks, whatever their files name."""
+def test_settings_of_the_command_line(files: Files) -> None:
+    """The respacing holds for both networks, whatever their files name."""
     save_checkpoint(files.drafter, random_model(DRAFT_SHAPE), num_sampling_steps="9")
-    assert files.export(*HEADS, "--drafter", files.drafter, "--respacing", "3,2") == 0
+    words = (*HEADS, "--drafter", files.drafter, "--cfg-schedule", "constant")
+    assert files.export(*words, "--respacing", "3,2") == 0
     assert files.manifest()["diffusion"] == {"steps": 5, "respacing": "3,2"}
+    assert files.manifest()["sampling"]["schedule"] == {"kind": "constant"}
 
 
 @torch.inference_mode()

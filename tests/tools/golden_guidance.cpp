@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "decode/guidance.h"
+#include "bundle/guidance.h"
 
 int main(int count, char** arguments) {
   using namespace lamplighter;

@@ -121,6 +121,7 @@ std::string describe_prompt(const PromptEntry& prompt) {
 
 // Of the scale of guidance, where it changes.
 std::string describe_schedule(const GuidanceSchedule& schedule) {
+  if (schedule.kind == "linear") return ", growing from 1 to it";
   if (schedule.kind != "decay") return "";
   return std::string(schedule.raise ? ", raised to " : ", falling to ") + format_fixed(schedule.floor, 2) +
          (schedule.raise ? " or falling to it" : "") + " over " + format_fixed(schedule.share, 2) +
@@ -131,15 +132,11 @@ std::string describe_sampling(const Manifest& manifest) {
   const SamplingOptions& s = manifest.sampling;
   return "cfg-scale " + format_fixed(static_cast<double>(s.cfg_scale), 2) +
          describe_schedule(manifest.schedule) + ", temperature " +
-         format_fixed(static_cast<double>(s.temperature), 2) + ", top-k " + std::to_string(s.top_k) +
-         ", top-p " + format_fixed(static_cast<double>(s.top_p), 2) +
+         format_fixed(static_cast<double>(s.temperature), 2) +
+         (manifest.is_continuous() ? ""
+                                   : ", top-k " + std::to_string(s.top_k) + ", top-p " +
+                                         format_fixed(static_cast<double>(s.top_p), 2)) +
          (manifest.sampling_order == "eagle" ? ", top-p before top-k" : "");
-}
-
-std::string describe_continuous(const Manifest& manifest) {
-  return "cfg-scale " + format_fixed(static_cast<double>(manifest.sampling.cfg_scale), 2) + " (" +
-         manifest.guidance_schedule + "), temperature " +
-         format_fixed(static_cast<double>(manifest.sampling.temperature), 2);
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
@@ -178,7 +175,6 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
     lines.emplace_back("tokens", "continuous, " + std::to_string(manifest.tokens.channels) + " channels, " +
                                      std::to_string(manifest.diffusion.steps) + " denoising steps (" +
                                      manifest.diffusion.respacing + ")");
-    lines.emplace_back("sampling", describe_continuous(manifest));
   } else if (manifest.has("target")) {
     lines.emplace_back("tokens", std::to_string(manifest.tokens.codebook_size) +
                                      " codes in a vocabulary of " +
@@ -187,8 +183,8 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
                                     std::to_string(manifest.cache.kv_heads) + " heads of " +
                                     std::to_string(manifest.cache.head_dim) + ", " +
                                     std::to_string(manifest.cache.max_length) + " rows");
-    lines.emplace_back("sampling", describe_sampling(manifest));
   }
+  if (manifest.has("target")) lines.emplace_back("sampling", describe_sampling(manifest));
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target") || manifest.is_continuous()) return;

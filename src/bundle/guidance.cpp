@@ -1,4 +1,4 @@
-#include "decode/guidance.h"
+#include "bundle/guidance.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +13,15 @@ bool decays(const GuidanceSchedule& schedule, double scale) {
 
 double first_scale(const GuidanceSchedule& schedule, double scale) {
   return schedule.kind == "decay" && schedule.raise ? std::max(scale, schedule.floor) : scale;
+}
+
+void grow(const Grid& grid, double scale, std::vector<float>& scales) {
+  const std::int64_t all = grid.tokens();
+  for (std::int64_t k = 0; k < static_cast<std::int64_t>(scales.size()); ++k) {
+    const std::int64_t drawn = std::min(k + 1, all - 1);  // MAR counts one as left behind the last one, too
+    scales[static_cast<std::size_t>(k)] =
+        static_cast<float>(1.0 + (scale - 1.0) * static_cast<double>(drawn) / static_cast<double>(all));
+  }
 }
 
 // Replaces the scales from the first code on.
@@ -40,7 +49,8 @@ bool is_guided(const SamplingOptions& sampling) {
 }
 
 bool guidance_varies(const GuidanceSchedule& schedule, const SamplingOptions& sampling) {
-  return is_guided(sampling) && (sampling.cfg_interval >= 0 || decays(schedule, sampling.cfg_scale));
+  return is_guided(sampling) &&
+         (sampling.cfg_interval >= 0 || schedule.kind == "linear" || decays(schedule, sampling.cfg_scale));
 }
 
 std::vector<float> guidance_scales(const GuidanceSchedule& schedule, const Grid& grid,
@@ -49,6 +59,7 @@ std::vector<float> guidance_scales(const GuidanceSchedule& schedule, const Grid&
   if (!is_guided(sampling)) return scales;
   const double scale = sampling.cfg_scale;
   std::fill(scales.begin(), scales.end(), static_cast<float>(first_scale(schedule, scale)));
+  if (schedule.kind == "linear") grow(grid, scale, scales);
   if (decays(schedule, scale)) decay(schedule, grid, scale, scales);
   // cfg_interval n guides the first token and the steps 0 .. n after it (LlamaGen's counting).
   const std::int64_t last = sampling.cfg_interval;

@@ -1,4 +1,4 @@
-#include "decode/guidance.h"
+#include "bundle/guidance.h"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,22 @@ TEST(Guidance, EndsBehindAnInterval) {
   EXPECT_EQ(guidance_scales({}, grid(), guided(3, 0), 2), (std::vector<float>{3, 3}));
   // As many as there are: also past the end.
   EXPECT_EQ(guidance_scales({}, grid(), guided(3, 7), 10), std::vector<float>(10, 3));
+}
+
+// MAR counts one token as left behind the last one, too.
+TEST(Guidance, GrowsWithTheShareThatIsDrawn) {
+  GuidanceSchedule linear;
+  linear.kind = "linear";
+  Grid grid;
+  grid.rows = grid.columns = 8;
+  const std::vector<float> scales = guidance_scales(linear, grid, guided(3), 66);
+  EXPECT_EQ(scales[0], 1.03125F);
+  EXPECT_EQ(scales[1], 1.0625F);
+  for (std::size_t k = 62; k < 66; ++k) EXPECT_EQ(scales[k], 2.96875F) << k;
+  EXPECT_TRUE(guidance_varies(linear, guided(3)));
+  EXPECT_FALSE(guidance_varies(linear, guided(1)));
+  EXPECT_EQ(guidance_scales(linear, grid, guided(1), 2), (std::vector<float>{1, 1}));
+  EXPECT_EQ(guidance_scales(linear, grid, guided(3, 0), 4), (std::vector<float>{1.03125F, 1.0625F, 1, 1}));
 }
 
 // Every id takes its step, and a row's end is one.
