@@ -28,7 +28,6 @@ from PIL import Image
 
 from models.demo.render.captions import caption
 from models.demo.render.scene import Scene
-from models.demo.render.world import SIZE
 from models.demo.training.classifier import (
     COLUMNS,
     JUDGED,
@@ -85,8 +84,9 @@ def draw_requests(
 def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
     """Saves the pictures row by row."""
     rows = len(images) // columns
-    tiles = images[: rows * columns].reshape(rows, columns, SIZE, SIZE, 3)
-    Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * SIZE, columns * SIZE, 3)).save(path)
+    height, width = images.shape[1:3]
+    tiles = images[: rows * columns].reshape(rows, columns, height, width, 3)
+    Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * height, columns * width, 3)).save(path)
 
 
 def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str]]:

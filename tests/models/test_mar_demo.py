@@ -13,6 +13,7 @@ from mar_files import SHAPE, random_model
 from torch import Tensor, nn
 
 from models import ops
+from models.demo.export import BUNDLE
 from models.mar.chain import Chain
 from models.mar.demo import autoencoder, drafter, evaluate, target
 from models.mar.demo.stage import Options, Stage
@@ -114,13 +115,28 @@ def test_latents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     write_shard(tmp_path, 0, moments)
     latents = Latents.load(tmp_path)
-    assert latents.mean.shape == (20, 256, 16) and len(latents.classes) == 20
-    rows = latents.mean.unflatten(1, (16, 16))
+    assert latents.mean.shape == (20, 64, 16) and len(latents.classes) == 20
+    rows = latents.mean.unflatten(1, (8, 8))
     torch.testing.assert_close(rows[0].flip(1), rows[1], atol=1e-2, rtol=1e-2)
     assert latents.classes[6] == latents.classes[7] == class_of(scene_of(3))
     tokens, classes = latents.batch(500, latents.scale())
-    assert tokens.shape == (500, 256, 16) and len(classes) == 500
+    assert tokens.shape == (500, 64, 16) and len(classes) == 500
     assert abs(float(tokens.mean())) < 0.1 and abs(float(tokens.std()) - 1) < 0.1
+
+
+@torch.inference_mode()
+def test_the_decoder_starts_from_codes() -> None:
+    """From rows of the codebook it draws nearly what the demo draws, whose decoder has more attention."""
+    torch.manual_seed(3)
+    known = torch.jit.load(BUNDLE / "image_decoder.pt").float()
+    known.prepare(torch.empty(0))
+    codes = torch.randint(1024, (1, 8, 8))
+    kl = autoencoder.Autoencoder().kl
+    latents = torch.zeros(1, 16, 8, 8)
+    rows = dict(known.named_buffers())["table"][codes].permute(0, 3, 1, 2)
+    latents[:, : rows.shape[1]] = rows * rows.shape[1] ** 0.5
+    both = torch.stack([known.decode(codes).flatten(), kl.decode(latents * LATENT_SCALE).flatten()])
+    assert float(torch.corrcoef(both)[0, 1]) > 0.9
 
 
 @torch.inference_mode()
@@ -181,7 +197,7 @@ def test_drawing_fills_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_pair_fits_together() -> None:
     for key in ("positions", "channels", "classes"):
         assert getattr(target.CONFIG, key) == getattr(drafter.CONFIG, key)
-    assert autoencoder.CONFIG.downsample**2 * target.CONFIG.positions == 256 * 256
+    assert autoencoder.CONFIG.downsample**2 * target.CONFIG.positions == 128 * 128
 
 
 def test_evaluation_knows_renderings() -> None:

@@ -3,6 +3,7 @@
 world.py        classes, and the data set of latents
 stage.py        what the trainings share: time, checkpoints, averages
 autoencoder.py  pictures to latents and back
+warm.py        the weights that their decoder starts from
 target.py       the network that draws
 drafter.py      a smaller one that follows its chains
 train.py        the command

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from models.chameleon.vqgan import VQGANConfig
 from models.demo.training.vq_model import CodeEncoder
 from models.demo.training.vq_train import (
+    BATCH,
     fresh_batches,
     optimisers,
     picture_loss,
@@ -17,12 +18,14 @@ from models.demo.training.vq_train import (
     save_state,
     validation,
 )
-from models.mar.demo.stage import Options, Stage
-from models.mar.demo.world import Latents, shards, write_shard
+from models.mar.demo.stage import Options, Stage, mixed
+from models.mar.demo.warm import start_from_codes
+from models.mar.demo.world import Latents, halved, shards, write_shard
 from models.mar.kl import LATENT_SCALE, AutoencoderKL
 
-CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 2, 4), num_res_blocks=0, z_channels=16, n_embed=0)
-RATE = 0.02  # of the norm of wide convolutions; that of the rest is a twentieth
+CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 4, 4), num_res_blocks=0, z_channels=16, n_embed=0)
+RATE = 0.02  # of the norm of wide convolutions of the encoder; that of the rest is a twentieth
+DECODER_RATE = 0.3  # of the encoder's; it knows its pictures
 DIVERGENCE = 1e-3  # weight of the latents' divergence from unit Gaussians, by value of a picture
 FILE = "kl16.ckpt"
 
@@ -32,34 +35,37 @@ class Autoencoder(nn.Module):
         super().__init__()
         self.encoder = CodeEncoder(2 * CONFIG.z_channels)
         self.kl = AutoencoderKL(CONFIG, encoder=False)
+        start_from_codes(self.kl)
 
     def moments(self, rgb: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log variance of latents [B,C,h,w]."""
-        with torch.autocast(rgb.device.type, torch.bfloat16):
+        with mixed(rgb.device.type):
             mean, log_variance = self.encoder(rgb).float().chunk(2, 1)
         return mean, log_variance.float().clamp(-30, 20)
 
     def decode(self, latents: Tensor) -> Tensor:
-        with torch.autocast(latents.device.type, torch.bfloat16):
+        with mixed(latents.device.type):
             return self.kl.decode(latents * LATENT_SCALE).float()
 
 
 def by_kind(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
-    return optimisers(list(model.named_parameters()), rate)
+    parts = ((model.encoder, rate), (model.kl, rate * DECODER_RATE))
+    return [o for part, r in parts for o in optimisers(list(part.named_parameters()), r)]
 
 
 def train(options: Options) -> None:
     stage = Stage("kl", Autoencoder(), options, RATE, by_kind)
     model, average, device = stage.model, stage.average, options.device
-    batches, pictures = fresh_batches(5 + stage.number), validation(16).to(device)
+    batches, pictures = fresh_batches(5 + stage.number), halved(validation(32)).to(device)
     for number in stage.steps():
-        rgb, weight = (t.to(device) for t in next(batches))
+        parts = [next(batches) for _ in range(options.batch // BATCH)]
+        rgb, weight = (halved(torch.cat(column)).to(device) for column in zip(*parts, strict=True))
         mean, log_variance = model.moments(rgb)
         latents = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / rgb.numel()  # fmt: skip
         loss = picture_loss(model.decode(latents), rgb, weight, square=0.0)
         stage.update(loss + DIVERGENCE * divergence, loss, divergence)
-        if number % 1000 == 999:
+        if number % 100 == 99:
             quality = psnr(lambda x: average.decode(average.moments(x)[0]), pictures)
             print(f"kl step {number + 1}: psnr {quality:.2f}", flush=True)
 

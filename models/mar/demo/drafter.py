@@ -18,7 +18,7 @@ from models.mar.losses import chain_loss
 from models.mar.network import MAR
 
 CONFIG = MARConfig(
-    positions=256, channels=16, classes=CLASSES, buffer=16, encoder=square_shape(64, 2, 2),
+    positions=64, channels=16, classes=CLASSES, buffer=4, encoder=square_shape(64, 2, 2),
     decoder=square_shape(64, 2, 2), head_depth=2, head_width=96,
 )  # fmt: skip
 FILE = "drafter.pth"

@@ -14,16 +14,22 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from models.demo.evaluate import BINARY, contact_sheet, draw_requests
 from models.demo.render.vocabulary import ATTRIBUTES
 from models.demo.render.world import render
-from models.demo.training.classifier import JUDGED, judge, load_classifier
+from models.demo.training.classifier import JUDGED, SceneClassifier, judge, load_classifier
 from models.evaluate.arithmetic import frechet, statistics
-from models.mar.demo.world import CLASSES, class_name, class_of, scene_of
+from models.mar.demo.world import CLASSES, class_name, class_of, halved, scene_of
 
 UNSEEN = 10**7  # seeds from here on are no training's
 NAMED = ("subject", "time")
+
+
+def seen(model: SceneClassifier, pictures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the classifier, which knows pictures of twice the size, answers and what it reads from them."""
+    return judge(model, pictures.repeat(2, 1).repeat(2, 2))
 
 
 def truth(classes: list[int]) -> np.ndarray:
@@ -35,10 +41,11 @@ def truth(classes: list[int]) -> np.ndarray:
 
 
 def renderings(count: int, first: int = UNSEEN) -> tuple[np.ndarray, list[int]]:
-    """Pictures that nothing was trained on, and their classes."""
+    """Pictures [N,128,128,3] that nothing was trained on, and their classes."""
     scenes = [(scene_of(seed), seed) for seed in range(first, first + count)]
     pictures = np.stack([render(scene, seed) for scene, seed in scenes])
-    return pictures, [class_of(scene) for scene, _ in scenes]
+    small = halved(torch.from_numpy(pictures).movedim(3, 1).float()).round().byte().movedim(1, 3)
+    return small.numpy(), [class_of(scene) for scene, _ in scenes]
 
 
 def shares(answers: np.ndarray, classes: list[int]) -> dict[str, float]:
@@ -52,10 +59,10 @@ def evaluate(pictures: np.ndarray, classes: list[int]) -> dict[str, object]:
     """Shares of right pictures, and a Frechet distance to as many renderings; the same of others of those."""
     model, _ = load_classifier()
     count = len(classes)
-    answers, features = judge(model, pictures)
+    answers, features = seen(model, pictures)
     report: dict[str, object] = {"pictures": count, "drawn": shares(answers, classes)}
     sets = [renderings(count, UNSEEN + i * count) for i in range(2)]
-    judged = [judge(model, images) for images, _ in sets]
+    judged = [seen(model, images) for images, _ in sets]
     real = [statistics(f) for _, f in judged]
     report["renderings"] = shares(judged[0][0], sets[0][1])
     report["frechet"] = round(frechet(statistics(features), real[0]), 3)

@@ -13,14 +13,14 @@ from models.demo.training.vq_train import save_state
 from models.mar.chain import Chain
 from models.mar.config import MARConfig, square_shape
 from models.mar.demo import autoencoder
-from models.mar.demo.stage import Options, Stage
+from models.mar.demo.stage import Options, Stage, mixed
 from models.mar.demo.world import CLASSES, Latents
 from models.mar.diffusion import schedule
 from models.mar.losses import diffusion_loss
 from models.mar.network import MAR
 
 CONFIG = MARConfig(
-    positions=256, channels=16, classes=CLASSES, buffer=16, encoder=square_shape(128, 2, 4),
+    positions=64, channels=16, classes=CLASSES, buffer=4, encoder=square_shape(128, 2, 4),
     decoder=square_shape(128, 3, 4), head_depth=3, head_width=160,
 )  # fmt: skip
 RESPACING = "25@40"  # noise of the last step that the decoder has learnt to overlook
@@ -74,7 +74,7 @@ def train(options: Options) -> None:
         tokens, classes = tokens.to(device), hide_some(classes).to(device)
         hidden = math.ceil(masked_share() * CONFIG.positions)
         visible = random_visible(len(tokens), hidden, device)
-        with torch.autocast(device, torch.bfloat16):
+        with mixed(device):
             z = stage.model.context(tokens, visible, classes)
             net = stage.model.diffloss.net
             loss = diffusion_loss(net, tables, tokens[~visible], z[~visible], REPEATS)

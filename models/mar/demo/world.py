@@ -2,7 +2,7 @@
 
 Files of SHARD pictures each, latents-00000.pt and so on in the work folder:
 
-    mean, deviation  fp16 [SHARD, 2, 256, 16]  of the latents; [:, 1] is the mirror image
+    mean, deviation  fp16 [SHARD, 2, 64, 16]  of the latents; [:, 1] is the mirror image
     classes          int64 [SHARD]
 
 The seed of picture i of shard k is k * SHARD + i. A shard is complete as soon as it exists.
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from models.demo.render.scene import Scene, sample_any
@@ -35,6 +36,11 @@ def class_of(scene: Scene) -> int:
 def class_name(number: int) -> tuple[str, str]:
     """Subject and time of day."""
     return SUBJECTS[number // len(TIMES)], TIMES[number % len(TIMES)]
+
+
+def halved(rgb: Tensor) -> Tensor:
+    """[B,C,256,256] -> [B,C,128,128]."""
+    return F.avg_pool2d(rgb, 2)
 
 
 def scene_of(seed: int) -> Scene:
@@ -59,7 +65,7 @@ def write_shard(work: Path, number: int, moments: Moments) -> None:
     parts = []
     for first in range(0, SHARD, 10):
         pictures = [render(scenes[i], seeds[i]) for i in range(first, first + 10)]
-        rgb = to_rgb(torch.from_numpy(np.stack(pictures)))
+        rgb = halved(to_rgb(torch.from_numpy(np.stack(pictures))))
         both = torch.stack([rgb, rgb.flip(3)], 1).flatten(0, 1)
         mean, log_variance = (t.flatten(2).mT.unflatten(0, (-1, 2)) for t in moments(both))
         parts.append((mean.half(), (0.5 * log_variance).exp().half()))
