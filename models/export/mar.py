@@ -50,7 +50,7 @@ def add_parser(families: Any) -> None:
     add(
         "--respacing",
         metavar="STEPS",
-        help=f"denoising steps of the {TRAINED_STEPS}, such as 25, ddim50 or 25@40 (from 40 on); "
+        help=f"denoising steps of the {TRAINED_STEPS}, such as 25, ddim50 or 25@40-960 (from 40 to 960); "
         f"default: what the checkpoint names, or {RESPACING}",
     )
     add("--cfg-schedule", choices=("linear", "constant"), default="linear", help="of the guidance")

@@ -135,9 +135,10 @@ def test_rows_of_a_chain_are_independent(model: MAR) -> None:
         ("-5", "expected counts"),
         ("ddim600", "no integer stride takes 600 of 1000"),
         ("1", "expected two steps or more"),
-        ("9@1000", "1000 is none of 1000 steps"),
-        ("9@995", "9 of a section of 5 steps"),
-        ("@4", "expected counts"),
+        ("9@20-1000", "20 to 1000 are not of 1000 steps"),
+        ("9@20-20", "20 to 20 are not"),
+        ("9@995-999", "9 of a section of 5 steps"),
+        ("9@4", "expected counts"),
     ],
 )
 def test_respacings_that_do_not_exist(respacing: str, message: str) -> None:
@@ -146,13 +147,15 @@ def test_respacings_that_do_not_exist(respacing: str, message: str) -> None:
 
 
 def test_all_steps_remain() -> None:
-    assert spaced_steps("") == list(range(1000)) == spaced_steps("1000") == spaced_steps("1000@0")
+    assert (
+        spaced_steps("") == list(range(1000)) == spaced_steps("1000") == spaced_steps("1000@0-999")
+    )
 
 
 def test_a_later_last_step_leaves_more_noise() -> None:
     """Its mean is the token that the network sees behind the noise."""
-    assert spaced_steps("5@39") == [39, 279, 519, 759, 999]
-    early, late = schedule("25"), schedule("25@40")
+    assert spaced_steps("5@39-999") == [39, 279, 519, 759, 999]
+    early, late = schedule("25"), schedule("25@40-999")
     for tables in (early, late):
         assert float(tables.posterior_mean_coef1[0]) == pytest.approx(1.0)
         assert float(tables.posterior_mean_coef2[0]) == pytest.approx(0.0)

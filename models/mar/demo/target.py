@@ -23,7 +23,8 @@ CONFIG = MARConfig(
     positions=64, channels=16, classes=CLASSES, buffer=4, encoder=square_shape(128, 2, 4),
     decoder=square_shape(128, 3, 4), head_depth=3, head_width=160,
 )  # fmt: skip
-RESPACING = "25@40"  # noise of the last step that the decoder has learnt to overlook
+# The first step leaves room for errors of the noise, the last one no more noise than the decoder overlooks.
+RESPACING = "25@40-960"
 FILE = "checkpoint-last.pth"
 RATE = 8e-4
 NO_LABEL = 0.1  # share of pictures whose class is hidden
