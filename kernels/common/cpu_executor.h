@@ -1,12 +1,11 @@
 #pragma once
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 #include <cstdint>
 
 #include "kernels/common/executor.h"
+#if defined(__AVX512F__)
+#include "kernels/common/simd_avx512.h"  // includes the intrinsics in a way that the compiler accepts
+#endif
 
 namespace lamplighter {
 

@@ -1,24 +1,14 @@
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-
-#include <algorithm>
 
 #include "kernels/common/meta.h"
 #include "kernels/common/on_cuda.h"
 #include "kernels/common/operator.h"
+#include "kernels/common/over_rows.h"
 #include "kernels/elementwise/args.h"
 
 namespace lamplighter {
 namespace {
-
-// Calls kernel(args, begin, end) for parts of the rows on several threads.
-template <class Args>
-void over_rows(const Args& args, void (*kernel)(const Args&, int64_t, int64_t)) {
-  constexpr int64_t kElementsPerThread = 32768;  // below, waking another thread costs more
-  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / args.width);
-  at::parallel_for(0, args.rows, grain, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
-}
 
 template <On on>
 at::Tensor run_rms_norm(RmsNormArgs args, const at::Tensor& x) {
@@ -27,7 +17,7 @@ at::Tensor run_rms_norm(RmsNormArgs args, const at::Tensor& x) {
   if constexpr (on == On::cuda) {
     on_cuda(x, [&](void* stream) { rms_norm_cuda(args, stream); });
   } else {
-    over_rows(args, for_isa([](auto isa) { return &rms_norm_cpu<isa.value>; }));
+    over_rows(args, args.rows, args.width, for_isa([](auto isa) { return &rms_norm_cpu<isa.value>; }));
   }
   return out;
 }
@@ -69,7 +59,7 @@ at::Tensor silu_mul(const at::Tensor& gate_up) {
     if constexpr (on == On::cuda) {
       on_cuda(gate_up, [&](void* stream) { silu_mul_cuda(args, stream); });
     } else {
-      over_rows(args, for_isa([](auto isa) { return &silu_mul_cpu<isa.value>; }));
+      over_rows(args, args.rows, args.width, for_isa([](auto isa) { return &silu_mul_cpu<isa.value>; }));
     }
     return out;
   }
@@ -87,7 +77,7 @@ at::Tensor gelu(const at::Tensor& x) {
     if constexpr (on == On::cuda) {
       on_cuda(x, [&](void* stream) { gelu_cuda(args, stream); });
     } else {
-      over_rows(args, for_isa([](auto isa) { return &gelu_cpu<isa.value>; }));
+      over_rows(args, args.rows, args.width, for_isa([](auto isa) { return &gelu_cpu<isa.value>; }));
     }
     return out;
   }
@@ -106,7 +96,7 @@ void norm_heads(at::Tensor& values, const at::Tensor& weight, const at::Tensor& 
     if constexpr (on == On::cuda) {
       on_cuda(values, [&](void* stream) { norm_heads_cuda(args, stream); });
     } else {
-      over_rows(args, for_isa([](auto isa) { return &norm_heads_cpu<isa.value>; }));
+      over_rows(args, args.rows, args.width, for_isa([](auto isa) { return &norm_heads_cpu<isa.value>; }));
     }
   }
 }

@@ -83,6 +83,9 @@ void linear_cpu(const LinearArgs& args, int64_t begin, int64_t end, void* scratc
 // The same of kBFloat16 for Isa::kAmx.
 void linear_bfloat16_amx(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
 
+// All blocks by the kernel of this CPU, on several threads; it chooses rows_per_pass.
+void linear_on_threads(LinearArgs args);
+
 // CUDA kernels of kInt8 and kInt4 over packed weights, queued on `stream` (a cudaStream_t). Rows stay bf16:
 // their products with the integers are summed in fp32 and scaled, by group in 4 bits.
 constexpr int64_t kRoundedCudaRows = 32;  // the most that it takes

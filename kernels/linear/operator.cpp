@@ -51,21 +51,6 @@ void check_floats(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
               ", expected no empty dimension");
 }
 
-// Runs the kernel of this CPU over all blocks; args has its sizes, format and pointers.
-void run_blocks(LinearArgs& args) {
-  args.rows_per_pass = linear_rows_per_pass(args.rows, args.in);
-  const bool tiles = active_isa() == Isa::kAmx && args.format == LinearFormat::kBFloat16;
-  const auto kernel = tiles ? &linear_bfloat16_amx : for_isa([](auto isa) { return &linear_cpu<isa.value>; });
-  const int64_t blocks = (args.out_features + kLinearBlock - 1) / kLinearBlock;
-  const int64_t chunks = (blocks + kBlocksPerChunk - 1) / kBlocksPerChunk;
-  const int64_t chunk_work = args.rows * args.in * kLinearBlock * kBlocksPerChunk;
-  at::parallel_for(0, chunks, std::max<int64_t>(1, kSerialWork / chunk_work),
-                   [&](int64_t begin, int64_t end) {
-                     kernel(args, begin * kBlocksPerChunk, std::min(end * kBlocksPerChunk, blocks),
-                            thread_scratch(linear_scratch_bytes(args)));
-                   });
-}
-
 // Arguments over packed weights, with `out` allocated for them.
 LinearArgs packed_args(const at::Tensor& x, const at::Tensor& weight, int64_t out_features, at::Tensor* out) {
   const int bits = bits_of(weight);
@@ -100,7 +85,7 @@ at::Tensor cpu_product(const at::Tensor& x, const at::Tensor& weight, int64_t ou
 
   at::Tensor out;
   LinearArgs args = packed_args(x, weight, out_features, &out);
-  if (args.rows > 0) run_blocks(args);
+  if (args.rows > 0) linear_on_threads(args);
   return out;
 }
 
@@ -150,6 +135,20 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
 }
 
 }  // namespace
+
+void linear_on_threads(LinearArgs args) {
+  args.rows_per_pass = linear_rows_per_pass(args.rows, args.in);
+  const bool tiles = active_isa() == Isa::kAmx && args.format == LinearFormat::kBFloat16;
+  const auto kernel = tiles ? &linear_bfloat16_amx : for_isa([](auto isa) { return &linear_cpu<isa.value>; });
+  const int64_t blocks = (args.out_features + kLinearBlock - 1) / kLinearBlock;
+  const int64_t chunks = (blocks + kBlocksPerChunk - 1) / kBlocksPerChunk;
+  const int64_t chunk_work = args.rows * args.in * kLinearBlock * kBlocksPerChunk;
+  at::parallel_for(0, chunks, std::max<int64_t>(1, kSerialWork / chunk_work),
+                   [&](int64_t begin, int64_t end) {
+                     kernel(args, begin * kBlocksPerChunk, std::min(end * kBlocksPerChunk, blocks),
+                            thread_scratch(linear_scratch_bytes(args)));
+                   });
+}
 
 TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
   define(m, "linear(Tensor x, Tensor weight, int out_features) -> Tensor",
