@@ -13,6 +13,7 @@
 #include "kernels/ops.h"
 #include "tests/kernels/attend/attend_problem.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/continuous/denoise_problem.h"
 
 // The CUDA kernels against the CPU kernels in fp32; skipped where no CUDA device is found.
 namespace lamplighter::test {
@@ -97,6 +98,18 @@ TEST_P(CudaTwinTest, LinearOfRoundedWeights) {
         expect_close(linear(on_device(x), packed, 96), at::matmul(x, weight.t()), 0.5);
       }
     }
+  }
+}
+
+TEST_P(CudaTwinTest, Denoise) {
+  if (dtype() != at::kFloat) GTEST_SKIP() << "the chain is fp32";
+  for (const bool guided : {false, true}) {
+    const DenoiseProblem problem(rng_, {7, 40, 16, 160, 3, 9, guided});
+    const Denoised got = problem.on(at::kCUDA).run(), exact = problem.reference(at::kDouble),
+                   plain = problem.reference(at::kFloat);
+    EXPECT_TRUE(as_near(got.mean.cpu(), exact.mean, plain.mean));
+    EXPECT_TRUE(as_near(got.deviation.cpu(), exact.deviation, plain.deviation));
+    EXPECT_TRUE(as_near(got.sums.cpu(), exact.sums, plain.sums));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/ops.h"
 #include "tests/kernels/commit/commit_cases.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/continuous/denoise_problem.h"
 
 namespace lamplighter::test {
 namespace {
@@ -105,6 +106,11 @@ ops::GaussianPair gaussians(at::Device d) {
 std::tuple<at::Tensor, at::Tensor> residual_once(at::Device d) {
   return ops::gaussian_residual(gaussians(d), filled({2}, at::kDouble, d, 0),
                                 filled({2, 4, 3}, at::kFloat, d), filled({2, 4}, at::kDouble, d));
+}
+
+Denoised denoised_once(at::Device d) {
+  std::mt19937 rng(7);
+  return DenoiseProblem(rng, {2, 5, 3, 8, 1, 2, true}).on(d).run();
 }
 
 const std::map<std::string, std::vector<Variant>>& runs() {
@@ -218,6 +224,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"gaussian_residual",
        {[](auto d, auto) { return std::get<0>(residual_once(d)); },
         [](auto d, auto) { return std::get<1>(residual_once(d)); }}},
+      {"denoise",
+       {[](auto d, auto) { return denoised_once(d).mean; },
+        [](auto d, auto) { return denoised_once(d).deviation; },
+        [](auto d, auto) { return denoised_once(d).sums; }}},
       {"draft_children",
        {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
         [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },
