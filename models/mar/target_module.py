@@ -88,11 +88,9 @@ class BlockModule(nn.Module):
 class HeadModule(nn.Module):
     """The diffusion head with the shifts, scales and gates of all blocks as one product."""
 
-    def __init__(self, net: HeadNetwork, channels: int, tables: Schedule) -> None:
+    def __init__(self, net: HeadNetwork, tables: Schedule) -> None:
         super().__init__()
         final = net.final_layer
-        self.channels: int = channels
-        self.width: int = final.linear.in_features
         self.eps: float = NORM_EPS
         self.condition = product(net.cond_embed)
         self.input = product(net.input_proj)
@@ -120,51 +118,26 @@ class HeadModule(nn.Module):
         self.times = self.times.to(like)
         self.tables = self.tables.to(like)
 
-    def predict(self, x: Tensor, condition: Tensor) -> Tensor:
-        """Noise and variance [N,2C] of x [N,C] under conditions [N,W] that count the time."""
-        w, place = self.width, 0
-        factors = self.modulation(F.silu(condition))
-        x = self.input(x)
-        for norm, inner, outer in zip(self.norms, self.inner, self.outer):
-            shift, scale, gate = factors[:, place : place + 3 * w].chunk(3, 1)
-            h = torch.addcmul(shift, norm(x), 1 + scale)
-            x = torch.addcmul(x, gate, outer(F.silu(inner(h))))
-            place += 3 * w
-        shift, scale = factors[:, place:].chunk(2, 1)
-        x = F.layer_norm(x, [w], None, None, self.eps)
-        return self.output(torch.addcmul(shift, x, 1 + scale))
-
-    def guided(self, x: Tensor, condition: Tensor, scale: Tensor) -> Tensor:
-        """predict(), with conditions [2N,W] guided noise beside the conditional rows' variance."""
-        if condition.size(0) == x.size(0):
-            return self.predict(x, condition)
-        with_label, without = self.predict(torch.cat([x, x]), condition).chunk(2)
-        c = self.channels
-        noise = without[:, :c] + scale * (with_label[:, :c] - without[:, :c])
-        return torch.cat([noise, with_label[:, c:]], 1)
-
     def forward(
         self, z: Tensor, unconditional: Tensor, scale: Tensor, start: Tensor, noise: Tensor,
         temperature: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        steps, c = self.tables.size(0), self.channels
-        conditions = self.condition(torch.cat([z, unconditional]).contiguous())
-        scale, temperature = scale.view(-1, 1), temperature.view(-1, 1)
-        rows = self.tables.unbind(0)
-        x, mean, deviation = start, start, start
-        sums = torch.zeros(start.shape, dtype=torch.double, device=start.device)
-        for back in range(steps):
-            i = steps - 1 - back
-            t = rows[i]
-            out = self.guided(x, conditions + self.times[i], scale)
-            share = (out[:, c:] + 1) / 2
-            mean = t[2] * (t[0] * x - t[1] * out[:, :c]) + t[3] * x
-            log_deviation = 0.5 * (share * t[5] + (1 - share) * t[4])
-            deviation = temperature * log_deviation.exp()
-            if i > 0:
-                sums += log_deviation
-                x = torch.addcmul(mean, deviation, noise[:, i])
-        return mean, deviation, sums
+        weights = [
+            self.condition.weight,
+            self.input.weight,
+            self.modulation.weight,
+            self.output.weight,
+        ]
+        biases = [self.condition.bias, self.input.bias, self.modulation.bias, self.output.bias]
+        norms: list[Tensor] = []
+        for norm, inner, outer in zip(self.norms, self.inner, self.outer):
+            weights += [inner.weight, outer.weight]
+            biases += [inner.bias, outer.bias]
+            norms += [norm.weight, norm.bias]
+        return lamplighter.denoise(
+            z, unconditional, scale, start, noise, temperature, self.times, self.tables,
+            weights, biases, norms, self.eps,
+        )  # fmt: skip
 
 
 class TargetModule(nn.Module):
@@ -180,7 +153,7 @@ class TargetModule(nn.Module):
         self.between = product(model.decoder_embed)
         self.decoder = nn.ModuleList(BlockModule(b, config.decoder) for b in model.decoder_blocks)
         self.decoder_norm = Norm(model.decoder_norm)
-        self.head = HeadModule(model.diffloss.net, config.channels, tables)
+        self.head = HeadModule(model.diffloss.net, tables)
 
         def keep(name: str, tensor: Tensor) -> None:
             self.register_buffer(name, tensor.detach())
