@@ -1,7 +1,7 @@
 """Times the denoising chain of MAR targets in turn, on one thread: milliseconds of `denoise` by tokens.
 
     .venv/bin/python scripts/measure_chain.py --make B new.pt
-    PYTHONPATH=OLDER_TREE .venv/bin/python scripts/measure_chain.py --make B old.pt
+    .venv/bin/python scripts/measure_chain.py --make B old.pt --tree OLDER_CHECKOUT
     .venv/bin/python scripts/measure_chain.py old.pt new.pt
 
 An archive can also be the target.pt of a bundle. Ratios are those of neighbouring calls to the first archive.
@@ -18,14 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-
-from models import ops
-from models.mar.config import MARConfig, square_shape
-from models.mar.diffusion import schedule
-from models.mar.network import MAR
-from models.mar.target_module import TargetModule
-
+ROOT = Path(__file__).resolve().parent.parent
 # Width of z, depth and width of the head, steps; without the transformer, which the chain does not use.
 HEADS = {"B": (768, 6, 1024, "100"), "demo": (128, 3, 160, "25@40")}
 CHANNELS = 16
@@ -33,6 +26,11 @@ CHANNELS = 16
 
 def make(size: str, out: Path) -> None:
     """A target with a head of random weights."""
+    from models.mar.config import MARConfig, square_shape
+    from models.mar.diffusion import schedule
+    from models.mar.network import MAR
+    from models.mar.target_module import TargetModule
+
     hidden, depth, width, respacing = HEADS[size]
     stack = square_shape(hidden, 0, 1)
     torch.manual_seed(1)
@@ -80,9 +78,15 @@ def main() -> None:
     )
     parser.add_argument("archives", nargs="+", type=Path)
     parser.add_argument("--make", choices=HEADS, help="write the one archive instead")
+    parser.add_argument(
+        "--tree", type=Path, default=ROOT, help="that --make takes the network from"
+    )
     parser.add_argument("--tokens", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--seconds", type=float, default=10, help="for each row")
     options = parser.parse_args()
+    sys.path.insert(0, str(options.tree))
+    from models import ops
+
     ops.load()
     torch.set_num_threads(1)
     if options.make:
