@@ -107,7 +107,7 @@ class Jacobi : public Proposer {
     rows_ = at::zeros({shape.images, slots, vocabulary_}, at::dtype(at::kFloat).device(device));
     if (!official_) return;
     others_ = at::full({shape.images, slots, fan_.candidates - 1}, -1, slots_.options());
-    even_ = at::zeros({shape.images, 1, vocabulary_}, rows_.options());
+    even_ = at::zeros({1, 1, vocabulary_}, rows_.options());
     even_.narrow(2, 0, codes_).fill_(1 / static_cast<double>(codes_));
   }
 
@@ -121,7 +121,7 @@ class Jacobi : public Proposer {
     tokens_.copy_(ops::fill_window(tokens_, rows_,
                                    {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
     if (front_) take(front_->propose(run));
-    const at::Tensor rows = official_ ? at::cat({rows_, even_}, 1) : rows_;
+    const at::Tensor rows = official_ ? at::cat({rows_, even_.expand({rows_.size(0), -1, -1})}, 1) : rows_;
     return {topology_, at::cat({run.root.unsqueeze(1), spread(run)}, 1), rows};
   }
 
@@ -264,7 +264,7 @@ class Jacobi : public Proposer {
   at::Tensor tokens_, rows_;
   at::Tensor likeliest_;  // int64 [I], at the place of the root
   // Of official_: the places' other candidates, int64 [I, L, K - 1], -1: to be drawn from their row; and the
-  // row of a new place, fp32 [I, 1, V].
+  // row of a new place, fp32 [1, 1, V].
   at::Tensor others_, even_;
 };
 
