@@ -139,6 +139,12 @@ Two renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep) {
                    optional(tree.target.statistics));
 }
 
+Three renew_fan(const ScoredTree& tree, const at::Tensor& nodes, const at::Tensor& draws) {
+  return call<Three>(OPERATOR(renew_fan), tree.target.values, tree.draft.values, tree.tokens, tree.parents,
+                     tree.draft_rows, tree.uniforms, tree.temperature, nodes, draws,
+                     optional(tree.target.statistics));
+}
+
 at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses& guesses) {
   return call<at::Tensor>(OPERATOR(fill_window), tokens, rows, guesses.uniforms, guesses.steps, guesses.left,
                           guesses.drawn, guesses.columns, guesses.codes,

@@ -198,6 +198,13 @@ Judged judge_tree(const ScoredTree& tree, const JudgeOptions& options);
 // drafts stay where they may.
 std::tuple<at::Tensor, at::Tensor> renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep);
 
+// The next window as the published program of SJD-PAC has it; kernels/window/window.h. nodes int64 [I, L]:
+// the node of `tree` that tells of each slot, or -1; draws fp32 [I, L, K] of [0, 1). Candidates int64 [I, L,
+// K] in their order, -1 where there is none; the probabilities fp32 [I, L, V] that go with them, and those
+// that they were drawn from. tree.draft: probabilities.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> renew_fan(const ScoredTree& tree, const at::Tensor& nodes,
+                                                         const at::Tensor& draws);
+
 // How new places of a window, L of them, are guessed; meanings in kernels/window/window.h.
 struct Guesses {
   at::Tensor uniforms;       // fp32 [I, L]

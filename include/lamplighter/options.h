@@ -58,7 +58,7 @@ struct SamplingOptions {
 struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
-                         // grouped, lenient; cspd: exact, paper, released
+                         // grouped, lenient, official-pac; cspd: exact, paper, released
   std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,

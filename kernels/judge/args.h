@@ -17,7 +17,7 @@ inline int64_t judge_choice(const char* name, int64_t value, int64_t last) {
 }
 
 inline Rule judge_rule(int64_t value) {
-  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::lenient)));
+  return static_cast<Rule>(judge_choice("rule", value, static_cast<int64_t>(Rule::official_pac)));
 }
 
 inline Residual judge_residual(int64_t value) {

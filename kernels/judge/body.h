@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/judge/greedy.h"
+#include "kernels/judge/pac.h"
 #include "kernels/judge/paths.h"
 #include "kernels/judge/walk.h"
 
@@ -47,8 +48,10 @@ enum class Rules { all, walks, paths };
 template <class Bugs, Rules kRules, class Executor>
 LAMPLIGHTER_INLINE Outcome outcome_of(Executor& executor, const Cycle& cycle, bool greedy, float* final,
                                       float* residuals) {
-  if (greedy) return walk_longest<MostProbable>(executor, cycle);
-  if (cycle.args.rule == Rule::typical) return walk_longest<TypicalEnough>(executor, cycle);
+  if (greedy) return walk_longest(executor, cycle, MostProbable{});
+  if (cycle.args.rule == Rule::typical) return walk_longest(executor, cycle, TypicalEnough{});
+  if (cycle.args.rule == Rule::official_pac)
+    return walk_longest(executor, cycle, OfficialPac({final, residuals}));
   const bool paths = kRules == Rules::all ? cycle.args.paths : kRules == Rules::paths;
   if (!paths) return walk<Bugs>(executor, cycle, {final, residuals});
   if (cycle.args.rule == Rule::block) return judge_block(executor, cycle, residuals);

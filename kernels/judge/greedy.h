@@ -2,7 +2,7 @@
 
 #include "kernels/judge/neighbours.h"
 
-// Chains of tokens that are right on their own: temperature 0, and typical acceptance.
+// Chains of tokens that are right on their own: temperature 0, and typical acceptance. official_pac: pac.h.
 namespace lamplighter::judging {
 
 template <class Executor>
@@ -42,12 +42,20 @@ LAMPLIGHTER_INLINE bool comes_first(const Cycle& cycle, int a, int b) {
   return a < b;
 }
 
+// The token behind a chain comes from the target.
+struct FromTarget {
+  template <class Executor>
+  LAMPLIGHTER_INLINE Outcome outcome(Executor&, const Cycle&, const Row& target, int node, int) const {
+    return {node, 0, target};
+  }
+};
+
 // Temperature 0: the most probable token is right.
-struct MostProbable {
+struct MostProbable : FromTarget {
   int best;
 
   template <class Executor>
-  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target) {
+  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target, int) {
     best = most_probable(executor, target.values, cycle.vocabulary);
   }
 
@@ -60,11 +68,11 @@ struct MostProbable {
 };
 
 // Typical acceptance: a token is right where it is probable enough for the entropy of its row.
-struct TypicalEnough {
+struct TypicalEnough : FromTarget {
   double entropy;
 
   template <class Executor>
-  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target) {
+  LAMPLIGHTER_INLINE void look_at(Executor& executor, const Cycle& cycle, const Row& target, int) {
     // Halves stay below 8, where sums of masses are exact.
     entropy = 2 * executor.reduce(
                       cycle.vocabulary, 0.0,
@@ -90,7 +98,7 @@ struct TypicalEnough {
 // The longest chain of right nodes; among equals that of the largest product of weights, then the first in
 // depth-first order.
 template <class Right, class Executor>
-LAMPLIGHTER_INLINE Outcome walk_longest(Executor& executor, const Cycle& cycle) {
+LAMPLIGHTER_INLINE Outcome walk_longest(Executor& executor, const Cycle& cycle, Right judge) {
   double weights[kJudgeNodes];  // of the chains to right nodes
   uint8_t depths[kJudgeNodes];
   uint64_t right = 1;  // the root
@@ -110,8 +118,7 @@ LAMPLIGHTER_INLINE Outcome walk_longest(Executor& executor, const Cycle& cycle) 
     if (child < 0) continue;
     const Row target = cycle.target_row(executor, node);
     if (target.bad()) continue;
-    Right judge;
-    judge.look_at(executor, cycle, target);
+    judge.look_at(executor, cycle, target, node);
     for (; child >= 0; child = cycle.next_child(executor, node, child)) {
       const double weight = judge.weigh(executor, cycle, target, child, depth + 1);
       if (!(weight > 0.0)) continue;
@@ -121,7 +128,8 @@ LAMPLIGHTER_INLINE Outcome walk_longest(Executor& executor, const Cycle& cycle) 
     }
   }
   const Row target = cycle.target_row(executor, deepest);
-  return {deepest, target.bad() ? kJudgeBadTarget : 0, target};
+  if (target.bad()) return {deepest, kJudgeBadTarget, target};
+  return judge.outcome(executor, cycle, target, deepest, depths[deepest]);
 }
 
 }  // namespace lamplighter::judging

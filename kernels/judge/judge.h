@@ -45,6 +45,12 @@ namespace lamplighter {
 // chain of right nodes wins, then the most probable, then the first in depth-first order; the last token is
 // drawn from T.
 //
+// official_pac (the published program of SJD-PAC): every child is tested as by exact, but whether the
+// siblings before it were accepted or not: each leaves what its rejection would. The longest chain of
+// accepted nodes wins, then the first in depth-first order. The last token comes from what all children of
+// its end leave; an end without children that names a row of `draft` takes it from there, whatever T says,
+// and from T else.
+//
 // The official residuals repeat LANTERN's published programs (sampling branches; static: sampled children,
 // dynamic: deterministic ones, whatever `sampled` says): neighbours join while s <= limit, u * d <= Q
 // accepts, uniforms 1, 2, ... are used in the order of the tests, and a rejection with a neighbour inside the

@@ -5,6 +5,18 @@
 // What a rejection leaves of the target.
 namespace lamplighter::judging {
 
+// The two rows that residuals are written to in turn.
+struct Buffers {
+  float* next;   // [vocabulary]
+  float* other;  // [vocabulary]
+
+  LAMPLIGHTER_INLINE void turn() {
+    float* used = next;
+    next = other;
+    other = used;
+  }
+};
+
 // to [vocabulary] = (weight * from - draft)+ where the siblings before `child` count as drawn: nothing is
 // subtracted there. draft.total: the mass of the others. Returns the mass of `to`.
 template <class Executor>

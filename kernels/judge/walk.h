@@ -14,18 +14,6 @@ struct Judgement {
   Row left;
 };
 
-// The two rows that residuals are written to in turn.
-struct Buffers {
-  float* next;   // [vocabulary]
-  float* other;  // [vocabulary]
-
-  LAMPLIGHTER_INLINE void turn() {
-    float* used = next;
-    next = other;
-    other = used;
-  }
-};
-
 template <class Bugs>
 LAMPLIGHTER_INLINE bool reads_draft(const JudgeArgs& args) {
   if (is_published(args.residual)) return !is_dynamic(args.residual);
@@ -100,8 +88,8 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
 // Whether a node can be judged before it is known that the walk gets there: the rules look at nothing above
 // it. The published programs use up uniforms on the way.
 LAMPLIGHTER_INLINE bool judges_alone(const JudgeArgs& args, int64_t image) {
-  return !args.paths && args.rule != Rule::typical && !is_published(args.residual) &&
-         args.temperature[image] > 0.0F;
+  const bool longest = args.rule == Rule::typical || args.rule == Rule::official_pac;
+  return !args.paths && !longest && !is_published(args.residual) && args.temperature[image] > 0.0F;
 }
 
 // The child that `node` accepts, 0 for none.

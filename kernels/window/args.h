@@ -6,18 +6,44 @@
 // Operator arguments checked and turned into a parameter block, for every device. The results stay to be set.
 namespace lamplighter {
 
+inline JudgeArgs window_judge_args(const char* op, const ops::ScoredTree& tree,
+                                   const ops::JudgeOptions& options) {
+  JudgeArgs args = judge_args(tree, options);
+  TORCH_CHECK(args.draft.statistics == nullptr, op, ": draft is logits, expected probabilities");
+  return args;
+}
+
 // tree: a chain whose draft is probabilities, with uniforms [I, >= 2 N]; count int64 [I].
 inline RenewWindowArgs renew_window_args(const ops::ScoredTree& tree, const at::Tensor& count, bool keep) {
   constexpr const char* kOp = "renew_window";
   RenewWindowArgs args{};
-  args.judge = judge_args(tree, {});
+  args.judge = window_judge_args(kOp, tree, {});
   TORCH_CHECK(args.judge.uniform_count >= 2 * args.judge.nodes, kOp, ": uniforms have shape ",
               tree.uniforms.sizes(), ", expected two for each of ", args.judge.nodes, " nodes");
-  TORCH_CHECK(args.judge.draft.statistics == nullptr, kOp, ": draft is logits, expected probabilities");
   check_tensor(kOp, "count", count, at::kLong, tree.target.values.device());
   check_shape(kOp, "count", count, {args.judge.images});
   args.count = count.const_data_ptr<int64_t>();
   args.keep = keep;
+  return args;
+}
+
+// tree: draft is probabilities; nodes int64 [I, L]; draws fp32 [I, L, K].
+inline RenewFanArgs renew_fan_args(const ops::ScoredTree& tree, const at::Tensor& nodes,
+                                   const at::Tensor& draws) {
+  constexpr const char* kOp = "renew_fan";
+  const at::Device device = tree.target.values.device();
+  ops::JudgeOptions options;
+  options.rule = Rule::official_pac;
+  RenewFanArgs args{};
+  args.judge = window_judge_args(kOp, tree, options);
+  check_tensor(kOp, "nodes", nodes, at::kLong, device);
+  check_shape(kOp, "nodes", nodes, {args.judge.images, kAny});
+  check_tensor(kOp, "draws", draws, at::kFloat, device);
+  check_shape(kOp, "draws", draws, {args.judge.images, nodes.size(1), kAny});
+  args.nodes = nodes.const_data_ptr<int64_t>();
+  args.draws = draws.const_data_ptr<float>();
+  args.slots = nodes.size(1);
+  args.count = draws.size(2);
   return args;
 }
 

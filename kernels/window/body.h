@@ -53,6 +53,44 @@ LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& ar
   executor.for_each(1, [&](int) { args.tokens[place] = token; });
 }
 
+// place: image * slots + slot. spare [vocabulary].
+template <class Executor>
+LAMPLIGHTER_INLINE void renew_fan_slot(Executor& executor, const RenewFanArgs& args, int64_t place,
+                                       float* spare) {
+  const int64_t vocabulary = args.judge.vocabulary;
+  const auto n = static_cast<int>(vocabulary);
+  const int64_t image = place / args.slots;
+  float* row = args.rows + place * vocabulary;
+  float* left = args.left + place * vocabulary;
+  const Cycle cycle(args.judge, image, row);
+  const auto node = static_cast<int>(args.nodes[place]);
+  const bool greedy = !(args.judge.temperature[image] > 0.0F);
+  Row target = judging::no_row();
+  if (node >= 0 && node < cycle.nodes) target = cycle.target_row(executor, node);
+  if (target.bad()) target = judging::no_row();
+  write_row(executor, target, n, row);
+  judging::OfficialPac tests({left, spare});
+  int kept = -1;
+  if (target.values != nullptr && !greedy) kept = tests.kept(executor, cycle, target, node);
+  const Row from = greedy || target.values == nullptr ? target : tests.left();
+  const double scale = from.given ? 1.0 : from.scale;
+  executor.for_each(n, [=](int i) {
+    const double p = from.values == nullptr ? 0.0 : static_cast<double>(from.values[i]) * scale;
+    left[i] = spare[i] = static_cast<float>(p);
+  });
+  for (int64_t candidate = 0, drawn = 0; candidate < args.count; ++candidate) {
+    int64_t token = kept;
+    if (kept >= 0 && candidate == 0) {
+      token = cycle.token(kept);
+    } else {
+      const float uniform = args.draws[place * args.count + drawn++];
+      token = sampling::draw_token(executor, spare, n, uniform, greedy ? 0.0F : 1.0F);
+      if (token >= 0) judging::set_value(executor, spare, token, 0.0F);
+    }
+    executor.for_each(1, [=](int) { args.candidates[place * args.count + candidate] = token; });
+  }
+}
+
 // The least k with floor(k / 2^24 * codes) >= code, k / 2^24 being a uniform.
 LAMPLIGHTER_INLINE int64_t first_uniform(int64_t code, int64_t codes) {
   return (code * (int64_t{1} << 24) + codes - 1) / codes;

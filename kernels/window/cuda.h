@@ -13,6 +13,12 @@ __global__ void __launch_bounds__(kRowThreads) renew_window_kernel(RenewWindowAr
   window::renew_slot(executor, args, blockIdx.x, scratch + blockIdx.x * args.judge.vocabulary);
 }
 
+__global__ void __launch_bounds__(kRowThreads) renew_fan_kernel(RenewFanArgs args, float* scratch) {
+  __shared__ BlockStorage storage;
+  RowExecutor executor(&storage);
+  window::renew_fan_slot(executor, args, blockIdx.x, scratch + blockIdx.x * args.judge.vocabulary);
+}
+
 __global__ void __launch_bounds__(kRowThreads) fill_window_kernel(FillWindowArgs args) {
   __shared__ BlockStorage storage;
   RowExecutor executor(&storage);

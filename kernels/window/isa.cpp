@@ -12,6 +12,13 @@ void renew_window_cpu<kThisIsa>(const RenewWindowArgs& args, int64_t begin, int6
 }
 
 template <>
+void renew_fan_cpu<kThisIsa>(const RenewFanArgs& args, int64_t begin, int64_t end, float* scratch) {
+  alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
+  CpuExecutor<ThisTag> executor(cells);
+  for (int64_t place = begin; place < end; ++place) window::renew_fan_slot(executor, args, place, scratch);
+}
+
+template <>
 void fill_window_cpu<kThisIsa>(const FillWindowArgs& args, int64_t begin, int64_t end) {
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<ThisTag> executor(cells);

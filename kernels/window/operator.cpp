@@ -13,6 +13,25 @@ namespace lamplighter {
 namespace {
 
 using Two = std::tuple<at::Tensor, at::Tensor>;
+using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// Runs a kernel over all slots of a window, each with scratch of a row.
+template <On on, class Args, class Kernels>
+void for_slots(const Args& args, const at::Tensor& places, int64_t slots, Kernels kernel_of,
+               void (*cuda)(const Args&, float*, void*)) {
+  const size_t bytes = static_cast<size_t>(args.judge.vocabulary) * sizeof(float);
+  if constexpr (on == On::cuda) {
+    on_cuda(places, [&](void* stream) {
+      const CudaScratch scratch(places, slots, bytes);
+      cuda(args, scratch.get<float>(), stream);
+    });
+  } else {
+    const auto kernel = for_isa(kernel_of);
+    at::parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+      kernel(args, begin, end, static_cast<float*>(thread_scratch(bytes)));
+    });
+  }
+}
 
 template <On on>
 Two renew(const ops::ScoredTree& tree, const at::Tensor& count, bool keep) {
@@ -28,19 +47,34 @@ Two renew(const ops::ScoredTree& tree, const at::Tensor& count, bool keep) {
     at::Tensor rows = at::empty({images, slots, args.judge.vocabulary}, tree.uniforms.options());
     args.tokens = tokens.mutable_data_ptr<int64_t>();
     args.rows = rows.mutable_data_ptr<float>();
-    const size_t bytes = static_cast<size_t>(args.judge.vocabulary) * sizeof(float);
-    if constexpr (on == On::cuda) {
-      on_cuda(count, [&](void* stream) {
-        const CudaScratch scratch(count, images * slots, bytes);
-        renew_window_cuda(args, scratch.get<float>(), stream);
-      });
-    } else {
-      const auto kernel = for_isa([](auto isa) { return &renew_window_cpu<isa.value>; });
-      at::parallel_for(0, images * slots, 1, [&](int64_t begin, int64_t end) {
-        kernel(args, begin, end, static_cast<float*>(thread_scratch(bytes)));
-      });
-    }
+    for_slots<on>(
+        args, count, images * slots, [](auto isa) { return &renew_window_cpu<isa.value>; },
+        &renew_window_cuda);
     return {tokens, rows};
+  }
+}
+
+template <On on>
+Three renew_places(const ops::ScoredTree& tree, const at::Tensor& nodes, const at::Tensor& draws) {
+  if constexpr (on == On::meta) {
+    check_dtype("renew_fan", "nodes", nodes, at::kLong);
+    check_dtype("renew_fan", "draws", draws, at::kFloat);
+    const c10::SymInt images = nodes.sym_size(0), slots = nodes.sym_size(1);
+    const c10::SymInt vocabulary = tree.target.values.sym_size(2);
+    return {like(nodes, {images, slots, draws.sym_size(2)}), like(draws, {images, slots, vocabulary}),
+            like(draws, {images, slots, vocabulary})};
+  } else {
+    RenewFanArgs args = renew_fan_args(tree, nodes, draws);
+    at::Tensor candidates = at::empty(draws.sizes(), nodes.options());
+    at::Tensor rows = at::empty({args.judge.images, args.slots, args.judge.vocabulary}, draws.options());
+    at::Tensor left = at::empty_like(rows);
+    args.candidates = candidates.mutable_data_ptr<int64_t>();
+    args.rows = rows.mutable_data_ptr<float>();
+    args.left = left.mutable_data_ptr<float>();
+    for_slots<on>(
+        args, nodes, args.judge.images * args.slots, [](auto isa) { return &renew_fan_cpu<isa.value>; },
+        &renew_fan_cuda);
+    return {candidates, rows, left};
   }
 }
 
@@ -58,6 +92,22 @@ Two renew_window(const at::Tensor& target, const at::Tensor& draft, const at::Te
                     temperature,
                     tokens.size(1) - 1},
                    count, keep);
+}
+
+template <On on>
+Three renew_fan(const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens,
+                const at::Tensor& parents, const at::Tensor& draft_rows, const at::Tensor& uniforms,
+                const at::Tensor& temperature, const at::Tensor& nodes, const at::Tensor& draws,
+                const std::optional<at::Tensor>& target_statistics) {
+  return renew_places<on>({{target, or_undefined(target_statistics)},
+                           draft,
+                           tokens,
+                           parents,
+                           draft_rows,
+                           uniforms,
+                           temperature,
+                           tokens.size(1) - 1},
+                          nodes, draws);
 }
 
 template <On on>
@@ -89,6 +139,11 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
          "Tensor uniforms, Tensor temperature, Tensor count, bool keep, Tensor? target_statistics=None) "
          "-> (Tensor tokens, Tensor rows)",
          [](auto on) { return &renew_window<on.value>; });
+  define(m,
+         "renew_fan(Tensor target, Tensor draft, Tensor tokens, Tensor parents, Tensor draft_rows, "
+         "Tensor uniforms, Tensor temperature, Tensor nodes, Tensor draws, Tensor? target_statistics=None) "
+         "-> (Tensor candidates, Tensor rows, Tensor left)",
+         [](auto on) { return &renew_fan<on.value>; });
   // fill: a place in the enumeration of tree/window_fill.h.
   define(
       m,

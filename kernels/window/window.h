@@ -27,6 +27,24 @@ struct RenewWindowArgs {
   bool keep;
 };
 
+// renew_fan: the same for a tree with several candidates at its first places, as the published program of
+// SJD-PAC does it (rule official_pac). nodes[k] is the node whose row T says what stands in slot k of the
+// next window, -1: none does. Its first child stays where it is right by the uniform of its node; `left` is
+// then what it leaves of T, and else what all of the node's children leave: T where it has none. The slot's
+// other candidates, or all of them, are drawn from `left` one after another without replacement, entry 0, 1,
+// .. of `draws` deciding; -1 where no mass is left. T becomes the D of the next cycle, although `left` is
+// what they come from. Temperature <= 0: the most probable tokens of T.
+struct RenewFanArgs {
+  JudgeArgs judge;       // official_pac; draft: probabilities
+  const int64_t* nodes;  // [images, slots]
+  const float* draws;    // [images, slots, count] of [0, 1)
+  int64_t* candidates;   // out [images, slots, count]
+  float* rows;           // out [images, slots, vocabulary]: probabilities, zeros for node -1 and bad rows
+  float* left;           // out [images, slots, vocabulary]: likewise
+  int64_t slots;
+  int64_t count;  // K
+};
+
 // fill_window: a guess for every slot with token < 0, and the distribution that it comes from; the others
 // stay. Slots with a token come first. Slot k = 0, 1, .. is place steps + k of the picture, which has
 // `columns` codes a row; by `fill`:
@@ -57,10 +75,13 @@ struct FillWindowArgs {
 template <Isa isa>
 void renew_window_cpu(const RenewWindowArgs& args, int64_t begin, int64_t end, float* scratch);
 template <Isa isa>
+void renew_fan_cpu(const RenewFanArgs& args, int64_t begin, int64_t end, float* scratch);
+template <Isa isa>
 void fill_window_cpu(const FillWindowArgs& args, int64_t begin, int64_t end);
 
 // All slots on `stream` (a cudaStream_t), a block each. `scratch`: vocabulary floats for each.
 void renew_window_cuda(const RenewWindowArgs& args, float* scratch, void* stream);
+void renew_fan_cuda(const RenewFanArgs& args, float* scratch, void* stream);
 void fill_window_cuda(const FillWindowArgs& args, void* stream);
 
 }  // namespace lamplighter

@@ -12,15 +12,16 @@ namespace {
 template <class Value, std::size_t Count>
 using Names = std::array<std::pair<Value, std::string_view>, Count>;
 
-constexpr Names<Rule, 9> kRules{{{Rule::exact, "exact"},
-                                 {Rule::lantern, "lantern"},
-                                 {Rule::lantern_plus, "lantern++"},
-                                 {Rule::traversal, "traversal"},
-                                 {Rule::block, "block"},
-                                 {Rule::cool, "cool"},
-                                 {Rule::typical, "typical"},
-                                 {Rule::grouped, "grouped"},
-                                 {Rule::lenient, "lenient"}}};
+constexpr Names<Rule, 10> kRules{{{Rule::exact, "exact"},
+                                  {Rule::lantern, "lantern"},
+                                  {Rule::lantern_plus, "lantern++"},
+                                  {Rule::traversal, "traversal"},
+                                  {Rule::block, "block"},
+                                  {Rule::cool, "cool"},
+                                  {Rule::typical, "typical"},
+                                  {Rule::grouped, "grouped"},
+                                  {Rule::lenient, "lenient"},
+                                  {Rule::official_pac, "official-pac"}}};
 constexpr Names<Residual, 6> kResiduals{{{Residual::paper, "paper"},
                                          {Residual::optimal, "optimal"},
                                          {Residual::official_static, "official-static"},

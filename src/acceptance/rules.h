@@ -14,8 +14,20 @@ namespace lamplighter {
 // Decoding, 2025): it tests the mass of a group of tokens that are alike in the place of the token's own. Nor
 // lenient (Leviathan et al. 2023, appendix A.5): it multiplies the draft's probabilities by the lenience l
 // where they are compared with and subtracted from the target's, so that no token comes out more than 1 / l
-// times as often as it should.
-enum class Rule { exact, lantern, lantern_plus, traversal, block, cool, typical, grouped, lenient };
+// times as often as it should. Nor official_pac, what the published program of SJD-PAC does: it lets the
+// longest chain win among nodes that are tested whether their earlier siblings were accepted or not.
+enum class Rule {
+  exact,
+  lantern,
+  lantern_plus,
+  traversal,
+  block,
+  cool,
+  typical,
+  grouped,
+  lenient,
+  official_pac
+};
 
 // What is left of the target after a rejection. paper: LANTERN's; optimal: the completion nearest to the
 // target; the others repeat LANTERN's published programs.

@@ -38,11 +38,12 @@ Fan fan_of(const Tree& tree) {
 struct Spread {
   std::vector<std::int64_t> place, candidate, draft_row;  // [N]; the root's are 0
 
-  explicit Spread(const Tree& tree) : place(tree.depth), candidate(tree.rank), draft_row(tree.depth) {
+  // Children come from the row of their place; behind the last place there is a row, or none.
+  Spread(const Tree& tree, bool row_behind) : place(tree.depth), candidate(tree.rank), draft_row(tree.depth) {
     for (std::int64_t node = 0; node < tree.size(); ++node) {
       const auto n = static_cast<std::size_t>(node);
+      if (tree.child_count(node) == 0 && !(row_behind && place[n] == tree.max_depth())) draft_row[n] = -1;
       place[n] = std::max<std::int64_t>(0, place[n] - 1);
-      if (tree.child_count(node) == 0) draft_row[n] = -1;  // children come from the row of their place
     }
   }
 };
@@ -70,6 +71,7 @@ class Jacobi : public Proposer {
   Jacobi(const Method& method, const Models& models)
       : options_(method.window),
         sampled_(method.judge.sampled),
+        official_(method.judge.rule == Rule::official_pac),
         shape_(shape_of(*method.tree)),
         fan_(fan_of(*method.tree)),
         front_tree_(preset_tree("chain-" + std::to_string(method.window.front))),
@@ -80,11 +82,11 @@ class Jacobi : public Proposer {
       const bool flash = models.drafter->entry().kind == "flash";
       front_ = (flash ? make_flash_tree : make_eagle_static)(method, models, front_tree_);
     }
-    if (fan_.places == 0) return;
+    if (fan_.places == 0 && !official_) return;
     const Tree& tree = *method.tree;
     const c10::Device device = topology_.parents.device();
     const std::vector<std::int64_t> chain = first_children(tree);
-    const Spread spread(tree);
+    const Spread spread(tree, official_);
     stale_ = stale_rows(tree, chain, device);
     chain_ = integers(chain, device);
     place_ = integers(spread.place, device).slice(0, 1);
@@ -103,6 +105,10 @@ class Jacobi : public Proposer {
     tokens_ = at::full({shape.images, slots}, -1, slots_.options());
     likeliest_ = at::zeros({shape.images}, slots_.options());
     rows_ = at::zeros({shape.images, slots, vocabulary_}, at::dtype(at::kFloat).device(device));
+    if (!official_) return;
+    others_ = at::full({shape.images, slots, fan_.candidates - 1}, -1, slots_.options());
+    even_ = at::zeros({1, 1, vocabulary_}, rows_.options());
+    even_.narrow(2, 0, codes_).fill_(1 / static_cast<double>(codes_));
   }
 
   void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override {
@@ -115,7 +121,8 @@ class Jacobi : public Proposer {
     tokens_.copy_(ops::fill_window(tokens_, rows_,
                                    {uniforms, run.steps, left, run.codes, columns_, codes_, options_.fill}));
     if (front_) take(front_->propose(run));
-    return {topology_, at::cat({run.root.unsqueeze(1), spread(run)}, 1), rows_};
+    const at::Tensor rows = official_ ? at::cat({rows_, even_.expand({rows_.size(0), -1, -1})}, 1) : rows_;
+    return {topology_, at::cat({run.root.unsqueeze(1), spread(run)}, 1), rows};
   }
 
   void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
@@ -124,21 +131,19 @@ class Jacobi : public Proposer {
     if (options_.fill == WindowFill::sample) likeliest_.copy_(judged.final.argmax(1));
     if (draft.tokens.size(1) == 1) {  // the root that a prompt ends with: nothing is known behind it
       tokens_.fill_(-1);
+      if (official_) others_.fill_(-1);
       return;
     }
-    const at::Tensor uniforms =
-        ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
-    const Chain chain = first_candidates(draft, judged);
-    auto [tokens, rows] = ops::renew_window({chain.target, rows_, chain.tokens, chain.parents,
-                                             chain.draft_rows, uniforms, run.temperature, shape_.depth},
-                                            judged.count, options_.keep);
-    if (run.columns > 0) keep_unscored(chain.tokens, judged, tokens, rows);
-    tokens_.copy_(tokens);
-    rows_.copy_(rows);
+    Window next = official_ ? released(draft, judged, run) : renewed(draft, judged, run);
+    if (run.columns > 0) keep_unscored(draft, judged, next);
+    tokens_.copy_(next.tokens);
+    rows_.copy_(next.rows);
+    if (official_) others_.copy_(next.others);
   }
 
   std::vector<PerImage> per_image() override {
     std::vector<PerImage> all{{&tokens_}, {&rows_}, {&likeliest_}};
+    if (official_) all.push_back({&others_});
     if (!front_) return all;
     for (const PerImage& of_drafter : front_->per_image()) all.push_back(of_drafter);
     return all;
@@ -154,6 +159,11 @@ class Jacobi : public Proposer {
     at::Tensor tokens, parents, draft_rows;
   };
 
+  // What outlives a cycle: tokens_, rows_ and others_.
+  struct Window {
+    at::Tensor tokens, rows, others;
+  };
+
   // What a drafter says of the first places stands there in the place of what the window held.
   void take(const Draft& front) {
     tokens_.narrow(1, 0, options_.front).copy_(front.tokens.slice(1, 1));
@@ -166,8 +176,12 @@ class Jacobi : public Proposer {
     if (fan_.places == 0) return tokens_;
     const at::Tensor first = tokens_.narrow(1, 0, fan_.places).unsqueeze(2);
     const at::Tensor rows = rows_.narrow(1, 0, fan_.places).scatter(2, first, 0);
-    const at::Tensor others = std::get<0>(ops::draw_children(
+    at::Tensor others = std::get<0>(ops::draw_children(
         rows, {run.seeds, run.steps, slots_.narrow(0, 0, fan_.places), fan_.candidates - 1, sampled_}));
+    if (official_) {
+      const at::Tensor known = others_.narrow(1, 0, fan_.places);
+      others = at::where(known >= 0, known, others);
+    }
     const at::Tensor behind = tokens_.narrow(1, fan_.places, tokens_.size(1) - fan_.places);
     const at::Tensor all = at::cat({first, others}, 2).flatten(1);
     const std::int64_t last = fan_.places * fan_.candidates;
@@ -176,29 +190,66 @@ class Jacobi : public Proposer {
     return at::cat({all, behind}, 1).index_select(1, index);
   }
 
+  // int64 [I, L + 1]: the nodes that tell of the places behind the walk's end.
+  at::Tensor stale_nodes(const Judged& judged) const {
+    return stale_.index_select(0, judged.path.gather(1, judged.count.unsqueeze(1)).squeeze(1));
+  }
+
+  // int64 [I, L + 1]
+  at::Tensor first_tokens(const Draft& draft) const {
+    return chain_.defined() ? draft.tokens.index_select(1, chain_) : draft.tokens;
+  }
+
   // A chain is its own; of a fan, what the walk left behind it (SJD-PAC).
   Chain first_candidates(const Draft& draft, const Judged& judged) const {
     if (fan_.places == 0) return {judged.target, draft.tokens, draft.parents, draft.draft_rows};
-    const at::Tensor end = judged.path.gather(1, judged.count.unsqueeze(1)).squeeze(1);
-    const at::Tensor index = stale_.index_select(0, end);
     const at::Tensor nodes = at::arange(shape_.depth + 1, slots_.options()).unsqueeze(0);
     const at::Tensor drafted = at::where(nodes < shape_.depth, nodes, -1);
-    return {rows_at(judged.target, index), draft.tokens.index_select(1, chain_), nodes - 1, drafted};
+    return {rows_at(judged.target, stale_nodes(judged)), first_tokens(draft), nodes - 1, drafted};
+  }
+
+  Window renewed(const Draft& draft, const Judged& judged, const RunState& run) const {
+    const at::Tensor uniforms =
+        ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
+    const Chain chain = first_candidates(draft, judged);
+    auto [tokens, rows] = ops::renew_window({chain.target, rows_, chain.tokens, chain.parents,
+                                             chain.draft_rows, uniforms, run.temperature, shape_.depth},
+                                            judged.count, options_.keep);
+    return {tokens, rows, {}};
+  }
+
+  // As SJD-PAC's program does it: drafts stay by the tests that judged them, and candidates are drawn where
+  // these are. Nothing is taken from the row of the last place.
+  Window released(const Draft& draft, const Judged& judged, const RunState& run) const {
+    const std::int64_t slots = shape_.depth, candidates = fan_.candidates;
+    const at::Tensor tests = ops::uniforms(run.seeds, run.steps, ops::Purpose::accept, draft.tokens.size(1));
+    const at::Tensor draws = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, slots * candidates);
+    const at::Tensor depth = judged.count.unsqueeze(1) + 1 + slots_;
+    const at::Tensor node = stale_nodes(judged).gather(1, depth.clamp_max(slots));
+    const auto [tokens, rows, left] =
+        ops::renew_fan({judged.target, draft.distributions, draft.tokens, draft.parents, draft.draft_rows,
+                        tests, run.temperature, slots},
+                       at::where(depth < slots, node, -1), draws.view({-1, slots, candidates}));
+    return {tokens.select(2, 0), rows, tokens.slice(2, 1)};
   }
 
   // Drafts that lay behind the end of a row were not scored: they stay as they are.
-  void keep_unscored(const at::Tensor& drafts, const Judged& judged, at::Tensor& tokens,
-                     at::Tensor& rows) const {
+  void keep_unscored(const Draft& draft, const Judged& judged, Window& next) const {
     const at::Tensor place = judged.count.unsqueeze(1) + 1 + slots_;  // [I, L], of the slots before the shift
     const at::Tensor old = place.clamp_max(slots_.size(0) - 1);
-    const at::Tensor unscored = (place < slots_.size(0)) & (drafts.slice(1, 1).gather(1, old) < 0);
-    tokens = at::where(unscored, tokens_.gather(1, old), tokens);
-    const at::Tensor index = old.unsqueeze(2).expand_as(rows_);
-    rows = at::where(unscored.unsqueeze(2), rows_.gather(1, index), rows);
+    const at::Tensor unscored =
+        (place < slots_.size(0)) & (first_tokens(draft).slice(1, 1).gather(1, old) < 0);
+    next.tokens = at::where(unscored, tokens_.gather(1, old), next.tokens);
+    const auto stay = [&](const at::Tensor& before, const at::Tensor& after) {
+      return at::where(unscored.unsqueeze(2), before.gather(1, old.unsqueeze(2).expand_as(before)), after);
+    };
+    next.rows = stay(rows_, next.rows);
+    if (official_) next.others = stay(others_, next.others);
   }
 
   WindowOptions options_;
   bool sampled_;
+  bool official_;  // the rule is that of SJD-PAC's program
   TreeShape shape_;
   Fan fan_;
   Tree front_tree_;
@@ -212,6 +263,9 @@ class Jacobi : public Proposer {
   // The window: codes int64 [I, L], -1: nothing is known, and what they were drawn from, fp32 [I, L, V].
   at::Tensor tokens_, rows_;
   at::Tensor likeliest_;  // int64 [I], at the place of the root
+  // Of official_: the places' other candidates, int64 [I, L, K - 1], -1: to be drawn from their row; and the
+  // row of a new place, fp32 [1, 1, V].
+  at::Tensor others_, even_;
 };
 
 }  // namespace

@@ -30,8 +30,8 @@ constexpr MethodOption::Choices kChildren{"sampled", "top"}, kGuidance{"combined
 
 constexpr MethodOption kOptions[] = {
     {"rule", "rule", "Rule", kMethod, "NAME",
-     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped, lenient; cspd: exact, "
-     "paper, released",
+     "exact, traversal, block; relaxed: lantern, lantern++, cool, typical, grouped, lenient, official-pac "
+     "(what SJD-PAC's program draws: sjd-pac); cspd: exact, paper, released",
      &M::rule},
     {"tree", "tree", "Tree", kMethod, "NAME|FILE",
      "chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of tune-tree", &M::tree},

@@ -127,11 +127,18 @@ void refuse_option(const MethodOptions& method, const std::string& need, const s
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
   if (method.front && !(entry.keeps_window() && entry.needs_drafter()))
     refuse("front needs the method eagle+sjd or flash+sjd, this run has " + method.method);
+  const Rule rule = rule_from(method.rule);
+  const bool released = rule == Rule::official_pac;
+  if (released && (entry.tree != TreeKind::fan || entry.needs_drafter()))
+    refuse("rule official-pac needs the method sjd-pac, this run has " + method.method);
   if (entry.keeps_window()) {
-    if (method.init.empty()) method.init = "repeat";
+    if (method.init.empty()) method.init = released ? "uniform" : "repeat";
+    if (released && method.init != "uniform")
+      refuse("init: got " + method.init + ", expected uniform: rule official-pac needs it");
+    if (released && method.tail == "fresh")
+      refuse("tail: got fresh, expected keep: rule official-pac needs it");
     if (method.init == "sample" && entry.opens_rows())
       refuse("init: got sample, expected uniform, random, repeat or above for method " + method.method);
-    const Rule rule = rule_from(method.rule);
     const bool paths = rule == Rule::block || rule == Rule::traversal;
     if (method.tail.empty()) method.tail = paths ? "fresh" : "keep";
     if (method.tail == "fresh" && method.method == "scd")

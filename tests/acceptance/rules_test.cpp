@@ -8,7 +8,7 @@ namespace lamplighter {
 namespace {
 
 TEST(RulesTest, NamesGoBothWays) {
-  for (const char* name : {"exact", "lantern", "lantern++", "traversal", "block"}) {
+  for (const char* name : {"exact", "lantern", "lantern++", "traversal", "block", "official-pac"}) {
     EXPECT_EQ(to_string(rule_from(name)), name);
   }
   for (const char* name : {"paper", "optimal", "official-static", "official-dynamic",

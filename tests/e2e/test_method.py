@@ -69,7 +69,7 @@ def test_batch_size_changes_nothing(draw: Any, tmp_path: Path, method: str) -> N
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "sjd-pac --rule official-pac"])
 def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
     """More pictures than slots, each with values of its own: results in their order, same pictures."""
     requests = [
@@ -79,7 +79,7 @@ def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
     ]  # fmt: skip
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, requests)))
     lines = {
-        size: draw("--prompt-file", "p.jsonl", "--method", method, "--batch-size", size,
+        size: draw("--prompt-file", "p.jsonl", "--method", *method.split(), "--batch-size", size,
                    "-o", f"{size}/", "--trace", f"{size}.jsonl", *flags)
         for size, flags in ((1, ("--no-graph",)), (2, ()), (3, ()))
     }  # fmt: skip
@@ -130,6 +130,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
      ("--method", "eagle-2", "--dynamic-depth", 2, "--dynamic-width", 3, "--dynamic-nodes", 7),
      ("--method", "eagle", "--rule", "traversal", "--draft-guidance", "conditional"),
      ("--method", "sjd", "--init", "sample", "--tail", "fresh", "--tree", "chain-3"),
+     ("--method", "sjd-pac", "--rule", "official-pac", "--tree", "fan-3-2-5"),
      ("--method", "eagle", "--draft-length", "auto", "--draft-confidence", 0.2),
      ("--method", "self", "--draft-layers", 1, "--draft-window", 3),
      ("--method", "zipar", "--ahead", 3, "--zipar", "released")],

@@ -181,6 +181,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd-pac", "--tree", "dynamic"), "fixed trees"),
         (("--method", "sjd-pac", "--tree", "fan-3-2-54"), "fan-K-S-N"),
         (("--method", "sjd-pac", "--rule", "traversal"), "siblings"),
+        (("--method", "eagle+sjd", "--rule", "official-pac"), "needs the method sjd-pac"),
+        (("--method", "sjd-pac", "--rule", "official-pac", "--init", "above"), "--init"),
         (("--method", "sjd-pac", "--rule", "block", "--tail", "fresh"), "siblings"),
         (("--method", "sjd", "--drafter", "main"), "--drafter"),
         (("--method", "sjd", "--children", "top"), "--children"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from jacobi_process import Tokens, law_of_passes
 from torch import Tensor
 
@@ -87,21 +88,9 @@ class PacProcess:
             return
         count = self.candidates if place < self.depth - 1 else 1
         first = window[place].first
-        for candidates, chance in self.others(self.draft(window[place]), (first,), count):
+        for candidates, chance in without_replacement(self.draft(window[place]), (first,), count):
             for rest, more in self.drawn(window, place + 1):
                 yield (candidates, *rest), chance * more
-
-    def others(
-        self, law: list[float], candidates: Tokens, count: int
-    ) -> Iterator[tuple[Tokens, float]]:
-        left = [0.0 if token in candidates else p for token, p in enumerate(law)]
-        if len(candidates) == count or sum(left) <= 0:
-            yield candidates, 1.0
-            return
-        for token, p in enumerate(normed(left)):
-            if p > 0:
-                for full, chance in self.others(law, (*candidates, token), count):
-                    yield full, p * chance
 
     def walk(
         self, committed: Tokens, window: tuple[Place, ...], lists: tuple[Tokens, ...], path: Tokens
@@ -169,3 +158,97 @@ class PacProcess:
             for token, p in enumerate(normed(left)):
                 if p > 0:
                     yield token, (1 - keep) * p
+
+
+@dataclass(frozen=True)
+class ReleasedCycle:
+    """The first cycle of the published program, and plain draws behind it.
+
+    Children are tested as if their earlier siblings had been rejected, whatever became of them; the
+    longest chain of accepted ones wins, then the first in depth-first order.
+    """
+
+    targets: list[Tensor]  # targets[n], indexed by n tokens: the law of the next one
+    drafts: list[list[float]]  # of places 1, 2, ..
+    candidates: int
+    depth: int  # of the tree with its root: places 1 .. depth - 1 have several candidates
+    even_behind: bool  # the token behind the last place is drawn evenly, else from the target
+
+    def target(self, tokens: Tokens) -> list[float]:
+        return list(map(float, self.targets[len(tokens)][tokens]))
+
+    def law(self) -> Tensor:
+        law = torch.zeros([len(self.targets[0])] * len(self.targets), dtype=torch.float64)
+        for lists, drawn in self.drawn(0):
+            for path, chance in self.longest(lists, ()):
+                for token, p in enumerate(self.behind(lists, path)):
+                    if p > 0:
+                        self.add(law, (*path, token), drawn * chance * p)
+        return law
+
+    def add(self, law: Tensor, tokens: Tokens, chance: float) -> None:
+        if len(tokens) >= len(self.targets):
+            law[tokens[: len(self.targets)]] += chance
+            return
+        for token, p in enumerate(self.target(tokens)):
+            if p > 0:
+                self.add(law, (*tokens, token), chance * p)
+
+    def drawn(self, place: int) -> Iterator[tuple[tuple[Tokens, ...], float]]:
+        """Candidates of every place from this one on, without replacement."""
+        if place == len(self.drafts):
+            yield (), 1.0
+            return
+        count = self.candidates if place < self.depth - 1 else 1
+        for candidates, chance in without_replacement(self.drafts[place], (), count):
+            for rest, more in self.drawn(place + 1):
+                yield (candidates, *rest), chance * more
+
+    def children(self, lists: tuple[Tokens, ...], path: Tokens) -> Tokens:
+        place = len(path)
+        along = all(token == lists[n][0] for n, token in enumerate(path))
+        return lists[place] if place < len(lists) and (place < self.depth - 1 or along) else ()
+
+    def tests(self, lists: tuple[Tokens, ...], path: Tokens) -> tuple[list[float], list[float]]:
+        """How likely every child is accepted, and what all of them leave of the target."""
+        law, accepted = self.target(path), []
+        draft = list(self.drafts[len(path)]) if len(path) < len(self.drafts) else []
+        for token in self.children(lists, path):
+            share = normed(draft)
+            accepted.append(min(1.0, law[token] / share[token]))
+            law = over(law, share)
+            law = normed(law) if sum(law) > 0 else law
+            draft[token] = 0.0
+        return accepted, law
+
+    def behind(self, lists: tuple[Tokens, ...], path: Tokens) -> list[float]:
+        if self.even_behind and len(path) == len(self.drafts):
+            return [1 / len(self.targets[0])] * len(self.targets[0])
+        return normed(self.tests(lists, path)[1])
+
+    def longest(self, lists: tuple[Tokens, ...], path: Tokens) -> Iterator[tuple[Tokens, float]]:
+        """The chain that wins among those that begin with a path, and how likely it does."""
+        ends = {path: 1.0}
+        accepted, _ = self.tests(lists, path)
+        for token, chance in zip(self.children(lists, path), accepted, strict=True):
+            below = [(end, p * chance) for end, p in self.longest(lists, (*path, token))]
+            both: dict[Tokens, float] = {}
+            for best, p in ends.items():
+                for end, more in [*below, (path, 1 - chance)]:
+                    winner = end if len(end) > len(best) else best
+                    both[winner] = both.get(winner, 0.0) + p * more
+            ends = both
+        yield from ((end, p) for end, p in ends.items() if p > 0)
+
+
+def without_replacement(
+    law: list[float], candidates: Tokens, count: int
+) -> Iterator[tuple[Tokens, float]]:
+    left = [0.0 if token in candidates else p for token, p in enumerate(law)]
+    if len(candidates) == count or sum(left) <= 0:
+        yield candidates, 1.0
+        return
+    for token, p in enumerate(normed(left)):
+        if p > 0:
+            for full, chance in without_replacement(law, (*candidates, token), count):
+                yield full, p * chance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import golden_engine as engine
 import pytest
 import torch
@@ -19,10 +21,11 @@ from golden_jacobi import (
     tolerance,
 )
 from jacobi_process import total_variation
-from pac_process import PacProcess
+from pac_process import PacProcess, ReleasedCycle
 from torch import Tensor
 
 KINDS = ("methods/sjd_pac/",)
+OFFICIAL_PAC = 9  # src/acceptance/rules.h
 
 
 def needs(case: Case, entry: str) -> None:
@@ -33,24 +36,49 @@ def needs(case: Case, entry: str) -> None:
 class Fan:
     """A recorded tree over a window: slot s has the row draft[s - 1]."""
 
-    def __init__(self, tokens: Tensor, parents: Tensor, depths: Tensor, draft: Tensor) -> None:
+    def __init__(
+        self,
+        tokens: Tensor,
+        parents: Tensor,
+        depths: Tensor,
+        draft: Tensor,
+        behind: Tensor | None = None,
+    ) -> None:
+        """behind: the row of the place behind the last one, for the rule official-pac."""
         self.tokens, self.parents, self.depths = tokens.long(), parents.long(), depths.long()
         self.draft = draft
         has_children = torch.zeros(len(tokens), dtype=torch.bool)
         has_children[self.parents[1:]] = True
         self.draft_rows = torch.where(has_children, self.depths, -1)
+        if behind is not None:
+            self.draft = torch.cat([draft, behind[None]])
+            self.draft_rows[self.depths == len(draft)] = len(draft)
 
-    def walk(self, target: Tensor, tests: Tensor, last: float) -> tuple[list[int], int, Tensor]:
+    def tree(self, target: Tensor, uniforms: Tensor) -> tuple[Tensor, ...]:
+        """Arguments of both operators, for one image."""
+        tree = (target, self.draft, self.tokens, self.parents, self.draft_rows, uniforms)
+        return (*(part[None].contiguous() for part in tree), torch.ones(1))
+
+    def walk(
+        self, target: Tensor, tests: Tensor, last: float, rule: int = EXACT
+    ) -> tuple[list[int], int, Tensor]:
         """judge_tree: the accepted path, the last token, the law it comes from."""
         uniforms = torch.cat([single([last]), single(tests)[1:]])
-        tree = (target, self.draft, self.tokens, self.parents, self.draft_rows, uniforms)
         path, count, token, final, status = engine.operators().judge_tree(
-            *(part[None].contiguous() for part in tree), torch.ones(1),
-            torch.empty(0, dtype=torch.int32), EXACT, PAPER, True, 0, torch.empty(0), 0,
-            int(self.depths.max()),
+            *self.tree(target, uniforms), torch.empty(0, dtype=torch.int32), rule, PAPER, True, 0,
+            torch.empty(0), 0, int(self.depths.max()),
         )  # fmt: skip
         assert int(status) == 0
         return path[0, : int(count) + 1].tolist(), int(token), final[0]
+
+    def renew(
+        self, target: Tensor, tests: Tensor, nodes: list[int], draws: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """renew_fan: candidates [L, K], their rows, and what they were drawn from [L, V]."""
+        candidates, rows, left = engine.operators().renew_fan(
+            *self.tree(target, single(tests)), torch.tensor([nodes]), single(draws)[None]
+        )
+        return candidates[0], rows[0], left[0]
 
     def children(self, node: int) -> list[int]:
         return [int(n) for n in (self.parents == node).nonzero()[:, 0]]
@@ -95,6 +123,82 @@ def test_walks(case: Case) -> None:
         assert path == case.tensors[f"{name}.reference.path"].tolist(), where
         allowed = tolerance(case, "probabilities")
         engine.assert_close(where, final, case.tensors[f"{name}.reference.final"], allowed)
+
+
+def even_row(case: Case) -> Tensor:
+    """Of the ids of images, which the recorded program was told."""
+    told = re.search(r"image id range set to (\d+)\.\.vocabulary-1", case.info["source"]["how"])
+    assert told, f"{case.name}: no range of image ids"
+    first, vocabulary = int(told[1]), int(case.info["dims"]["vocabulary"])
+    row = torch.zeros(vocabulary)
+    row[first:] = 1 / (vocabulary - first)
+    return row
+
+
+def drawn(row: Tensor, uniforms: Tensor) -> list[int]:
+    """Tokens drawn one after another without replacement."""
+    left, tokens = row.clone(), []
+    for uniform in uniforms:
+        tokens += draw(left[None], uniform[None])
+        left[tokens[-1]] = 0
+    return tokens
+
+
+def test_released(case: Case) -> None:
+    """Single cycles of the published program: --rule official-pac."""
+    needs(case, "scenarios")
+    even, allowed = even_row(case), tolerance(case, "probabilities")
+    for scenario in case.info["scenarios"]:
+        name = f"s{scenario['scenario']}"
+        where = f"{case.name} {name}"
+        target, draft, tests = (
+            case.tensors[f"{name}.{p}"] for p in ("target", "draft", "accept_u")
+        )
+        tokens, draws, released, rows, laws = (
+            case.tensors[f"{name}.{part}"]
+            for part in ("node_tokens", "released.draw_u", "released.next_candidates",
+                         "released.next_draft", "released.draw_distribution")
+        )  # fmt: skip
+        fan = Fan(tokens, *(case.tensors[f"tree.{p}"] for p in ("parent", "depth")), draft, even)
+        path, token, final = fan.walk(target, tests, float(draws[0, 0]), OFFICIAL_PAC)
+        assert path == case.tensors[f"{name}.released.path"].tolist(), where
+        full = len(path) - 1 == len(draft)
+        assert full == scenario["all_drafts_accepted_released_final_is_uniform"], where
+        laws = laws / laws.sum(1, keepdim=True)
+        released = released.long().T
+        nodes = fan.stale(path[-1])[:-1]
+        slots = [*nodes, *[-1] * (len(draft) - len(nodes))]
+        candidates, own_rows, left = fan.renew(target, tests, slots, draws[1:])
+        assert token == int(released[0, 0]), where
+        assert drawn(final, draws[0]) == released[0].tolist(), where
+        engine.assert_close(where, final, laws[0], allowed)
+        engine.assert_close(where, even if full else target[path[-1]], rows[0], allowed)
+        known, behind = slice(1, len(nodes) + 1), slice(len(nodes) + 1, None)
+        assert torch.equal(candidates[: len(nodes)], released[known]), where
+        engine.assert_close(where, own_rows[: len(nodes)], rows[known], allowed)
+        engine.assert_close(where, left[: len(nodes)], laws[known], allowed)
+        assert bool((candidates[len(nodes) :] == -1).all()), where
+        for place, uniforms in zip(released[behind], draws[behind], strict=True):
+            assert drawn(even, uniforms) == place.tolist(), where
+        for new in (rows[behind], laws[behind]):
+            engine.assert_close(where, even.expand_as(new), new, allowed)
+
+
+def test_released_laws(case: Case) -> None:
+    """All outcomes of its first cycle, as it is and with the right row behind the last place."""
+    needs(case, "one_cycle_enumeration")
+    exact = float(case.info["tolerance"]["enumeration"])
+    for number, problem in enumerate(case.info["one_cycle_enumeration"]):
+        name = f"enum{number}"
+        targets = [case.tensors[f"{name}.target{n}"] for n in range(problem["tokens"])]
+        drafts = case.tensors[f"{name}.draft"].tolist()
+        for even, law in ((True, "law_released"), (False, "law_released_correct_bonus")):
+            cycle = ReleasedCycle(targets, drafts, problem["candidates"], problem["depth"], even)
+            own, where = cycle.law(), f"{case.name} {name} {law}"
+            engine.assert_close(where, own, case.tensors[f"{name}.{law}"], exact)
+            key = law.replace("law_", "").replace("correct", "with_correct") + "_total_variation"
+            away = total_variation(own, joint(targets))
+            assert away == pytest.approx(problem[key], abs=exact), where
 
 
 def test_runs(case: Case) -> None:

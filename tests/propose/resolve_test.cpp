@@ -151,6 +151,14 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "children: got sampled, expected top: the tree dynamic expands the most probable ones");
   EXPECT_EQ(refusal("eagle", {{"children", "top"}, {"rule", "traversal"}}),
             "children: got top, expected sampled: rule traversal needs it");
+  EXPECT_EQ(refusal("sjd-pac", {{"rule", "official-pac"}, {"init", "uniform"}, {"tail", "keep"}}), "");
+  for (const char* method : {"eagle", "sjd", "scd", "gsd", "pjd", "ngram"})
+    EXPECT_EQ(refusal(method, {{"rule", "official-pac"}}),
+              std::string("rule official-pac needs the method sjd-pac, this run has ") + method);
+  EXPECT_EQ(refusal("sjd-pac", {{"rule", "official-pac"}, {"init", "repeat"}}),
+            "init: got repeat, expected uniform: rule official-pac needs it");
+  EXPECT_EQ(refusal("sjd-pac", {{"rule", "official-pac"}, {"tail", "fresh"}}),
+            "tail: got fresh, expected keep: rule official-pac needs it");
   EXPECT_EQ(refusal("lantern", {{"residual", "official-dynamic"}}),
             "residual official-dynamic needs children top");
 }

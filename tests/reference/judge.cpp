@@ -44,7 +44,7 @@ void check_shapes(const ScoredTree& tree) {
 }
 
 void check_options(const AcceptanceOptions& options, const NeighbourTable* table) {
-  if (!is_relaxed(options.rule)) return;
+  if (!is_relaxed(options.rule) || options.rule == Rule::official_pac) return;
   if (options.bounds.empty()) reject("rule " + to_string(options.rule) + " needs a bound");
   if (borrows(options.rule) && options.k > 0 && table == nullptr) {
     reject("rule " + to_string(options.rule) + " needs a table of neighbours");
@@ -180,6 +180,8 @@ Verdict judge(const ScoredTree& tree, const AcceptanceOptions& options, const Ne
     judge_greedy(walk, verdict);
   } else if (options.rule == Rule::typical) {
     judge_typical(walk, verdict);
+  } else if (options.rule == Rule::official_pac) {
+    judge_pac(walk, verdict);
   } else if (options.rule == Rule::traversal) {
     judge_traversal(walk, verdict);
   } else if (options.rule == Rule::block) {

@@ -35,11 +35,13 @@ struct AcceptanceOptions {
 
 // A drafted tree and what the target and the draft say at its nodes.
 struct ScoredTree {
-  std::vector<std::int64_t> tokens;      // [N]; < 0 or >= V: padding, never accepted; the root's is not read
-  std::vector<std::int64_t> parents;     // [N] smaller than their own index; -1: the root, and nodes left out
-  std::vector<std::int64_t> draft_rows;  // [N] row of `draft` the children of n were drawn from; -1 none
-  std::vector<Distribution> target;      // [N] rows of V: what follows node n
-  std::vector<Distribution> draft;       // rows of V; unused by deterministic children
+  std::vector<std::int64_t> tokens;   // [N]; < 0 or >= V: padding, never accepted; the root's is not read
+  std::vector<std::int64_t> parents;  // [N] smaller than their own index; -1: the root, and nodes left out
+  // [N] row of `draft` the children of n were drawn from, or for official_pac and an n without any, that the
+  // last token is; -1 none
+  std::vector<std::int64_t> draft_rows;
+  std::vector<Distribution> target;  // [N] rows of V: what follows node n
+  std::vector<Distribution> draft;   // rows of V; unused by deterministic children
   // At least N values in [0, 1): entry n belongs to node n, entry 0 to the final token. The official
   // residuals take entries 1, 2, ... in the order of the tests.
   std::vector<double> uniforms;

@@ -62,6 +62,7 @@ void judge_recursive(const Walk& walk, Verdict& verdict);
 void judge_official(const Walk& walk, Verdict& verdict);
 void judge_greedy(const Walk& walk, Verdict& verdict);
 void judge_typical(const Walk& walk, Verdict& verdict);
+void judge_pac(const Walk& walk, Verdict& verdict);
 void judge_traversal(const Walk& walk, Verdict& verdict);
 void judge_block(const Walk& walk, Verdict& verdict);
 

@@ -91,6 +91,13 @@ std::tuple<at::Tensor, at::Tensor> renewed_once(at::Device d) {
       filled({2}, at::kLong, d, 0), true);
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fan_once(at::Device d) {
+  const at::Tensor tokens = filled({2, 3}, at::kLong, d, 1), node = filled({1, 3}, at::kLong, d, 0);
+  return ops::renew_fan({filled({2, 3, 4}, at::kFloat, d, 0.25), filled({2, 2, 4}, at::kFloat, d, 0.25),
+                         tokens, node, node, filled({2, 3}, at::kFloat, d), filled({2}, at::kFloat, d, 1), 2},
+                        filled({2, 5}, at::kLong, d, 0), filled({2, 5, 2}, at::kFloat, d));
+}
+
 at::Tensor guessed_once(at::Device d) {
   at::Tensor rows = filled({2, 3, 4}, at::kFloat, d);
   const at::Tensor tokens = filled({2, 3}, at::kLong, d, -1), each = filled({2}, at::kLong, d, 1);
@@ -217,6 +224,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
       {"renew_window",
        {[](auto d, auto) { return std::get<0>(renewed_once(d)); },
         [](auto d, auto) { return std::get<1>(renewed_once(d)); }}},
+      {"renew_fan",
+       {[](auto d, auto) { return std::get<0>(fan_once(d)); },
+        [](auto d, auto) { return std::get<1>(fan_once(d)); },
+        [](auto d, auto) { return std::get<2>(fan_once(d)); }}},
       {"fill_window", {[](auto d, auto) { return guessed_once(d); }}},
       {"gaussian_log_ratio", {[](auto d, auto) {
          return ops::gaussian_log_ratio(filled({2, 3}, at::kFloat, d), gaussians(d));

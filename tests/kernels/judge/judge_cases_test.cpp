@@ -58,7 +58,7 @@ TEST(JudgeTreeTest, BadRowsCountWhereTheWalkReachesThem) {
   const std::vector<float> even{0.25F, 0.25F, 0.25F, 0.25F};
   for (const std::vector<float>& bad :
        {std::vector<float>{0, 0, 0, 0}, {0.5F, kNan, 0.5F, 0}, {0.5F, kInfinity, 0, 0}}) {
-    for (const char* rule : {"exact", "traversal", "block"}) {
+    for (const char* rule : {"exact", "traversal", "block", "official-pac"}) {
       ops::JudgeOptions options;
       options.rule = rule_from(rule);
       // Token 1 is accepted, then its row is bad.
@@ -84,7 +84,7 @@ TEST(JudgeTreeTest, NodesBelowTheDepthAreNotJudged) {
   const std::vector<float> sure{0, 1, 0};
   ops::ScoredTree tree =
       chain({sure, sure, sure, sure}, {sure, sure, sure}, {0, 1, 1, 1}, {0.5F, 0.5F, 0.5F, 0.5F});
-  for (const char* rule : {"exact", "traversal", "block"}) {
+  for (const char* rule : {"exact", "traversal", "block", "official-pac"}) {
     ops::JudgeOptions options;
     options.rule = rule_from(rule);
     for (int64_t depth = 0; depth <= 3; ++depth) {
@@ -123,6 +123,36 @@ TEST(JudgeTreeTest, LuminaTakesSyntaxIdsAndNoOtherIdsOutsideTheCodes) {
   }
 }
 
+// Behind the last node stands what the row that it names says, not its target.
+TEST(JudgeTreeTest, OfficialPacDrawsBehindTheLastNodeFromItsDraftRow) {
+  const std::vector<float> sure{0, 1, 0};
+  ops::JudgeOptions options;
+  options.rule = Rule::official_pac;
+  ops::ScoredTree tree = chain({sure, sure}, {sure, {0.25F, 0.25F, 0.5F}}, {0, 1}, {0.9F, 0.5F});
+  EXPECT_EQ(ops::judge_tree(tree, options).token.item<int64_t>(), 1);
+  tree.draft_rows[0][1] = 1;
+  const ops::Judged judged = ops::judge_tree(tree, options);
+  EXPECT_EQ(judged.count.item<int64_t>(), 1);
+  EXPECT_EQ(judged.token.item<int64_t>(), 2);
+  EXPECT_TRUE(judged.final.equal(at::tensor({0.25F, 0.25F, 0.5F}).view({1, 3})));
+}
+
+// The second child is accepted although the first one is, as the chain below it is longer.
+TEST(JudgeTreeTest, OfficialPacTakesTheLongestChain) {
+  const std::vector<float> even{0.5F, 0.5F, 0}, first{1, 0, 0}, second{0, 1, 0};
+  ops::ScoredTree tree = chain({{0.5F, 0.25F, 0.25F}, first, second, first}, {{0.25F, 0.5F, 0.25F}, even},
+                               {0, 0, 2, 1}, {0.5F, 0.9F, 0.9F, 0.9F});
+  tree.parents = integers({1, 4}, [](int64_t i) { return i == 0 ? -1 : i == 3 ? 2 : 0; });
+  tree.draft_rows = integers({1, 4}, [](int64_t i) { return i == 0 ? 0 : i == 2 ? 1 : -1; });
+  tree.depth = 2;
+  EXPECT_EQ(ops::judge_tree(tree, {}).path[0][1].item<int64_t>(), 1);
+  ops::JudgeOptions options;
+  options.rule = Rule::official_pac;
+  const ops::Judged judged = ops::judge_tree(tree, options);
+  EXPECT_TRUE(judged.path.equal(integers({1, 3}, [](int64_t i) { return i == 0 ? 0 : i + 1; })))
+      << judged.path;
+}
+
 TEST(JudgeTreeTest, WrongArgumentsAreNamed) {
   std::mt19937 rng(1);
   JudgeShape shape;
@@ -155,8 +185,8 @@ TEST(JudgeTreeTest, WrongArgumentsAreNamed) {
   EXPECT_THAT(message([](auto& t, auto&) { t.temperature = at::full({3}, 1.0, at::kFloat); }),
               HasSubstr("judge_tree: temperature has shape [3], expected [2]"));
   EXPECT_THAT(message([](auto& t, auto&) { t.depth = 64; }), HasSubstr("depth is 64, expected 0..63"));
-  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(9); }),
-              HasSubstr("rule is 9, expected 0..8"));
+  EXPECT_THAT(message([](auto&, auto& o) { o.rule = static_cast<Rule>(10); }),
+              HasSubstr("rule is 10, expected 0..9"));
   EXPECT_THAT(message([](auto&, auto& o) { o.residual = static_cast<Residual>(-1); }),
               HasSubstr("residual is -1, expected 0..5"));
   EXPECT_THAT(message([](auto&, auto& o) {

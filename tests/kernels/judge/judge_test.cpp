@@ -44,6 +44,8 @@ std::vector<Case> cases() {
       all.push_back({rule, Residual::paper, sampled, true});
     }
   }
+  all.push_back({Rule::official_pac, Residual::paper, true, false});
+  all.push_back({Rule::official_pac, Residual::paper, true, true});
   for (const Rule rule : {Rule::traversal, Rule::block}) {
     all.push_back({rule, Residual::paper, true, false});
     all.push_back({rule, Residual::paper, false, false});

@@ -270,13 +270,13 @@ TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
     JudgeShape shape;
     shape.images = pick(rng_, 1, 2);
     shape.nodes = trial == 0 ? 1 : pick(rng_, 2, 40);
-    shape.vocabulary = shape.codes = trial % 10 == 9 ? 1500 : pick(rng_, 6, 60);
+    shape.vocabulary = shape.codes = trial % 11 == 10 ? 1500 : pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
     shape.padding = trial % 3 == 0 ? 0.1 : 0;
     ops::JudgeOptions options;
-    options.rule = static_cast<Rule>(trial % 8);
-    options.residual = trial % 8 < 3 ? residuals[trial % 4] : Residual::paper;
+    options.rule = static_cast<Rule>(trial / 2 % 10);
+    options.residual = trial / 2 % 10 < 3 ? residuals[(trial + trial / 20) % 4] : Residual::paper;
     options.sampled = shape.sampled = trial % 7 < 5;
     shape.chain = options.rule == Rule::block;
     JudgeProblem problem(rng_, shape);

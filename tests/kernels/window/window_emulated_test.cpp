@@ -53,6 +53,37 @@ TEST(WindowKernels, RenewedDraftsAreThoseOfTheCpu) {
   }
 }
 
+TEST(WindowKernels, RenewedFansAreThoseOfTheCpu) {
+  std::mt19937 rng(31);
+  for (int trial = 0; trial < 16; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    emulated::shuffle() = static_cast<unsigned>(trial);
+    JudgeShape shape;
+    shape.images = pick(rng, 1, 2);
+    shape.nodes = pick(rng, 1, 14);
+    shape.vocabulary = shape.codes = trial % 8 == 7 ? 1500 : pick(rng, 2, 60);
+    shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
+    shape.padding = trial % 3 == 0 ? 0.1 : 0;
+    const int64_t slots = pick(rng, 1, 4), count = pick(rng, 1, 3);
+    FanProblem problem = fan_problem(rng, shape, slots, count);
+    if (trial % 2 == 0) problem.tree.target = as_logits(problem.tree.target.values);
+    if (trial % 9 == 8) problem.tree.temperature.zero_();
+    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
+    RenewFanArgs args = renew_fan_args(problem.tree, problem.nodes, problem.draws);
+    at::Tensor own_candidates = at::empty_like(candidates), own_rows = at::empty_like(rows),
+               own_left = at::empty_like(left);
+    at::Tensor scratch = at::empty({shape.images * slots, shape.vocabulary}, at::kFloat);
+    args.candidates = own_candidates.mutable_data_ptr<int64_t>();
+    args.rows = own_rows.mutable_data_ptr<float>();
+    args.left = own_left.mutable_data_ptr<float>();
+    float* spare = scratch.mutable_data_ptr<float>();
+    on_device(shape.images * slots, [&] { renew_fan_kernel(args, spare); });
+    EXPECT_TRUE(at::equal(own_candidates, candidates)) << own_candidates << candidates;
+    EXPECT_TRUE(same_bits(own_rows, rows));
+    EXPECT_TRUE(same_bits(own_left, left));
+  }
+}
+
 TEST(WindowKernels, GuessesAreThoseOfTheCpu) {
   std::mt19937 rng(29);
   for (int trial = 0; trial < 20; ++trial) {

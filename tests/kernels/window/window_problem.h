@@ -31,4 +31,18 @@ inline WindowProblem window_problem(std::mt19937& rng, int64_t images, int64_t n
   return problem;
 }
 
+struct FanProblem {
+  ops::ScoredTree tree;
+  at::Tensor nodes;  // int64 [I, L]
+  at::Tensor draws;  // fp32 [I, L, K]
+};
+
+inline FanProblem fan_problem(std::mt19937& rng, const JudgeShape& shape, int64_t slots, int64_t count) {
+  FanProblem problem{JudgeProblem(rng, shape).tree, {}, at::empty({shape.images, slots, count}, at::kFloat)};
+  problem.nodes = integers({shape.images, slots}, [&](int64_t) { return pick(rng, -1, shape.nodes - 1); });
+  float* draws = problem.draws.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < problem.draws.numel(); ++i) draws[i] = grid_uniform(rng);
+  return problem;
+}
+
 }  // namespace lamplighter::test

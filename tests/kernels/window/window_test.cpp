@@ -2,6 +2,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/one_hot.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -95,6 +97,92 @@ TEST_P(WindowTest, BadRowsLeaveNothing) {
   EXPECT_EQ(tokens[0][1].item<int64_t>(), -1);
   EXPECT_EQ(rows[0][1].sum().item<float>(), 0.0F);
   EXPECT_GE(tokens[0][2].item<int64_t>(), 0);
+}
+
+// What a node's children leave of its row, in double, and the first of them where it is right.
+struct Left {
+  std::vector<double> row;
+  int64_t kept = -1;
+  bool close = false;  // a test that rounding may decide
+};
+
+Left left_behind(const ops::ScoredTree& tree, int64_t image, int64_t node) {
+  const auto values = [](const at::Tensor& row) {
+    const float* p = row.const_data_ptr<float>();
+    return std::vector<double>(p, p + row.numel());
+  };
+  const auto norm = [](std::vector<double>& row) {
+    double sum = 0;
+    for (const double p : row) sum += p;
+    for (double& p : row) p /= sum;
+    return sum > 1e-6;
+  };
+  Left left{values(tree.target.values[image][node])};
+  const auto draft_row = tree.draft_rows[0][node].item<int64_t>();
+  if (draft_row < 0) return left;
+  std::vector<double> draft = values(tree.draft.values[image][draft_row]);
+  bool first = true;
+  for (int64_t child = node + 1; child < tree.tokens.size(1); ++child) {
+    if (tree.parents[0][child].item<int64_t>() != node) continue;
+    const auto token = static_cast<size_t>(tree.tokens[image][child].item<int64_t>());
+    if (!norm(draft)) left.close = true;
+    const double gap = tree.uniforms[image][child].item<double>() * draft[token] - left.row[token];
+    left.close = left.close || std::abs(gap) < 1e-6;
+    for (size_t i = 0; i < draft.size(); ++i) left.row[i] = std::max(left.row[i] - draft[i], 0.0);
+    if (!norm(left.row)) left.close = true;
+    draft[token] = 0;
+    if (first && gap < 0) {
+      left.kept = static_cast<int64_t>(token);
+      break;
+    }
+    first = false;
+  }
+  return left;
+}
+
+TEST_P(WindowTest, AFanIsRenewedAsThePublishedProgramDoes) {
+  int64_t kept = 0, drawn = 0, none = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    JudgeShape shape;
+    shape.images = 2;
+    shape.nodes = pick(rng_, 2, 14);
+    shape.vocabulary = shape.codes = pick(rng_, 16, 50);
+    const int64_t slots = pick(rng_, 1, 6), count = pick(rng_, 1, 3);
+    const FanProblem problem = fan_problem(rng_, shape, slots, count);
+    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
+    for (int64_t place = 0; place < 2 * slots; ++place) {
+      const int64_t image = place / slots, slot = place % slots;
+      const auto node = problem.nodes[image][slot].item<int64_t>();
+      if (node < 0) {
+        EXPECT_TRUE(at::equal(candidates[image][slot], at::full({count}, -1, at::kLong)));
+        EXPECT_EQ(rows[image][slot].sum().item<float>() + left[image][slot].sum().item<float>(), 0.0F);
+        ++none;
+        continue;
+      }
+      EXPECT_TRUE(at::equal(rows[image][slot], problem.tree.target.values[image][node]));
+      const Left expected = left_behind(problem.tree, image, node);
+      if (expected.close) continue;
+      at::Tensor rest = left[image][slot].clone();
+      const at::Tensor row = at::tensor(expected.row).to(at::kFloat);
+      EXPECT_LT((rest - row).abs().max().item<float>(), 5e-6F);
+      ++(expected.kept < 0 ? drawn : kept);
+      for (int64_t candidate = 0; candidate < count; ++candidate) {
+        const auto token = candidates[image][slot][candidate].item<int64_t>();
+        const int64_t draw = expected.kept < 0 ? candidate : candidate - 1;
+        if (draw < 0) {
+          EXPECT_EQ(token, expected.kept);
+          continue;
+        }
+        const at::Tensor uniform = problem.draws[image][slot][draw].view({1, 1});
+        EXPECT_EQ(token, ops::draw(rest.view({1, 1, -1}), uniform, at::ones({1})).item<int64_t>());
+        rest[token] = 0;
+      }
+    }
+  }
+  EXPECT_GT(kept, 20);
+  EXPECT_GT(drawn, 50);
+  EXPECT_GT(none, 10);
 }
 
 // A window of six slots, two of them known, behind `steps` codes 10, 11, .. of a picture with four a row.
