@@ -182,7 +182,7 @@ void TextToImage::Implementation::generate_continuous(const std::vector<Request>
     const ResolvedRequest& first = wanted[group.begin];
     const ContinuousRun run = continuous->run_of(methods.options(first.method), *first.grid);
     ContinuousDrawing drawing(
-        manifest, run, wanted, requests, group,
+        manifest, run, wanted, group,
         {[&](const at::Tensor& latents) { return paint(latents); }, on_result, on_progress, turn});
     with_machine_errors([&] { drawing.run(static_cast<std::size_t>(options.batch_size)); });
   }
