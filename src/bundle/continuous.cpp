@@ -107,6 +107,11 @@ class ContinuousArchive : public ContinuousModel {
 
 }  // namespace
 
+std::int64_t context_bytes(const Manifest& manifest, const Grid& grid) {
+  const std::int64_t numbers = manifest.tokens.channels + 5 * manifest.target.hidden;
+  return grid.tokens() * numbers * static_cast<std::int64_t>(sizeof(float));
+}
+
 std::unique_ptr<ContinuousModel> load_continuous_target(const Manifest& manifest,
                                                         const Placement& placement) {
   return std::make_unique<ContinuousArchive>(manifest, manifest.modules.at("target"), "target", placement);

@@ -52,15 +52,24 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
   return image;
 }
 
-// Refuses a group of requests when the rows of their codes alone are more than the caches of `slots` pictures
-// can hold, before weights are read.
-void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-                    std::size_t slots) {
-  std::int64_t bytes =
-      row_bytes(manifest.cache, placement) +
-      cache_numbers(method, manifest) * static_cast<std::int64_t>(c10::elementSize(placement.dtype));
-  bytes *= requests[group.begin].grid->length();
+// What a picture holds while it is drawn, at least and without guidance: the rows of its codes in the caches,
+// or the contexts of a pass.
+std::int64_t picture_bytes(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                           const Grid& grid) {
+  if (manifest.is_continuous()) {
+    const bool verifies = !method.rule.empty() && method.rule != "released";
+    return context_bytes(manifest, grid) * (verifies ? std::min(*method.gamma, grid.tokens()) + 1 : 1);
+  }
+  return grid.length() *
+         (row_bytes(manifest.cache, placement) +
+          cache_numbers(method, manifest) * static_cast<std::int64_t>(c10::elementSize(placement.dtype)));
+}
+
+// Refuses a group of requests when `slots` pictures of it cannot be held, before weights are read.
+void require_pictures(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                      const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+                      std::size_t slots) {
+  std::int64_t bytes = picture_bytes(manifest, method, placement, *requests[group.begin].grid);
   for (std::size_t i = group.begin; i < group.end; ++i) {
     if (requests[i].sampling.cfg_scale > 1) {
       bytes *= 2;  // pairs
@@ -69,7 +78,8 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
   }
   slots = std::min(slots, group.end - group.begin);
   require_memory(placement.device, bytes, static_cast<std::int64_t>(slots),
-                 "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
+                 (manifest.is_continuous() ? "the passes of " : "the caches of ") + std::to_string(slots) +
+                     (slots == 1 ? " picture" : " pictures"));
 }
 
 // What a bundle of few words does not understand; empty when it does.
@@ -106,6 +116,11 @@ struct TextToImage::Implementation {
     prompts.emplace(manifest, placement);
     load_decoder();
     target.emplace(manifest, placement);
+  }
+  void load_continuous() {
+    require_drawable(manifest);
+    if (!continuous) continuous.emplace(manifest, placement);
+    load_decoder();
   }
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
@@ -169,22 +184,25 @@ void TextToImage::Implementation::generate_continuous(const std::vector<Request>
     wanted.back().method = methods.find(request.method.value_or(method));
     check_continuous(wanted.back(), methods.options(wanted.back().method));
   }
-  if (!continuous) continuous.emplace(manifest, placement);
-  load_decoder();
+  const std::vector<RequestGroup> groups = group_requests(wanted);
+  const auto slots = static_cast<std::size_t>(options.batch_size);
+  for (const RequestGroup& group : groups)
+    require_pictures(manifest, methods.options(wanted[group.begin].method), placement, wanted, group, slots);
+  load_continuous();
   bool stopped = false;
   const TurnCallback turn = [&](std::size_t request) {
     const Turn answer = on_turn ? on_turn(request) : Turn::draw;
     stopped = answer == Turn::stop;
     return answer;
   };
-  for (const RequestGroup& group : group_requests(wanted)) {
+  for (const RequestGroup& group : groups) {
     if (stopped) return;
     const ResolvedRequest& first = wanted[group.begin];
     const ContinuousRun run = continuous->run_of(methods.options(first.method), *first.grid);
     ContinuousDrawing drawing(
         manifest, run, wanted, group,
         {[&](const at::Tensor& latents) { return paint(latents); }, on_result, on_progress, turn});
-    with_machine_errors([&] { drawing.run(static_cast<std::size_t>(options.batch_size)); });
+    with_machine_errors([&] { drawing.run(slots); });
   }
 }
 
@@ -275,8 +293,8 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   const std::vector<RequestGroup> groups = group_requests(wanted);
   const std::size_t slots = static_cast<std::size_t>(self.options.batch_size);
   for (const RequestGroup& group : groups) {
-    require_caches(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted, group,
-                   slots);
+    require_pictures(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted,
+                     group, slots);
   }
   self.load_all();
   bool stopped = false;

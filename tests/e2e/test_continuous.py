@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -164,6 +165,21 @@ def test_a_bundle_of_classes_draws_no_captions(refused: Refused, weightless: Pat
     assert f"class: got none, expected 0..{CLASSES - 1}: this bundle draws classes" in message
 
 
+def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
+    """Refused before anything is read, with the batch that fits; drafts make passes larger."""
+    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000, "-q")
+
+    def most(*arguments: object) -> int:
+        words = ("--class", 1, *count, *arguments, "-o", "%d.png")
+        line = refused(6, "generate", *words, model=weightless)
+        found = re.search(r"the passes of \d+ pictures need .* batch_size (\d+) fits", line)
+        assert found, line
+        return int(found[1])
+
+    alone, unguided, drafted = most(), most("--cfg-scale", 1), most(*EXACT, "--gamma", 7)
+    assert 1.5 < unguided / alone < 2.5 and 6 < alone / drafted < 10.5
+
+
 def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) -> None:
     for given in (("--method", "cspd"), ("--steps", 3), ("--method", "sjd", "--gamma", 3)):
         message = refused(2, "generate", "-p", "a", "-o", "x.png", *given, model=tiny_bundle)
@@ -238,6 +254,10 @@ def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None
     text = cli("inspect", model=mar).stdout
     assert "continuous, 4 channels, 5 denoising steps" in text
     assert "cfg-scale 2.00, growing from 1 to it, temperature 1.00" in text
+    # In fp32 latents, what a layer reads and its widest product.
+    context = TOKENS * (CHANNELS + 5 * 32) * 4
+    slot = report["grids"][0]["guided_slot"]
+    assert slot == {"rows": TOKENS, "target_bytes": 2 * context, "drafter_bytes": {}}
     assert "target: ok" in cli("check", model=mar).stdout
     measured = cli("bench", "--class", 1, "--methods", "ar,cspd:gamma=2:prefill=0.1", "--repeats", 1,
                    "--json", model=mar)  # fmt: skip
