@@ -19,6 +19,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "pipeline/continuous_drawing.h"
+#include "pipeline/continuous_session.h"
 #include "pipeline/drawing.h"
 #include "pipeline/methods.h"
 #include "pipeline/request.h"
@@ -146,7 +147,6 @@ struct TextToImage::Implementation {
   void generate_continuous(const std::vector<Request>& requests, const ResultCallback& on_result,
                            const ProgressCallback& on_progress, const MethodOptions& method,
                            const TurnCallback& on_turn);
-  void serve_continuous(Feed& feed, const MethodOptions& method);
 
   mutable std::mutex painting;
 };
@@ -203,22 +203,6 @@ void TextToImage::Implementation::generate_continuous(const std::vector<Request>
         manifest, run, wanted, group,
         {[&](const at::Tensor& latents) { return paint(latents); }, on_result, on_progress, turn});
     with_machine_errors([&] { drawing.run(slots); });
-  }
-}
-
-// One picture after the other.
-void TextToImage::Implementation::serve_continuous(Feed& feed, const MethodOptions& method) {
-  const Feed::Fits any = [](const Request&) { return true; };
-  while (const std::optional<Feed::Entry> entry = feed.next(any, true)) {
-    try {
-      std::optional<Result> result;
-      generate_continuous(
-          {entry->request}, [&](std::size_t, Result&& done) { result = std::move(done); },
-          [&](const Progress&) { return feed.is_wanted(entry->number); }, method, {});
-      feed.picture(entry->number, std::move(*result));
-    } catch (const std::exception& error) {
-      if (feed.is_wanted(entry->number)) feed.failed(entry->number, told(error));
-    }
   }
 }
 
@@ -316,20 +300,27 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
 
 void TextToImage::serve(Feed& feed, const MethodOptions& method) {
   Implementation& self = *implementation_;
-  if (self.manifest.is_continuous()) return self.serve_continuous(feed, method);
   constexpr std::size_t most = 16;  // methods that are kept ready
-  self.load_tokenizer();
-  self.load_all();
+  const bool codes = !self.manifest.is_continuous();
+  if (codes) {
+    self.load_tokenizer();
+    self.load_all();
+  } else {
+    self.load_continuous();
+    self.continuous->load_target();
+  }
   std::optional<Methods> methods;
-  const Session::Calls calls{[&](const Codes& codes) { return self.paint(codes); },
+  const Session::Calls calls{[&](const Codes& drawn) { return self.paint(drawn); },
                              [&](const Request& request) {
                                ResolvedRequest resolved = resolve_request(self.manifest, request);
                                resolved.method = methods->find(request.method.value_or(method));
+                               if (!codes) check_continuous(resolved, methods->options(resolved.method));
                                return resolved;
                              },
                              [&](const Request& request, ResolvedRequest& resolved) {
-                               resolved.prompt =
-                                   std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
+                               if (codes)
+                                 resolved.prompt =
+                                     std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
                              }};
   methods.emplace(self.manifest, self.placement, self.options.batch_size);
   const auto next = [&] {
@@ -340,10 +331,18 @@ void TextToImage::serve(Feed& feed, const MethodOptions& method) {
     const std::uint64_t number = first->number;
     try {
       const MethodOptions resolved = methods->options(first->resolved.method);
-      const Method& ready = methods->ready(first->resolved.method, first->resolved.is_greedy());
-      Session session({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, feed,
-                      std::move(*first), calls);
-      first = session.run();
+      if (codes) {
+        const Method& ready = methods->ready(first->resolved.method, first->resolved.is_greedy());
+        Session session({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, feed,
+                        std::move(*first), calls);
+        first = session.run();
+      } else {
+        const ContinuousRun run = self.continuous->run_of(resolved, *first->resolved.grid);
+        ContinuousSession session({self.manifest, run, self.options.batch_size,
+                                   [&](const at::Tensor& latents) { return self.paint(latents); }},
+                                  feed, std::move(*first), calls);
+        first = session.run();
+      }
     } catch (const Error& error) {
       feed.failed(number, error);
       first.reset();
