@@ -1,5 +1,6 @@
 #include "bundle_facts.h"
 
+#include "bundle/continuous.h"
 #include "propose/registry.h"
 
 namespace lamplighter::cli {
@@ -20,6 +21,11 @@ std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const
 
 SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement) {
   SlotMemory memory;
+  if (manifest.is_continuous()) {
+    memory.rows = grid.tokens();
+    memory.target = 2 * static_cast<std::uint64_t>(context_bytes(manifest, grid));
+    return memory;
+  }
   memory.rows = manifest.prompt->length + grid.length();
   memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.rows);
   const auto number = static_cast<std::int64_t>(c10::elementSize(placement.dtype));

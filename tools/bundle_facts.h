@@ -16,7 +16,8 @@ namespace lamplighter::cli {
 // of neighbours are no part of this: one that is absent is computed.
 std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const Manifest& manifest);
 
-// Caches that one picture of a guided pair holds while it is drawn, in bytes; without guidance it is half.
+// Caches that one picture of a guided pair holds while it is drawn, in bytes, or what a pass takes of
+// continuous tokens, at least; without guidance it is half.
 struct SlotMemory {
   std::int64_t rows = 0;     // longest prompt, codes and row ends; the rows of a draft tree come on top
   std::uint64_t target = 0;  // keys and values

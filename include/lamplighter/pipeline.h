@@ -116,7 +116,8 @@ class LAMPLIGHTER_API Feed {
   // Asked after every cycle of every request in work. Of one that nobody wants no more is told, and its place
   // is free at once.
   virtual bool is_wanted(std::uint64_t number) = 0;
-  // How far a request is: its tokens so far in raster order, the last `committed` of them new.
+  // How far a request is: its codes so far in raster order, none of continuous tokens; `committed` tokens are
+  // new.
   virtual void progress(std::uint64_t number, const Grid& grid, const std::vector<std::int32_t>& codes,
                         std::int64_t committed) = 0;
   // A request is complete.

@@ -83,6 +83,10 @@ void check_continuous(JsonReader& reader, const Manifest& manifest) {
     if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty())
       reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) +
                   ": got ids, expected none around continuous tokens");
+    if (grid.tokens() != manifest.grids.front().tokens())
+      reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) + ": got " +
+                  number(grid.tokens()) + " tokens, expected " + number(manifest.grids.front().tokens()) +
+                  " as in the first grid: their positions are learned");
   }
   for (const char* key : {"cache", "tokenizer", "neighbours", "trees"}) {
     if (reader.has(key)) reader.fail(std::string(key) + ": got one, expected none beside continuous tokens");

@@ -1,9 +1,11 @@
 #include "bundle/continuous.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -54,9 +56,33 @@ class ContinuousArchive : public ContinuousModel {
     fail(method, got.str(), expected.str());
   }
 
-  // Draws the last position of a picture of no class.
+  // What Torch says of sizes that do not meet names neither of them.
   void check(const Manifest& manifest) const {
+    try {
+      check_classes(manifest.prompt->classes);
+      draw_one(manifest);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::bundle) throw;
+      throw Error(ExitCode::bundle, std::string(error.what()) + "; the manifest has " +
+                                        std::to_string(manifest.prompt->classes) + " classes, " +
+                                        std::to_string(manifest.grids.front().tokens()) + " tokens of " +
+                                        std::to_string(manifest.tokens.channels) + " channels and " +
+                                        std::to_string(manifest.diffusion.steps) + " steps");
+    }
+  }
+
+  // An index of another network's classes would be drawn without a word.
+  void check_classes(std::int64_t classes) const {
+    const at::Tensor labels = module_.buffer("labels");
+    if (labels.defined() && labels.dim() > 0 && labels.size(0) != classes + 1)
+      fail("context", std::to_string(labels.size(0) - 1) + " classes", std::to_string(classes));
+  }
+
+  // Draws the last position of a picture of no class. The first step's noise is no number, and so must the
+  // token be: a chain of fewer steps does not read it.
+  void draw_one(const Manifest& manifest) const {
     const std::int64_t positions = manifest.grids.front().tokens(), channels = manifest.tokens.channels;
+    const std::int64_t steps = manifest.diffusion.steps;
     const auto numbers = at::dtype(at::kFloat).device(device());
     const at::Tensor visible = at::ones({1, positions}, numbers).to(at::kBool);
     visible.select(1, positions - 1).fill_(false);
@@ -65,11 +91,14 @@ class ContinuousArchive : public ContinuousModel {
     const std::int64_t width = role_ == "target" ? manifest.target.hidden : z.size(-1);
     require("context", z, {1, positions, width}, at::kFloat);
     const at::Tensor row = z.select(1, positions - 1), one = at::ones({1}, numbers);
-    const Chain chain = denoise(row, row.narrow(0, 0, 0), one, at::zeros({1, channels}, numbers),
-                                at::zeros({1, manifest.diffusion.steps, channels}, numbers), one);
+    const at::Tensor noise = at::zeros({1, steps, channels}, numbers);
+    noise.select(1, steps - 1).fill_(std::numeric_limits<float>::quiet_NaN());
+    const Chain chain = denoise(row, row.narrow(0, 0, 0), one, at::zeros({1, channels}, numbers), noise, one);
     require("denoise", chain.mean, {1, channels}, at::kFloat);
     require("denoise", chain.deviation, {1, channels}, at::kFloat);
     require("denoise", chain.log_deviations, {1, channels}, at::kDouble);
+    if (!chain.mean.isnan().all().item<bool>())
+      fail("denoise", "fewer denoising steps", std::to_string(steps));
   }
 
   std::string role_;
@@ -77,6 +106,11 @@ class ContinuousArchive : public ContinuousModel {
 };
 
 }  // namespace
+
+std::int64_t context_bytes(const Manifest& manifest, const Grid& grid) {
+  const std::int64_t numbers = manifest.tokens.channels + 5 * manifest.target.hidden;
+  return grid.tokens() * numbers * static_cast<std::int64_t>(sizeof(float));
+}
 
 std::unique_ptr<ContinuousModel> load_continuous_target(const Manifest& manifest,
                                                         const Placement& placement) {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,10 @@ class ContinuousModel {
 
   virtual c10::Device device() const { return c10::kCPU; }
 };
+
+// Bytes that a pass of the target takes for every context, at least: fp32 latents, and of every position what
+// a layer reads and its widest product, four times as wide.
+std::int64_t context_bytes(const Manifest& manifest, const Grid& grid);
 
 // The bundle's target, or its drafter of this name. A token is drawn at once, so that an archive which
 // disagrees with the manifest's channels or steps is caught before any work. Throws Error(ExitCode::bundle).

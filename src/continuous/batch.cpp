@@ -52,7 +52,7 @@ ContinuousBatch::Result ContinuousBatch::run(const ContinuousModel& model) const
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const Token& token = tokens_[i];
     const auto row = static_cast<std::int64_t>(i);
-    const Draws& draws = contexts_[static_cast<std::size_t>(token.context)].picture->draws;
+    const Draws& draws = *contexts_[static_cast<std::size_t>(token.context)].picture->draws;
     draws.start(token.position, start.mutable_data_ptr<float>() + row * shape_.channels);
     draws.noise(token.position, noise.mutable_data_ptr<float>() + row * shape_.steps * shape_.channels);
     (is_guided(token) ? guided : plain).push_back(row);

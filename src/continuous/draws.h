@@ -8,27 +8,28 @@ namespace lamplighter {
 // The random numbers of a picture of continuous tokens. Every draw is tied to the picture's seed, a position
 // and what it is for, never to a pass: target and drafter read the same ones ("trajectory alignment", arXiv
 // 2411.11925, section 3.2), and a position that is drafted again keeps its own. C = channels, T = denoising
-// steps.
+// steps. Virtual so that recorded numbers may take the place of drawn ones.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::int64_t channels, std::int64_t steps)
       : seed_(seed), channels_(channels), steps_(steps) {}
+  virtual ~Draws() = default;
 
   // All positions once, in a random order: that in which they are drawn.
-  std::vector<std::int64_t> order(std::int64_t positions) const;
+  virtual std::vector<std::int64_t> order(std::int64_t positions) const;
 
   // What the chain begins with, out [C], and the noise of its steps, out [T, C], the last step's first:
   // normal.
-  void start(std::int64_t position, float* out) const;
-  void noise(std::int64_t position, float* out) const;
+  virtual void start(std::int64_t position, float* out) const;
+  virtual void noise(std::int64_t position, float* out) const;
 
   // In [0, 1): judges the token that was drafted there.
-  double judging(std::int64_t position) const;
+  virtual double judging(std::int64_t position) const;
 
   // Proposals first .. first + count - 1 in the place of a rejected token: normals out [count, C], and
   // what judges them, uniforms in [0, 1) out [count].
-  void proposals(std::int64_t position, std::int64_t first, std::int64_t count, float* normals,
-                 double* uniforms) const;
+  virtual void proposals(std::int64_t position, std::int64_t first, std::int64_t count, float* normals,
+                         double* uniforms) const;
 
  private:
   std::uint64_t seed_;

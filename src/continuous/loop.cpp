@@ -25,14 +25,12 @@ void draw_continuous(const ContinuousRun& run, std::int64_t slots, const NextCon
   const Advance advance = advance_of(run.method);
   ContinuousPictures pictures;
   std::int64_t begun = 0;
-  bool more = true;
   while (true) {
-    while (more && static_cast<std::int64_t>(pictures.size()) < slots) {
+    while (static_cast<std::int64_t>(pictures.size()) < slots) {
       const std::optional<ContinuousRequest> request = next();
-      more = request.has_value();
-      if (more)
-        pictures.push_back(
-            std::make_unique<ContinuousPicture>(run.shape, begun++, *request, run.target->device()));
+      if (!request) break;
+      pictures.push_back(
+          std::make_unique<ContinuousPicture>(run.shape, begun++, *request, run.target->device()));
     }
     if (pictures.empty()) return;
     std::vector<ContinuousPicture*> active;

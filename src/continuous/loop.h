@@ -20,13 +20,16 @@ struct ContinuousRun {
 };
 
 using ContinuousPictures = std::vector<std::unique_ptr<ContinuousPicture>>;
+// Asked after every round of passes while there is room; nothing: none yet, and none at all where nothing is
+// in work.
 using NextContinuous = std::function<std::optional<ContinuousRequest>()>;
-// Told of all pictures in work after every round of passes. False: no more is drawn.
+// Told of all pictures in work after every round of passes; it may take some of them out. False: no more is
+// drawn.
 using AfterRound = std::function<bool(ContinuousPictures& pictures)>;
 
 // Draws what `next` has, up to `slots` pictures side by side, every one at its own pace: where one is
-// complete, the next takes its place. Pictures are numbered as they come. Throws Error(bundle) where the
-// target's numbers are not finite, Error(interrupted) when told to stop.
+// complete or taken out, the next takes its place. Pictures are numbered as they come. Throws Error(bundle)
+// where the target's numbers are not finite, Error(interrupted) when told to stop.
 void draw_continuous(const ContinuousRun& run, std::int64_t slots, const NextContinuous& next,
                      const AfterRound& after);
 

@@ -9,8 +9,9 @@ ContinuousPicture::ContinuousPicture(const ContinuousShape& shape, std::int64_t 
                                      const ContinuousRequest& its_request, c10::Device device)
     : number(its_number),
       request(its_request),
-      draws(its_request.seed, shape.channels, shape.steps),
-      order(draws.order(shape.positions)),
+      draws(its_request.draws ? its_request.draws
+                              : std::make_shared<const Draws>(its_request.seed, shape.channels, shape.steps)),
+      order(draws->order(shape.positions)),
       latents(at::zeros({shape.positions, shape.channels}, at::dtype(at::kFloat).device(device))),
       visible(at::zeros({shape.positions}, at::dtype(at::kBool).device(device))) {}
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "bundle/continuous.h"
@@ -24,6 +25,7 @@ struct ContinuousRequest {
   std::uint64_t seed = 0;
   float temperature = 1;
   std::vector<float> scales;  // [L], of the guidance of the k-th token (bundle/guidance.h); empty: none
+  std::shared_ptr<const Draws> draws = nullptr;  // null: those of the seed
 
   bool is_guided() const { return !scales.empty(); }
   // That of a token behind which, and behind those drawn with it, `masked` tokens are left; 1: no guidance.
@@ -47,7 +49,7 @@ struct ContinuousPicture {
 
   std::int64_t number;
   ContinuousRequest request;
-  Draws draws;
+  std::shared_ptr<const Draws> draws;
   std::vector<std::int64_t> order;  // position of the k-th token
   at::Tensor latents;               // fp32 [L, C], raster order; what is not visible is not read
   at::Tensor visible;               // bool [L]

@@ -158,7 +158,7 @@ void judge(const ContinuousRun& run, const Step& step) {
     const std::int64_t position = picture.place(picture.drawn + j);
     rows.pictures.push_back(&picture);
     rows.positions.push_back(position);
-    accepted.push_back(log_chance.const_data_ptr<double>()[j] > std::log(picture.draws.judging(position)));
+    accepted.push_back(log_chance.const_data_ptr<double>()[j] > std::log(picture.draws->judging(position)));
   }
   cycle.accepted = std::count(accepted.begin(), accepted.end(), std::uint8_t{1});
   at::Tensor tokens = draft.mean;

@@ -18,9 +18,9 @@ Proposals propose(const Rejected& rejected, const std::vector<std::int64_t>& row
   at::Tensor uniforms = at::empty({n, count}, at::kDouble);
   for (std::int64_t i = 0; i < n; ++i) {
     const auto row = static_cast<std::size_t>(rows[static_cast<std::size_t>(i)]);
-    rejected.pictures[row]->draws.proposals(rejected.positions[row], first, count,
-                                            normals.mutable_data_ptr<float>() + i * count * channels,
-                                            uniforms.mutable_data_ptr<double>() + i * count);
+    rejected.pictures[row]->draws->proposals(rejected.positions[row], first, count,
+                                             normals.mutable_data_ptr<float>() + i * count * channels,
+                                             uniforms.mutable_data_ptr<double>() + i * count);
   }
   const at::Device device = rejected.pair.target_mean.device();
   return {normals.to(device), uniforms.to(device)};

@@ -137,7 +137,7 @@ std::int64_t judge(const Block& block, const Compared& all, std::int64_t first) 
   const double* log_ratio = all.log_ratio.const_data_ptr<double>() + first;
   for (std::int64_t j = 0; j < block.size; ++j) {
     const ContinuousPicture& picture = *block.picture;
-    const double u = picture.draws.judging(picture.place(picture.drawn + j));
+    const double u = picture.draws->judging(picture.place(picture.drawn + j));
     // False for NaN, of a drafter whose numbers are none.
     if (!(std::isfinite(log_ratio[j]) && std::log(u) < std::min(0.0, log_ratio[j]))) return j;
   }

@@ -8,13 +8,11 @@
 namespace lamplighter {
 
 ContinuousDrawing::ContinuousDrawing(const Manifest& manifest, const ContinuousRun& run,
-                                     const std::vector<ResolvedRequest>& requests,
-                                     const std::vector<Request>& asked, const RequestGroup& group,
+                                     const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
                                      Calls calls)
     : manifest_(manifest),
       run_(run),
       requests_(requests),
-      asked_(asked),
       group_(group),
       calls_(std::move(calls)),
       grid_(*requests[group.begin].grid),
@@ -33,9 +31,7 @@ std::optional<ContinuousRequest> ContinuousDrawing::next() {
     if (turn != Turn::draw) continue;
     started_[begun_.size()] = decoding_;
     begun_.push_back(next_);
-    ContinuousRequest request = to_draw(manifest_, asked_[next_], requests_[next_]);
-    ++next_;
-    return request;
+    return to_draw(manifest_, requests_[next_++]);
   }
   return std::nullopt;
 }
@@ -74,33 +70,36 @@ void ContinuousDrawing::hand_over(std::size_t image) {
   const std::unique_ptr<ContinuousPicture> picture = std::move(done_.at(image));
   done_.erase(image);
   started_.erase(image);
-  const ResolvedRequest& request = requests_[begun_[image]];
-  Result result{{},
-                {grid_.rows, grid_.columns, {}},
-                request.sampling,
-                run_.method,
-                request.seed,
-                "",
-                picture->statistics};
-  Stopwatch watch;
-  result.image = calls_.paint(picture->latents.view({1, grid_.rows, grid_.columns, run_.shape.channels})
-                                  .permute({0, 3, 1, 2})
-                                  .contiguous());
-  result.statistics.image_ms = watch.lap();
-  calls_.on_result(begun_[image], std::move(result));
+  calls_.on_result(begun_[image], to_result(run_, requests_[begun_[image]], *picture, calls_.paint));
 }
 
-ContinuousRequest to_draw(const Manifest& manifest, const Request& asked, const ResolvedRequest& resolved) {
-  ContinuousRequest request{*asked.class_id, resolved.seed, resolved.sampling.temperature, {}};
-  if (is_guided(resolved.sampling)) {
-    const Grid& grid = *resolved.grid;
-    request.scales = guidance_scales(manifest.schedule, grid, resolved.sampling, grid.tokens());
-  }
-  return request;
+ContinuousRequest to_draw(const Manifest& manifest, const ResolvedRequest& request) {
+  const SamplingOptions& sampling = request.sampling;
+  ContinuousRequest draw{*request.class_id, request.seed, sampling.temperature, {}};
+  if (is_guided(sampling))
+    draw.scales = guidance_scales(manifest.schedule, *request.grid, sampling, request.grid->tokens());
+  return draw;
+}
+
+Result to_result(const ContinuousRun& run, const ResolvedRequest& request, const ContinuousPicture& picture,
+                 const std::function<Image(const at::Tensor& latents)>& paint) {
+  const Grid& grid = *request.grid;
+  Result result{
+      {}, {grid.rows, grid.columns, {}}, request.sampling, run.method, request.seed, "", picture.statistics};
+  Stopwatch watch;
+  result.image = paint(picture.latents.view({1, grid.rows, grid.columns, run.shape.channels})
+                           .permute({0, 3, 1, 2})
+                           .contiguous());
+  result.statistics.image_ms = watch.lap();
+  return result;
+}
+
+void ContinuousModels::load_target() {
+  if (!target_) target_ = load_continuous_target(manifest_, placement_);
 }
 
 ContinuousRun ContinuousModels::run_of(const MethodOptions& method, const Grid& grid) {
-  if (!target_) target_ = load_continuous_target(manifest_, placement_);
+  load_target();
   ContinuousRun run;
   run.target = target_.get();
   if (!method.drafter.empty()) {

@@ -28,8 +28,7 @@ class ContinuousDrawing {
 
   // All of it outlives the drawing.
   ContinuousDrawing(const Manifest& manifest, const ContinuousRun& run,
-                    const std::vector<ResolvedRequest>& requests, const std::vector<Request>& asked,
-                    const RequestGroup& group, Calls calls);
+                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group, Calls calls);
 
   // Throws what the callbacks throw, and Error(ExitCode::interrupted) when progress is told to stop.
   void run(std::size_t slots);
@@ -43,7 +42,6 @@ class ContinuousDrawing {
   const Manifest& manifest_;
   const ContinuousRun& run_;
   const std::vector<ResolvedRequest>& requests_;
-  const std::vector<Request>& asked_;
   RequestGroup group_;
   Calls calls_;
   const Grid& grid_;
@@ -56,8 +54,10 @@ class ContinuousDrawing {
   std::map<std::size_t, double> started_;  // by image, as decoding_ was
 };
 
-// The request as the loop draws it.
-ContinuousRequest to_draw(const Manifest& manifest, const Request& asked, const ResolvedRequest& resolved);
+// A request as the loop draws it, and what is told of its picture, but for how long the decoding took.
+ContinuousRequest to_draw(const Manifest& manifest, const ResolvedRequest& request);
+Result to_result(const ContinuousRun& run, const ResolvedRequest& request, const ContinuousPicture& picture,
+                 const std::function<Image(const at::Tensor& latents)>& paint);
 
 // What the networks of a bundle of continuous tokens draw; they are loaded at the first use.
 class ContinuousModels {
@@ -65,6 +65,7 @@ class ContinuousModels {
   ContinuousModels(const Manifest& manifest, const Placement& placement)
       : manifest_(manifest), placement_(placement) {}
 
+  void load_target();
   // With these resolved options, on this grid.
   ContinuousRun run_of(const MethodOptions& method, const Grid& grid);
 

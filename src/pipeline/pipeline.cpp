@@ -19,6 +19,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "pipeline/continuous_drawing.h"
+#include "pipeline/continuous_session.h"
 #include "pipeline/drawing.h"
 #include "pipeline/methods.h"
 #include "pipeline/request.h"
@@ -52,15 +53,24 @@ Image to_image(const at::Tensor& rgb, const std::string& pixels) {
   return image;
 }
 
-// Refuses a group of requests when the rows of their codes alone are more than the caches of `slots` pictures
-// can hold, before weights are read.
-void require_caches(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-                    std::size_t slots) {
-  std::int64_t bytes =
-      row_bytes(manifest.cache, placement) +
-      cache_numbers(method, manifest) * static_cast<std::int64_t>(c10::elementSize(placement.dtype));
-  bytes *= requests[group.begin].grid->length();
+// What a picture holds while it is drawn, at least and without guidance: the rows of its codes in the caches,
+// or the contexts of a pass.
+std::int64_t picture_bytes(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                           const Grid& grid) {
+  if (manifest.is_continuous()) {
+    const bool verifies = !method.rule.empty() && method.rule != "released";
+    return context_bytes(manifest, grid) * (verifies ? std::min(*method.gamma, grid.tokens()) + 1 : 1);
+  }
+  return grid.length() *
+         (row_bytes(manifest.cache, placement) +
+          cache_numbers(method, manifest) * static_cast<std::int64_t>(c10::elementSize(placement.dtype)));
+}
+
+// Refuses a group of requests when `slots` pictures of it cannot be held, before weights are read.
+void require_pictures(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                      const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+                      std::size_t slots) {
+  std::int64_t bytes = picture_bytes(manifest, method, placement, *requests[group.begin].grid);
   for (std::size_t i = group.begin; i < group.end; ++i) {
     if (requests[i].sampling.cfg_scale > 1) {
       bytes *= 2;  // pairs
@@ -69,7 +79,8 @@ void require_caches(const Manifest& manifest, const MethodOptions& method, const
   }
   slots = std::min(slots, group.end - group.begin);
   require_memory(placement.device, bytes, static_cast<std::int64_t>(slots),
-                 "the caches of " + std::to_string(slots) + (slots == 1 ? " picture" : " pictures"));
+                 (manifest.is_continuous() ? "the passes of " : "the caches of ") + std::to_string(slots) +
+                     (slots == 1 ? " picture" : " pictures"));
 }
 
 // What a bundle of few words does not understand; empty when it does.
@@ -107,6 +118,11 @@ struct TextToImage::Implementation {
     load_decoder();
     target.emplace(manifest, placement);
   }
+  void load_continuous() {
+    require_drawable(manifest);
+    if (!continuous) continuous.emplace(manifest, placement);
+    load_decoder();
+  }
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
     if (tokenizer) return;
@@ -131,7 +147,6 @@ struct TextToImage::Implementation {
   void generate_continuous(const std::vector<Request>& requests, const ResultCallback& on_result,
                            const ProgressCallback& on_progress, const MethodOptions& method,
                            const TurnCallback& on_turn);
-  void serve_continuous(Feed& feed, const MethodOptions& method);
 
   mutable std::mutex painting;
 };
@@ -169,38 +184,25 @@ void TextToImage::Implementation::generate_continuous(const std::vector<Request>
     wanted.back().method = methods.find(request.method.value_or(method));
     check_continuous(wanted.back(), methods.options(wanted.back().method));
   }
-  if (!continuous) continuous.emplace(manifest, placement);
-  load_decoder();
+  const std::vector<RequestGroup> groups = group_requests(wanted);
+  const auto slots = static_cast<std::size_t>(options.batch_size);
+  for (const RequestGroup& group : groups)
+    require_pictures(manifest, methods.options(wanted[group.begin].method), placement, wanted, group, slots);
+  load_continuous();
   bool stopped = false;
   const TurnCallback turn = [&](std::size_t request) {
     const Turn answer = on_turn ? on_turn(request) : Turn::draw;
     stopped = answer == Turn::stop;
     return answer;
   };
-  for (const RequestGroup& group : group_requests(wanted)) {
+  for (const RequestGroup& group : groups) {
     if (stopped) return;
     const ResolvedRequest& first = wanted[group.begin];
     const ContinuousRun run = continuous->run_of(methods.options(first.method), *first.grid);
     ContinuousDrawing drawing(
-        manifest, run, wanted, requests, group,
+        manifest, run, wanted, group,
         {[&](const at::Tensor& latents) { return paint(latents); }, on_result, on_progress, turn});
-    with_machine_errors([&] { drawing.run(static_cast<std::size_t>(options.batch_size)); });
-  }
-}
-
-// One picture after the other.
-void TextToImage::Implementation::serve_continuous(Feed& feed, const MethodOptions& method) {
-  const Feed::Fits any = [](const Request&) { return true; };
-  while (const std::optional<Feed::Entry> entry = feed.next(any, true)) {
-    try {
-      std::optional<Result> result;
-      generate_continuous(
-          {entry->request}, [&](std::size_t, Result&& done) { result = std::move(done); },
-          [&](const Progress&) { return feed.is_wanted(entry->number); }, method, {});
-      feed.picture(entry->number, std::move(*result));
-    } catch (const std::exception& error) {
-      if (feed.is_wanted(entry->number)) feed.failed(entry->number, told(error));
-    }
+    with_machine_errors([&] { drawing.run(slots); });
   }
 }
 
@@ -275,8 +277,8 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
   const std::vector<RequestGroup> groups = group_requests(wanted);
   const std::size_t slots = static_cast<std::size_t>(self.options.batch_size);
   for (const RequestGroup& group : groups) {
-    require_caches(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted, group,
-                   slots);
+    require_pictures(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted,
+                     group, slots);
   }
   self.load_all();
   bool stopped = false;
@@ -298,20 +300,27 @@ void TextToImage::generate(const std::vector<Request>& requests, const ResultCal
 
 void TextToImage::serve(Feed& feed, const MethodOptions& method) {
   Implementation& self = *implementation_;
-  if (self.manifest.is_continuous()) return self.serve_continuous(feed, method);
   constexpr std::size_t most = 16;  // methods that are kept ready
-  self.load_tokenizer();
-  self.load_all();
+  const bool codes = !self.manifest.is_continuous();
+  if (codes) {
+    self.load_tokenizer();
+    self.load_all();
+  } else {
+    self.load_continuous();
+    self.continuous->load_target();
+  }
   std::optional<Methods> methods;
-  const Session::Calls calls{[&](const Codes& codes) { return self.paint(codes); },
+  const Session::Calls calls{[&](const Codes& drawn) { return self.paint(drawn); },
                              [&](const Request& request) {
                                ResolvedRequest resolved = resolve_request(self.manifest, request);
                                resolved.method = methods->find(request.method.value_or(method));
+                               if (!codes) check_continuous(resolved, methods->options(resolved.method));
                                return resolved;
                              },
                              [&](const Request& request, ResolvedRequest& resolved) {
-                               resolved.prompt =
-                                   std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
+                               if (codes)
+                                 resolved.prompt =
+                                     std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
                              }};
   methods.emplace(self.manifest, self.placement, self.options.batch_size);
   const auto next = [&] {
@@ -322,10 +331,18 @@ void TextToImage::serve(Feed& feed, const MethodOptions& method) {
     const std::uint64_t number = first->number;
     try {
       const MethodOptions resolved = methods->options(first->resolved.method);
-      const Method& ready = methods->ready(first->resolved.method, first->resolved.is_greedy());
-      Session session({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, feed,
-                      std::move(*first), calls);
-      first = session.run();
+      if (codes) {
+        const Method& ready = methods->ready(first->resolved.method, first->resolved.is_greedy());
+        Session session({self.models_of(resolved), *self.prompts, self.options, resolved, ready}, feed,
+                        std::move(*first), calls);
+        first = session.run();
+      } else {
+        const ContinuousRun run = self.continuous->run_of(resolved, *first->resolved.grid);
+        ContinuousSession session({self.manifest, run, self.options.batch_size,
+                                   [&](const at::Tensor& latents) { return self.paint(latents); }},
+                                  feed, std::move(*first), calls);
+        first = session.run();
+      }
     } catch (const Error& error) {
       feed.failed(number, error);
       first.reset();

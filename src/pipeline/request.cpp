@@ -85,6 +85,7 @@ ResolvedRequest resolve_request(const Manifest& manifest, const Request& request
   resolved.grid = &find_grid(manifest, request.width, request.height);
   resolved.sampling = resolve_sampling(manifest, request);
   resolved.seed = request.seed;
+  resolved.class_id = request.class_id;
   check_sampling(resolved.sampling);
   check_uncut(manifest, request);
   check_class(manifest, request);

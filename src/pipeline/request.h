@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "decode/prompt_tokenizer.h"
@@ -17,6 +18,7 @@ struct ResolvedRequest {
   SamplingOptions sampling;    // its own values over the bundle's
   std::uint64_t seed = 0;
   std::size_t method = 0;  // its number among those of a run
+  std::optional<std::int64_t> class_id = std::nullopt;
   // Null until prompts are tokenised. A request with the prompt of the one before it shares that one's.
   std::shared_ptr<const PromptIds> prompt = nullptr;
 

@@ -132,7 +132,7 @@ void Queue::progress(std::uint64_t number, const Grid& grid, const std::vector<s
   const auto found = in_work_.find(number);
   if (found == in_work_.end()) return;
   Place& place = found->second;
-  place.done = static_cast<std::int64_t>(codes.size());
+  place.done += committed;
   place.total = grid.tokens();
   place.order->progress(place.picture, grid, codes, committed);
 }

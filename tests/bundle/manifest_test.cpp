@@ -136,6 +136,7 @@ TEST_F(ManifestTest, ContinuousTokens) {
   const auto change = [](Json& json) {
     for (const char* key : {"cache", "sampling"}) json.erase(key);
     json["tokens"] = {{"kind", "continuous"}, {"channels", 16}};
+    json["grids"].erase(1);
     json["diffusion"] = {{"steps", 25}, {"respacing", "25"}};
     json["prompt"] = {{"kind", "class"}, {"length", 1}, {"align", "end"}, {"classes", 10}};
     json["sampling"] = {{"cfg_scale", 3.0}, {"temperature", 1.0}, {"schedule", {{"kind", "linear"}}}};
@@ -167,6 +168,11 @@ TEST_F(ManifestTest, ContinuousTokens) {
               }),
               HasSubstr("prompt.kind"));
   EXPECT_THAT(refused([](Json& j) { j["grids"][0]["row_end"] = {3}; }), HasSubstr("expected none"));
+  EXPECT_THAT(refused([](Json& j) {
+                j["grids"].push_back(j["grids"][0]);
+                j["grids"].back()["rows"] = 1;
+              }),
+              HasSubstr(" tokens, expected "));
   EXPECT_THAT(refused([](Json& j) {
                 j["cache"] = {{"layers", 2}, {"kv_heads", 4}, {"head_dim", 16}, {"max_length", 280}};
               }),

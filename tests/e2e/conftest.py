@@ -15,6 +15,7 @@ import pytest
 
 from models.export.draft_model import attach_model
 from models.llamagen.config import GPTConfig
+from tests.e2e.continuous_bundle import write_continuous
 from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
 
@@ -48,6 +49,12 @@ def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_classes=9, model_type="c2i",
     )  # fmt: skip
     return export_bundle(tmp_path_factory.mktemp("classes"), config)
+
+
+@pytest.fixture(scope="session")
+def mar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven classes of continuous tokens to 32 x 32 pixels."""
+    return write_continuous(tmp_path_factory.mktemp("continuous"))
 
 
 @pytest.fixture(scope="session")

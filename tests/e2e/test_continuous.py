@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
+from mar_files import random_model
 from PIL import Image
 
-from tests.e2e.continuous_bundle import CLASSES, SIDE, write_continuous
-from tests.e2e.support import Cli, Refused, texts
+from models.archive import write_archive
+from models.mar.diffusion import schedule
+from models.mar.target_module import TargetModule
+from tests.e2e.continuous_bundle import (
+    CHANNELS,
+    CLASSES,
+    DRAFT_SHAPE,
+    SHAPE,
+    SIDE,
+    STEPS,
+)
+from tests.e2e.support import Cli, Refused, edit_manifest, replace_file, texts
 
 TOKENS = SIDE * SIDE
 EXACT = ("--method", "cspd")
@@ -30,8 +44,13 @@ def pixels(path: Path) -> numpy.ndarray:
 
 
 @pytest.fixture(scope="session")
-def mar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_continuous(tmp_path_factory.mktemp("continuous") / "bundle")
+def weightless(mar: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle with archives that cannot be read, for wide conditions."""
+    folder = Path(shutil.copytree(mar, tmp_path_factory.mktemp("weightless") / "bundle"))
+    for path in folder.glob("*.pt"):
+        replace_file(folder, path.name, b"none")
+    edit_manifest(folder, lambda told: told["target"].update(hidden=1 << 16))
+    return folder
 
 
 @pytest.fixture
@@ -117,8 +136,9 @@ def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
         ((*EXACT, "--steps", 4), "--steps"),
         ((*EXACT, "--last-noise", "off"), "--last-noise"),
         ((*EXACT, "--rule", "lantern"), "exact, paper or released"),
-        ((*EXACT, "--prefill-ratio", 1.5), "--prefill-ratio"),
-        ((*EXACT, "--cap", 0), "--cap"),
+        ((*EXACT, "--prefill-ratio", 2), "--prefill-ratio: got 2, expected"),
+        ((*EXACT, "--gamma", 0), "--gamma: got 0, expected"),
+        ((*EXACT, "--cap", -1), "--cap: got -1, expected"),
         ((*EXACT, "--rule", "released", "--cap", 5000), "--cap"),
         ((*EXACT, "--drafter", "none"), "small"),
         ((*EXACT, "--temperature", 0), "--temperature"),
@@ -128,12 +148,36 @@ def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
         (("--cache-dtype", "int8"), "--cache-dtype"),
         (("--save-codes", "c.json"), "--save-codes"),
         (("--preview", "p.png"), "--preview"),
-        (("--class", CLASSES), "class"),
+        (("--class", CLASSES), f"--class: got {CLASSES}, expected 0..{CLASSES - 1}"),
+        (("--class", -1), f"--class: got -1, expected 0..{CLASSES - 1}"),
     ],
 )  # fmt: skip
-def test_usage(refused: Refused, mar: Path, arguments: tuple[object, ...], words: str) -> None:
+def test_usage(
+    refused: Refused, weightless: Path, arguments: tuple[object, ...], words: str
+) -> None:
+    """Before weights are read."""
     given = () if "--class" in arguments else ("--class", 1)
-    assert words in refused(2, "generate", *given, "-o", "x.png", *arguments, model=mar)
+    assert words in refused(2, "generate", *given, "-o", "x.png", *arguments, model=weightless)
+
+
+def test_a_bundle_of_classes_draws_no_captions(refused: Refused, weightless: Path) -> None:
+    message = refused(2, "generate", "-p", "a boat", "-o", "x.png", model=weightless)
+    assert f"class: got none, expected 0..{CLASSES - 1}: this bundle draws classes" in message
+
+
+def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
+    """Refused before anything is read, with the batch that fits; drafts make passes larger."""
+    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000, "-q")
+
+    def most(*arguments: object) -> int:
+        words = ("--class", 1, *count, *arguments, "-o", "%d.png")
+        line = refused(6, "generate", *words, model=weightless)
+        found = re.search(r"the passes of \d+ pictures need .* batch_size (\d+) fits", line)
+        assert found, line
+        return int(found[1])
+
+    alone, unguided, drafted = most(), most("--cfg-scale", 1), most(*EXACT, "--gamma", 7)
+    assert 1.5 < unguided / alone < 2.5 and 6 < alone / drafted < 10.5
 
 
 def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) -> None:
@@ -142,19 +186,52 @@ def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) 
         assert "continuous" in message
 
 
-def test_an_archive_that_disagrees_is_refused(
-    refused: Refused, mar: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("role", ["target", "drafter small"])
+@pytest.mark.parametrize(
+    ("change", "steps"),
+    [
+        ({}, STEPS - 1),
+        ({}, STEPS + 1),
+        ({"channels": CHANNELS + 1}, STEPS),
+        ({"classes": CLASSES - 1}, STEPS),
+        ({"classes": CLASSES + 1}, STEPS),
+        ({"positions": TOKENS + 1}, STEPS),
+    ],
+    ids=str,
+)
+def test_a_network_of_other_tokens_is_refused(
+    refused: Refused, mar: Path, tmp_path: Path, role: str, change: dict[str, int], steps: int
 ) -> None:
-    folder = write_continuous(tmp_path_factory.mktemp("other") / "bundle")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["tokens"]["channels"] = 5
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
-    manifest["tokens"]["channels"] = 4
-    manifest["target"]["hidden"] = 9
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    words = refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
-    assert "target.context" in words
+    """An archive that is not what the manifest says."""
+    folder = Path(shutil.copytree(mar, tmp_path / "bundle"))
+    shape, file = (SHAPE, "target.pt") if role == "target" else (DRAFT_SHAPE, "drafter-small.pt")
+    network = TargetModule(random_model(replace(shape, **change)), schedule(str(steps)))
+    write_archive(network, tmp_path / "other.pt")
+    replace_file(folder, file, (tmp_path / "other.pt").read_bytes())
+    message = refused(4, "generate", "--class", 1, *EXACT, "-o", "x.png", model=folder)
+    assert role in message
+    assert f"the manifest has {CLASSES} classes, {TOKENS} tokens of {CHANNELS} channels" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda told: told["diffusion"].update(steps=1), "diffusion.steps: got 1"),
+        (lambda told: told["tokens"].update(channels=0), "tokens.channels: got 0"),
+        (lambda told: told["prompt"].update(classes=0), "prompt.classes: got 0"),
+        (lambda told: told["drafters"]["small"].update(kind="medusa", heads=2), "drafters.small.kind medusa disagrees with tokens.kind continuous"),
+        (lambda told: told["drafters"]["small"].update(steps=5), "unknown field drafters.small.steps"),
+        (lambda told: told["sampling"]["schedule"].update(kind="cosine"), "sampling.schedule.kind"),
+        (lambda told: told["grids"].append({"rows": 1, "columns": 2, "width": 16, "height": 8}), "got 2 tokens, expected 16"),
+    ],
+)  # fmt: skip
+def test_a_manifest_that_disagrees_is_refused(
+    refused: Refused, weightless: Path, tmp_path: Path, change: Any, words: str
+) -> None:
+    folder = Path(shutil.copytree(weightless, tmp_path / "bundle"))
+    edit_manifest(folder, change)
+    assert words in refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
+    assert words in refused(4, "inspect", model=folder)
 
 
 def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None:
@@ -176,6 +253,11 @@ def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None
     assert report["methods"] == ["ar", "cspd"]
     text = cli("inspect", model=mar).stdout
     assert "continuous, 4 channels, 5 denoising steps" in text
+    assert "cfg-scale 2.00, growing from 1 to it, temperature 1.00" in text
+    # In fp32 latents, what a layer reads and its widest product.
+    context = TOKENS * (CHANNELS + 5 * 32) * 4
+    slot = report["grids"][0]["guided_slot"]
+    assert slot == {"rows": TOKENS, "target_bytes": 2 * context, "drafter_bytes": {}}
     assert "target: ok" in cli("check", model=mar).stdout
     measured = cli("bench", "--class", 1, "--methods", "ar,cspd:gamma=2:prefill=0.1", "--repeats", 1,
                    "--json", model=mar)  # fmt: skip

@@ -75,15 +75,16 @@ def load_module(bundle: Path, role: str) -> Any:
     return module
 
 
-def decode(bundle: Path, inputs: dict[str, Tensor], **options: Any) -> dict[str, Tensor]:
-    """The compiled decode loop in fp32 (tests/tools/golden_decode.cpp)."""
+def decode(
+    bundle: Path, inputs: dict[str, Tensor], program: str = "golden_decode", **options: Any
+) -> dict[str, Tensor]:
+    """The compiled decode loop in fp32 (tests/tools/golden_decode.cpp), or another such program."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         save_file({k: v.contiguous() for k, v in inputs.items()}, folder / "in.safetensors")
         (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
         result = folder / "out.safetensors"
-        program = BUILD / "golden_decode"
-        run(program, bundle, folder / "in.safetensors", result, folder / "options.json")
+        run(BUILD / program, bundle, folder / "in.safetensors", result, folder / "options.json")
         return load_file(result)
 
 

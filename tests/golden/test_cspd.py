@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import golden_continuous as recorded
 import golden_engine as engine
 import golden_mar as mar
 import pytest
@@ -232,6 +234,60 @@ def test_free_runs(case: Case, pair: mar.Pair) -> None:
             continue
         assert len(events) == len(expected), name
         engine.assert_close(name, tokens, case.tensors[f"{name}.tokens"], FREE)
+
+
+def cycles_of(case: Case, name: str) -> Tensor:
+    """First token, tokens and accepted drafts of every recorded cycle."""
+    starts, drafts = case.long(f"{name}.cycle_start"), ~case.tensors[f"{name}.bonus"].bool()
+    accepted = case.tensors[f"{name}.accept"].bool() & drafts
+    return torch.tensor([
+        [start, int((starts == start).sum()), int(accepted[starts == start].sum())]
+        for start in starts.unique().tolist()
+    ])  # fmt: skip
+
+
+def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> None:
+    """The compiled loop's cycles are the recorded ones up to the first with a near thing, and so are its tokens.
+
+    It knows no last step without noise.
+    """
+    names = ("start", "noise", "uniforms", "residual_noise", "residual_uniforms")
+    draws = dict(zip(names, vars(draws_of(case)).values(), strict=True))
+    order, compared = case.long("common.order_first"), 0
+    for name, run in runs(case).items():
+        if not run["last_noise"]:
+            continue
+        how, settings = how_of(run), settings_of(run)
+        folder = recorded.bundle(
+            tmp_path / "bundle", run["num_sampling_steps"], pair.models["target"],
+            pair.models[run["draft"]],
+        )  # fmt: skip
+        inputs = {"order": order, **draws}
+        drawn = recorded.draw(
+            folder,
+            {"class_ids": torch.tensor([settings.label]), **{k: v[None] for k, v in inputs.items()}},
+            method="cspd", rule=how.rule, gamma=how.gamma, prefill_ratio=how.prefill_ratio,
+            cap=how.cap, cfg_scale=settings.cfg, schedule=settings.schedule,
+            temperature=settings.temperature,
+        )  # fmt: skip
+        got, expected = drawn["cycles.0"], cycles_of(case, name)
+        got = got[got[:, 0] >= run["prefill_tokens"]]
+        count = min(len(got), len(expected))
+        other = (got[:count] != expected[:count]).any(1).nonzero()[:, 0].tolist()
+        same = order  # places whose tokens are recorded ones
+        if other:
+            start = int(expected[other[0], 0])
+            verified = case.long(f"{name}.cycle_start")[~case.tensors[f"{name}.bonus"].bool()]
+            margin = float(margins(case, name, run)[verified == start].min())
+            assert margin < NEAR, f"{name}: {got[other[0]].tolist()}, {expected[other[0]].tolist()}"
+            same = order[:start]
+        else:
+            tries, fallbacks = case.long(f"{name}.tries"), case.long(f"{name}.fallback")
+            assert len(got) == len(expected), name
+            assert drawn["counts.0"].tolist()[1:] == [int(tries.sum()), int(fallbacks.sum())], name
+            compared += 1
+        engine.assert_close(name, drawn["tokens"][0][same], case.tensors[f"{name}.tokens"][same], FREE)  # fmt: skip
+    assert compared
 
 
 def test_a_draft_that_is_the_target(case: Case, pair: mar.Pair) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import golden_continuous as recorded
 import golden_engine as engine
 import golden_mar as mar
 import pytest
 import torch
 from continuous_loop import Settings
-from continuous_released import Released, ReleasedLoop, Verification, probability, replacements
+from continuous_released import (
+    MOST_ROUNDS,
+    Released,
+    ReleasedLoop,
+    Verification,
+    probability,
+    replacements,
+)
 from continuous_rule import Gaussian
 from golden_cases import Case
 from torch import Tensor
@@ -115,6 +124,66 @@ def test_free_runs(case: Case, pair: mar.Pair) -> None:
         torch.testing.assert_close(chance, expected, rtol=relative, atol=absolute)
         assert [look.rounds for look in looks] == case.tensors[f"{name}.tries"].tolist()
         engine.assert_close(name, tokens, case.tensors[f"{name}.tokens"], latent)
+
+
+def draws_by_place(case: Case, name: str, positions: int) -> dict[str, Tensor]:
+    """What judged and replaced the token of every place: none is looked at twice."""
+    channels, tries = case.tensors[f"{name}.tokens"].shape[2], case.long(f"{name}.tries")
+    uniforms = torch.zeros(positions, dtype=torch.double)
+    most = int(tries.max())
+    noise = torch.zeros(positions, most, channels)
+    chances = torch.ones(positions, most, dtype=torch.double)  # such proposals never pass
+    normals, residual, guess = streams(case, name)
+    start = 0
+    for rows, rounds in zip(case.tensors[f"{name}.rows"].tolist(), tries.tolist(), strict=True):
+        places = case.long(f"{name}.index")[start : start + rows, 1]
+        uniforms[places] = guess(rows).double()
+        for i in range(rounds):
+            noise[places, i], chances[places, i] = normals(rows), residual(rows).double()
+        start += rows
+    return {"uniforms": uniforms, "residual_noise": noise, "residual_uniforms": chances}
+
+
+def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> None:
+    """The compiled loop, a picture at a time: its looks accept as many, and its tokens are the recorded ones."""
+    absolute, relative, latent = (case.tolerance("released_prob", i) for i in range(3))
+    compared = 0
+    for name, run in runs(case).items():
+        assert run["inner_temperature"] == 42, "the engine knows the published one alone"
+        if run["batch"] != 1:  # there the rounds of all pictures end together
+            continue
+        folder = recorded.bundle(
+            tmp_path / "bundle", run["num_sampling_steps"], pair.models["target"],
+            pair.models[run["draft"]],
+        )  # fmt: skip
+        order = case.long(f"{name}.orders").flip(1)
+        draws = draws_by_place(case, name, order.shape[1])
+        drawn = recorded.draw(
+            folder,
+            {
+                "class_ids": case.long(f"{name}.labels"),
+                "order": order,
+                "start": case.tensors[f"{name}.x_T"],
+                "noise": case.tensors[f"{name}.noise"],
+                **{key: value[None] for key, value in draws.items()},
+            },
+            method="cspd", rule="released", steps=run["num_iter"], gamma=run["num_draft"],
+            prefill_ratio=run["prefill_ratio"], cap=MOST_ROUNDS, cfg_scale=run["cfg"],
+            schedule=run["cfg_schedule"], temperature=run["temperature"],
+        )  # fmt: skip
+        rows = case.tensors[f"{name}.rows"].tolist()
+        guess, chance = case.tensors[f"{name}.guess"], case.tensors[f"{name}.prob"]
+        accepted = [int(part.sum()) for part in (chance > guess).split(rows)]
+        looks = drawn["cycles.0"][-len(rows) :, 1:].tolist()
+        if looks != [list(pair) for pair in zip(rows, accepted, strict=True)]:
+            gaps = (chance - guess).abs() - absolute - relative * chance
+            assert float(gaps.min()) <= 0, f"{name}: {looks}, {accepted}"
+            continue
+        engine.assert_close(name, drawn["tokens"], case.tensors[f"{name}.tokens"], latent)
+        proposals = (case.long(f"{name}.tries") * torch.tensor(rows)).sum()
+        assert int(drawn["counts.0"][1]) == int(proposals), name
+        compared += 1
+    assert compared
 
 
 def looks_before(looks: list[Verification], row: int) -> list[Verification]:

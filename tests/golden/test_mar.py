@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import continuous_loop as loop
+import golden_continuous as recorded
 import golden_engine as engine
 import golden_mar as mar
 import pytest
@@ -265,6 +267,27 @@ def test_runs(case: Case, model: MAR) -> None:
                 grid = case.tensors[f"{run}.unpatchified"][row]
                 got = tokens.t().view_as(grid)
                 engine.assert_close(run, got, grid, case.tolerance("runs"))
+
+
+def test_runs_of_the_engine(case: Case, model: MAR, tmp_path: Path) -> None:
+    """Pictures of a run side by side, by the compiled loop."""
+    for name, told in case.info["runs"].items():
+        run, count = f"run_{name}", told["bsz"]
+        labels = case.long(f"{run}.labels") if case.has(f"{run}.labels") else torch.full((count,), model.config.classes)  # fmt: skip
+        noise = torch.stack([mar.with_last_step(noise) for noise in case.tensors[f"{run}.noise"]])
+        drawn = recorded.draw(
+            recorded.bundle(tmp_path / "bundle", told["num_sampling_steps"], model),
+            {
+                "class_ids": labels,
+                "order": case.long(f"{run}.orders").flip(1),
+                "start": case.tensors[f"{run}.x_T"],
+                "noise": noise,
+            },
+            method="ar", steps=told["num_iter"], last_noise="off", cfg_scale=told["cfg"],
+            schedule=told["cfg_schedule"], temperature=told["temperature"],
+        )  # fmt: skip
+        engine.assert_close(run, drawn["tokens"], case.tensors[f"{run}.tokens"], case.tolerance("runs"))  # fmt: skip
+        assert int(drawn["counts.0"][0]) == told["num_iter"], run
 
 
 def check_schedule(case: Case, run: str, told: dict[str, Any], positions: int) -> None:

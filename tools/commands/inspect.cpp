@@ -187,9 +187,11 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
   if (manifest.has("target")) lines.emplace_back("sampling", describe_sampling(manifest));
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
-  if (!manifest.has("target") || manifest.is_continuous()) return;
-  const std::string caches = "caches of a guided picture in " + cache_dtype_name(placement);
-  lines.emplace_back("memory", caches + ", without draft trees:");
+  if (!manifest.has("target")) return;
+  lines.emplace_back("memory", manifest.is_continuous()
+                                   ? "at least, of a guided picture in a pass without drafts:"
+                                   : "caches of a guided picture in " + cache_dtype_name(placement) +
+                                         ", without draft trees:");
   for (const Grid& grid : manifest.grids)
     lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement)));
 }
@@ -241,7 +243,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
     Json entry{{"width", grid.width},    {"height", grid.height},
                {"rows", grid.rows},      {"columns", grid.columns},
                {"codes", grid.tokens()}, {"row_ends", grid.length() - grid.tokens()}};
-    if (manifest.has("target") && !manifest.is_continuous()) {
+    if (manifest.has("target")) {
       const SlotMemory memory = slot_memory(manifest, grid, placement);
       Json drafters = Json::object();
       for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;
