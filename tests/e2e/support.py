@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from PIL import Image
@@ -143,7 +143,7 @@ def add_layer(bundle: Path, name: str, make: Callable[[Tensor], BundleModule]) -
     attach(bundle, name, False, part)
 
 
-def pixels(path: Path) -> bytes:
+def pixels(path: Path | BinaryIO) -> bytes:
     with Image.open(path) as image:
         return image.convert("RGB").tobytes()
 

@@ -24,6 +24,7 @@ Json model_entry(const Service::Model& model) {
   for (const MethodEntry& method : methods()) {
     if (missing_for(method, manifest).empty()) names.emplace_back(method.name);
   }
+  const PromptEntry& prompt = *manifest.prompt;
   return {{"id", model.name()},
           {"object", "model"},
           {"created", 0},
@@ -32,8 +33,9 @@ Json model_entry(const Service::Model& model) {
           {"grids", std::move(grids)},
           {"methods", std::move(names)},
           {"method", model.method.method},
-          {"prompt", manifest.prompt->kind},
-          {"example", manifest.prompt->vocabulary ? manifest.prompt->vocabulary->example : ""}};
+          {"prompt", prompt.kind},
+          {"example", prompt.vocabulary ? prompt.vocabulary->example : ""},
+          {"negative_prompt", prompt.negative_text ? Json(prompt.negative_prompt) : Json(nullptr)}};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.browser import CHROMIUM, Browser
+from tests.e2e.families import simplear
 from tests.e2e.serve.client import DEMO, PROMPT, Server, Start
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 'it' 🏮"
@@ -157,6 +158,35 @@ def test_it_asks_for_the_key(browser: Browser, start: Start) -> None:
     browser.wait(READY)
     draw(browser)
     assert words(browser, "#message").startswith("seed ")
+
+
+def test_negative_prompts_where_the_model_has_them(
+    browser: Browser, start: Start, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    hidden = "document.querySelector('#negative-label').hidden"
+    bundle = simplear(tmp_path_factory.mktemp("simplear"))
+    server = start("-t", 1, "-m", bundle, model=DEMO)
+    visit(browser, server)
+    browser.wait(READY)
+    assert browser.value(hidden)
+    demo, steered = (model["id"] for model in server.get("/v1/models").json["data"])
+    choose = "(s => { s.value = '%s'; s.dispatchEvent(new Event('change')); })(document.querySelector('#model'))"
+    browser.value(choose % steered)
+    assert not browser.value(hidden)
+    fill(browser, "#prompt", PROMPT)
+    fill(browser, "#negative_prompt", "fog")
+    fill(browser, "#seed", "5")
+    draw(browser)
+    data = browser.value("document.querySelector('canvas').toDataURL('image/png')")
+    shown = Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")
+    method = browser.value("document.querySelector('#method').value")
+    asked = {"model": steered, "prompt": PROMPT, "method": method, "seed": 5}
+    (expected,) = server.draw(**asked, negative_prompt="fog").pictures
+    assert shown.tobytes() == Image.open(io.BytesIO(expected)).convert("RGB").tobytes()
+    browser.value(choose % demo)
+    assert browser.value(hidden)
+    draw(browser)  # what is left in the field is not sent
+    assert words(browser, "#message") == "seed 5"
 
 
 def test_it_asks_no_other_place(browser: Browser, server: Server) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import io
 import json
 import signal
 import socket
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.families import simplear
 from tests.e2e.serve.client import (
     DEMO,
     GENERATIONS,
@@ -22,7 +25,7 @@ from tests.e2e.serve.client import (
     error_of,
     log_of,
 )
-from tests.e2e.support import SIDE, Cli
+from tests.e2e.support import SIDE, Cli, pixels
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,35 @@ def test_models_and_metrics(server: Server) -> None:
     assert server.metric("pictures_total") == before[0] + 2
     assert server.metric("tokens_total") == before[1] + 2 * 16
     assert server.metric("queue_seconds_count") == before[0] + 2
+
+
+def test_negative_prompts(
+    start: Start, server: Server, cli: Cli, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The models that allow them say so, with their own; others refuse all but the form's empty one."""
+    (plain,) = server.get("/v1/models").json["data"]
+    assert plain["negative_prompt"] is None
+    for path in (GENERATIONS, TXT2IMG):
+        answer = server.post(path, {"prompt": PROMPT, "negative_prompt": "fog"})
+        assert answer.status == 400 and b"has no negative prompts" in answer.body
+    assert server.post(TXT2IMG, {"prompt": PROMPT, "negative_prompt": ""}).status == 200
+
+    bundle = simplear(tmp_path_factory.mktemp("simplear"))
+    steered = start("-t", 1, model=bundle)
+    (model,) = steered.get("/v1/models").json["data"]
+    usual = json.loads((bundle / "manifest.json").read_text())["prompt"]["negative_prompt"]
+    assert model["negative_prompt"] == usual
+    words = ("-p", PROMPT, "--negative-prompt", "fog", "-s", 5, "-t", 1, "-o", "fog.png")
+    assert cli("generate", *words, model=bundle).returncode == 0
+    fog = (tmp_path / "fog.png").read_bytes()
+    assert steered.draw(negative_prompt="fog", seed=5).pictures == [fog]
+    body = {"prompt": PROMPT, "negative_prompt": "fog", "seed": 5}
+    assert [base64.b64decode(i) for i in steered.post(TXT2IMG, body).json["images"]] == [fog]
+    (by_default,) = steered.draw(seed=5).pictures
+    (named,) = steered.draw(negative_prompt=usual, seed=5).pictures
+    assert pixels(io.BytesIO(named)) == pixels(io.BytesIO(by_default)) != pixels(io.BytesIO(fog))
+    form = steered.post(TXT2IMG, {**body, "negative_prompt": ""})
+    assert [base64.b64decode(image) for image in form.json["images"]] == [by_default]
 
 
 def test_several_models(start: Start, cli: Cli) -> None:
