@@ -12,7 +12,7 @@ from .checkpoint import ExportError
 from .common import grid_entry, network_entries, sampling_entry
 from .settings import Settings
 
-LICENCE = "MIT (model); NVIDIA Open Model License (Cosmos decoder)"
+LICENCE = "see the model card (code: MIT); NVIDIA Open Model License (Cosmos decoder)"
 BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
 TEXT = f"{BEGIN}A highly realistic image of {{prompt}}{END}"
 NEGATIVE_TEXT = f"{BEGIN}An image of {{prompt}}{END}"
