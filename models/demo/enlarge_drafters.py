@@ -183,11 +183,9 @@ class EnlargedFlash(FlashModule):
         super().__init__(flash, head)
         self.known: int = known
 
-    @torch.jit.export
-    def heads(self, hidden: Tensor) -> Tensor:
-        """hidden [S,1,H] -> [S,K,V]."""
-        features = self.ahead_of(hidden).squeeze(1)
-        return only_known(lamplighter.linear(features, self.head, self.vocabulary), self.known)
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden [S,R,H] -> [S,R,V]."""
+        return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
 
 
 def enlarged_flash(

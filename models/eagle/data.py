@@ -41,6 +41,7 @@ from models.eagle.features import (
     engine_requests,
     load_target,
     next_ids,
+    pictures_at_once,
     prompt_ids,
     run_program,
     target_features,
@@ -111,12 +112,12 @@ def make_shard(
     """Writes the features of one shard of codes [n, N]."""
     codes = with_row_ends(model, codes)
     rows = model.prompt_length + model.tokens - 1
-    width = model.head.shape[1]
+    width = model.embedding.shape[1]
     shape = (len(codes), model.sequences, rows, width + len(layers) * model.embedding.shape[1])
     features = torch.zeros(shape, dtype=torch.bfloat16)
     valid = torch.zeros(shape[:2], dtype=torch.int32)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i][0]))  # passes with few gaps
-    for part in torch.tensor(order).split(16):
+    for part in torch.tensor(order).split(pictures_at_once(16, model.cached)):
         found = target_features(model, codes[part], [prompts[int(i)] for i in part], layers)
         features[part], valid[part] = found[0].bfloat16(), found[1].int()
     content = {"features": features[..., :width], "codes": codes.int(), "valid": valid}
@@ -179,7 +180,10 @@ class Pictures:
             parts["inner"].float() if "inner" in parts else None,
         )  # fmt: skip
 
-    def held_out_batches(self, size: int) -> Iterator[Batch]:
+    def held_out_batches(self, codes: int) -> Iterator[Batch]:
+        """Of pictures whose logits of so many codes memory holds at a time."""
+        logits = codes * self.shards[0]["features"].shape[1] * self.shards[0]["codes"].shape[1]
+        size = pictures_at_once(8, logits)
         for first in range(0, self.held_out, size):
             yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from models.eagle.config import DrafterConfig
 from models.llamagen import gpt
+from models.transformer.head import Head, logits_of
 from models.transformer.rotary import grid_table, line_table
 
 if TYPE_CHECKING:
@@ -172,9 +173,9 @@ class Drafter(nn.Module):
         """The features [S,L,F] of a batch that it reads."""
         return batch.features
 
-    def guess(self, hidden: Tensor, head: Tensor) -> Tensor:
-        """Logits [S,R,V] of what it says [S,R,H]; head [V,H]: the target's."""
-        return F.linear(hidden, head.to(hidden.dtype))
+    def guess(self, hidden: Tensor, head: Head) -> Tensor:
+        """Logits [S,R,V] of what it says [S,R,H]; head: the target's."""
+        return logits_of(hidden, head)
 
 
 def from_published(config: DrafterConfig, weights: dict[str, Tensor]) -> Drafter:

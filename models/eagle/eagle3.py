@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Attention, FeedForward, KeysValues, rotary_table, rotations
 from models.llamagen import gpt
+from models.transformer.head import Head
 
 if TYPE_CHECKING:
     from models.eagle.losses import Batch
@@ -89,7 +90,7 @@ class Eagle3Drafter(nn.Module):
         assert batch.inner is not None
         return batch.inner
 
-    def guess(self, hidden: Tensor, head: Tensor) -> Tensor:
+    def guess(self, hidden: Tensor, head: Head) -> Tensor:
         """As Drafter.guess, with its own head; the draft vocabulary is that of the target's head."""
         return self.logits(hidden)
 

@@ -22,10 +22,13 @@ from torch import Tensor
 
 from models import ops
 from models.export.checkpoint import ExportError
-from models.export.drafter_files import TWO_LAYERS, read_manifest
+from models.export.drafter import target_head
+from models.export.drafter_files import read_manifest
+from models.transformer.head import Head, in_fp32
 
 Ids = list[int]
 NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
+PASS_NUMBERS = 1 << 29  # most of a pass over pictures that memory holds at a time
 ROW_SCALE_BYTES = 4  # of a rounded cache's rows, behind head_dim integers
 
 
@@ -38,7 +41,7 @@ class TargetModel:
     grid: dict[str, Any]
     target: torch.jit.ScriptModule
     text_encoder: torch.jit.ScriptModule | None
-    head: Tensor  # fp32 [V, F]
+    head: Head  # fp32
     embedding: Tensor  # fp32 [vocabulary, F]
     rounded_cache: bool = False  # keys and values in 8 bits
 
@@ -61,10 +64,22 @@ class TargetModel:
         return int(self.manifest["prompt"]["length"])
 
     @property
+    def cached(self) -> int:
+        """Numbers in the keys and values of a picture."""
+        cache, rows = self.manifest["cache"], self.prompt_length + self.tokens
+        row = 2 * cache["layers"] * cache["kv_heads"] * cache["head_dim"]
+        return int(self.sequences * rows * row)
+
+    @property
     def tokens(self) -> int:
         """Of a picture, ends of rows included."""
         rows, columns = self.grid["rows"], self.grid["columns"]
         return int(rows * columns + (rows - 1) * len(self.grid["row_end"]))
+
+
+def pictures_at_once(most: int, numbers: int) -> int:
+    """How many pictures, `most` of them at most, a pass takes that holds so many numbers of each."""
+    return max(1, min(most, PASS_NUMBERS // numbers))
 
 
 def load_target(bundle: Path, size: str | None = None) -> TargetModel:
@@ -82,10 +97,8 @@ def load_target(bundle: Path, size: str | None = None) -> TargetModel:
         for role in ("target", "text_encoder")
         if role in manifest["modules"]
     }
-    weights = dict(loaded["target"].named_buffers())
-    if "head_in" in weights:
-        raise ExportError(f"{bundle}: {TWO_LAYERS}")
-    head, embedding = (weights[name].float().clone() for name in ("head", "embedding"))
+    head = in_fp32(target_head(bundle, manifest))
+    embedding = dict(loaded["target"].named_buffers())["embedding"].float().clone()
     for module in loaded.values():
         module.prepare(torch.zeros(1))
     grid = grids[size] if size else manifest["grids"][0]

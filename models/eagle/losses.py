@@ -19,6 +19,7 @@ from torch import Tensor
 
 from models.eagle.drafter import Drafter, KeysValues
 from models.eagle.eagle3 import Eagle3Drafter
+from models.transformer.head import Head, logits_of
 
 AnyDrafter = Drafter | Eagle3Drafter
 
@@ -118,9 +119,9 @@ def draft(drafter: AnyDrafter, batch: Batch, steps: int, noise: float = 0.0) -> 
         yield hidden
 
 
-def guided_logits(hidden: Tensor, head: Tensor, pairs: int, guidance: float) -> Tensor:
-    """Logits fp32 [B,R,V] of features [S,R,F] through the target's head [V,F], guided if P is 2."""
-    return guided(F.linear(hidden, head.to(hidden.dtype)), pairs, guidance)
+def guided_logits(hidden: Tensor, head: Head, pairs: int, guidance: float) -> Tensor:
+    """Logits fp32 [B,R,V] of features [S,R,F] through the target's head, guided if P is 2."""
+    return guided(logits_of(hidden, head), pairs, guidance)
 
 
 def guided(logits: Tensor, pairs: int, guidance: float) -> Tensor:
@@ -190,7 +191,7 @@ def mean(values: Tensor, counted: Tensor | None) -> Tensor:
 
 
 def objective(
-    drafter: AnyDrafter, batch: Batch, head: Tensor, guidance: float, weights: Weights, steps: int,
+    drafter: AnyDrafter, batch: Batch, head: Head, guidance: float, weights: Weights, steps: int,
     noise: float = 0.0,
 ) -> tuple[Tensor, list[float]]:  # fmt: skip
     """The loss, and the token loss of every step."""
@@ -226,7 +227,7 @@ def per_sequence(counted: Tensor | None, pairs: int) -> Tensor | None:
 
 @torch.no_grad()
 def acceptance(
-    drafter: AnyDrafter, batch: Batch, head: Tensor, guidance: float, top_k: int, steps: int
+    drafter: AnyDrafter, batch: Batch, head: Head, guidance: float, top_k: int, steps: int
 ) -> tuple[Tensor, Tensor]:
     """What exact verification at temperature 1 does with a chain of drafts, by root and step.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.jit import Final
 
 from ..ops import lamplighter, packed
+from ..transformer.head import Head, TwoLayerHead, keep_head
 from ..transformer.layer import Layer, LayerShape, Read
 from ..transformer.rotary import adjacent_pairs
 from .config import DrafterConfig
@@ -70,13 +71,11 @@ class DrafterModule(nn.Module):
     fc_bias: Final[bool]
     input_norm: Final[bool]
 
-    def __init__(self, drafter: Drafter, head: Tensor) -> None:
-        """head [V,H]: the target's, of the ids that a picture can have."""
+    def __init__(self, drafter: Drafter, head: Head) -> None:
+        """head: the target's, of the ids that a picture can have."""
         super().__init__()
         config, layer = drafter.config, drafter.layers[0]
-        assert head.shape[1] == config.hidden, "the head reads features of another width"
         self.hidden: int = config.hidden
-        self.vocabulary: int = head.shape[0]
         self.eps: float = config.norm_eps
         self.fc_bias = config.fc_bias
         self.input_norm = config.input_norm
@@ -90,7 +89,7 @@ class DrafterModule(nn.Module):
         keep("bias", drafter.fc.bias if config.fc_bias else none)
         keep("first_norm", layer.input_layernorm.weight if config.input_norm else none)
         self.layer = Layer(layer_shape(config), 0, weight_reader(layer))
-        keep("head", head)
+        keep_head(self, head)
         keep("rotary", drafter.rotary)
 
     @torch.jit.export
@@ -100,8 +99,11 @@ class DrafterModule(nn.Module):
         self.bias = self.bias.to(like)
         self.first_norm = self.first_norm.to(like)
         self.layer.prepare(like)
-        self.head = packed(self.head, like, True)
+        self.prepare_head(like)
         self.rotary = self.rotary.to(like.device)
+
+    def prepare_head(self, like: Tensor) -> None:
+        self.head = packed(self.head, like, True)
 
     @torch.jit.export
     def embed(self, ids: Tensor) -> Tensor:
@@ -132,3 +134,20 @@ class DrafterModule(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden [S,R,H] -> [S,R,V]."""
         return lamplighter.linear(hidden, self.head, self.vocabulary)
+
+
+class TwoLayerDrafterModule(TwoLayerHead, DrafterModule):
+    """The same for a target whose head has two layers."""
+
+    PRODUCTS = (*DrafterModule.PRODUCTS, "head_in")
+    int8_head: Final[bool]
+
+    def __init__(self, drafter: Drafter, head: Head) -> None:
+        super().__init__(drafter, head)
+        self.int8_head = True
+
+
+def drafter_module(drafter: Drafter, head: Head) -> DrafterModule:
+    """The form that the target's head asks for."""
+    kind = DrafterModule if isinstance(head, Tensor) else TwoLayerDrafterModule
+    return kind(drafter, head)

@@ -39,6 +39,7 @@ from models.eagle.losses import (
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
+from models.transformer.head import codes_of
 
 PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
 
@@ -159,18 +160,20 @@ class Optimizers:
 def new_drafter(
     recipe: str, model: TargetModel, config: DrafterConfig, pictures: Pictures
 ) -> AnyDrafter:
-    """What training starts from: for eagle-3 the target's head, and what reads the data's inner layers."""
+    """What training starts from: for eagle-3 what reads the data's inner layers, with the target's head if
+    that is one product."""
     if recipe != "eagle-3":
         return Drafter(config)
     shard = pictures.shards[0]
     if "inner" not in shard:
         raise ExportError(f"{pictures.folder}: got no inner features; make the data with --layers")
-    codes, first = len(model.head), int(model.manifest["tokens"]["first_image_id"])
+    codes, first = codes_of(model.head), int(model.manifest["tokens"]["first_image_id"])
     layers = tuple(shard["layers"].tolist())
     features = shard["inner"].shape[-1]
     drafter = Eagle3Drafter(Eagle3Config(replace(config, qk_norm=False), features, codes, layers))
     with torch.no_grad():
-        drafter.lm_head.weight.copy_(model.head)
+        if isinstance(model.head, Tensor):
+            drafter.lm_head.weight.copy_(model.head)
         drafter.d2t += first
         drafter.t2d[:] = False
         drafter.t2d[first : first + codes] = True
@@ -185,7 +188,7 @@ def evaluate(
     top_k = int(model.manifest["sampling"]["top_k"])
     parts = [
         acceptance(drafter, batch, model.head, model.guidance, top_k, steps)
-        for batch in pictures.held_out_batches(8)
+        for batch in pictures.held_out_batches(codes_of(model.head))
     ]
     rates, kept = (torch.cat(part) for part in zip(*parts))
     drafter.train()

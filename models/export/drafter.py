@@ -18,13 +18,13 @@ from ..archive import archived_tensor
 from ..bundle import BundleModule, Storage, add_part, edited
 from ..eagle.config import DrafterConfig
 from ..eagle.drafter import Drafter, rotary_table
-from ..eagle.module import DrafterModule
+from ..eagle.module import DrafterModule, drafter_module
 from ..recording import Call, Recorder, save_tensors
 from ..rounding import numbers
+from ..transformer.head import NAMES, Head, head_of, keep_head
 from .checkpoint import ExportError
 from .common import ROLES, SPARE_POSITIONS, STORAGES, decoder_calls, errors_of, seeded
 from .drafter_files import (
-    TWO_LAYERS,
     check_fit,
     has_tokens,
     load_drafter,
@@ -148,35 +148,48 @@ def remove_drafter(folder: Path, manifest: dict[str, Any], name: str) -> None:
         (folder / old["file"]).unlink()
 
 
-def target_head(folder: Path, manifest: Mapping[str, Any]) -> Tensor:
-    """Head [V,H] of the target's archive in its row order, in its storage precision or rounded to
-    what bf16 can say. ExportError: the target's head is more than a product."""
+def target_head(folder: Path, manifest: Mapping[str, Any]) -> Head:
+    """Head of the target's archive in its row order, in its storage precision or rounded to what bf16 can
+    say. ExportError: there is none of the manifest's sizes."""
     file = folder / manifest["modules"]["target"]["file"]
     try:
-        head, inner = (archived_tensor(file, name) for name in ("head", "head_in"))
+        found = {name: archived_tensor(file, name) for name in NAMES}
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ExportError(f"{file.name}: no TorchScript archive: {reason}", 4) from error
-    if inner is not None:
-        raise ExportError(f"{file.name}: {TWO_LAYERS}", 4)
-    if head is not None and not head.is_floating_point():
-        head = numbers(head)[:, : manifest["target"]["features"]]
-    expected = [manifest["target"]["head"], manifest["target"]["features"]]
-    if head is None or list(head.shape) != expected:
-        got = "nothing" if head is None else f"shape {list(head.shape)}"
-        raise ExportError(f"{file.name}: head: got {got}, expected shape {expected}", 4)
-    return head
+    codes, width = manifest["target"]["head"], manifest["target"]["features"]
+    shapes = {"head": [codes, width]}
+    bias = found["head_in_bias"]
+    if bias is not None:
+        inner = len(bias)
+        shapes = {
+            "head_in": [inner, width],
+            "head_in_bias": [inner],
+            "head": [codes, inner],
+            "head_bias": [codes],
+        }
+    weights = {}
+    for name, expected in shapes.items():
+        weight = found[name]
+        if weight is not None and not weight.is_floating_point():
+            weight = numbers(weight)[:, : expected[1]]
+        if weight is None or list(weight.shape) != expected:
+            got = "nothing" if weight is None else f"shape {list(weight.shape)}"
+            raise ExportError(f"{file.name}: {name}: got {got}, expected shape {expected}", 4)
+        weights[name] = weight
+    return head_of(weights)
 
 
 def drafter_part(
-    drafter: Drafter, head: Tensor, length: int, wanted: Storage | None,
-    make: Callable[[Drafter, Tensor], DrafterModule] = DrafterModule,
+    drafter: Drafter, head: Head, length: int, wanted: Storage | None,
+    make: Callable[[Drafter, Any], DrafterModule] = drafter_module,
 ) -> BundleModule:  # fmt: skip
     """The module for positions below `length`; head and angles keep their precision."""
     config = replace(drafter.config, max_length=length)
     storage = wanted or Storage(drafter.embed_tokens.weight.dtype)
     module = make(drafter, head).to(storage.dtype)
-    module.rotary, module.head = rotary_table(config), head.clone()
+    module.rotary = rotary_table(config)
+    keep_head(module, head)
     entries = {"kind": KIND, **layer_entries(config)}
     if config.padding:
         entries["padding"] = True

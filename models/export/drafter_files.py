@@ -17,10 +17,6 @@ CONTAINERS = ("model", "state_dict", "state", "drafter")
 PUBLISHED_GRIDS = {"t2i": 16, "t2i2": 32}  # input_type of the published LlamaGen drafters
 
 
-# Of targets with a head that drafters cannot share (Janus-Pro).
-TWO_LAYERS = "the target's head has two layers, expected one: drafters are made for single products"
-
-
 def read_manifest(bundle: Path) -> dict[str, Any]:
     manifest = checkpoint.read_json(bundle / "manifest.json")
     if "target" not in manifest.get("modules", {}):

@@ -15,9 +15,10 @@ from ..bundle import BundleModule, Storage
 from ..eagle.config import DrafterConfig
 from ..eagle.drafter import rotary_table
 from ..heads.flash import Flash, FlashConfig
-from ..heads.flash_module import FlashModule
+from ..heads.flash_module import FlashModule, flash_module
 from ..llamagen.config import known_fields
 from ..recording import Call
+from ..transformer.head import Head, keep_head
 from . import checkpoint
 from .checkpoint import ExportError, State
 from .common import SPARE_POSITIONS, STORAGES, seeded
@@ -94,14 +95,15 @@ def published_config(
 
 
 def flash_part(
-    flash: Flash, head: Tensor, length: int, storage: Storage,
-    make: Callable[[Flash, Tensor], FlashModule] = FlashModule,
+    flash: Flash, head: Head, length: int, storage: Storage,
+    make: Callable[[Flash, Any], FlashModule] = flash_module,
 ) -> BundleModule:  # fmt: skip
     """The module for positions below `length`; head and angles keep their precision."""
     config = flash.config
     layer = replace(config.layer, max_length=length)
     module = make(flash, head).to(storage.dtype)
-    module.rotary, module.head = rotary_table(layer), head.clone()
+    module.rotary = rotary_table(layer)
+    keep_head(module, head)
     entries = {"kind": "flash", "heads": config.heads, **layer_entries(layer)}
     if config.queries:
         entries.update(queries=config.queries, window=config.window)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import rotary_table, rotate, rotations
 from models.eagle.losses import Batch, causal_bias
+from models.transformer.head import Head, logits_of
 
 
 @dataclass
@@ -92,8 +93,6 @@ class FlashLayer(nn.Module):
 class Flash(nn.Module):
     """Feature i of row j is that of row j + 1 + i; the head that reads it is the target's."""
 
-    head: Tensor
-
     def __init__(self, config: FlashConfig) -> None:
         super().__init__()
         layer = config.layer
@@ -106,10 +105,10 @@ class Flash(nn.Module):
                 torch.randn(config.queries, layer.hidden) * layer.hidden**-0.5
             )
         self.register_buffer("rotary", rotary_table(layer), persistent=False)
-        self.register_buffer("head", torch.empty(0), persistent=False)
+        self.head: Head = torch.empty(0)  # the target's, while it is trained
 
-    def begin(self, embedding: Tensor, head: Tensor) -> None:
-        """Starts training from the target's embedding [vocabulary,H]; its head [V,H] is read, not trained."""
+    def begin(self, embedding: Tensor, head: Head) -> None:
+        """Starts training from the target's embedding [vocabulary,H]; its head is read, not trained."""
         with torch.no_grad():
             self.embed_tokens.weight.copy_(embedding)
         self.head = head
@@ -136,7 +135,7 @@ class Flash(nn.Module):
         """Logits [S,M - 1 - i,V] of what comes i + 1 places behind the next token, i = 0 .. K - 1."""
         root, rows = batch.prompt_length - 1, batch.features.shape[1]
         for i, own in enumerate(self.ahead(batch).unbind(2)):
-            yield F.linear(own[:, : rows - root - 1 - i], self.head)
+            yield logits_of(own[:, : rows - root - 1 - i], self.head)
 
     def ahead(self, batch: Batch) -> Tensor:
         """The K features [S,rows,K,H] of the rows from which a draft starts."""
@@ -190,18 +189,18 @@ def train_layout(features: Tensor, pad: float = 0.0) -> Tensor:
 
 
 def published_loss(
-    features: Tensor, head: Tensor, target: Tensor, mask: Tensor
+    features: Tensor, head: Head, target: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of the published training: smooth L1 loss, soft cross entropy, and the first + 0.1 of the second.
 
-    features [S,R,K,H]; head [V,H]; target [S,R,H]: what the next row's are; mask [S,R]: rows that count.
+    features [S,R,K,H]; head: the target's; target [S,R,H]: what the next row's are; mask [S,R]: rows that count.
     """
     count = features.shape[2]
     layout, mask = train_layout(features), mask.float().repeat(1, count)
     target = target.repeat(1, count, 1)
     errors = F.smooth_l1_loss(layout, target, reduction="none").mean(-1)
-    laws = F.linear(target, head).softmax(-1)
-    entropy = -(laws * F.linear(layout, head).log_softmax(-1)).sum(-1)
+    laws = logits_of(target, head).softmax(-1)
+    entropy = -(laws * logits_of(layout, head).log_softmax(-1)).sum(-1)
     scale = mask.sum() + 1e-5
     first, second = (errors * mask).sum() / scale, (entropy * mask).sum() / scale
     return first, second, first + 0.1 * second

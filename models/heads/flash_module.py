@@ -8,8 +8,10 @@ features of a pass, V codes of the target's head.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.jit import Final
 
 from ..ops import lamplighter, packed
+from ..transformer.head import Head, TwoLayerHead, keep_head
 from ..transformer.rotary import adjacent_pairs
 from .flash import Flash, FlashLayer
 
@@ -25,8 +27,8 @@ def query_key_value(layer: FlashLayer, heads: int, groups: int, part: str) -> Te
 class FlashModule(nn.Module):
     PRODUCTS = ("fc", "wqkv", "wo", "inner", "outer", "head")
 
-    def __init__(self, flash: Flash, head: Tensor) -> None:
-        """head [V,H]: the target's."""
+    def __init__(self, flash: Flash, head: Head) -> None:
+        """head: the target's."""
         super().__init__()
         config, layer = flash.config.layer, flash.layers
         groups = config.kv_heads
@@ -37,7 +39,6 @@ class FlashModule(nn.Module):
         self.scale: float = config.head_dim**-0.5
         self.inner_width: int = config.ffn
         self.ahead: int = flash.config.heads
-        self.vocabulary: int = head.shape[0]
 
         def keep(name: str, tensor: Tensor) -> None:
             self.register_buffer(name, tensor.detach().clone())
@@ -54,7 +55,7 @@ class FlashModule(nn.Module):
         keep("outer", layer.ar_proj[2].weight)
         keep("outer_bias", layer.ar_proj[2].bias)
         keep("queries", flash.queries if flash.config.queries else torch.empty(0))
-        keep("head", head)
+        keep_head(self, head)
         keep("rotary", flash.rotary)
 
     @torch.jit.export
@@ -71,8 +72,11 @@ class FlashModule(nn.Module):
         self.outer = packed(self.outer, like, True)
         self.outer_bias = self.outer_bias.to(like)
         self.queries = self.queries.to(like.device).float()
-        self.head = packed(self.head, like, True)
+        self.prepare_head(like)
         self.rotary = self.rotary.to(like.device)
+
+    def prepare_head(self, like: Tensor) -> None:
+        self.head = packed(self.head, like, True)
 
     @torch.jit.export
     def embed(self, ids: Tensor) -> Tensor:
@@ -136,5 +140,25 @@ class FlashModule(nn.Module):
     @torch.jit.export
     def heads(self, hidden: Tensor) -> Tensor:
         """hidden [S,1,H] -> logits [S,K,V] of the tokens behind the next."""
-        features = self.ahead_of(hidden).squeeze(1)
-        return lamplighter.linear(features, self.head, self.vocabulary)
+        return self.logits(self.ahead_of(hidden).squeeze(1))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden [S,R,H] -> [S,R,V]."""
+        return lamplighter.linear(hidden, self.head, self.vocabulary)
+
+
+class TwoLayerFlashModule(TwoLayerHead, FlashModule):
+    """The same for a target whose head has two layers."""
+
+    PRODUCTS = (*FlashModule.PRODUCTS, "head_in")
+    int8_head: Final[bool]
+
+    def __init__(self, flash: Flash, head: Head) -> None:
+        super().__init__(flash, head)
+        self.int8_head = True
+
+
+def flash_module(flash: Flash, head: Head) -> FlashModule:
+    """The form that the target's head asks for."""
+    kind = FlashModule if isinstance(head, Tensor) else TwoLayerFlashModule
+    return kind(flash, head)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.eagle.losses import Batch
+from models.transformer.head import Head
 
 
 @dataclass
@@ -49,8 +50,10 @@ class Heads(nn.ModuleList):
         )
         self.config = config
 
-    def begin(self, embedding: Tensor, head: Tensor) -> None:
-        """Starts training from the target's head [V,H]."""
+    def begin(self, embedding: Tensor, head: Head) -> None:
+        """Starts training from the target's head, where that is one product [V,H]."""
+        if not isinstance(head, Tensor):
+            return
         with torch.no_grad():
             for own in self:
                 own[-1].weight.copy_(head)

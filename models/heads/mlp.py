@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.eagle.losses import Batch
+from models.transformer.head import Head
 
 NORM_EPS = 1e-6
 TIED = (("emb", 0), ("proj", 1), ("head", 0), ("ln", 0))  # the step whose weights later ones share
@@ -81,8 +82,9 @@ class Speculator(nn.Module):
                 for step in range(first + 1, config.heads):
                     parts[step] = parts[first]
 
-    def begin(self, embedding: Tensor, head: Tensor) -> None:
-        """Starts training from the target's embedding [V,H] and head [V,H], where widths allow it."""
+    def begin(self, embedding: Tensor, head: Head) -> None:
+        """Starts training from the target's embedding [V,H] and head, where widths allow it and that is one
+        product [V,H]."""
         with torch.no_grad():
             for own in self.emb:
                 nn.init.normal_(own.weight, std=self.config.inner**-0.5)
@@ -90,7 +92,7 @@ class Speculator(nn.Module):
                     own.weight.copy_(F.normalize(embedding, dim=-1))
             for own in self.head:
                 nn.init.normal_(own.weight, std=self.config.inner**-0.5)
-                if head.shape == own.weight.shape:
+                if isinstance(head, Tensor) and head.shape == own.weight.shape:
                     own.weight.copy_(head)
 
     def step(self, state: Tensor, ids: Tensor, step: int) -> Tensor:

@@ -29,6 +29,7 @@ from models.eagle.losses import (
     Batch,
     chain_compression,
     filtered,
+    guided,
     guided_logits,
     token_loss,
 )
@@ -39,6 +40,7 @@ from models.export.command import run_command
 from models.heads.flash import Flash, FlashConfig, published_loss
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
+from models.transformer.head import codes_of
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
@@ -48,15 +50,13 @@ DECAY = 0.8  # a head counts so much less than the one before it, as published
 Guesser = Heads | Speculator | Flash
 
 
-def guesses(heads: Guesser, batch: Batch, guidance: float) -> Iterator[Tensor]:
+def guesses(heads: Guesser, model: TargetModel, batch: Batch) -> Iterator[Tensor]:
     """Guided logits fp32 [B,M - 1 - i,V] of what comes i + 1 places behind the next token."""
+    codes, first = codes_of(model.head), int(model.manifest["tokens"]["first_image_id"])
     for logits in heads.guess(batch):
-        logits = logits.float()
-        if batch.pairs == 1:
-            yield logits
-            continue
-        conditional, unconditional = logits[0::2], logits[1::2]
-        yield unconditional + guidance * (conditional - unconditional)
+        if logits.shape[-1] != codes:  # of all tokens
+            logits = logits[..., first : first + codes]
+        yield guided(logits, batch.pairs, model.guidance)
 
 
 def target_laws(model: TargetModel, batch: Batch) -> Tensor:
@@ -75,7 +75,7 @@ def objective(heads: Guesser, model: TargetModel, batch: Batch) -> Tensor:
     with torch.no_grad():
         laws = target_laws(model, batch)
     total, scale = torch.zeros(()), 0.0
-    for head, logits in enumerate(guesses(heads, batch, model.guidance)):
+    for head, logits in enumerate(guesses(heads, model, batch)):
         counted = batch.drafted(head + 1) if bool((batch.codes < 0).any()) else None
         loss = token_loss(logits, laws[:, head:], 0.9, counted)
         total, scale = total + DECAY**head * loss, scale + DECAY**head
@@ -87,10 +87,10 @@ def evaluate(heads: Guesser, model: TargetModel, pictures: Pictures) -> dict[str
     """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
     top_k, rates, kept = int(model.manifest["sampling"]["top_k"]), [], []
     count = heads.config.heads
-    for batch in pictures.held_out_batches(8):
+    for batch in pictures.held_out_batches(codes_of(model.head)):
         p = filtered(target_laws(model, batch), top_k)
         accepted = torch.zeros(len(p), batch.roots, count)
-        for head, logits in enumerate(guesses(heads, batch, model.guidance)):
+        for head, logits in enumerate(guesses(heads, model, batch)):
             q = filtered(logits, top_k)
             law, rows = p[:, head:], q.shape[1]
             drafted = batch.drafted(head + 1)
@@ -117,14 +117,15 @@ def resume(out: Path, heads: Guesser, optimizer: torch.optim.Optimizer) -> tuple
 
 def new_heads(options: argparse.Namespace, model: TargetModel) -> Guesser:
     """What training starts from."""
-    codes, hidden = model.head.shape
+    codes, hidden = codes_of(model.head), model.embedding.shape[1]
     head, heads = model.head, None
     if options.kind == "medusa":
         heads = Heads(HeadsConfig(hidden, codes, options.heads, options.blocks))
     elif options.kind == "mlp":
         first, size = int(model.manifest["tokens"]["first_image_id"]), len(model.embedding)
         heads = Speculator(SpeculatorConfig(hidden, size, options.heads, options.inner))
-        head = F.pad(head, (0, 0, first, size - first - codes))
+        if isinstance(head, Tensor):
+            head = F.pad(head, (0, 0, first, size - first - codes))
     else:
         layer = replace(drafter_config(model, options.inner or 4 * hidden), qk_norm=False)
         layer = replace(layer, kv_heads=options.groups or layer.heads)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..transformer.head import NAMES, TwoLayers, logits_of
 from ..transformer.layer import Read
 from ..transformer.plain import PlainDecoder, layer_shapes
 from .config import JanusConfig
@@ -53,7 +54,7 @@ class Janus(PlainDecoder):
         """`read` gives the weights of `weight_shapes`, which are kept in fp32."""
         super().__init__(config, read)
         self.codes = nn.Parameter(code_table(config, read), requires_grad=False)
-        for name in ("embedding", "head_in", "head_in_bias", "head", "head_bias"):
+        for name in ("embedding", *NAMES):
             setattr(self, name, nn.Parameter(read(name).float(), requires_grad=False))
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -62,5 +63,4 @@ class Janus(PlainDecoder):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden [...,H] -> [...,V]."""
-        inner = F.gelu(F.linear(hidden, self.head_in, self.head_in_bias))
-        return F.linear(inner, self.head, self.head_bias)
+        return logits_of(hidden, TwoLayers(*(getattr(self, name) for name in NAMES)))

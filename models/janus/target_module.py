@@ -4,9 +4,10 @@ from typing import Callable
 
 import torch
 from torch import Tensor
+from torch.jit import Final
 
-from ..ops import lamplighter, packed
 from ..transformer.decoder import Decoder
+from ..transformer.head import TwoLayerHead
 from ..transformer.layer import LayerShape, Read
 from ..transformer.rotary import line_table
 from .config import JanusConfig
@@ -22,10 +23,11 @@ def layer_shape(config: JanusConfig) -> LayerShape:
     )  # fmt: skip
 
 
-class TargetModule(Decoder):
+class TargetModule(TwoLayerHead, Decoder):
     """The network with one table for text and codes, and a head of two layers with biases."""
 
     PRODUCTS = (*Decoder.PRODUCTS, "head_in")
+    int8_head: Final[bool]
 
     def __init__(
         self, config: JanusConfig, positions: int, read: Read, keep: Keep = torch.clone
@@ -40,19 +42,7 @@ class TargetModule(Decoder):
 
         rotary = line_table(positions, config.head_dim, config.rope_base)
         super().__init__(layer_shape(config), config.n_layer, kept, rotary)
+        self.int8_head = False
         self.head_width: int = config.head_width
         for name in ("head_in", "head_in_bias", "head_bias"):
             self.register_buffer(name, kept(name))
-
-    def prepare_head(self, like: Tensor) -> None:
-        self.head = packed(self.head, like, False)
-        self.head_in = packed(self.head_in, like, False)
-        self.head_in_bias = self.head_in_bias.to(like)
-        self.head_bias = self.head_bias.to(like)
-
-    @torch.jit.export
-    def logits(self, hidden: Tensor) -> Tensor:
-        """hidden [S,R,H] -> [S,R,V]."""
-        h = lamplighter.linear(hidden, self.head_in, self.head_width) + self.head_in_bias
-        h = lamplighter.linear(lamplighter.gelu(h), self.head, self.vocabulary)
-        return h + self.head_bias

@@ -171,15 +171,31 @@ std::vector<torch::jit::Module> make_layers(const SyntheticShape& shape, Weights
   return layers;
 }
 
-// One product, or what models/janus/target_module.py keeps of a head of two layers.
+// One product, or what models/transformer/head.py keeps of a head of two layers.
 void fill_head(torch::jit::Module& module, const SyntheticShape& shape, Weights& weights) {
   const std::int64_t inputs = shape.head_width > 0 ? shape.head_width : shape.hidden;
   module.register_buffer("head", weights.matrix(shape.vocabulary, inputs));
   if (shape.head_width == 0) return;
-  set(module, {{"head_width", shape.head_width}});
+  set(module, {{"head_width", shape.head_width}, {"int8_head", false}});
   module.register_buffer("head_in", weights.matrix(shape.head_width, shape.hidden));
   module.register_buffer("head_in_bias", weights.zeros(shape.head_width));
   module.register_buffer("head_bias", weights.zeros(shape.vocabulary));
+}
+
+using Buffers = std::vector<std::pair<const char*, at::Tensor>>;
+
+// What fill_head registered.
+Buffers head_of(const torch::jit::Module& target, const SyntheticShape& shape) {
+  Buffers buffers{{"head", {}}};
+  if (shape.head_width > 0)
+    buffers.insert(buffers.end(), {{"head_in", {}}, {"head_in_bias", {}}, {"head_bias", {}}});
+  for (auto& [name, buffer] : buffers) buffer = target.attr(name).toTensor();
+  return buffers;
+}
+
+// Bytes of a head that a pass reads.
+std::int64_t head_bytes(const torch::jit::Module& module, const SyntheticShape& shape) {
+  return bytes_of(module, {"head"}) + (shape.head_width > 0 ? bytes_of(module, {"head_in"}) : 0);
 }
 
 torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
@@ -205,30 +221,31 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
     module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
   }
   define_target(module, !shape.chameleon       ? TargetText::llamagen
-                        : shape.head_width > 0 ? TargetText::janus
+                        : shape.head_width > 0 ? TargetText::two_layers
                                                : TargetText::tokens);
   return module;
 }
 
 // Row p of a LlamaGen drafter's rotations belongs to the token at p + 1.
-// head: the target's, which the drafter shares where it is one product.
-torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, const at::Tensor& head) {
+// head: the target's, which the drafter shares.
+torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights, const Buffers& head) {
   torch::jit::Module module("SyntheticDrafter");
   module.register_module("layer", make_layers(shape, weights, 1, kDrafterEps, true).front());
   set(module, {{"hidden", shape.hidden},
                {"vocabulary", shape.vocabulary},
                {"eps", kDrafterEps},
                {"fc_bias", true},
-               {"input_norm", false}});
+               {"input_norm", false},
+               {"head_width", shape.head_width},
+               {"int8_head", true}});
   module.register_buffer("embedding", weights.table(ids(shape), shape.hidden));
   module.register_buffer("fc", weights.matrix(shape.hidden, 2 * shape.hidden));
   module.register_buffer("bias", weights.zeros(shape.hidden));
   module.register_buffer("first_norm", weights.ones(0));
-  module.register_buffer(
-      "head", shape.head_width > 0 ? weights.matrix(shape.vocabulary, shape.hidden) : head.clone());
+  for (const auto& [name, buffer] : head) module.register_buffer(name, buffer.clone());
   module.register_buffer(
       "rotary", shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length - 1, 1));
-  define_drafter(module);
+  define_drafter(module, shape.head_width > 0);
   return module;
 }
 
@@ -282,8 +299,7 @@ std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
   std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
   if (!shape.chameleon)
     numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
-  if (shape.drafter)
-    numbers += block + table + shape.hidden * shape.vocabulary + 2 * shape.hidden * shape.hidden;
+  if (shape.drafter) numbers += block + table + head_numbers(shape) + 2 * shape.hidden * shape.hidden;
   return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
 }
 
@@ -293,12 +309,11 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
                  "fewer layers or dtype bf16 need less");
   Weights weights(shape, placement);
   const torch::jit::Module target = make_target(shape, weights);
-  const at::Tensor head = target.attr("head").toTensor();
+  const Buffers head = head_of(target, shape);  // before it is packed
   std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers, kForwardFeatures};
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   Module prepared(target, "target", methods, placement);
-  std::int64_t target_bytes = bytes_of(target, {"head"});  // as packed
-  if (shape.head_width > 0) target_bytes += bytes_of(target, {"head_in"});
+  std::int64_t target_bytes = head_bytes(target, shape);  // as packed
   const c10::IValue layers = target.attr("layers");
   for (const c10::IValue& layer : layers.toTupleRef().elements()) {
     target_bytes += layer_bytes(torch::jit::Module(layer.toObject()));
@@ -308,7 +323,8 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   if (shape.drafter) {
     const torch::jit::Module module = make_drafter(shape, weights, head);
     drafter.emplace(module, "drafter", std::vector<std::string>{"embed", "forward", "logits"}, placement);
-    drafter_bytes = bytes_of(module, {"fc", "head"}) + layer_bytes(module.attr("layer").toModule());
+    drafter_bytes =
+        bytes_of(module, {"fc"}) + head_bytes(module, shape) + layer_bytes(module.attr("layer").toModule());
   }
   return {describe(shape, placement.dtype), std::move(prepared), std::move(drafter), target_bytes,
           drafter_bytes};

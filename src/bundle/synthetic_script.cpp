@@ -80,6 +80,11 @@ std::shared_ptr<torch::jit::SugaredValue> Names::resolveValue(const std::string&
       torch::jit::StrongFunctionPtr(unit, &unit->get_function(name)));
 }
 
+// Stand in for those of a module whose head is one product.
+Functions two_layer_head() {
+  return functions_of(model_sources::kHead, "TwoLayerHead");
+}
+
 void define(torch::jit::Module& module, const Functions& methods) {
   std::string text;
   for (const auto& [name, method] : methods) text += method;
@@ -95,13 +100,16 @@ void define_layer(torch::jit::Module& module) {
 void define_target(torch::jit::Module& module, TargetText text) {
   Functions methods;
   if (text == TargetText::llamagen) methods = functions_of(model_sources::kLlamaGen, "TargetModule");
-  if (text == TargetText::janus) methods = functions_of(model_sources::kJanus, "TargetModule");
+  if (text == TargetText::two_layers) methods = two_layer_head();
   methods.merge(functions_of(model_sources::kDecoder, "Decoder"));  // keeps what the subclass overrides
   define(module, methods);
 }
 
-void define_drafter(torch::jit::Module& module) {
-  define(module, functions_of(model_sources::kDrafter, "DrafterModule"));
+void define_drafter(torch::jit::Module& module, bool two_layers) {
+  Functions methods;
+  if (two_layers) methods = two_layer_head();
+  methods.merge(functions_of(model_sources::kDrafter, "DrafterModule"));
+  define(module, methods);
 }
 
 }  // namespace lamplighter

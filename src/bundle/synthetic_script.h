@@ -13,9 +13,9 @@ void define_layer(torch::jit::Module& module);  // of a target, whose `layers` i
 enum class TargetText {
   llamagen,
   tokens,
-  janus
+  two_layers
 };  // prompts of text features, of tokens, a head of two layers
 void define_target(torch::jit::Module& module, TargetText text);
-void define_drafter(torch::jit::Module& module);
+void define_drafter(torch::jit::Module& module, bool two_layers);  // of the target's head, which it shares
 
 }  // namespace lamplighter

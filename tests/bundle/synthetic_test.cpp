@@ -122,6 +122,8 @@ TEST(Synthetic, HeadsOfTwoLayers) {
   EXPECT_FALSE(at::allclose(target.logits(rows * 2), logits * 2, 0.01, 0.01));
   // As packed, in blocks of 16 features: 24 x 16 and 8 x 24 of the head besides two layers of plain blocks.
   EXPECT_EQ(bundle.target_bytes, 4 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 32 * 16 + 16 * 24));
+  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  EXPECT_TRUE(at::equal(drafter.logits(rows), logits)) << "it shares the head";
 }
 
 // Without this, exactness tests on such modules would pass for engines that mix up contexts.

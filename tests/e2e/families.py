@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from torch import Tensor
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.__main__ import main as export
 
-TOKENIZER = Path(__file__).parents[1] / "golden" / "bpe_chameleon" / "tokenizer.json"
+GOLDEN = Path(__file__).parents[1] / "golden"
+TOKENIZER = GOLDEN / "bpe_chameleon" / "tokenizer.json"
+RECORDED = GOLDEN / "families"  # small models as published
 CODES = 48
 VOCABULARY = 10240  # the tokenizer's ids end below
 TEXT_LENGTH = 80  # ids of a caption
@@ -227,3 +230,32 @@ def lumina(folder: Path) -> Path:
 
 
 TOKEN_FAMILIES = {"chameleon": chameleon, "anole": anole, "lumina-mgpt": lumina}
+
+
+def with_sizes(folder: Path, sizes: Sequence[str], text_length: int) -> tuple[object, ...]:
+    """Arguments for sizes that nobody trained."""
+    settings = {"sizes": list(sizes), "text_length": text_length}
+    return "--config", write_json(folder / "sizes.json", settings), "--out", folder / "bundle"
+
+
+def janus(folder: Path, sizes: Sequence[str] = ("64x64",)) -> Path:
+    """Padded unconditional rows, a head of two layers; a code for every 16 x 16 pixels."""
+    model = RECORDED / "janus_generate_8x8" / "model"
+    run_exporter("janus", "--model", model, *with_sizes(folder, sizes, 96))
+    return folder / "bundle"
+
+
+def lumina2(folder: Path, sizes: Sequence[str] = ("32x64",), *words: object) -> Path:
+    """Rows that end; a code for every 8 x 8 pixels."""
+    vq = RECORDED / "lumina2_movq_f8" / "movqgan_270M.ckpt"
+    parts = ("--model", RECORDED / "lumina2_target_tiny", "--vq", vq, "--sizes", ",".join(sizes))
+    run_exporter("lumina-mgpt-2", *parts, "--out", folder / "bundle", *words)
+    return folder / "bundle"
+
+
+def simplear(folder: Path, sizes: Sequence[str] = ("64x64",), *words: object) -> Path:
+    """Halves of unequal length, biases, grouped heads; a code for every 16 x 16 pixels."""
+    parts = ("--model", RECORDED / "simplear_target_tiny")
+    parts += ("--decoder", RECORDED / "cosmos_dv_decoder" / "decoder.jit")
+    run_exporter("simplear", *parts, *with_sizes(folder, sizes, 112), *words)
+    return folder / "bundle"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,15 @@ import pytest
 import torch
 from janus_files import SHAPE, VQ_SHAPE, Files, State, random_state, save_model
 
-from models.eagle.features import load_target
+from models.eagle.drafter import Drafter
+from models.eagle.features import load_module, load_target
+from models.eagle.train import drafter_config
+from models.export.__main__ import main
 from models.export.checkpoint import ExportError
 from models.export.drafter import target_head
 from models.export.janus_weights import read_folder
+from models.heads.flash import Flash, FlashConfig
+from models.transformer.head import head_of, in_fp32, logits_of
 
 
 @pytest.fixture(scope="module")
@@ -168,12 +174,44 @@ def test_no_folder(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert "model: no such folder" in refused(files, capsys, 4)
 
 
-def test_drafters_that_share_the_head_are_refused(
-    files: Files, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The head is more than the one product that they would copy."""
+@pytest.mark.parametrize("kind", ["drafter", "flash"])
+def test_drafters_share_both_layers_of_the_head(files: Files, kind: str) -> None:
+    """As trainers read it, and as the drafter's archive has it."""
     assert files.export() == 0
-    with pytest.raises(ExportError, match="the target's head has two layers"):
+    model = load_target(files.out)
+    hidden = torch.randn(2, 3, SHAPE.dim)
+    expected = model.target.logits(hidden)
+    torch.testing.assert_close(logits_of(hidden, model.head), expected)
+    layer = drafter_config(model)
+    plain = Drafter(layer) if kind == "drafter" else Flash(FlashConfig(layer, heads=3))
+    made = {"config": asdict(plain.config), "model": plain.state_dict()}
+    torch.save(made, files.folder / "drafter.pt")
+    words = (kind, "--bundle", files.out, "--name", "own", "--drafter", files.folder / "drafter.pt")
+    assert main([*map(str, words), "--dtype", "fp32"]) == 0
+    module = load_module(files.out / "drafter-own.pt")
+    module.prepare(torch.zeros(1))
+    if kind == "drafter":
+        torch.testing.assert_close(module.logits(hidden), expected)
+    else:
+        rows = hidden[:, :1].contiguous()
+        found = module.heads(rows)
+        wanted = model.target.logits(module.ahead_of(rows).squeeze(1))
+        torch.testing.assert_close(found, wanted)
+
+
+def test_heads_of_rounded_bundles(files: Files, state: State) -> None:
+    assert files.export("--dtype", "int8") == 0
+    hidden = torch.randn(2, 3, SHAPE.dim)
+    found = logits_of(hidden, in_fp32(target_head(files.out, files.manifest())))
+    expected = logits_of(hidden, head_of(state))
+    assert 0 < (found - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+@pytest.mark.parametrize("name", ["head_in", "head_bias"])
+def test_heads_of_other_sizes(files: Files, name: str) -> None:
+    assert files.export() == 0
+    target = torch.jit.load(files.out / "target.pt")
+    setattr(target, name, getattr(target, name)[1:].clone())
+    target.save(files.out / "target.pt")
+    with pytest.raises(ExportError, match=rf"{name}: got shape .*, expected shape"):
         target_head(files.out, files.manifest())
-    with pytest.raises(ExportError, match="the target's head has two layers"):
-        load_target(files.out)
