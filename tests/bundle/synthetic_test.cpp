@@ -189,9 +189,9 @@ TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
     shape.qkv_bias = true;  // 48 numbers more in each of three blocks
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + 3 * 48));
     shape.qkv_bias = false;
-    shape.head_width = 24;  // in place of a head of 8 x 16
+    shape.head_width = 24;  // in place of two heads of 8 x 16: the drafter has the target's
     const std::int64_t more = 24 * 17 + 8 * 25 - 8 * 16;
-    EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + more));
+    EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + 2 * more));
   }
 }
 

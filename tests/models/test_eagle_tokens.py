@@ -66,7 +66,14 @@ def classes(folder: Path) -> Path:
     return export_bundle(folder, config)
 
 
-BUNDLES = {"lumina": lumina, "chameleon": families.chameleon, "classes": classes}
+BUNDLES = {
+    "lumina": lumina,
+    "chameleon": families.chameleon,
+    "classes": classes,
+    "janus": families.janus,
+    "lumina2": families.lumina2,
+    "simplear": families.simplear,
+}
 MakeData = Callable[..., tuple[Path, Path]]
 
 
@@ -197,6 +204,9 @@ def caption_ids(manifest: dict[str, Any], caption: str, width: int, height: int)
         ("lumina", ("--size", "64x32"), (2, 4)),
         ("chameleon", (), (3, 4)),
         ("classes", (), (4, 4)),
+        ("janus", (), (4, 4)),
+        ("lumina2", (), (8, 4)),
+        ("simplear", (), (4, 4)),
     ],
 )
 def test_data(
@@ -206,7 +216,7 @@ def test_data(
     bundle, folder = make_data(kind, *arguments)
     (shard,) = data.load_shards(folder)
     rows, columns = shape
-    ends = rows - 1 if kind == "lumina" else 0
+    ends = rows - 1 if kind.startswith("lumina") else 0
     assert (shard["codes"] >= 0).sum(1).tolist() == [rows * columns] * 64
     assert (shard["codes"] < 0).sum(1).tolist() == [ends] * 64
     model = load_target(bundle)

@@ -16,8 +16,14 @@ EXACT: tuple[tuple[object, ...], ...] = (  # draft-model: of a bundle that has i
     ("lookahead",),
     ("self", "--draft-layers", 1),
     ("draft-model", "--tree", "chain-4"),
+    ("scd", "--tree", "chain-4", "--init", "above"),
 )
-BATCHED = [("ar",), *EXACT[:1]]
+BATCHED = [("ar",), EXACT[0], ("gsd", "--tree", "chain-4", "--group-gap", 0.5)]
+SIDE_BY_SIDE: tuple[tuple[object, ...], ...] = (  # of rows that end with a code
+    ("zipar", "--ahead", 2),
+    ("zipar+sjd", "--ahead", 2, "--tree", "chain-2"),
+    ("pjd", "--ahead", 2, "--tree", "chain-2"),
+)
 
 Pictures = list[dict[str, Any]]
 Draw = Callable[..., Pictures]  # called with arguments of generate
@@ -47,11 +53,13 @@ def draw_requests(
     return list(json.loads((folder / "codes.json").read_text())["pictures"])
 
 
-def check_exact_methods(draw: Draw, dtype: str) -> Pictures:
+def check_exact_methods(
+    draw: Draw, dtype: str, methods: Sequence[tuple[object, ...]] = EXACT
+) -> Pictures:
     """They draw the autoregressive codes at temperature 0, which are returned."""
     common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
     expected = draw("--method", "ar", *common)
-    for method in EXACT:
+    for method in methods:
         found = draw("--method", *method, *common)
         for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
             assert picture["codes"] == other["codes"], f"{method}: picture {number}"

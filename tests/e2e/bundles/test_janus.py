@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from models.export.__main__ import main as export
 from models.export.draft_model import attach_model
+from tests.e2e import families as bundles
 from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused
 
-MODEL = Path(__file__).parents[2] / "golden/families/janus_generate_8x8/model"
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<begin_of_image> and \u3000")
 SIZES = ((128, 128), (80, 48))
 LINES = families.requests(SIZES, CAPTIONS, (5, 2, 1))
@@ -22,13 +20,10 @@ LINES = families.requests(SIZES, CAPTIONS, (5, 2, 1))
 @pytest.fixture(scope="module")
 def janus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With its own target as a draft model."""
-    folder = tmp_path_factory.mktemp("janus")
     sizes = [f"{width}x{height}" for width, height in SIZES]
-    (folder / "sizes.json").write_text(json.dumps({"sizes": sizes, "text_length": 96}))
-    words = ("janus", "--model", MODEL, "--config", folder / "sizes.json", "--out")
-    assert export([str(word) for word in (*words, folder / "bundle")]) == 0
-    attach_model(folder / "bundle", folder / "bundle", "twin")
-    return folder / "bundle"
+    bundle = bundles.janus(tmp_path_factory.mktemp("janus"), sizes)
+    attach_model(bundle, bundle, "twin")
+    return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -40,7 +35,9 @@ def test_exact_methods_draw_the_autoregressive_codes(
     assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
 
 
-@pytest.mark.parametrize("method", families.BATCHED, ids=lambda method: method[0])
+@pytest.mark.parametrize(
+    "method", [*families.BATCHED, *families.SIDE_BY_SIDE], ids=lambda method: method[0]
+)
 def test_batches_draw_what_is_drawn_alone(
     cli: Cli, janus: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:

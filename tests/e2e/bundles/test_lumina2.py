@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from models.export.__main__ import main as export
 from models.export.draft_model import attach_model
+from tests.e2e import families as bundles
 from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused
 
-CASES = Path(__file__).parents[2] / "golden" / "families"
-MODEL = CASES / "lumina2_target_tiny"
-VQ = CASES / "lumina2_movq_f8" / "movqgan_270M.ckpt"
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<reserved08799> typed")
 SIZES = ((64, 96), (64, 32))
 # The scale falls, is raised or stays, or there is none.
@@ -25,13 +22,11 @@ LINES = families.requests(SIZES, CAPTIONS, (9, 2, 1))
 @pytest.fixture(scope="module", params=[False, True], ids=["schedule", "official"])
 def lumina2(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With its own target as a draft model."""
-    out = tmp_path_factory.mktemp("lumina2") / "bundle"
-    sizes = ",".join(f"{width}x{height}" for width, height in SIZES)
-    words = ["lumina-mgpt-2", "--model", str(MODEL), "--vq", str(VQ), "--sizes", sizes]
-    words += ["--official-schedule"] if request.param else []
-    assert export([*words, "--out", str(out)]) == 0
-    attach_model(out, out, "twin")
-    return out
+    sizes = [f"{width}x{height}" for width, height in SIZES]
+    words = ["--official-schedule"] if request.param else []
+    bundle = bundles.lumina2(tmp_path_factory.mktemp("lumina2"), sizes, *words)
+    attach_model(bundle, bundle, "twin")
+    return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -49,6 +44,14 @@ def test_batches_draw_what_is_drawn_alone(
 ) -> None:
     draw = partial(families.draw_requests, cli, lumina2, tmp_path, LINES)
     families.check_batches(draw, method)
+
+
+@pytest.mark.parametrize("method", families.SIDE_BY_SIDE, ids=lambda method: method[0])
+def test_rows_that_end_are_not_drawn_side_by_side(
+    refused: Refused, lumina2: Path, method: tuple[object, ...]
+) -> None:
+    message = refused(2, "generate", "-p", "a", "-o", "x.png", "--method", *method, model=lumina2)
+    assert "needs rows of codes alone" in message and "sjd is for any bundle" in message
 
 
 def test_inspect(cli: Cli, lumina2: Path) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from models.export.__main__ import main as export
 from models.export.draft_model import attach_model
+from tests.e2e import families as bundles
 from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused
 
-FAMILIES = Path(__file__).parents[2] / "golden/families"
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n" * 3, "<|soi|> and \u3000e\u0301")
 NEGATIVES = (None, "fog", "")
 SIZES = ((64, 64), (80, 48))
@@ -28,18 +27,11 @@ LINES = [
 @pytest.fixture(scope="module", params=["codes", "all ids"])
 def simplear(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With its own target as a draft model."""
-    folder = tmp_path_factory.mktemp("simplear")
     sizes = [f"{width}x{height}" for width, height in SIZES]
-    (folder / "sizes.json").write_text(json.dumps({"sizes": sizes, "text_length": 112}))
-    words = [
-        "simplear", "--model", FAMILIES / "simplear_target_tiny", "--config", folder / "sizes.json",
-        "--decoder", FAMILIES / "cosmos_dv_decoder/decoder.jit", "--out", folder / "bundle",
-    ]  # fmt: skip
-    if request.param == "all ids":
-        words.append("--full-head")
-    assert export([str(word) for word in words]) == 0
-    attach_model(folder / "bundle", folder / "bundle", "twin")
-    return folder / "bundle"
+    words = ["--full-head"] if request.param == "all ids" else []
+    bundle = bundles.simplear(tmp_path_factory.mktemp("simplear"), sizes, *words)
+    attach_model(bundle, bundle, "twin")
+    return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -50,7 +42,9 @@ def test_exact_methods_draw_the_autoregressive_codes(
     families.check_exact_methods(draw, dtype)
 
 
-@pytest.mark.parametrize("method", families.BATCHED, ids=lambda method: method[0])
+@pytest.mark.parametrize(
+    "method", [*families.BATCHED, *families.SIDE_BY_SIDE], ids=lambda method: method[0]
+)
 def test_batches_draw_what_is_drawn_alone(
     cli: Cli, simplear: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:

@@ -1,0 +1,97 @@
+"""Janus-Pro, Lumina-mGPT 2.0 and SimpleAR with drafters of all our trainers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.eagle import data
+from models.eagle import train as eagle
+from models.heads import train as heads
+from tests.e2e import families as bundles
+from tests.e2e.bundles import families
+from tests.e2e.support import Cli
+
+CAPTIONS = ("a red boat", "Ein süßer Käfer, 35mm photo", "b")
+# The first size is the one that drafters are trained for.
+SIZES = {
+    "janus": ((64, 64), (80, 48)),
+    "lumina2": ((32, 64), (64, 32)),
+    "simplear": ((64, 64), (80, 48)),
+}
+GUESSERS: dict[str, tuple[str, ...]] = {
+    "medusa": (),
+    "mlp": (),
+    "flash": (),
+    "flash-compressed": ("--queries", "2", "--window", "3"),
+}
+METHODS: tuple[tuple[object, ...], ...] = (
+    ("eagle", "--drafter", "published", "--tree", "chain-4"),
+    ("eagle", "--drafter", "guided", "--tree", "lantern-26"),
+    ("eagle-2", "--drafter", "hass", "--dynamic-depth", 4, "--dynamic-width", 4),
+    ("eagle", "--drafter", "multi-step", "--tree", "lantern-26", "--rule", "traversal"),
+    ("eagle", "--drafter", "multi-step", "--tree", "chain-6", "--draft-guidance", "conditional"),
+    ("eagle+sjd", "--drafter", "multi-step", "--tree", "chain-5"),
+    ("eagle-3", "--drafter", "eagle-3", "--tree", "dynamic", "--children", "top"),
+    ("medusa", "--drafter", "medusa", "--tree", "chain-3"),
+    ("mlp", "--drafter", "mlp", "--tree", "chain-3"),
+    ("flash", "--drafter", "flash", "--tree", "chain-3"),
+    ("flash", "--drafter", "flash-compressed", "--tree", "chain-3"),
+    ("flash+sjd", "--drafter", "flash", "--tree", "chain-5"),
+)
+
+
+def trained(bundle: Path, build: Path) -> None:
+    """Attaches a drafter of every recipe and kind, named after it; a second of training each."""
+    folder = bundle.parent
+    captions = folder / "captions.txt"
+    captions.write_text("\n".join(CAPTIONS * 5), encoding="utf-8")
+    words = ["--bundle", str(bundle), "--data", str(folder / "data"), "--minutes", "0.015"]
+    words += ["--held-out", "4", "--batch", "4"]
+    made = ("--bundle", bundle, "--captions", captions, "--out", folder / "data", "--build", build)
+    assert data.main([*map(str, made), "--layers", "0", "1"]) == 0
+    for recipe in eagle.RECIPES:
+        file = folder / f"{recipe}.pt"
+        assert eagle.main([*words, "--recipe", recipe, "--out", str(file)]) == 0
+        kind = recipe if recipe == "eagle-3" else "drafter"
+        bundles.run_exporter(kind, "--bundle", bundle, "--name", recipe, "--drafter", file)
+    for name, more in GUESSERS.items():
+        kind, file = name.partition("-")[0], folder / f"{name}.pt"
+        assert heads.main([kind, *words, *more, "--heads", "3", "--out", str(file)]) == 0
+        flag = "--drafter" if kind == "flash" else "--heads"
+        bundles.run_exporter(kind, "--bundle", bundle, "--name", name, flag, file)
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def bundle(family: str, tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Path:
+    sizes = [f"{width}x{height}" for width, height in SIZES[family]]
+    made: Path = getattr(bundles, family)(tmp_path_factory.mktemp(family), sizes)
+    threads = torch.get_num_threads()
+    trained(made, build_dir)
+    torch.set_num_threads(threads)
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_the_autoregressive_codes(
+    cli: Cli, family: str, bundle: Path, tmp_path: Path, dtype: str
+) -> None:
+    lines = families.requests(SIZES[family], CAPTIONS, (5, 2, 1))
+    draw = partial(families.draw_requests, cli, bundle, tmp_path, lines)
+    expected = families.check_exact_methods(draw, dtype, METHODS)
+    assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
+
+
+def test_recorded_results(cli: Cli, bundle: Path) -> None:
+    result = cli("check", bundle, model=None)
+    assert result.returncode == 0, result.stderr
+    found = {line.split(":")[0] for line in result.stdout.splitlines() if ": ok, " in line}
+    assert {"target", "image_decoder", *eagle.RECIPES, *GUESSERS} <= found
