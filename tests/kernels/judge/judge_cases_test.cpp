@@ -140,7 +140,7 @@ TEST(JudgeTreeTest, OfficialPacDrawsBehindTheLastNodeFromItsDraftRow) {
 // The second child is accepted although the first one is, as the chain below it is longer.
 TEST(JudgeTreeTest, OfficialPacTakesTheLongestChain) {
   const std::vector<float> even{0.5F, 0.5F, 0}, first{1, 0, 0}, second{0, 1, 0};
-  ops::ScoredTree tree = chain({{0.5F, 0.25F, 0.25F}, first, second, first}, {{0.25F, 0.5F, 0.25F}, even},
+  ops::ScoredTree tree = chain({{0.4F, 0.2F, 0.4F}, first, second, first}, {{0.25F, 0.5F, 0.25F}, even},
                                {0, 0, 2, 1}, {0.5F, 0.9F, 0.9F, 0.9F});
   tree.parents = integers({1, 4}, [](int64_t i) { return i == 0 ? -1 : i == 3 ? 2 : 0; });
   tree.draft_rows = integers({1, 4}, [](int64_t i) { return i == 0 ? 0 : i == 2 ? 1 : -1; });
