@@ -26,7 +26,7 @@ from models.mar.demo.stage import Options
 BUNDLE = Path(__file__).parent / "bundle"
 WORK = Path.home() / ".cache" / "lamplighter" / "mar-demo"
 STAGES = ("kl", "latents", "target", "drawn", "drafter", "export")
-MINUTES = {"kl": 90.0, "target": 300.0, "drafter": 180.0}
+MINUTES = {"kl": 25.0, "target": 90.0, "drafter": 30.0}
 BATCH = {"kl": 8, "target": 16, "drafter": 8}
 LICENCE = "Apache-2.0"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/mar/demo"
