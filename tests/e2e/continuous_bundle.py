@@ -39,10 +39,12 @@ def write_continuous(folder: Path, steps: int = STEPS) -> Path:
         "out": folder / "bundle",
     }
     words = [str(word) for name, path in files.items() for word in (f"--{name}", path)]
+    # A chain from the last step of training on would multiply rounding by thousands, and a twin be rejected.
+    respacing = f"{steps}@40-960"
     heads = ("--heads", "2,4", "--drafter-heads", "2")
-    assert export(["mar", *words, *heads, "--respacing", str(steps), "--cfg-scale", "2"]) == 0
+    assert export(["mar", *words, *heads, "--respacing", respacing, "--cfg-scale", "2"]) == 0
     with edited(files["out"]) as (copy, manifest):
-        module = TargetModule(target, schedule(str(steps)))
+        module = TargetModule(target, schedule(respacing))
         twin = BundleModule(module, torch.float32, entries={"kind": KIND})
         add_part(copy, manifest, Recorder(), "drafters", "twin", twin)
     return files["out"]
