@@ -85,6 +85,7 @@ LAMPLIGHTER_INLINE void renew_fan_slot(Executor& executor, const RenewFanArgs& a
     } else {
       const float uniform = args.draws[place * args.count + drawn++];
       token = sampling::draw_token(executor, spare, n, uniform, greedy ? 0.0F : 1.0F);
+      executor.sync();  // every thread has looked at the token's probability before it is gone
       if (token >= 0) judging::set_value(executor, spare, token, 0.0F);
     }
     executor.for_each(1, [=](int) { args.candidates[place * args.count + candidate] = token; });
