@@ -26,8 +26,8 @@ KINDS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every token takes 1000 steps."""
-    return write_continuous(tmp_path_factory.mktemp("slow"), 1000)
+    """Every token takes 900 steps."""
+    return write_continuous(tmp_path_factory.mktemp("slow"), 900)
 
 
 def pixels(png: bytes) -> numpy.ndarray:
