@@ -263,7 +263,9 @@ def expected_compression(
     )
 
 
-@pytest.mark.parametrize("kind", BUNDLES)
+@pytest.mark.parametrize(
+    "kind", ["lumina", "chameleon", "classes"]
+)  # no others' laws are as uneven
 def test_trained_drafter_draws(
     kind: str, make_data: MakeData, lamplighter: Path, build_dir: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
