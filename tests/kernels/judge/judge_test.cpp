@@ -304,6 +304,7 @@ TEST(JudgeTreeTest, OnCudaTheSameDecisions) {
       if (trial.options.neighbours.defined()) {
         trial.options.neighbours = trial.options.neighbours.to(at::kCUDA);
       }
+      if (trial.options.codebook.defined()) trial.options.codebook = trial.options.codebook.to(at::kCUDA);
       const ops::Judged cuda = trial.run();
       EXPECT_TRUE(cuda.path.cpu().equal(cpu.path));
       EXPECT_TRUE(cuda.count.cpu().equal(cpu.count));
