@@ -66,7 +66,8 @@ TEST_P(CudaTwinTest, Elementwise) {
     expect_close(normed, rms_norm(rounded, weight, 1e-5));
     const at::Tensor gate_up = values({2, 3, 2 * width}, 3);
     expect_close(silu_mul(on_device(gate_up)), silu_mul(gate_up));
-    expect_close(exact_gelu(on_device(gate_up)), exact_gelu(gate_up));
+    // 1 + erf loses what is small beside 1: the last unit of erf counts |x| / 2 of it, on any device.
+    expect_close(exact_gelu(on_device(gate_up)), exact_gelu(gate_up), 1);
     const at::Tensor heads = values({2, 3, 4 * width}, 3), heads_weight = values({3, width});
     const at::Tensor bias = values({3, width});
     expect_close(norm_heads(on_device(heads), on_device(heads_weight), on_device(bias), 1e-5),
