@@ -25,9 +25,9 @@ std::int64_t milliseconds() {
 constexpr std::int64_t kSameStop = 200;  // milliseconds
 
 void on_signal(int number) {
-  if (orderly && stopped_by == 0) {
+  int none = 0;
+  if (orderly && stopped_by.compare_exchange_strong(none, number)) {
     stopped_at = milliseconds();
-    stopped_by = number;
     return;
   }
   if (number == stopped_by && milliseconds() - stopped_at < kSameStop) return;

@@ -17,7 +17,7 @@ constexpr int kSlowdown = 5;  // an instrumented build draws a 32nd of the pictu
 #else
 constexpr int kSlowdown = 0;
 #endif
-constexpr std::int64_t kPictures = std::int64_t{1} << (20 - kSlowdown);
+constexpr std::int64_t kPictures = std::int64_t{1} << (18 - kSlowdown);
 constexpr std::int64_t kFewer = std::int64_t{1} << (16 - kSlowdown);
 
 struct LawCase {

@@ -167,7 +167,7 @@ def test_a_bundle_of_classes_draws_no_captions(refused: Refused, weightless: Pat
 
 def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
     """Refused before anything is read, with the batch that fits; drafts make passes larger."""
-    count = ("--batch-count", 1_000_000, "--batch-size", 1_000_000, "-q")
+    count = ("--batch-count", 100_000, "--batch-size", 100_000, "-q")
 
     def most(*arguments: object) -> int:
         words = ("--class", 1, *count, *arguments, "-o", "%d.png")

@@ -49,8 +49,10 @@ def test_a_second_signal_ends_at_once(
 ) -> None:
     out = tmp_path / "out"
     process = drawing(command(lamplighter, drafter_bundle, captions, out, "-b", 200))
+    process.send_signal(signal.SIGSTOP)  # else the first may have done its work before the second
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
     _, words = process.communicate(timeout=60)
     assert process.returncode in (130, 143)  # either may be the second
     assert "stopped" in words and "pictures stand" not in words  # which the first alone says
