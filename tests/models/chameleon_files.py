@@ -13,7 +13,7 @@ from torch import Tensor
 
 from models.chameleon.config import ChameleonConfig
 from models.export.__main__ import main
-from models.export.chameleon_weights import HUGGING_FACE, META
+from models.export.chameleon.weights import HUGGING_FACE, META
 
 SHAPE = ChameleonConfig(
     dim=32, n_layer=3, n_head=4, n_kv_head=2, ffn_dim=48, vocab_size=80, max_positions=64

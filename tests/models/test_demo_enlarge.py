@@ -13,9 +13,9 @@ from models.bundle import Storage
 from models.demo.enlarge import enlarge
 from models.eagle.config import DrafterConfig
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
-from models.export.drafter import attach, target_head
-from models.export.eagle3 import eagle3_part
-from models.export.heads import heads_part, speculator_part
+from models.export.drafters.attach import attach, target_head
+from models.export.drafters.eagle3 import eagle3_part
+from models.export.drafters.heads import heads_part, speculator_part
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.transformer.rotary import grid_table, regrid_table

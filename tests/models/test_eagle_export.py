@@ -18,7 +18,7 @@ from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter, from_published
 from models.export.__main__ import main
 from models.export.common import SPARE_POSITIONS
-from models.export.drafter import attach_drafter
+from models.export.drafters.eagle import attach_drafter
 from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT
 

@@ -13,7 +13,7 @@ from test_eagle_export import CHAMELEON, LLAMAGEN, Files, published_settings, ra
 from models import ops
 from models.archive import archived_tensor
 from models.export.checkpoint import ExportError
-from models.export.drafter_files import read_drafter
+from models.export.drafters.files import read_drafter
 
 PROMPT = {
     "kind": "tokens", "length": 6, "align": "start", "prefix": [0], "text": "{prompt}",

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from models.chameleon.transformer import Chameleon
 from models.chameleon.vqgan import VQGAN, VQGANConfig
-from models.export.chameleon_weights import read_weights
+from models.export.chameleon.weights import read_weights
 from models.export.progress import Progress
 
 

@@ -15,8 +15,8 @@ from models.eagle.features import load_module, load_target
 from models.eagle.train import drafter_config
 from models.export.__main__ import main
 from models.export.checkpoint import ExportError
-from models.export.drafter import target_head
-from models.export.janus_weights import read_folder
+from models.export.drafters.attach import target_head
+from models.export.janus.weights import read_folder
 from models.heads.flash import Flash, FlashConfig
 from models.transformer.head import head_of, in_fp32, logits_of
 

@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.export.__main__ import main
-from models.export.chameleon_weights import read_weights
-from models.export.lumina2_bundle import bos_piece, read_names
-from models.export.movqgan import load_movqgan
+from models.export.chameleon.weights import read_weights
+from models.export.image_decoders.movqgan import load_movqgan
+from models.export.lumina2.bundle import bos_piece, read_names
 
 CASES = Path(__file__).parents[1] / "golden" / "families"
 MODEL = CASES / "lumina2_target_tiny"

@@ -25,8 +25,8 @@ from simplear_files import (
 
 from models.archive import archived_tensor
 from models.export.__main__ import main
-from models.export.cosmos import load_decoder
-from models.export.simplear_weights import read_folder
+from models.export.image_decoders.cosmos import load_decoder
+from models.export.simplear.weights import read_folder
 
 
 @pytest.fixture(scope="module")

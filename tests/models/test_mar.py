@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from models import ops
-from models.export.mar_weights import SIZES, read_kl, read_mar
+from models.export.mar.weights import SIZES, read_kl, read_mar
 from models.mar.config import MARConfig, square_shape
 from models.mar.diffusion import schedule, spaced_steps
 from models.mar.kl import AutoencoderKL, sampled

@@ -13,7 +13,7 @@ from torch import Tensor
 from models import ops
 from models.cosmos.decoder import Cosmos, CosmosConfig
 from models.cosmos.folding import fold, inverse_haar
-from models.export.cosmos import published_shapes
+from models.export.image_decoders.cosmos import published_shapes
 from models.simplear.config import ImageIds, SimpleARConfig
 from models.simplear.network import SimpleAR
 from models.simplear.target_module import TargetModule

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.checkpoint import ExportError
-from models.export.vqgan import load_vqgan, read_yaml, vqgan_part
+from models.export.image_decoders.vqgan import load_vqgan, read_yaml, vqgan_part
 from models.vq.image_decoder_module import ImageDecoderModule
 
 TINY = VQGANConfig(
