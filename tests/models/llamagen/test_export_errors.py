@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from export_files import CONFIG, Files, failure
+from llamagen_files import CONFIG, Files, failure
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from export_files import GPT_SHAPE, Files
+from llamagen_files import GPT_SHAPE
 from torch import Tensor
 
 from models.archive import archived_tensor
@@ -18,20 +18,10 @@ from models.eagle.config import DrafterConfig
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.eagle.features import load_target
 from models.export.__main__ import main
-from models.llamagen.gpt import GPT
 
 HIDDEN, CODES, LAYERS = GPT_SHAPE.dim, GPT_SHAPE.vocab_size, GPT_SHAPE.n_layer
 WIDTH, KNOWN = 16, CODES - 3  # of the drafter, which is not the target's; of its vocabulary
 READ = (0, LAYERS - 1)
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    torch.manual_seed(6)
-    files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
-    files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})
-    assert files.export_gpt() == 0
-    return files.out
 
 
 def random_drafter(width: int = WIDTH) -> Eagle3Drafter:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from export_files import Files, failure
+from llamagen_files import Files, failure
 from safetensors.torch import load_file
 
 from models.archive import archived_tensor

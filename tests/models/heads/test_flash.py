@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from export_files import GPT_SHAPE, Files
-from test_eagle_train import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_pictures
+from llamagen_files import GPT_SHAPE
 from torch import Tensor
+from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_pictures
 
 from models import ops
 from models.archive import write_archive
@@ -21,7 +21,6 @@ from models.eagle.losses import make_batch
 from models.export.__main__ import main
 from models.heads.flash import Flash, FlashConfig
 from models.heads.flash_module import FlashModule
-from models.llamagen.gpt import GPT
 
 HIDDEN, CODES = GPT_SHAPE.dim, GPT_SHAPE.vocab_size
 
@@ -82,15 +81,6 @@ def step(
     compressed = module.compress(history, last)
     out: Tensor = module.forward_compressed(*own, compressed, positions, mask, lengths, cache)
     return out[:, :1]
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    torch.manual_seed(6)
-    files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
-    files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})
-    assert files.export_gpt() == 0
-    return files.out
 
 
 def published(folder: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], object]) -> Path:

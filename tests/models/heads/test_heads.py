@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from export_files import GPT_SHAPE, Files
+from llamagen_files import GPT_SHAPE
 from safetensors.torch import save_file
-from test_eagle_train import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
+from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
 
 from models import ops
 from models.archive import write_archive
@@ -22,7 +22,6 @@ from models.heads.medusa_module import HeadsModule
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.heads.mlp_module import SpeculatorModule
 from models.heads.train import evaluate, objective, published_objective
-from models.llamagen.gpt import GPT
 
 CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
 
@@ -33,15 +32,6 @@ def random_heads(config: HeadsConfig) -> Heads:
     for weight in heads.parameters():
         torch.nn.init.normal_(weight, std=0.2)
     return heads
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    torch.manual_seed(6)
-    files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
-    files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})
-    assert files.export_gpt() == 0
-    return files.out
 
 
 def attach(bundle: Path, file: Path, *more: str, kind: str = "medusa") -> int:

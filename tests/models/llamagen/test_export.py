@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from export_files import Files
+from llamagen_files import Files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 

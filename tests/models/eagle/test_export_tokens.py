@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from test_eagle_export import CHAMELEON, LLAMAGEN, Files, published_settings, random_drafter
+from eagle_files import CHAMELEON, LLAMAGEN, Files, published_settings, random_drafter
 
-from models import ops
 from models.archive import archived_tensor
 from models.export.checkpoint import ExportError
 from models.export.drafters.files import read_drafter
@@ -19,12 +17,6 @@ PROMPT = {
     "kind": "tokens", "length": 6, "align": "start", "prefix": [0], "text": "{prompt}",
     "suffix": [], "unconditional": [0],
 }  # fmt: skip
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    ops.load()
-    return Files(tmp_path)
 
 
 def manifest(files: Files) -> dict[str, Any]:

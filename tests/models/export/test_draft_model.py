@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from export_files import GPT_SHAPE, T5_SHAPE, VQ_SHAPE, Files
+from llamagen_files import GPT_SHAPE, T5_SHAPE, VQ_SHAPE, Files
 from safetensors.torch import load_file
 
 from models.export.__main__ import main

@@ -9,7 +9,7 @@ import pytest
 import torch
 from continuous_rule import Gaussian
 from continuous_rule import log_ratio as plain_log_ratio
-from mar_files import SHAPE, random_model
+from mar_files import SHAPE, normal, random_model
 from torch import Tensor, nn
 
 from models import ops
@@ -22,10 +22,6 @@ from models.mar.diffusion import schedule
 from models.mar.kl import LATENT_SCALE, AutoencoderKL
 from models.mar.losses import chain_loss, diffusion_loss, gaussian_divergence, log_ratio
 from models.mar.target_module import TargetModule
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @torch.inference_mode()
