@@ -20,15 +20,12 @@ from models.llamagen.gpt import GPT
 TARGET = GPTConfig(
     dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=40, grid=4, cls_token_num=6, caption_dim=16
 )
-
 LLAMAGEN = DrafterConfig(
     hidden=32, heads=4, ffn=24, vocabulary=40, max_length=22, grid=4, prompt_length=6
 )
-
 CHAMELEON = replace(
     LLAMAGEN, rotary="line", input_norm=True, qk_norm=True, norm_eps=1e-5, kv_heads=2
 )
-
 CONFIGS = {
     "llamagen": LLAMAGEN,
     "chameleon": CHAMELEON,

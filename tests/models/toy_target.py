@@ -8,12 +8,9 @@ import torch
 from torch import Tensor
 
 from models.eagle.config import DrafterConfig
-from models.eagle.losses import (
-    filtered,
-)
+from models.eagle.losses import filtered
 
 GRID, PROMPT, TOKENS, VOCABULARY, WIDTH = 4, 3, 16, 12, 16
-
 CONFIG = DrafterConfig(
     hidden=WIDTH, heads=2, ffn=32, vocabulary=VOCABULARY, max_length=PROMPT + TOKENS, grid=GRID,
     prompt_length=PROMPT,

@@ -16,7 +16,6 @@ from .config import Hints, gpt_config, t5_config, vq_config
 from .folder import read_converted
 
 GPT_CONTAINERS = ("model", "module", "state_dict")
-
 VQ_CONTAINERS = ("model", "ema", "state_dict")
 
 

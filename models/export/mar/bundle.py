@@ -22,7 +22,6 @@ from ..common import grid_entry, seeded
 from .weights import SIZES, Checkpoint
 
 KIND = "continuous"
-
 # Of the largest result, a sum over all steps; what the first step gets wrong grows by hundreds.
 CHAIN_TOLERANCE = 5e-6
 

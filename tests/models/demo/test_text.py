@@ -11,15 +11,7 @@ import torch
 from models.demo.render.captions import caption
 from models.demo.render.scene import Scene, sample_scene
 from models.demo.render.vocabulary import COLOURS, SIDES, SUBJECTS
-from models.demo.training.text import (
-    EOS,
-    PREFIX,
-    SHARED,
-    UNK,
-    CaptionReader,
-    facts,
-    perturb,
-)
+from models.demo.training.text import EOS, PREFIX, SHARED, UNK, CaptionReader, facts, perturb
 
 
 def test_tokenizer_keeps_caption_words_whole(prepared: Path) -> None:

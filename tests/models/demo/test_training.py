@@ -21,12 +21,7 @@ from models.demo.training.ar_train import Options, Trainee, Trainer
 from models.demo.training.data import SHARD, held_out, load_tokens
 from models.demo.training.feeder import Batch, Feeder, make_batch
 from models.demo.training.model import DemoModel
-from models.demo.training.text import (
-    PREFIX,
-    SHARED,
-    CaptionReader,
-    pretrain_text,
-)
+from models.demo.training.text import PREFIX, SHARED, CaptionReader, pretrain_text
 
 
 def test_processes_share_the_training_scenes(work: Path) -> None:

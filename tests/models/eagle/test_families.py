@@ -24,14 +24,9 @@ from models.eagle.features import (
     target_features,
     with_row_ends,
 )
-from models.eagle.losses import (
-    Batch,
-    acceptance,
-    chain_compression,
-    guided_logits,
-    make_batch,
-)
-from models.eagle.train import RECIPES, Trainer, drafter_config
+from models.eagle.losses import Batch, acceptance, chain_compression, guided_logits, make_batch
+from models.eagle.recipes import RECIPES
+from models.eagle.train import Trainer, drafter_config
 from models.export.checkpoint import ExportError
 from models.llamagen.config import GPTConfig
 from tests.e2e import families

@@ -16,11 +16,9 @@ from toy_target import CONFIG, toy_model, toy_pictures
 from models.eagle import data, train
 from models.eagle.drafter import Drafter
 from models.eagle.features import load_target
-from models.eagle.losses import (
-    guided_logits,
-    make_batch,
-)
-from models.eagle.train import RECIPES, Trainer, evaluate, new_drafter
+from models.eagle.losses import guided_logits, make_batch
+from models.eagle.recipes import RECIPES
+from models.eagle.train import Trainer, evaluate, new_drafter
 from models.export.checkpoint import ExportError
 
 

@@ -20,7 +20,6 @@ from models.chameleon.config import ChameleonConfig
 from models.chameleon.transformer import weight_shapes
 
 ROOT = Path(__file__).resolve().parents[3]
-
 LARGE = replace(SHAPE, dim=512, n_layer=2, ffn_dim=1024, vocab_size=3000)
 
 

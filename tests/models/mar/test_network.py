@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mar_files import (
-    KL_SHAPE,
-    SHAPE,
-    normal,
-    random_model,
-)
+from mar_files import KL_SHAPE, SHAPE, normal, random_model
 from torch import Tensor
 
 from models import ops
