@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import models  # noqa: F401  before pytest makes a package of that name out of tests/models
-
 os.environ["OMP_NUM_THREADS"] = (
     "1"  # idle cores are not promised; threads that wait for one another crawl
 )

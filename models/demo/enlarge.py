@@ -25,8 +25,8 @@ from torch import Tensor
 from .. import ops
 from ..bundle import Bundle, BundleModule
 from ..export.common import SPARE_POSITIONS, grid_entry, network_entries, seeded
-from ..export.drafter import NEIGHBOURS_FILE
-from ..export.llamagen_bundle import gpt_calls
+from ..export.drafters.attach import NEIGHBOURS_FILE
+from ..export.llamagen.bundle import gpt_calls
 from ..llamagen.config import GPT_SIZES, GPTConfig
 from ..llamagen.gpt import GPT
 from ..llamagen.target_module import TargetModule

@@ -17,10 +17,10 @@ from ..eagle.drafter import Drafter
 from ..eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from ..eagle.module import DrafterModule
 from ..export.common import SPARE_POSITIONS
-from ..export.drafter import drafter_part
-from ..export.eagle3 import eagle3_part
-from ..export.flash import flash_part
-from ..export.heads import heads_part, speculator_part
+from ..export.drafters.eagle import drafter_part
+from ..export.drafters.eagle3 import eagle3_part
+from ..export.drafters.flash import flash_part
+from ..export.drafters.heads import heads_part, speculator_part
 from ..heads.flash import Flash, FlashConfig
 from ..heads.flash_module import FlashModule
 from ..heads.medusa import Heads, HeadsConfig

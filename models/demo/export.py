@@ -11,7 +11,7 @@ from models.demo.render.vocabulary import known
 from models.demo.training.data import WORK
 from models.demo.training.model import load_average
 from models.demo.training.vq_model import load_tokenizer
-from models.export.llamagen_bundle import Parts, TokenizerFile, llamagen_bundle
+from models.export.llamagen.bundle import Parts, TokenizerFile, llamagen_bundle
 from models.llamagen.vq import VQModel
 
 BUNDLE = Path(__file__).parent / "bundle"

@@ -12,5 +12,6 @@ the target's feature.
     features.py  a bundle's target: the sequences it is fed, its features of them
     data.py      pictures drawn by a bundle's target and its features of them
     losses.py    the objectives, and acceptance by depth
+    recipes.py   what is trained on, and how long
     train.py     training for any bundle: `python -m models.eagle.train --bundle DIR ...`
 """

@@ -51,7 +51,7 @@ from models.eagle.losses import Batch, make_batch
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
-from models.export.drafter_files import read_manifest
+from models.export.drafters.files import read_manifest
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from models import ops
 from models.export.checkpoint import ExportError
-from models.export.drafter import target_head
-from models.export.drafter_files import read_manifest
+from models.export.drafters.attach import target_head
+from models.export.drafters.files import read_manifest
 from models.transformer.head import Head, in_fp32
 
 Ids = list[int]

@@ -1,1 +1,18 @@
-"""Turns official checkpoints into bundles: python -m models.export FAMILY ..."""
+"""Turns official checkpoints into bundles: python -m models.export FAMILY ...
+
+Every family has a room with its command line, what its manifest says and how its files are read:
+chameleon (also Anole and Lumina-mGPT), janus, llamagen, lumina2, mar, simplear. They stand on
+
+    drafters        drafters for bundles that are there
+    image_decoders  image decoders that no family has for itself
+
+and all of these on the modules beside this one:
+
+    checkpoint.py       reads files, and says what is wrong with them
+    command.py          how commands end
+    common.py           options, entries and recorded calls that families share
+    decoder_weights.py  a decoder's tensors, whatever they are called
+    mapped_target.py    targets of any size, whose weights lie in files (mapped.py)
+    settings.py         what --config may say
+    progress.py         how far a long export is
+"""

@@ -6,20 +6,14 @@ import argparse
 import signal
 import sys
 
-from . import (
-    chameleon,
-    draft_model,
-    drafter,
-    eagle3,
-    flash,
-    heads,
-    janus,
-    llamagen,
-    lumina2,
-    mar,
-    simplear,
-)  # fmt: skip
+from .chameleon import command as chameleon
 from .command import run_command
+from .drafters import draft_model, eagle, eagle3, flash, heads
+from .janus import command as janus
+from .llamagen import command as llamagen
+from .lumina2 import command as lumina2
+from .mar import command as mar
+from .simplear import command as simplear
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     lumina2.add_parser(families)
     simplear.add_parser(families)
     mar.add_parser(families)
-    drafter.add_parser(families)
+    eagle.add_parser(families)
     eagle3.add_parser(families)
     flash.add_parser(families)
     draft_model.add_parser(families)

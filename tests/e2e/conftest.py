@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from models.export.draft_model import attach_model
+from models.export.drafters.draft_model import attach_model
 from models.llamagen.config import GPTConfig
 from tests.e2e.continuous_bundle import write_continuous
 from tests.e2e.families import TOKEN_FAMILIES

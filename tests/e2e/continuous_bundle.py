@@ -11,7 +11,7 @@ from mar_files import random_model, save_checkpoint, save_kl
 from models.bundle import BundleModule, add_part, edited
 from models.chameleon.vqgan import VQGANConfig
 from models.export.__main__ import main as export
-from models.export.mar import KIND
+from models.export.mar.bundle import KIND
 from models.mar.config import MARConfig, square_shape
 from models.mar.diffusion import schedule
 from models.mar.target_module import TargetModule

@@ -19,10 +19,11 @@ from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.export.__main__ import main as export
-from models.export.drafter import attach, attach_drafter, target_head
-from models.export.eagle3 import eagle3_part
-from models.export.flash import flash_part
-from models.export.heads import heads_part, speculator_part
+from models.export.drafters.attach import attach, target_head
+from models.export.drafters.eagle import attach_drafter
+from models.export.drafters.eagle3 import eagle3_part
+from models.export.drafters.flash import flash_part
+from models.export.drafters.heads import heads_part, speculator_part
 from models.heads.flash import Flash, FlashConfig
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig

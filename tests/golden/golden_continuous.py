@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from models.bundle import Bundle, BundleModule
-from models.export.mar import KIND, manifest_entries
+from models.export.mar.bundle import KIND, manifest_entries
 from models.mar.diffusion import schedule
 from models.mar.network import MAR
 from models.mar.target_module import TargetModule

@@ -11,7 +11,7 @@ from continuous_loop import Draws
 from golden_cases import Case
 from torch import Tensor
 
-from models.export.mar_weights import read_mar
+from models.export.mar.weights import read_mar
 from models.mar.diffusion import schedule
 from models.mar.network import MAR
 from models.mar.target_module import TargetModule

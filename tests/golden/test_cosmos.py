@@ -14,7 +14,7 @@ from torch import Tensor
 
 from models.cosmos.decoder import PATCH, Cosmos
 from models.cosmos.folding import inverse_haar
-from models.export.cosmos import load_decoder
+from models.export.image_decoders.cosmos import load_decoder
 
 KINDS = ("families/cosmos_dv_decoder",)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from models.eagle.config import DrafterConfig
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.eagle.eagle3_module import Eagle3Module
-from models.export.eagle3 import completed, load_eagle3
+from models.export.drafters.eagle3 import completed, load_eagle3
 
 KINDS = ("methods/eagle3_drafter/",)
 CAUSAL = torch.empty(0, dtype=torch.int64)

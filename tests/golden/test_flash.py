@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from models.export.checkpoint import load_strictly, read_folder, read_json, without
-from models.export.flash import published_config
+from models.export.drafters.flash import published_config
 from models.heads.flash import Flash, published_loss, train_layout
 from models.heads.flash_module import FlashModule
 

@@ -11,7 +11,7 @@ import pytest
 from golden_cases import Case
 
 from models.bundle import Bundle
-from models.export.janus_bundle import prompt_entry, read_tags, target_entries
+from models.export.janus.bundle import prompt_entry, read_tags, target_entries
 from models.export.settings import Settings
 from models.janus.config import JanusConfig
 

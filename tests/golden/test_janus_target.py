@@ -13,7 +13,7 @@ from golden_cases import Case
 from golden_chameleon import Target
 from torch import Tensor
 
-from models.export.janus_weights import Folder, read_folder
+from models.export.janus.weights import Folder, read_folder
 from models.janus.network import Janus
 
 KINDS = ("families/janus_target",)

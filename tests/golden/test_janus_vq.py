@@ -12,7 +12,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-from models.export.janus_weights import read_folder
+from models.export.janus.weights import read_folder
 from models.llamagen.vq import VQModel
 
 KINDS = ("families/janus_vq",)

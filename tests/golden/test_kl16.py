@@ -12,8 +12,8 @@ import torch
 from golden_cases import Case, cases_of
 from torch import Tensor
 
-from models.export.mar import image_part
-from models.export.mar_weights import read_kl
+from models.export.mar.bundle import image_part
+from models.export.mar.weights import read_kl
 from models.mar.kl import AutoencoderKL
 
 KINDS = ("continuous/kl16",)

@@ -22,8 +22,8 @@ from golden_loop import Replay, Tree, judge, padded_features
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.export.llamagen import load_gpt
-from models.export.llamagen_config import Hints
+from models.export.llamagen.config import Hints
+from models.export.llamagen.networks import load_gpt
 from models.llamagen.gpt import GPT
 
 KINDS = ("llamagen_end_to_end",)

@@ -15,8 +15,8 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-from models.export.llamagen import load_gpt
-from models.export.llamagen_config import Hints
+from models.export.llamagen.config import Hints
+from models.export.llamagen.networks import load_gpt
 from models.llamagen.gpt import GPT
 
 KINDS = ("llamagen_t2i", "llamagen_c2i")

@@ -12,7 +12,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-from models.export.llamagen import load_t5
+from models.export.llamagen.networks import load_t5
 from models.llamagen.gpt import pad_left
 
 KINDS = ("llamagen_t5",)

@@ -14,7 +14,7 @@ from golden_cases import Case
 from PIL import Image
 from torch import Tensor
 
-from models.export.llamagen import load_vq
+from models.export.llamagen.networks import load_vq
 from models.llamagen.vq import VQModel
 
 KINDS = ("llamagen_vq",)

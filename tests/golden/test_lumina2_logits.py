@@ -16,7 +16,7 @@ from golden_cases import Case
 from layout_models import write_bundle
 from torch import Tensor
 
-from models.export.lumina2_bundle import OFFICIAL_SCHEDULE, SCHEDULE
+from models.export.lumina2.bundle import OFFICIAL_SCHEDULE, SCHEDULE
 
 KINDS = ("families/lumina2_logits", "families/lumina2_logits_full")
 

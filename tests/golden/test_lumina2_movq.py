@@ -12,7 +12,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
-from models.export.movqgan import load_movqgan
+from models.export.image_decoders.movqgan import load_movqgan
 from models.lumina2.movqgan import MoVQGAN
 from models.vq import spatial_decoder_module
 

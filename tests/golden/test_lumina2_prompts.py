@@ -13,7 +13,7 @@ from golden_cases import Case
 
 from models.bundle import Bundle
 from models.chameleon.config import ChameleonConfig
-from models.export.lumina2_bundle import SCHEDULE, Names, read_names, target_entries
+from models.export.lumina2.bundle import SCHEDULE, Names, read_names, target_entries
 
 KINDS = ("families/lumina2_prompts",)
 PICTURE = "t2i"  # the task that is drawn; the others' sentences are not asked for

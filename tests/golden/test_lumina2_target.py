@@ -14,7 +14,7 @@ from golden_chameleon import Target
 from torch import Tensor
 
 from models.chameleon.transformer import Chameleon, weight_shapes
-from models.export.chameleon_weights import Weights, read_weights
+from models.export.chameleon.weights import Weights, read_weights
 
 KINDS = ("families/lumina2_target",)
 

@@ -13,15 +13,15 @@ import pytest
 from golden_cases import Case
 
 from models.bundle import Bundle
-from models.export.qwen_tokenizer import read_tokenizer
 from models.export.settings import Settings
-from models.export.simplear_bundle import (
+from models.export.simplear.bundle import (
     NEGATIVE_PROMPT,
     NEGATIVE_TEXT,
     TEXT,
     image_ids,
     target_entries,
 )
+from models.export.simplear.tokenizer import read_tokenizer
 from models.simplear.config import SimpleARConfig
 
 KINDS = ("families/simplear_prompts",)

@@ -13,7 +13,7 @@ from golden_cases import Case
 from golden_chameleon import Target
 from torch import Tensor
 
-from models.export.simplear_weights import Weights, read_folder
+from models.export.simplear.weights import Weights, read_folder
 from models.simplear.network import SimpleAR
 
 KINDS = ("families/simplear_target",)

@@ -12,7 +12,7 @@ from golden_cases import Case
 from safetensors.torch import load_file
 
 from models.chameleon.vqgan import VQGAN
-from models.export.vqgan import load_vqgan
+from models.export.image_decoders.vqgan import load_vqgan
 
 KINDS = ("vqgan_",)
 SETS = (0, 1)

@@ -12,11 +12,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from models.chameleon.config import ChameleonConfig
+from models.chameleon.vqgan import VQGANConfig
 from models.export.__main__ import main
-from models.export.chameleon_weights import HUGGING_FACE, META
+from models.export.chameleon.weights import HUGGING_FACE, META
 
 SHAPE = ChameleonConfig(
     dim=32, n_layer=3, n_head=4, n_kv_head=2, ffn_dim=48, vocab_size=80, max_positions=64
+)
+VQ_SHAPE = VQGANConfig(
+    ch=32, ch_mult=(1, 2), num_res_blocks=1, z_channels=6, embed_dim=5, n_embed=20, attn_levels=(1,)
 )
 IDS = {
     "codebook_size": 40, "end_of_image": 44, "begin_of_image": 45, "separator": 46, "row_end": 47,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sentencepiece
 import torch
-from export_files import GPT_SHAPE, T5_SHAPE, VQ_SHAPE, Files
+from llamagen_files import GPT_SHAPE, T5_SHAPE, VQ_SHAPE, Files
 
 from models.llamagen.gpt import GPT
 from models.llamagen.t5 import T5Encoder
@@ -35,3 +35,13 @@ def spiece(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def files(tmp_path: Path, states: dict[str, dict[str, torch.Tensor]]) -> Files:
     return Files(tmp_path, states)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """Of a small LlamaGen target alone, for drafters."""
+    torch.manual_seed(6)
+    files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
+    files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})
+    assert files.export_gpt() == 0
+    return files.out

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from models.export.__main__ import main
-from models.export.janus_weights import weight_names
+from models.export.janus.weights import weight_names
 from models.janus.config import JanusConfig
 from models.janus.network import weight_shapes
 from models.llamagen.config import VQConfig

@@ -28,6 +28,10 @@ KL_SHAPE = VQGANConfig(ch=32, ch_mult=(1, 2), num_res_blocks=1, z_channels=4)
 State = dict[str, Tensor]
 
 
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
 def random_model(config: MARConfig, seed: int = 3) -> MAR:
     """Weights of sizes that keep every layer's output in range; the head predicts little noise."""
     torch.manual_seed(seed)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from models.cosmos.decoder import CosmosConfig
 from models.export.__main__ import main
-from models.export.cosmos import published_shapes
 from models.export.decoder_weights import hugging_face_names
+from models.export.image_decoders.cosmos import published_shapes
 from models.simplear.config import SimpleARConfig
 from models.simplear.network import weight_shapes
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from export_files import GPT_SHAPE, T5_SHAPE, Files
+from llamagen_files import GPT_SHAPE, T5_SHAPE, Files
 from safetensors.torch import save_file
 from torch import Tensor
 

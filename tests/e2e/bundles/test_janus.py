@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.export.draft_model import attach_model
+from models.export.drafters.draft_model import attach_model
 from tests.e2e import families as bundles
 from tests.e2e.bundles import families
 from tests.e2e.support import Cli, Refused

@@ -10,6 +10,7 @@ import torch
 
 from models.eagle import data
 from models.eagle import train as eagle
+from models.eagle.recipes import RECIPES
 from models.heads import train as heads
 from tests.e2e import families as bundles
 from tests.e2e.bundles import families
@@ -53,7 +54,7 @@ def trained(bundle: Path, build: Path) -> None:
     words += ["--held-out", "4", "--batch", "4"]
     made = ("--bundle", bundle, "--captions", captions, "--out", folder / "data", "--build", build)
     assert data.main([*map(str, made), "--layers", "0", "1"]) == 0
-    for recipe in eagle.RECIPES:
+    for recipe in RECIPES:
         file = folder / f"{recipe}.pt"
         assert eagle.main([*words, "--recipe", recipe, "--out", str(file)]) == 0
         kind = recipe if recipe == "eagle-3" else "drafter"
@@ -94,4 +95,4 @@ def test_recorded_results(cli: Cli, bundle: Path) -> None:
     result = cli("check", bundle, model=None)
     assert result.returncode == 0, result.stderr
     found = {line.split(":")[0] for line in result.stdout.splitlines() if ": ok, " in line}
-    assert {"target", "image_decoder", *eagle.RECIPES, *GUESSERS} <= found
+    assert {"target", "image_decoder", *RECIPES, *GUESSERS} <= found

@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -117,3 +118,25 @@ def leave(server: Server, body: dict[str, Any], path: str = GENERATIONS) -> None
     with socket.create_connection((server.host, server.port)) as connection:
         connection.sendall(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
         time.sleep(0.01)
+
+
+def crowd(server: Server, ask: Callable[[int, int], bool]) -> None:
+    """Six clients at once, each with eight requests one after another; every answer must be right.
+
+    ask: makes the request of a client at a step, and says whether the answer is right.
+    """
+    wrong: list[tuple[int, int]] = []
+
+    def client(number: int) -> None:
+        for step in range(8):
+            if not ask(number, step):
+                wrong.append((number, step))
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert server.metric("pictures_total") >= 6 * 8
+    server.until(lambda: server.metric("pictures_in_work") == 0)

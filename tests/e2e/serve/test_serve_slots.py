@@ -17,6 +17,7 @@ from tests.e2e.serve.client import (
     Answer,
     Server,
     Start,
+    crowd,
     error_of,
     leave,
 )
@@ -63,25 +64,15 @@ def test_pictures_are_the_same_whoever_is_beside_them(
         flags = [w for key, value in kind.items() for w in ("--" + key.replace("_", "-"), value)]
         for seed in (1, 2):
             expected[number, seed] = drawn("-s", seed, *flags)
-    wrong: list[object] = []
 
-    def client(turn: int) -> None:
-        for step in range(8):
-            number, seed = (turn + step) % len(kinds), 1 + (turn * step) % 2
-            if (turn + 3 * step) % 5 == 0:
-                leave(server, {"prompt": PROMPT, "n": 2, **kinds[number]})
-            answer = server.draw(seed=seed, **kinds[number])
-            if answer.pictures != [expected[number, seed]]:
-                wrong.append((number, seed))
+    def ask(client: int, step: int) -> bool:
+        number, seed = (client + step) % len(kinds), 1 + (client * step) % 2
+        if (client + 3 * step) % 5 == 0:
+            leave(server, {"prompt": PROMPT, "n": 2, **kinds[number]})
+        answer = server.draw(seed=seed, **kinds[number])
+        return answer.pictures == [expected[number, seed]]
 
-    threads = [threading.Thread(target=client, args=(turn,)) for turn in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert server.metric("pictures_total") >= 6 * 8
-    server.until(lambda: server.metric("pictures_in_work") == 0)
+    crowd(server, ask)
 
 
 def test_requests_share_slots(start: Start) -> None:

@@ -1,0 +1,1 @@
+"""Exporter of Chameleon, Anole and Lumina-mGPT."""

@@ -1,0 +1,154 @@
+"""Exporter of Chameleon, Anole and Lumina-mGPT: official files to a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...bundle import Bundle, BundleModule, Storage
+from ...chameleon.config import TokenIds
+from ...chameleon.target_module import TargetModule
+from ...chameleon.transformer import weight_shapes
+from ...transformer.layer import Read
+from ..checkpoint import ExportError
+from ..common import (
+    SPARE_POSITIONS,
+    STORAGES,
+    add_bundle_options,
+    make_bundle,
+    parse_sizes,
+    require_parts,
+)
+from ..image_decoders.vqgan import vqgan_part
+from ..mapped_target import Keep, mapped_target
+from .bundle import (
+    DOWNSAMPLE,
+    FAMILIES,
+    LICENCE,
+    PUBLISHED_VOCABULARY,
+    TEXT_LENGTH,
+    read_settings,
+    target_entries,
+    text_room,
+    tokenizer_entry,
+    usual_tokenizer,
+)
+from .weights import Weights, read_weights
+
+
+def add_parsers(families: Any) -> None:
+    for name, family in FAMILIES.items():
+        parser = families.add_parser(
+            name,
+            help=f"{name}, Hugging Face folder or Meta's consolidated.pth",
+            description="Writes a bundle from official files. Every part is optional.",
+        )
+        parser.set_defaults(run=run)
+        add_arguments(parser, family.framed)
+
+
+def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="PATH",
+        help="folder with config.json and shards, or with consolidated.pth and params.json",
+    )
+    parser.add_argument(
+        "--vq",
+        type=Path,
+        metavar="PATH",
+        help="vqgan.ckpt, or a Hugging Face folder that holds the image decoder",
+    )
+    parser.add_argument(
+        "--vq-config", type=Path, metavar="FILE", help="default: vqgan.yaml beside vqgan.ckpt"
+    )
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE",
+        help="tokenizer.json or text_tokenizer.json, default: the one beside the model",
+    )
+    parser.add_argument(
+        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
+    )
+    if framed:
+        parser.add_argument(
+            "--sizes",
+            metavar="WxH,...",
+            help="sizes in pixels, multiples of 32; default: 512x512, 768x768 and 1024x1024 as far "
+            "as the model has positions",
+        )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="other token ids, sizes, sampling, in JSON"
+    )
+    add_bundle_options(parser, LICENCE)
+
+
+def run(options: argparse.Namespace) -> None:
+    files = require_parts(options, "model", "vq")
+    make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
+
+
+def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
+    """Adds the parts that the command line names."""
+    settings = read_settings(options.config)
+    if getattr(options, "sizes", None):
+        settings.sizes = parse_sizes(options.sizes)
+    downsample = DOWNSAMPLE
+    if options.vq:
+        part, decoder = vqgan_part(options.vq, options.vq_config, None)
+        bundle.modules["image_decoder"] = part
+        bundle.entries["decoder"] = decoder
+        downsample = decoder["downsample"]
+    vocabulary, length = PUBLISHED_VOCABULARY, TEXT_LENGTH
+    if options.model:
+        weights = read_weights(options.model)
+        check_codes(options, bundle, settings.tokens)
+        entries = target_entries(FAMILIES[options.family], weights.config, settings, downsample)
+        bundle.entries.update(entries)
+        vocabulary = weights.config.vocab_size
+        length = text_room(entries)
+    add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
+    if options.model:
+        positions = entries["cache"]["max_length"] + SPARE_POSITIONS
+        storage = STORAGES.get(options.dtype, Storage(weights.dtype))
+        bundle.modules["target"] = target_part(
+            weights, settings.tokens, positions, storage, scratch
+        )
+
+
+def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> None:
+    codes = bundle.entries.get("decoder", {}).get("codebook_size", ids.codebook_size)
+    if codes != ids.codebook_size:
+        raise ExportError(
+            f"{options.vq}: has {codes} codes, expected the {ids.codebook_size} that the model draws"
+        )
+
+
+def target_part(
+    weights: Weights, ids: TokenIds, positions: int, storage: Storage, scratch: Path
+) -> BundleModule:
+    """The target with its weights in files of the folder `scratch`."""
+
+    def make(read: Read, keep: Keep) -> TargetModule:
+        return TargetModule(weights.config, ids, positions, read, keep)
+
+    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
+
+
+def add_tokenizer(
+    bundle: Bundle, options: argparse.Namespace, ids: TokenIds, vocabulary: int, length: int
+) -> None:
+    """Copies the tokenizer; without one the bundle can be checked but takes no prompts."""
+    path = options.tokenizer
+    if path is None and options.model:
+        path = usual_tokenizer(options.model if options.model.is_dir() else options.model.parent)
+    if path is None:
+        if options.model:
+            print("note: no tokenizer.json found, the bundle gets no tokenizer", file=sys.stderr)
+        return
+    bundle.entries["tokenizer"] = tokenizer_entry(path, ids, vocabulary, length)
+    bundle.files[path.name] = path

@@ -1,0 +1,171 @@
+"""Adds an EAGLE-3 drafter to a bundle: a published folder, or what models.eagle.train writes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...archive import archived_tensor
+from ...bundle import BundleModule, Storage
+from ...eagle.config import DrafterConfig
+from ...eagle.drafter import rotary_table
+from ...eagle.eagle3 import Eagle3Config, Eagle3Drafter, default_layers
+from ...eagle.eagle3_module import Eagle3Module
+from ...llamagen.config import known_fields
+from ...recording import Call
+from .. import checkpoint
+from ..checkpoint import ExportError, State
+from ..common import SPARE_POSITIONS, STORAGES, seeded
+from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry
+from .files import check_tokens, read_manifest, read_settings
+
+SETTINGS = ("num_attention_heads", "intermediate_size", "rms_norm_eps")
+
+
+def add_parser(families: Any) -> None:
+    parser = families.add_parser(
+        "eagle-3",
+        help="EAGLE-3 drafter for an existing bundle",
+        description="Adds a drafter that reads inner layers of the target to a bundle: a published "
+        "folder with config.json, or a file of models.eagle.train.",
+    )
+    parser.set_defaults(run=run)
+    add_options(parser)
+    parser.add_argument(
+        "--layers",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="layers of the target whose inputs it reads, default: as published, 2, the middle one, "
+        "the last but two",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    manifest = read_manifest(options.bundle)
+    where = str(options.drafter)
+    settings, state = read_settings(options.drafter)
+    config = read_config(settings, state, manifest, where)
+    if options.layers:
+        config = replace(config, layers=tuple(options.layers))
+    check_tokens(config.layer, manifest, where)
+    check_layers(config, manifest, where)
+    drafter = load_eagle3(config, completed(state, config, options.bundle, manifest), where)
+    attach(
+        options.bundle,
+        options.name,
+        options.overwrite,
+        lambda _, manifest: eagle3_part(drafter, STORAGES.get(options.dtype), manifest),
+    )
+
+
+def read_config(
+    settings: Mapping[str, Any], state: State, manifest: Mapping[str, Any], where: str
+) -> Eagle3Config:
+    """From a Hugging Face configuration, or from that of our training; sizes are told by the weights."""
+    width, features = checkpoint.shape_of(state, "fc.weight", 2, where)
+    entries = checkpoint.shape_of(state, "lm_head.weight", 2, where)[0]
+    try:
+        if "hidden_size" not in settings:
+            return Eagle3Config(**known_fields(Eagle3Config, settings))
+        missing = [name for name in SETTINGS if name not in settings]
+        if missing:
+            raise ExportError(f"{where}: config.json lacks {missing[0]}")
+        layer = DrafterConfig(
+            hidden=width,
+            heads=settings["num_attention_heads"],
+            kv_heads=settings.get("num_key_value_heads", 0),
+            ffn=settings["intermediate_size"],
+            vocabulary=manifest["tokens"]["vocabulary"],
+            max_length=manifest["cache"]["max_length"],
+            norm_eps=settings["rms_norm_eps"],
+            rotary="line",
+            rope_base=settings.get("rope_theta", 10000.0),
+            prompt_length=manifest["prompt"]["length"],
+        )
+        return Eagle3Config(layer, features, entries, default_layers(manifest["cache"]["layers"]))
+    except (TypeError, ValueError) as error:
+        raise ExportError(f"{where}: config: {error}") from error
+
+
+def check_layers(config: Eagle3Config, manifest: Mapping[str, Any], where: str) -> None:
+    """The target has the layers, in this order, and what they get side by side is as wide as fc reads."""
+    layers, count = config.layers, manifest["cache"]["layers"]
+    if not layers or list(layers) != sorted({n for n in layers if 0 <= n < count}):
+        raise ExportError(
+            f"{where}: layers: got {list(layers)}, expected ascending ones below {count}; give --layers"
+        )
+    got, expected = config.features, len(layers) * manifest["target"]["hidden"]
+    if got != expected:
+        raise ExportError(
+            f"{where}: fc.weight reads {got} features, {len(layers)} layers of the target give {expected}"
+        )
+
+
+def completed(
+    state: State, config: Eagle3Config, bundle: Path, manifest: Mapping[str, Any]
+) -> State:
+    """Published files may leave out the target's embedding, and the map of a draft vocabulary that is all."""
+    file = bundle / manifest["modules"]["target"]["file"]
+    all_ids = torch.zeros(config.draft_vocabulary, dtype=torch.int64)
+    state = {"d2t": all_ids, **state}
+    if "embed_tokens.weight" not in state:
+        embedding = archived_tensor(file, "embedding")
+        if embedding is None:
+            raise ExportError(f"{file}: no embedding, and the drafter has none")
+        state["embed_tokens.weight"] = embedding.to(state["fc.weight"])
+    return without_spare(state)
+
+
+def without_spare(state: State) -> State:
+    return checkpoint.without(state, ("midlayer.self_attn.rotary_emb.",))
+
+
+def load_eagle3(config: Eagle3Config, state: State, where: str) -> Eagle3Drafter:
+    with torch.device("meta"):
+        drafter = Eagle3Drafter(config)
+    table = state["d2t"]
+    if table.is_floating_point() or table.shape != (config.draft_vocabulary,):
+        raise ExportError(
+            f"{where}: d2t: got {table.dtype} of shape {list(table.shape)}, expected "
+            f"{config.draft_vocabulary} integers"
+        )
+    ids, last = table + torch.arange(len(table)), config.layer.vocabulary - 1
+    if len(ids.unique()) != len(ids) or int(ids.min()) < 0 or int(ids.max()) > last:
+        raise ExportError(f"{where}: d2t: expected different ids, 0 to {last}")
+    del drafter.d2t, drafter.t2d  # no weights
+    checkpoint.load_strictly(drafter, checkpoint.without(state, ("d2t", "t2d")), where)
+    drafter.register_buffer("d2t", table.long())
+    drafter.rotary = rotary_table(config.layer)
+    return drafter.requires_grad_(False)
+
+
+def eagle3_part(
+    drafter: Eagle3Drafter, wanted: Storage | None, manifest: Mapping[str, Any]
+) -> BundleModule:
+    """The module for all positions of the target; its angles keep their precision."""
+    config = drafter.config
+    layer = replace(config.layer, max_length=manifest["cache"]["max_length"] + SPARE_POSITIONS)
+    first, codes = manifest["tokens"]["first_image_id"], manifest["target"]["head"]
+    storage = wanted or Storage(drafter.fc.weight.dtype)
+    module = Eagle3Module(drafter, first, codes).to(storage.dtype)
+    if not module.known:
+        raise ExportError("the drafter's vocabulary has no id of a picture")
+    module.rotary = rotary_table(layer)
+    entries = {"kind": "eagle-3", "feature_layers": list(config.layers), **layer_entries(layer)}
+    entries.update(prompt_entry(layer, manifest))
+    return BundleModule(module, storage.dtype, calls_of(config), entries, bits=storage.bits)
+
+
+def calls_of(config: Eagle3Config) -> list[Call]:
+    """With features of its own, and of the target."""
+    calls = drafter_calls(config.layer)
+    chain = calls[2]
+    embeddings, _, *rest = chain.inputs
+    features = torch.randn(1, embeddings.shape[1], config.features, generator=seeded())
+    return [*calls, Call("forward", [embeddings, features, *rest])]

@@ -1,0 +1,1 @@
+"""Exporter of LlamaGen."""

@@ -1,0 +1,226 @@
+"""Finds the shapes of LlamaGen checkpoints: from tensors, published sizes and a JSON file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...llamagen.config import GPT_SIZES, PUBLISHED_DOWNSAMPLE, GPTConfig, T5Config, VQConfig
+from ..checkpoint import ExportError, State, count_blocks, shape_of
+from ..common import check_block
+
+STAGES = {1: 256, 2: 512}
+PUBLISHED_FILE = re.compile(
+    r"(t2i_XL_stage[12]|c2i_(?:B|L|XL|XXL|3B))_(?P<image>256|384|512)\.pt(?:h)?$"
+)
+
+
+@dataclass
+class Hints:
+    """What tells the grid besides the tensors, any of it optional."""
+
+    size: str | None = None
+    image_size: int | None = None
+    downsample: int | None = None
+    file_name: str = ""
+    training_args: Any = None
+
+
+def split_config(value: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """The blocks gpt, vq, t5 and sampling of a configuration, which may be a single block."""
+    names = ("gpt", "vq", "t5", "sampling")
+    if any(name in value for name in names):
+        unknown = sorted(set(value) - set(names) - {"kind"})
+        if unknown:
+            raise ExportError(f"{where}: unknown key {unknown[0]}, expected {', '.join(names)}", 2)
+        return {name: dict(value.get(name, {})) for name in names}
+    kind = str(value.get("kind", ""))
+    if kind == "llamagen_vq" or "decoder_ch_mult" in value:
+        block = "vq"
+    elif kind == "t5_encoder" or "d_model" in value:
+        block = "t5"
+    elif kind == "llamagen_gpt" or "n_head" in value:
+        block = "gpt"
+    else:
+        raise ExportError(f"{where}: expected blocks gpt, vq or t5, got {', '.join(value)}", 2)
+    return {name: dict(value) if name == block else {} for name in names}
+
+
+def agree(where: str, name: str, found: Mapping[str, Any]) -> Any:
+    """The one value that all sources with a value give; sources are named in the error."""
+    known = {source: value for source, value in found.items() if value is not None}
+    values = list(known.values())
+    if any(value != values[0] for value in values):
+        said = ", ".join(f"{source} says {value}" for source, value in known.items())
+        raise ExportError(f"{where}: {name} disagrees: {said}")
+    return values[0] if values else None
+
+
+def heads_of(state: State, block: Mapping[str, Any], hints: Hints, dim: int, layers: int,
+             where: str) -> tuple[int, int]:  # fmt: skip
+    """Numbers of query and of key/value heads."""
+    if hints.size is not None:
+        published = GPT_SIZES[hints.size]
+        if (published["dim"], published["n_layer"]) != (dim, layers):
+            raise ExportError(
+                f"{where}: got dim {dim} and {layers} layers, size {hints.size} has dim "
+                f"{published['dim']} and {published['n_layer']} layers"
+            )
+    by_shape = [
+        s["n_head"] for s in GPT_SIZES.values() if (s["dim"], s["n_layer"]) == (dim, layers)
+    ]
+    heads = block.get("n_head") or (by_shape[0] if by_shape else None)
+    if heads is None:
+        raise ExportError(
+            f"{where}: dim {dim} with {layers} layers is no published size; "
+            "give n_head in --config FILE.json"
+        )
+    rows = shape_of(state, "layers.0.attention.wqkv.weight", 2, where)[0]
+    head_dim, rest = divmod(dim, heads)
+    kv_heads, odd = divmod(rows - dim, 2 * max(head_dim, 1))
+    if rest or odd or kv_heads < 1:
+        raise ExportError(f"{where}: n_head {heads} does not fit dim {dim} and {rows} qkv rows")
+    return heads, kv_heads
+
+
+def grid_of(state: State, block: Mapping[str, Any], hints: Hints, prefix: int, where: str) -> int:
+    """Side of the token grid; every source that names it must agree."""
+    args = hints.training_args
+    downsample = agree(
+        where,
+        "downsample factor",
+        {
+            "the image tokenizer": hints.downsample,
+            "the training command line": getattr(args, "downsample_size", None),
+        },
+    )
+    downsample = downsample or PUBLISHED_DOWNSAMPLE
+    published = PUBLISHED_FILE.search(hints.file_name)
+    images = {
+        "--image-size": hints.image_size,
+        "the training command line": getattr(args, "image_size", None),
+        "the published file name": int(published["image"]) if published else None,
+    }
+    grids: dict[str, int | None] = {
+        f"{source} ({size} px)": int(size) // downsample
+        for source, size in images.items()
+        if size is not None
+    }
+    if "block_size" in block:
+        grids["block_size"] = math.isqrt(block["block_size"])
+    grids["grid"] = square(block.get("grid"), where)
+    if "freqs_cis" in state:
+        grids["freqs_cis"] = math.isqrt(state["freqs_cis"].shape[0] - prefix)
+    grid = agree(where, "grid", grids)
+    if not grid:
+        raise ExportError(
+            f"{where}: nothing tells the grid; give --image-size (stage 1: 256, stage 2: 512)", 2
+        )
+    return grid
+
+
+def square(value: Any, where: str) -> int | None:
+    """A grid given as its side or as [rows, columns], which must be equal."""
+    if isinstance(value, (list, tuple)):
+        if len(value) != 2 or value[0] != value[1]:
+            raise ExportError(f"{where}: grid {value} is not square", 2)
+        return int(value[0])
+    return None if value is None else int(value)
+
+
+def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str) -> GPTConfig:
+    vocabulary, dim = shape_of(state, "tok_embeddings.weight", 2, where)
+    layers = count_blocks(state, "layers.")
+    heads, kv_heads = heads_of(state, block, hints, dim, layers, where)
+    facts: dict[str, Any] = {
+        "dim": dim,
+        "n_layer": layers,
+        "n_head": heads,
+        "n_kv_head": kv_heads,
+        "ffn_dim": shape_of(state, "layers.0.feed_forward.w1.weight", 2, where)[0],
+        "vocab_size": vocabulary,
+    }
+    extra: dict[str, Any] = {"head_dim": dim // heads}
+    if "cls_embedding.embedding_table.weight" in state:
+        rows = shape_of(state, "cls_embedding.embedding_table.weight", 2, where)[0]
+        facts.update(model_type="c2i", cls_token_num=1, num_classes=rows - 1)
+        extra["null_class"] = rows - 1
+    else:
+        length, width = shape_of(state, "cls_embedding.uncond_embedding", 2, where)
+        facts.update(model_type="t2i", cls_token_num=length, caption_dim=width)
+    grid = grid_of(state, block, hints, facts["cls_token_num"], where)
+    optional = ("rope_base", "norm_eps", "prefix_rotation")
+    free = {key: block[key] for key in optional if key in block}
+    extra.update(free, grid=block.get("grid"), block_size=grid * grid, multiple_of=256)
+    try:
+        config = GPTConfig(**facts, **free, grid=grid)
+    except ValueError as error:
+        raise ExportError(f"{where}: {error}", 2) from error
+    check_block(block, {**facts, **extra}, where)
+    return config
+
+
+def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
+    """All of it is in the tensors; without `ch` multipliers are as small as they can be."""
+    codes, width = shape_of(state, "quantize.embedding.weight", 2, where)
+    levels = count_blocks(state, "decoder.conv_blocks.")
+    if not levels:
+        raise ExportError(f"{where}: missing key decoder.conv_blocks.0.res.0.conv1.weight")
+    blocks = count_blocks(state, "decoder.conv_blocks.0.res.")
+    widths = [
+        shape_of(state, f"decoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0]
+        for i in reversed(range(levels))
+    ]
+    ch = int(block.get("ch", math.gcd(*widths)))
+    facts: dict[str, Any] = {
+        "ch": ch,
+        "decoder_ch_mult": tuple(w // ch for w in widths),
+        "num_res_blocks": blocks - 1,
+        "z_channels": shape_of(state, "post_quant_conv.weight", 4, where)[0],
+        "codebook_size": codes,
+        "codebook_embed_dim": width,
+    }
+    facts["encoder_ch_mult"] = facts["decoder_ch_mult"]
+    if any(key.startswith("encoder.") for key in state):
+        facts["encoder_ch_mult"] = tuple(
+            shape_of(state, f"encoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0] // ch
+            for i in range(count_blocks(state, "encoder.conv_blocks."))
+        )
+    elif "encoder_ch_mult" in block:
+        facts["encoder_ch_mult"] = tuple(block["encoder_ch_mult"])
+    side = square(block.get("grid"), where)
+    fixed = {"codebook_l2_norm": True, "norm_groups": 32, "norm_eps": 1e-6}
+    extra = {**fixed, "downsample": 2 ** (levels - 1), "grid": side and block["grid"]}
+    check_block(block, {**facts, **extra}, where)
+    return VQConfig(**facts)
+
+
+def t5_config(file: Mapping[str, Any], block: Mapping[str, Any], where: str) -> T5Config:
+    """From the folder's config.json; `block` may only repeat it."""
+    activation = str(file.get("feed_forward_proj", "relu"))
+    if activation != "gated-gelu":
+        raise ExportError(f"{where}: feed_forward_proj is {activation}, expected gated-gelu")
+    names = T5Config.__dataclass_fields__
+    missing = [n for n in ("d_model", "d_kv", "num_heads", "d_ff", "num_layers", "vocab_size")
+               if n not in file]  # fmt: skip
+    if missing:
+        raise ExportError(f"{where}: config.json lacks {missing[0]}")
+    facts = {name: file[name] for name in names if name in file}
+    config = T5Config(**facts)
+    extra = {
+        "feed_forward": "gated-gelu",
+        "rel_buckets": config.relative_attention_num_buckets,
+        "rel_max_distance": config.relative_attention_max_distance,
+        "layer_norm_eps": config.layer_norm_epsilon,
+        "max_length": block.get("max_length"),
+        "sentencepiece_pieces": None,
+        "extra_ids": None,
+        "pad": None,
+        "eos": None,
+        "unk": None,
+    }
+    check_block(block, {**facts, **extra}, where)
+    return config

@@ -1,0 +1,63 @@
+"""LANTERN's layout of LlamaGen: a Hugging Face folder with Llama names and q, k, v split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..checkpoint import ExportError, State, count_blocks, read_folder, read_json
+
+# Folder name -> official name; the rotation stays interleaved, so no rows are permuted.
+OUTER = {
+    "model.embed_tokens.": "tok_embeddings.",
+    "model.cls_embedding.": "cls_embedding.",
+    "model.norm.": "norm.",
+    "lm_head.": "output.",
+}
+INNER = {
+    "self_attn.o_proj": "attention.wo",
+    "mlp.gate_proj": "feed_forward.w1",
+    "mlp.up_proj": "feed_forward.w3",
+    "mlp.down_proj": "feed_forward.w2",
+    "input_layernorm": "attention_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def official_state(state: State, where: str) -> State:
+    """The same tensors under the official names, q, k and v joined; other keys stay as they are."""
+    rest = dict(state)
+    result: State = {}
+    for layer in range(count_blocks(state, "model.layers.")):
+        prefix = f"model.layers.{layer}."
+        names = [f"{prefix}self_attn.{part}_proj.weight" for part in "qkv"]
+        missing = [name for name in names if name not in rest]
+        if missing:
+            raise ExportError(f"{where}: missing keys: {', '.join(missing)}")
+        joined = torch.cat([rest.pop(name) for name in names])
+        result[f"layers.{layer}.attention.wqkv.weight"] = joined
+        for old, new in INNER.items():
+            key = f"{prefix}{old}.weight"
+            if key in rest:
+                result[f"layers.{layer}.{new}.weight"] = rest.pop(key)
+    for key, tensor in rest.items():
+        for old, new in OUTER.items():
+            if key.startswith(old):
+                key = new + key[len(old) :]
+                break
+        result[key] = tensor
+    return result
+
+
+def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
+    """Official state dict of the folder, and what its config.json tells about shapes.
+
+    Its rms_norm_eps is not used: the weights were trained with the official 1e-5, whatever the
+    conversion wrote.
+    """
+    settings = read_json(folder / "config.json")
+    names = {"num_attention_heads": "n_head", "block_size": "block_size", "rope_base": "rope_base"}
+    block = {new: settings[old] for old, new in names.items() if old in settings}
+    return official_state(read_folder(folder), str(folder)), block

@@ -1,0 +1,96 @@
+"""What a bundle of SimpleAR says besides the weights: prompts, ids by the tokenizer, sizes, defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...cosmos.decoder import CosmosConfig
+from ...simplear.config import ImageIds, SimpleARConfig
+from .. import checkpoint
+from ..checkpoint import ExportError
+from ..common import grid_entry, network_entries, sampling_entry
+from ..settings import Settings
+
+LICENCE = "see the model card (code: MIT); NVIDIA Open Model License (Cosmos decoder)"
+BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
+TEXT = f"{BEGIN}A highly realistic image of {{prompt}}{END}"
+NEGATIVE_TEXT = f"{BEGIN}An image of {{prompt}}{END}"
+NEGATIVE_PROMPT = (
+    "aerial view, overexposed, low quality, deformation, a poor composition, bad hands, bad teeth, "
+    "bad eyes, bad limbs, distortion"
+)
+TEXT_LENGTH = 512  # most ids of a prompt
+SIDES = (1024, 768, 512, 256)  # pixels of the stages of training; the first is the default
+PUBLISHED = Settings([(side, side) for side in SIDES], TEXT_LENGTH)
+CFG_SCALE, TOP_K = 6.0, 64000  # the published script's
+
+
+def image_ids(file: Path, vocabulary: int, codes: int, full_head: bool = False) -> ImageIds:
+    """Codes follow the ids of a tokenizer.json, as many as the vocabulary has; `codes`: of the decoder."""
+    where, tokenizer = str(file), checkpoint.read_json(file)
+    model = tokenizer.get("model")
+    pieces = dict(model.get("vocab") or {}) if isinstance(model, dict) else {}
+    added = tokenizer.get("added_tokens") or []
+    pieces.update({token.get("content"): token.get("id") for token in added})
+    text = len(pieces)
+    for piece, number in pieces.items():
+        if not isinstance(number, int) or not 0 <= number < text:
+            raise ExportError(f"{where}: {piece} has id {number}, expected 0 to {text - 1}")
+    for tag in (BEGIN, END):
+        if tag not in pieces:
+            raise ExportError(f"{where}: no token {tag}, expected a tokenizer of SimpleAR")
+    if not text < vocabulary <= text + codes:
+        raise ExportError(
+            f"{where}: has {text} ids, the model {vocabulary}: expected 1 to {codes} more for codes"
+        )
+    return ImageIds(text, vocabulary - text, full_head)
+
+
+def prompt_entry(text_length: int) -> dict[str, Any]:
+    """Tags are parts of the texts, in which the tokenizer finds them."""
+    return {
+        "kind": "tokens",
+        "length": text_length,
+        "align": "start",
+        "prefix": [],
+        "text": TEXT,
+        "suffix": [],
+        "unconditional": [],
+        "negative_text": NEGATIVE_TEXT,
+        "negative_prompt": NEGATIVE_PROMPT,
+    }
+
+
+def target_entries(config: SimpleARConfig, ids: ImageIds, settings: Settings) -> dict[str, Any]:
+    """Manifest entries of the target. ExportError: a picture does not fit."""
+    grids, downsample = [], CosmosConfig().downsample
+    for width, height in settings.sizes:
+        if width % downsample or height % downsample:
+            raise ExportError(
+                f"size {width}x{height}: expected multiples of {downsample} pixels", 2
+            )
+        grids.append(grid_entry(width, height, downsample))
+    longest = max(grid["rows"] * grid["columns"] for grid in grids)
+    length = settings.text_length + longest
+    if length > config.max_positions:
+        raise ExportError(
+            f"pictures of {longest} codes behind prompts of {settings.text_length} ids take {length} "
+            f"positions, the model has {config.max_positions}", 2,
+        )  # fmt: skip
+    top_k = TOP_K if ids.count > TOP_K else 0  # else it keeps all
+    return {
+        "prompt": prompt_entry(settings.text_length),
+        **network_entries(config, ids.first, ids.count, length),
+        "grids": grids,
+        "sampling": {**sampling_entry(CFG_SCALE, top_k), **settings.sampling},
+    }
+
+
+def repetition_note(folder: Path) -> str:
+    """What generation_config.json asks for and is not done; empty where it asks for nothing."""
+    file = folder / "generation_config.json"
+    penalty = checkpoint.read_json(file).get("repetition_penalty", 1.0) if file.is_file() else 1.0
+    if penalty in (None, 1.0):
+        return ""
+    return f"note: {file.name} asks for a repetition penalty of {penalty}, which is not applied"

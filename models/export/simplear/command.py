@@ -1,0 +1,103 @@
+"""Exporter of SimpleAR: a published folder and Cosmos' decoder to a bundle."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...bundle import Bundle, BundleModule, Storage
+from ...cosmos.decoder import CosmosConfig
+from ...simplear.config import ImageIds
+from ...simplear.network import weight_shapes
+from ...simplear.target_module import TargetModule
+from ...transformer.layer import Read
+from ..common import (
+    SPARE_POSITIONS,
+    STORAGES,
+    add_bundle_options,
+    decoder_part,
+    make_bundle,
+    require_parts,
+)
+from ..image_decoders.cosmos import load_decoder
+from ..mapped_target import Keep, mapped_target
+from ..settings import read_settings
+from .bundle import LICENCE, PUBLISHED, image_ids, repetition_note, target_entries
+from .tokenizer import read_tokenizer
+from .weights import Weights, read_folder
+
+
+def add_parser(families: Any) -> None:
+    parser = families.add_parser(
+        "simplear",
+        help="SimpleAR, a folder as published, with Cosmos' decoder",
+        description="Writes a bundle from a published folder (weights, config.json, tokenizer) and "
+        "decoder.jit of Cosmos-Tokenizer-DV8x16x16.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--model", type=Path, metavar="DIR", help="folder of the language model")
+    parser.add_argument("--decoder", type=Path, metavar="FILE", help="decoder.jit of Cosmos")
+    parser.add_argument(
+        "--full-head",
+        action="store_true",
+        help="draw among all ids as the published script does, in which ids of text have a share and "
+        "become code 0; by default among the ids of codes alone",
+    )
+    parser.add_argument(
+        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help='JSON with "sizes" (["1024x1024"], default: those that are trained), "text_length", '
+        '"sampling"',
+    )
+    add_bundle_options(parser, LICENCE)
+
+
+def run(options: argparse.Namespace) -> None:
+    files = require_parts(options, "model", "decoder")
+    make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
+
+
+def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
+    settings = read_settings(options.config, PUBLISHED)
+    ids = ImageIds(0, CosmosConfig().codes)
+    if options.model:
+        weights = read_folder(options.model)
+        tokenizer = read_tokenizer(options.model, scratch)
+        vocabulary = weights.config.vocab_size
+        ids = image_ids(tokenizer, vocabulary, ids.codes, options.full_head)
+        bundle.entries.update(target_entries(weights.config, ids, settings))
+        bundle.entries["tokenizer"] = {
+            "kind": "bpe", "file": tokenizer.name, "max_length": settings.text_length,
+        }  # fmt: skip
+        bundle.files[tokenizer.name] = tokenizer
+        if note := repetition_note(options.model):
+            bundle.say(note)
+    if options.decoder:
+        model = load_decoder(options.decoder, ids.codes, ids.text if ids.all else 0)
+        bundle.entries["decoder"] = {
+            "codebook_size": ids.count, "downsample": model.config.downsample, "pixels": "round",
+        }  # fmt: skip
+        # In fp32: folded weights are no numbers of the published precision.
+        bundle.modules["image_decoder"] = decoder_part(model, torch.float32)
+    if options.model:
+        positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
+        storage = STORAGES.get(options.dtype, Storage(weights.dtype))
+        bundle.modules["target"] = target_part(weights, ids, positions, storage, scratch)
+
+
+def target_part(
+    weights: Weights, ids: ImageIds, positions: int, storage: Storage, scratch: Path
+) -> BundleModule:
+    """The target with its weights in files of the folder `scratch`."""
+
+    def make(read: Read, keep: Keep) -> TargetModule:
+        return TargetModule(weights.config, ids, positions, read, keep)
+
+    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)

@@ -1,0 +1,65 @@
+"""Chameleon's image tokenizer: the definition, and the decoder for the engine."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from chameleon_files import VQ_SHAPE
+
+from models.chameleon.vqgan import VQGAN, VQGANConfig
+from models.vq.image_decoder_module import ImageDecoderModule
+
+
+def test_published_tokenizer() -> None:
+    with torch.device("meta"):
+        model = VQGAN(VQGANConfig())
+    keys = model.state_dict()
+    assert len(keys) == 293
+    assert sum(p.numel() for p in model.parameters()) == 68_718_467
+    assert sum(p.numel() for p in model.decoder.parameters()) == 39_294_851
+    assert {key.rsplit(".", 2)[0] for key in keys if "nin_shortcut" in key} == {
+        "encoder.down.2.block.0",
+        "encoder.down.4.block.0",
+        "decoder.up.1.block.0",
+        "decoder.up.3.block.0",
+    }
+    assert model.config.downsample == 16
+
+
+def test_codes_survive_a_round_trip_through_the_codebook() -> None:
+    torch.manual_seed(0)
+    model = VQGAN(VQ_SHAPE).eval()
+    codes = torch.randint(20, (2, 3, 4))
+    rows = model.quantize.lookup(codes)
+    assert torch.equal(rows[0, :, 1, 2], model.quantize.embedding.weight[codes[0, 1, 2]])
+    assert torch.equal(model.quantize.indices(rows + 1e-4), codes)
+    assert model.encode(torch.rand(1, 3, 8, 12)).shape == (1, 4, 6)
+
+
+def test_long_rows_attract_no_latents() -> None:
+    """The nearest row is meant, not the one with the largest product."""
+    model = VQGAN(VQ_SHAPE, encoder=False)
+    rows = torch.zeros(20, 5)
+    rows[:, 0] = torch.arange(20.0)
+    model.quantize.embedding.weight.data = rows
+    z = torch.zeros(1, 5, 1, 3)
+    z[0, 0, 0] = torch.tensor([2.4, 2.6, 30.0])
+    assert model.quantize.indices(z).flatten().tolist() == [2, 3, 19]
+
+
+@pytest.mark.parametrize("levels", [(), (0,), (0, 1)])
+def test_scripted_decoder_equals_plain(levels: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model = VQGAN(VQGANConfig(**{**VQ_SHAPE.__dict__, "attn_levels": levels}), encoder=False).eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, 0.1, 0.2)
+    scripted = torch.jit.script(ImageDecoderModule(model).eval())
+    scripted.prepare(torch.empty(0))
+    codes = torch.randint(20, (2, 3, 5))
+    with torch.inference_mode():
+        expected = model.decode_code(codes)
+        assert expected.shape == (2, 3, 6, 10)
+        for _ in range(3):  # the executor may change its plan after the first calls
+            torch.testing.assert_close(
+                scripted.decode(codes), expected, atol=2e-4 * float(expected.abs().max()), rtol=0
+            )
