@@ -42,6 +42,7 @@ from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
 from models.llamagen.config import GPTConfig
+from models.precision import mixed
 
 DIVERGENCES = ("forward-kl", "reverse-kl", "tvd")
 STEPS = 5  # longest chain of the reports
@@ -157,7 +158,7 @@ class Distillation:
         limit, saved, loss = 60 * options.minutes, self.seconds, float("nan")
         while self.seconds < limit:
             start = time.process_time()
-            with torch.autocast("cpu", torch.bfloat16):
+            with mixed("cpu"):
                 student, target, _ = self.laws(next(draws))
             total = divergence(options.divergence, student.float(), target.float())
             self.learn(total)

@@ -34,6 +34,7 @@ from models.eagle.recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
+from models.precision import mixed
 from models.transformer.head import codes_of
 
 
@@ -215,7 +216,7 @@ class Trainer:
             factor, phase = self.schedule()
             batch = next(batches)
             noise = phase.noise * PUBLISHED_NOISE * 512 / batch.features.shape[1]
-            with torch.autocast("cpu", torch.bfloat16):
+            with mixed("cpu"):
                 total, parts = objective(
                     self.drafter, batch, self.model.head, self.model.guidance, phase.weights,
                     phase.steps, noise,

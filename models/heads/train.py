@@ -40,6 +40,7 @@ from models.export.command import run_command
 from models.heads.flash import Flash, FlashConfig, published_loss
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
+from models.precision import mixed
 from models.transformer.head import codes_of
 
 RATE = 2e-3
@@ -163,7 +164,7 @@ def train(options: argparse.Namespace) -> None:
         share = max(1 - seconds / limit, 0.01)
         optimizer.param_groups[0]["lr"] = RATE * min((step + 1) / 50, 1.0) * share
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             total = loss_of(heads, model, next(batches))
         total.backward()
         optimizer.step()

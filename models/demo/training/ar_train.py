@@ -29,6 +29,7 @@ from models.demo.training.model import DemoModel, load_pretrained_text, start_fr
 from models.demo.training.muon import Muon
 from models.demo.training.text import PREFIX, CaptionReader, FactHeads
 from models.demo.training.vq_model import load_tokenizer
+from models.precision import mixed
 
 MAIN, COOLED = "ar.pt", "ar-cooled.pt"
 
@@ -188,7 +189,7 @@ class Trainer:
         while self.spent < total:
             weight = self._rates(self.spent / total)
             batch = self.feeder.next().to(o.device)
-            with torch.autocast(o.device.split(":")[0], torch.bfloat16):
+            with mixed(o.device):
                 loss, extra, exchanged = self.trainee(batch)
             emphasis = torch.where(batch.cells, weight, 1.0)
             whole = (loss * emphasis).sum() / emphasis.sum()

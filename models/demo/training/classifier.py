@@ -20,6 +20,7 @@ from models.demo.render.world import render
 from models.demo.training.data import HELD_OUT, held_out, scene_of
 from models.demo.training.vq_model import to_rgb
 from models.demo.training.vq_train import Clock
+from models.precision import mixed
 
 JUDGED = ("subject", "colour", "time", "ground", "background", "weather", "second", "second_colour")
 COLUMNS = [list(ATTRIBUTES).index(name) for name in JUDGED]
@@ -140,7 +141,7 @@ def train_classifier(
     while (share := clock.progress) < 1:
         optimizer.param_groups[0]["lr"] = 3e-3 * min((step + 1) / 50, 1) * (1 - share) + 1e-5
         pictures, target = next(examples)
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             x = model.features(disturb(to_rgb(pictures), rng))
         losses = [F.cross_entropy(p, target[:, i]) for i, p in enumerate(model.split(x))]
         loss = torch.stack(losses).sum()

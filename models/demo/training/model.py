@@ -18,6 +18,7 @@ from models.demo.training.text import FEATURES, PREFIX, CaptionReader, text_conf
 from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT, pad_left
 from models.llamagen.t5 import T5Encoder
+from models.precision import mixed
 
 
 def gpt_config() -> GPTConfig:
@@ -100,7 +101,7 @@ def caption_gaps(model: DemoModel, work: Path = WORK, count: int = 96) -> dict[s
             ids, mask = reader.encode([caption(s, rng) for s in scenes[i : i + 24]])
             features, left = model.condition(ids, mask)
             part = tokens[i : i + 24]
-            with torch.autocast("cpu", torch.bfloat16):
+            with mixed("cpu"):
                 logits = model.gpt(part[:, :-1], features, left, torch.full((len(ids),), null))
             loss = F.cross_entropy(logits.float().mT, part, reduction="none")
             parts.append(loss.mean(1))

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from models.precision import fast_dtype
+
 
 def orthogonalise(matrices: Tensor, steps: int = 4) -> Tensor:
-    """Approximately U V^T of matrices [b, m, n] by quintic Newton-Schulz iterations in bf16."""
-    x = matrices.to(torch.bfloat16)
+    """Approximately U V^T of matrices [b, m, n] by quintic Newton-Schulz iterations in the fast precision."""
+    x = matrices.to(fast_dtype(matrices.device))
     wide = x.shape[1] <= x.shape[2]
     x = x if wide else x.mT
     x = x / (torch.linalg.vector_norm(x.float(), dim=(1, 2), keepdim=True) + 1e-7).to(x.dtype)

@@ -34,6 +34,7 @@ from models.demo.training.vq_train import (
     set_rates,
     validation,
 )
+from models.precision import mixed
 
 RATE = 0.02
 ALONE = 0.12  # share of the budget without codes
@@ -129,7 +130,7 @@ class CodeTraining:
 
     def draw(self, rgb: Tensor) -> Tensor:
         """Pictures through encoder, codes and cheap decoder."""
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             z = F.normalize(self.nets["encoder"](rgb).float(), dim=1)
             z = z if self.codes is None else self.codes.nearest(z)[1]
             return self.nets["sketcher"](z)
@@ -139,7 +140,7 @@ class CodeTraining:
         if self.codes is None and progress > ALONE and len(self.pool) > 4:
             self.codes = Codes(torch.cat(self.pool), CONFIG.codebook_size)
             self.pool = []
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             z = self.nets["encoder"](rgb)
         unit = F.normalize(z.float(), dim=1)
         extra: Tensor | float = 0.0
@@ -150,7 +151,7 @@ class CodeTraining:
             codes, hard = self.codes.nearest(unit)
             shown = unit + (hard - unit).detach()
             extra = COMMIT * (1 - (unit * hard).sum(1)).mean()
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             output = self.nets["sketcher"](shown)
         loss = picture_loss(output.float(), rgb, weight, square=1.0) + extra
         loss.backward()

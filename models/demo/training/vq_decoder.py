@@ -27,6 +27,7 @@ from models.demo.training.vq_train import (
     set_rates,
     validation,
 )
+from models.precision import mixed
 
 RATE = 0.01
 TRUNK_LEVELS = 3  # 16x16, 32x32 and 64x64
@@ -80,7 +81,7 @@ class DecoderTraining:
     def trunk(self, codes: Tensor) -> Tensor:
         """The picture as the levels up to 64x64 see it."""
         vq = self.model.vq
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             x = vq.decoder.conv_in(vq.post_quant_conv(vq.quantize.lookup(codes)))
             for block in vq.decoder.mid:
                 x = block(x)
@@ -93,7 +94,7 @@ class DecoderTraining:
 
     @staticmethod
     def decode(model: DemoTokenizer, codes: Tensor) -> Tensor:
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             return model.vq.decode_code(codes).float()
 
     def draw(self, rgb: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from models.llamagen.config import VQConfig, as_json
 from models.llamagen.vq import VQModel
+from models.precision import mixed
 
 CONFIG = VQConfig(
     ch=32,
@@ -91,7 +92,7 @@ class DemoTokenizer(nn.Module):
     @torch.no_grad()
     def encode(self, rgb: Tensor) -> Tensor:
         """rgb [B, 3, 256, 256] in [-1, 1] -> int64 codes [B, 16, 16]."""
-        with torch.autocast("cpu", torch.bfloat16):
+        with mixed("cpu"):
             z = self.encoder(rgb)
         return self.vq.quantize.indices(z.float())
 

@@ -18,10 +18,11 @@ from models.demo.training.vq_train import (
     save_state,
     validation,
 )
-from models.mar.demo.stage import Options, Stage, mixed
+from models.mar.demo.stage import Options, Stage
 from models.mar.demo.warm import start_from_codes
 from models.mar.demo.world import Latents, halved, shards, write_shard
 from models.mar.kl import LATENT_SCALE, AutoencoderKL
+from models.precision import mixed
 
 CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 4, 4), num_res_blocks=0, z_channels=16, n_embed=0)
 RATE = 0.02  # of the norm of wide convolutions of the encoder; that of the rest is a twentieth

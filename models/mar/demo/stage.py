@@ -28,13 +28,6 @@ class Options:
     batch: int = 16
 
 
-def mixed(device: str) -> torch.autocast:
-    """Computes in bf16 where the processor does; elsewhere that would be slower."""
-    able = torch.cpu.get_capabilities()
-    native = bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
-    return torch.autocast(device, torch.bfloat16, enabled=native or device != "cpu")
-
-
 def adamw(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
     return [torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)]
 

@@ -13,11 +13,12 @@ from models.demo.training.vq_train import save_state
 from models.mar.chain import Chain
 from models.mar.config import MARConfig, square_shape
 from models.mar.demo import autoencoder
-from models.mar.demo.stage import Options, Stage, mixed
+from models.mar.demo.stage import Options, Stage
 from models.mar.demo.world import CLASSES, Latents
 from models.mar.diffusion import schedule
 from models.mar.losses import diffusion_loss
 from models.mar.network import MAR
+from models.precision import mixed
 
 CONFIG = MARConfig(
     positions=64, channels=16, classes=CLASSES, buffer=4, encoder=square_shape(128, 2, 4),

@@ -15,6 +15,7 @@ from models.demo.training.vq_decoder import DecoderTraining
 from models.demo.training.vq_model import DemoTokenizer, load_tokenizer, save_tokenizer, to_rgb
 from models.llamagen.config import VQConfig
 from models.llamagen.vq import VQModel
+from models.precision import mixed
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_a_tokenizer_encodes_to_the_nearest_code(
     model = load_tokenizer(tmp_path / "codes.pt")
     codes = model.encode(batch[0])
     assert codes.shape == (4, 16, 16) and codes.dtype == torch.int64
-    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+    with mixed("cpu"), torch.no_grad():
         z = F.normalize(model.encoder(batch[0]).float(), dim=1)
     table = F.normalize(model.vq.quantize.embedding.weight, dim=1)
     similar = torch.einsum("bdhw,kd->bhwk", z, table)
