@@ -3,6 +3,7 @@
 # Expects `root`, the absolute path of the repository.
 export CCACHE_DIR=${CCACHE_DIR:-$root/.cache/ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=1 # equal objects for every build folder
+export CCACHE_DEPEND=1 # a new object is not preprocessed apart
 export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$root/.cache/pip}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
