@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "propose/open_windows.h"
+#include "propose/windows/open_windows.h"
 
 namespace lamplighter {
 

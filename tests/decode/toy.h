@@ -24,11 +24,11 @@
 #include "decode/cycle.h"
 #include "decode/decode.h"
 #include "decode/prompts.h"
-#include "propose/eagle.h"
-#include "propose/jacobi.h"
-#include "propose/open_windows.h"
-#include "propose/self.h"
-#include "propose/zipar.h"
+#include "propose/drafters/eagle.h"
+#include "propose/drafters/self.h"
+#include "propose/windows/jacobi.h"
+#include "propose/windows/open_windows.h"
+#include "propose/windows/zipar.h"
 #include "tests/kernels/common/operators.h"
 
 // Small models with random weights, and the decode loop on them.
