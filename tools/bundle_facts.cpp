@@ -1,6 +1,6 @@
 #include "bundle_facts.h"
 
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 #include "propose/registry.h"
 
 namespace lamplighter::cli {

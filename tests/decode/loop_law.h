@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 #include "decode/recorder.h"
 #include "tests/decode/toy.h"
 #include "tests/reference/chi_square.h"

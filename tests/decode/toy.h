@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "bundle/synthetic.h"
+#include "bundle/synthetic/synthetic.h"
 #include "decode/cycle.h"
 #include "decode/decode.h"
 #include "decode/prompts.h"

@@ -1,4 +1,4 @@
-#include "bundle/target.h"
+#include "bundle/modules/target.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>

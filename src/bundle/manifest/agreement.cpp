@@ -1,4 +1,4 @@
-#include "bundle/agreement.h"
+#include "bundle/manifest/agreement.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 
 namespace lamplighter {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/json.h"
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 

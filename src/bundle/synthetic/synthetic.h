@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "bundle/module.h"
-#include "bundle/synthetic_shape.h"
+#include "bundle/modules/module.h"
+#include "bundle/synthetic/synthetic_shape.h"
 
 namespace lamplighter {
 

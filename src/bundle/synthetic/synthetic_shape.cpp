@@ -1,4 +1,4 @@
-#include "bundle/synthetic_shape.h"
+#include "bundle/synthetic/synthetic_shape.h"
 
 #include "lamplighter/error.h"
 

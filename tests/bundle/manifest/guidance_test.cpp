@@ -1,4 +1,4 @@
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 
 #include <gtest/gtest.h>
 

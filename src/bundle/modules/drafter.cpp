@@ -1,4 +1,4 @@
-#include "bundle/drafter.h"
+#include "bundle/modules/drafter.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "bundle/target.h"
+#include "bundle/modules/target.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {

@@ -1,4 +1,4 @@
-#include "bundle/attach.h"
+#include "bundle/manifest/attach.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

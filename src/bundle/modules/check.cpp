@@ -1,4 +1,4 @@
-#include "bundle/check.h"
+#include "bundle/modules/check.h"
 
 #include <ATen/TensorOperators.h>
 #include <c10/core/InferenceMode.h>
@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/files.h"
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 #include "bundle/tensor_file.h"
 #include "lamplighter/error.h"
 

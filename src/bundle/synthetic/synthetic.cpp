@@ -1,4 +1,4 @@
-#include "bundle/synthetic.h"
+#include "bundle/synthetic/synthetic.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -18,8 +18,8 @@
 #include <memory>
 
 #include "bundle/machine.h"
-#include "bundle/synthetic_script.h"
-#include "bundle/target.h"
+#include "bundle/modules/target.h"
+#include "bundle/synthetic/synthetic_script.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 
 namespace lamplighter {
 

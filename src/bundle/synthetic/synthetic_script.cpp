@@ -1,4 +1,4 @@
-#include "bundle/synthetic_script.h"
+#include "bundle/synthetic/synthetic_script.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/resolver.h>
@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "bundle/model_sources.h"
+#include "bundle/synthetic/model_sources.h"
 
 namespace lamplighter {
 namespace {

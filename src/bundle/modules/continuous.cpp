@@ -1,4 +1,4 @@
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/isnan.h>
@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {

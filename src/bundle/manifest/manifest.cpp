@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "bundle/agreement.h"
+#include "bundle/manifest/agreement.h"
 #include "lamplighter/bundle.h"
 
 namespace lamplighter {

@@ -1,4 +1,4 @@
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
