@@ -41,7 +41,7 @@ struct MethodOption {
 
 // All options but the method's name, which is a row of propose/registry.h, in the order of --help. A new one
 // is a field of MethodOptions, a row of the table in options.cpp and its use; a new type is one more
-// alternative of Field, read and written there.
+// alternative of Field, read and written in option_values.cpp.
 const std::vector<MethodOption>& method_options();
 
 // The option of this word. Throws Error(usage) naming `where` and the words there are.

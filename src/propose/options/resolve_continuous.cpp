@@ -1,9 +1,8 @@
 #include <algorithm>
 
-#include "lamplighter/error.h"
 #include "propose/options/options.h"
 #include "propose/options/resolve.h"
-#include "propose/registry.h"
+#include "propose/options/resolve_parts.h"
 
 namespace lamplighter {
 namespace {
@@ -13,10 +12,6 @@ constexpr std::int64_t kGamma = 4;
 // As published: 5 % and 15 % of the tokens, and 100 rounds of proposals in the released program.
 constexpr float kPrefill = 0.05F, kReleasedPrefill = 0.15F;
 constexpr std::int64_t kCap = 1000, kReleasedCap = 100, kMostReleased = 1000;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ExitCode::usage, message);
-}
 
 // A picture takes at most one pass for each token.
 void resolve_steps(MethodOptions& method, const Manifest& manifest, std::int64_t most) {
