@@ -5,7 +5,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/minimum.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -14,6 +13,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "propose/windows/chains.h"
 
 namespace lamplighter {
 namespace {
@@ -129,9 +130,8 @@ class Windows : public Proposer {
     // The row under the first one takes no stand-in for its end.
     rows.open = (row < height_) & (longer >= ahead_) & ((number == 0) | (first_ > 0).unsqueeze(1)) &
                 (run.steps < run.total).unsqueeze(1);
-    const at::Tensor behind = (longer - (ahead_ - 1)).masked_fill(number == 0, width_);
-    rows.limits = (at::minimum(behind, at::full({}, width_, behind.options())) - lengths_)
-                      .masked_fill(rows.open.logical_not(), 0);
+    const at::Tensor most = (longer - (ahead_ - 1)).masked_fill(number == 0, width_).clamp_max(width_);
+    rows.limits = (most - lengths_).masked_fill(rows.open.logical_not(), 0);
     rows.places = row * width_ + lengths_ - 1;
     return rows;
   }
@@ -159,9 +159,9 @@ class Windows : public Proposer {
 
   // Guesses where no draft stands.
   void fill(const RunState& run, const Rows& rows, const at::Tensor& roots) {
+    if (slots_ == 0) return;
     const std::int64_t images = run.images();
     const at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::fill, most_ * slots_);
-    if (slots_ == 0) return;
     at::Tensor laws = rows_.flatten(0, 1);
     const at::Tensor drawn =
         codes_.clamp_min(0).unsqueeze(1).expand({images, most_, codes_.size(1)}).flatten(0, 1);
@@ -286,34 +286,6 @@ class Windows : public Proposer {
 };
 
 }  // namespace
-
-ops::ScoredTree chains_of(const RunState& run, const Draft& draft, const at::Tensor& target,
-                          ops::Purpose purpose, std::int64_t kinds) {
-  const auto& [rows, nodes, most_rows, most_nodes] = draft.windows;
-  const at::Tensor number = at::arange(nodes, run.steps.options()).unsqueeze(0);
-  ops::ScoredTree chains;
-  chains.target = target.narrow(1, 0, rows * nodes).reshape({-1, nodes, target.size(2)}).contiguous();
-  chains.draft = draft.distributions;
-  chains.tokens = draft.tokens.narrow(1, 0, rows * nodes).reshape({-1, nodes}).contiguous();
-  chains.parents = number - 1;
-  chains.draft_rows = at::where(number < nodes - 1, number, -1);
-  chains.uniforms = ops::uniforms(run.seeds, run.steps, purpose, most_rows * kinds * most_nodes)
-                        .view({-1, most_rows, kinds, most_nodes})
-                        .narrow(1, 0, rows)
-                        .narrow(3, 0, nodes)
-                        .reshape({-1, kinds * nodes})
-                        .contiguous();
-  chains.temperature = run.temperature.repeat_interleave(rows);
-  chains.depth = nodes - 1;
-  return chains;
-}
-
-at::Tensor packed(const at::Tensor& values, const at::Tensor& kept) {
-  const std::int64_t most = values.size(1);
-  const at::Tensor place = at::where(kept, kept.cumsum(1) - 1, most);
-  at::Tensor all = at::full({values.size(0), most + 1}, -1, values.options());
-  return all.scatter_(1, place, values).narrow(1, 0, most).contiguous();
-}
 
 std::unique_ptr<Proposer> make_zipar_windows(const Method& method, const Models& models) {
   return std::make_unique<Windows>(method, models, false);

@@ -17,12 +17,4 @@ std::unique_ptr<Proposer> make_zipar_windows(const Method& method, const Models&
 // arXiv 2606.05703): fewer are rejected for what was lacking, but what one has seen may be rejected later.
 std::unique_ptr<Proposer> make_row_parallel(const Method& method, const Models& models);
 
-// The chains of a draft of windows, each an image of its own with its row of `target` fp32 [I, N, V],
-// probabilities. The k-th of `kinds` uniforms of a node is its own whatever other rows and nodes there are.
-ops::ScoredTree chains_of(const RunState& run, const Draft& draft, const at::Tensor& target,
-                          ops::Purpose purpose, std::int64_t kinds);
-
-// int64 [I, M]: the values that are kept in front, in their order, then -1.
-at::Tensor packed(const at::Tensor& values, const at::Tensor& kept);
-
 }  // namespace lamplighter
