@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bundle/modules/module.h"
-#include "bundle/synthetic/synthetic_shape.h"
+#include "bundle/synthetic/shape.h"
 
 namespace lamplighter {
 

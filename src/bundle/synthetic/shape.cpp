@@ -1,4 +1,4 @@
-#include "bundle/synthetic/synthetic_shape.h"
+#include "bundle/synthetic/shape.h"
 
 #include "lamplighter/error.h"
 
@@ -111,7 +111,24 @@ const std::vector<SyntheticShape>& published() {
   return shapes;
 }
 
+// Numbers of the head's weights.
+std::int64_t head_numbers(const SyntheticShape& shape) {
+  if (shape.head_width == 0) return shape.vocabulary * shape.hidden;
+  return shape.head_width * (shape.hidden + 1) + shape.vocabulary * (shape.head_width + 1);
+}
+
 }  // namespace
+
+Grid SyntheticShape::grid() const {
+  constexpr int kDownsample = 16;
+  Grid grid;
+  grid.rows = rows;
+  grid.columns = columns;
+  grid.width = columns * kDownsample;
+  grid.height = rows * kDownsample;
+  if (row_ends) grid.row_end = {row_end()};
+  return grid;
+}
 
 std::vector<std::string> synthetic_names() {
   std::vector<std::string> names;
@@ -134,6 +151,18 @@ SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64
     return shape;
   }
   throw Error(ExitCode::usage, "synthetic shape: got '" + name + "', expected " + known);
+}
+
+std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
+  const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
+  const std::int64_t bias = shape.qkv_bias ? width + 2 * kv_width : 0;
+  const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn) + bias;
+  const std::int64_t table = shape.hidden * shape.ids();
+  std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
+  if (!shape.chameleon)
+    numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
+  if (shape.drafter) numbers += block + table + head_numbers(shape) + 2 * shape.hidden * shape.hidden;
+  return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
 }
 
 }  // namespace lamplighter

@@ -35,6 +35,12 @@ struct SyntheticShape {
   bool drafter = true;        // one layer of the same sizes, with an embedding and a head of its own
   double weight_scale = 1;    // standard deviation of a weight times the root of its inputs
   std::uint64_t seed = 1;     // of the weights
+
+  std::int64_t row_end() const { return first_image_id + vocabulary; }  // the id
+  // Ids of the embedding.
+  std::int64_t ids() const { return embedding > 0 ? embedding : row_end() + (row_ends ? 1 : 0); }
+  bool has_head_norms() const { return chameleon && head_width == 0 && !qkv_bias; }
+  Grid grid() const;
 };
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,

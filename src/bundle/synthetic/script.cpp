@@ -1,4 +1,4 @@
-#include "bundle/synthetic/synthetic_script.h"
+#include "bundle/synthetic/script.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/resolver.h>
