@@ -19,6 +19,14 @@ std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const
   return needs;
 }
 
+std::vector<std::string> ready_methods(const Manifest& manifest) {
+  std::vector<std::string> ready;
+  for (const auto& [method, needs] : method_needs(manifest)) {
+    if (needs.empty()) ready.push_back(method);
+  }
+  return ready;
+}
+
 SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement) {
   SlotMemory memory;
   if (manifest.is_continuous()) {
