@@ -1,7 +1,13 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "tests/propose/drafters/random_drafter.h"
+#include "tests/propose/wrapped.h"
 
 namespace lamplighter::test {
 namespace {
@@ -15,28 +21,15 @@ struct Proposal {
 };
 std::vector<Proposal> proposals;
 
-class Recorded : public Proposer {
+class Recorded : public Wrapped {
  public:
-  explicit Recorded(std::unique_ptr<Proposer> inner) : inner_(std::move(inner)) {}
+  using Wrapped::Wrapped;
 
-  TreeShape shape() const override { return inner_->shape(); }
-  void allocate(const RunShape& shape, std::int64_t rows) override { inner_->allocate(shape, rows); }
-  void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override {
-    inner_->begin(prompts, prefilled, run);
-  }
   Draft propose(const RunState& run) override {
-    Draft draft = inner_->propose(run);
+    Draft draft = Wrapped::propose(run);
     proposals.push_back({run.steps.item<std::int64_t>(), draft.tokens[0].clone()});
     return draft;
   }
-  void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
-             const RunState& run) override {
-    inner_->learn(draft, scores, judged, kept, run);
-  }
-  std::vector<PerImage> per_image() override { return inner_->per_image(); }
-
- private:
-  std::unique_ptr<Proposer> inner_;
 };
 
 std::unique_ptr<Proposer> make_recorded(const Method& method, const Models& models) {
@@ -87,11 +80,7 @@ at::Tensor plain_guesses(const Guessed& guessed, const Prompts& prompts, const a
 TEST(Flash, SeesItsWindowAndTheRestCompressed) {
   at::set_num_threads(1);
   const c10::InferenceMode inference;
-  SyntheticShape shape;
-  shape.vocabulary = 6;
-  shape.rows = 4;
-  shape.columns = 5;
-  const Guessed guessed(shape, "flash_compressed", kWindow);
+  const Guessed guessed(small_shape(), "flash_compressed", kWindow);
   Method method = heads_method("flash_compressed", preset_tree("chain-3"), "exact", true);
   method.proposer = &make_recorded;
   DecodeRequest request;

@@ -14,6 +14,7 @@
 #include "propose/drafters/medusa.h"
 #include "propose/drafters/mlp.h"
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 
 // Drafters of all kinds with random weights.
 namespace lamplighter::test {

@@ -1,11 +1,13 @@
 #include "propose/drafters/self.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include <ostream>
-
-#include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
+#include "tests/propose/method_law.h"
+#include "tests/propose/wrapped.h"
 
 namespace lamplighter::test {
 namespace {
@@ -15,27 +17,14 @@ class SelfTest : public ::testing::Test {
   void SetUp() override { at::set_num_threads(1); }
 
   static SyntheticShape shape(bool row_ends = false) {
-    SyntheticShape shape;
-    shape.row_ends = row_ends;
-    shape.vocabulary = 6;
+    SyntheticShape shape = small_shape(row_ends);
     shape.layers = 3;
-    shape.rows = 4;
-    shape.columns = 5;
     return shape;
-  }
-
-  static std::vector<DecodeRequest> requests(float temperature) {
-    std::vector<DecodeRequest> all(4);
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      all[seed].sampling.temperature = temperature;
-      all[seed].seed = seed;
-    }
-    return all;
   }
 
   static std::int64_t cycles(const Toy& toy, const Method& method) {
     std::int64_t count = 0;
-    decode(toy.models(), method, toy.prompts({0, 3, 7, 11}, true), requests(1), toy.grid(),
+    decode(toy.models(), method, toy.prompts({0, 3, 7, 11}, true), four_requests(1), toy.grid(),
            [&](const Report&) { return ++count > 0; });
     return count;
   }
@@ -45,12 +34,12 @@ TEST_F(SelfTest, GreedyTokensAreThoseOfAutoregression) {
   for (const bool row_ends : {false, true}) {
     const Toy toy(shape(row_ends));
     const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
-    const at::Tensor expected = decode(toy.models(), {}, prompts, requests(0), toy.grid());
+    const at::Tensor expected = decode(toy.models(), {}, prompts, four_requests(0), toy.grid());
     for (const std::int64_t layers : {1, 2, 3}) {
       for (const std::int64_t window : {0, 1, 7}) {
         if (row_ends && window > 0) continue;  // refused by resolve_method
         const Method method = self_method(bushy_tree(), layers, window);
-        EXPECT_TRUE(at::equal(decode(toy.models(), method, prompts, requests(0), toy.grid()), expected))
+        EXPECT_TRUE(at::equal(decode(toy.models(), method, prompts, four_requests(0), toy.grid()), expected))
             << layers << " layers, window " << window;
       }
     }
@@ -93,7 +82,7 @@ TEST_F(SelfTest, AWindowLeavesThePromptInSight) {
 
 TEST_F(SelfTest, PicturesOfABatchAreThoseDrawnAlone) {
   const Toy toy(shape());
-  const std::vector<DecodeRequest> all = requests(1);
+  const std::vector<DecodeRequest> all = four_requests(1);
   const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
   for (const std::int64_t window : {0, 4}) {
     const Method method = self_method(bushy_tree(), 2, window);
@@ -106,18 +95,7 @@ TEST_F(SelfTest, PicturesOfABatchAreThoseDrawnAlone) {
   }
 }
 
-struct SelfCase {
-  std::string name;
-  Method method;
-  bool row_ends = false;
-  std::int64_t interval = -1;
-};
-
-void PrintTo(const SelfCase& test, std::ostream* out) {
-  *out << test.name;
-}
-
-class SelfLaw : public ::testing::TestWithParam<SelfCase> {
+class SelfLaw : public ::testing::TestWithParam<MethodCase> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
 
@@ -130,23 +108,15 @@ class SelfLaw : public ::testing::TestWithParam<SelfCase> {
 
 TEST_P(SelfLaw, IsThatOfTheTarget) {
   const Toy toy(shape(GetParam().row_ends));
-  SamplingOptions sampling = law_sampling();
-  sampling.cfg_interval = GetParam().interval;
-  const std::int64_t pictures = law_pictures(std::int64_t{1} << 15);
-  const DrawnLaw drawn = drawn_law(toy, toy.models(), GetParam().method, sampling, pictures);
-  EXPECT_GT(drawn.accepted, pictures / 6);
-  EXPECT_TRUE(fits(exact_law(toy, sampling), drawn.counts));
+  expect_law(toy, toy.models(), GetParam());
 }
 
 TEST_P(SelfLaw, HoldsWhereSlotsAreRefilled) {
   const Toy toy(shape(GetParam().row_ends));
-  SamplingOptions sampling = law_sampling();
-  sampling.cfg_interval = GetParam().interval;
-  EXPECT_TRUE(fits(exact_law(toy, sampling),
-                   law_of_slots(toy, GetParam().method, sampling, law_pictures(1 << 13), 48)));
+  expect_law_of_slots(toy, toy.models(), GetParam());
 }
 
-std::vector<SelfCase> law_cases() {
+std::vector<MethodCase> law_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   return {{"chain", self_method(preset_tree("chain-3"), 1)},
           {"siblings", self_method(siblings, 1)},
@@ -160,24 +130,15 @@ INSTANTIATE_TEST_SUITE_P(Drafts, SelfLaw, ::testing::ValuesIn(law_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // The pass takes up the rows of the siblings: a classic of rows that are kept.
-class Swapped : public Proposer {
+class Swapped : public Wrapped {
  public:
-  explicit Swapped(std::unique_ptr<Proposer> inner) : inner_(std::move(inner)) {}
+  using Wrapped::Wrapped;
 
-  TreeShape shape() const override { return inner_->shape(); }
-  void allocate(const RunShape& shape, std::int64_t rows) override { inner_->allocate(shape, rows); }
-  void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override {
-    inner_->begin(prompts, prefilled, run);
-  }
   Draft propose(const RunState& run) override {
-    Draft draft = inner_->propose(run);
+    Draft draft = Wrapped::propose(run);
     draft.begun.rows = draft.begun.rows.index_select(1, at::tensor({0, 2, 1, 4, 3}));
     return draft;
   }
-  std::vector<PerImage> per_image() override { return inner_->per_image(); }
-
- private:
-  std::unique_ptr<Proposer> inner_;
 };
 
 std::unique_ptr<Proposer> make_swapped(const Method& method, const Models& models) {

@@ -1,6 +1,7 @@
 #include "propose/lookup/lookahead.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

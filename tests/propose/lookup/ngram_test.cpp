@@ -1,6 +1,8 @@
 #include "propose/lookup/ngram.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 
 namespace lamplighter::test {
 namespace {

@@ -1,12 +1,18 @@
 #include "propose/windows/open_windows.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <set>
 
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 #include "tests/propose/windows/rows_run.h"
 
 namespace lamplighter::test {

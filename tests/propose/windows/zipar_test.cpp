@@ -1,10 +1,12 @@
 #include "propose/windows/zipar.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "tests/decode/toy_methods.h"
 #include "tests/propose/windows/rows_run.h"
 #include "tree/open_rows.h"
 
