@@ -29,7 +29,7 @@ from .rounding import round_products
 VERSION = "0.1.0"
 SCHEMA_VERSION = 1
 OPTIONAL_METHODS = ("forward_layers", "forward_features")  # of targets, for some ways of drawing
-SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src" / "bundle" / "manifest.schema.json"
+SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src/bundle/manifest/manifest.schema.json"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 

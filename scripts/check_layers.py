@@ -45,7 +45,7 @@ GENERATED = {
     "bench/page/charts_js.h",
     "bench/page/page_html.h",
     "bench/page/vega_js.h",
-    "bundle/model_sources.h",
+    "bundle/synthetic/model_sources.h",
     "serve/page/page_html.h",
     "tools/help_texts.h",
 }

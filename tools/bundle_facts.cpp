@@ -1,6 +1,6 @@
 #include "bundle_facts.h"
 
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 #include "propose/registry.h"
 
 namespace lamplighter::cli {
@@ -17,6 +17,14 @@ std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const
   std::vector<std::pair<std::string, std::vector<std::string>>> needs;
   for (const MethodEntry& method : methods()) needs.emplace_back(method.name, missing_for(method, manifest));
   return needs;
+}
+
+std::vector<std::string> ready_methods(const Manifest& manifest) {
+  std::vector<std::string> ready;
+  for (const auto& [method, needs] : method_needs(manifest)) {
+    if (needs.empty()) ready.push_back(method);
+  }
+  return ready;
 }
 
 SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement) {

@@ -15,6 +15,8 @@ namespace lamplighter::cli {
 // Every decoding method and the manifest entries it still lacks; empty: pictures can be drawn with it. Tables
 // of neighbours are no part of this: one that is absent is computed.
 std::vector<std::pair<std::string, std::vector<std::string>>> method_needs(const Manifest& manifest);
+// Those that lack nothing.
+std::vector<std::string> ready_methods(const Manifest& manifest);
 
 // Caches that one picture of a guided pair holds while it is drawn, in bytes, or what a pass takes of
 // continuous tokens, at least; without guidance it is half.

@@ -11,7 +11,7 @@
 #include "bundle_facts.h"
 #include "help.h"
 #include "lamplighter/error.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "propose/registry.h"
 #include "terminal.h"
 

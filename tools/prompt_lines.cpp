@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/lines.h"
 #include "pipeline/request_fields.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter::cli {
 namespace {

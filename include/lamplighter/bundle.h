@@ -11,8 +11,8 @@
 
 namespace lamplighter {
 
-// manifest.json of a bundle, field by field (schema: src/bundle/manifest.schema.json). A bundle is a folder
-// that describes one model: the engine reads all that differs between model families from here.
+// manifest.json of a bundle, field by field (src/bundle/manifest/manifest.schema.json has the schema). A
+// bundle is a folder that describes one model: the engine reads all that differs between families from here.
 struct FileEntry {
   std::uint64_t bytes = 0;
   std::string sha256;  // 64 hexadecimal digits

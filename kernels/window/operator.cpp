@@ -78,20 +78,29 @@ Three renew_places(const ops::ScoredTree& tree, const at::Tensor& nodes, const a
   }
 }
 
+// The nodes are at most as deep as a chain of them.
+ops::ScoredTree window_tree(const at::Tensor& target, const std::optional<at::Tensor>& target_statistics,
+                            const at::Tensor& draft, const at::Tensor& tokens, const at::Tensor& parents,
+                            const at::Tensor& draft_rows, const at::Tensor& uniforms,
+                            const at::Tensor& temperature) {
+  return {{target, or_undefined(target_statistics)},
+          draft,
+          tokens,
+          parents,
+          draft_rows,
+          uniforms,
+          temperature,
+          tokens.size(1) - 1};
+}
+
 template <On on>
 Two renew_window(const at::Tensor& target, const at::Tensor& draft, const at::Tensor& tokens,
                  const at::Tensor& parents, const at::Tensor& draft_rows, const at::Tensor& uniforms,
                  const at::Tensor& temperature, const at::Tensor& count, bool keep,
                  const std::optional<at::Tensor>& target_statistics) {
-  return renew<on>({{target, or_undefined(target_statistics)},
-                    draft,
-                    tokens,
-                    parents,
-                    draft_rows,
-                    uniforms,
-                    temperature,
-                    tokens.size(1) - 1},
-                   count, keep);
+  return renew<on>(
+      window_tree(target, target_statistics, draft, tokens, parents, draft_rows, uniforms, temperature),
+      count, keep);
 }
 
 template <On on>
@@ -99,15 +108,9 @@ Three renew_fan(const at::Tensor& target, const at::Tensor& draft, const at::Ten
                 const at::Tensor& parents, const at::Tensor& draft_rows, const at::Tensor& uniforms,
                 const at::Tensor& temperature, const at::Tensor& nodes, const at::Tensor& draws,
                 const std::optional<at::Tensor>& target_statistics) {
-  return renew_places<on>({{target, or_undefined(target_statistics)},
-                           draft,
-                           tokens,
-                           parents,
-                           draft_rows,
-                           uniforms,
-                           temperature,
-                           tokens.size(1) - 1},
-                          nodes, draws);
+  return renew_places<on>(
+      window_tree(target, target_statistics, draft, tokens, parents, draft_rows, uniforms, temperature),
+      nodes, draws);
 }
 
 template <On on>

@@ -9,5 +9,5 @@
 A family gives the sizes, its options and its weights by name; see models.llamagen.target_module,
 models.chameleon.target_module and models.eagle.module. The methods of these classes are written in
 what Python and the TorchScript compiler of C++ both read: the engine compiles the very same text
-for bundles with random weights (src/bundle/synthetic_script.h).
+for bundles with random weights (src/bundle/synthetic/script.h).
 """

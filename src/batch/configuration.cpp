@@ -4,7 +4,7 @@
 
 #include "lamplighter/method.h"
 #include "lamplighter/version.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter {
 

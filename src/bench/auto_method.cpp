@@ -10,7 +10,7 @@
 #include "bench/machine/devices.h"
 #include "bench/machine/environment.h"
 #include "lamplighter/error.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "propose/registry.h"
 
 namespace lamplighter {

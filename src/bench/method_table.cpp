@@ -14,9 +14,9 @@
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/version.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
+#include "propose/options/resolve.h"
 #include "propose/registry.h"
-#include "propose/resolve.h"
 
 namespace lamplighter {
 namespace {

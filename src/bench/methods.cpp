@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "propose/registry.h"
 
 namespace lamplighter {

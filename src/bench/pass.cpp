@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "bench/report/json.h"
+#include "propose/options/resolve.h"
 #include "propose/registry.h"
-#include "propose/resolve.h"
 #include "tree/open_rows.h"
 #include "tree/tree.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lamplighter/error.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "bundle/drafter.h"
 #include "bundle/machine.h"
-#include "bundle/synthetic.h"
-#include "bundle/target.h"
+#include "bundle/modules/drafter.h"
+#include "bundle/modules/target.h"
+#include "bundle/synthetic/synthetic.h"
 #include "decode/prompts.h"
 #include "lamplighter/method.h"
 #include "propose/method.h"

@@ -7,7 +7,7 @@
 #include "bench/cycles.h"
 #include "bench/report/statistics.h"
 #include "bundle/placement.h"
-#include "bundle/synthetic_shape.h"
+#include "bundle/synthetic/shape.h"
 
 namespace lamplighter {
 

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/safetensors.h"
-#include "bundle/module.h"
+#include "bundle/modules/module.h"
 
 namespace lamplighter {
 namespace {

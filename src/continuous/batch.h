@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 #include "continuous/picture.h"
 
 namespace lamplighter {

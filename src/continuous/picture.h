@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 #include "continuous/draws.h"
 #include "lamplighter/pipeline.h"
 

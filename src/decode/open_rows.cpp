@@ -3,14 +3,26 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <utility>
 
-#include "propose/open_windows.h"
+#include "propose/windows/chains.h"
 
 namespace lamplighter {
+namespace {
+
+// int64 [I, M]: the values that are kept in front, in their order, then -1.
+at::Tensor packed(const at::Tensor& values, const at::Tensor& kept) {
+  const std::int64_t most = values.size(1);
+  const at::Tensor place = at::where(kept, kept.cumsum(1) - 1, most);
+  at::Tensor all = at::full({values.size(0), most + 1}, -1, values.options());
+  return all.scatter_(1, place, values).narrow(1, 0, most).contiguous();
+}
+
+}  // namespace
 
 at::Tensor chain_depths(const at::Tensor& tokens) {
   return at::arange(tokens.size(1), tokens.options()).unsqueeze(0);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bundle/target.h"
+#include "bundle/modules/target.h"
 #include "decode/decode.h"
 #include "decode/prompt_tokenizer.h"
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "acceptance/rules.h"
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 #include "decode/row_ends.h"
 #include "kernels/commit/commit.h"
 

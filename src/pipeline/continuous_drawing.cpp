@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "bundle/continuous.h"
+#include "bundle/modules/continuous.h"
 #include "continuous/loop.h"
 #include "lamplighter/pipeline.h"
 #include "pipeline/request.h"

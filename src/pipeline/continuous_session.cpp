@@ -3,53 +3,31 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <utility>
 
-#include "lamplighter/error.h"
-
 namespace lamplighter {
 
-ContinuousSession::ContinuousSession(const Tools& tools, Feed& feed, FedRequest first,
-                                     const Session::Calls& calls)
-    : tools_(tools),
-      feed_(feed),
-      calls_(calls),
-      kind_(first.resolved),
-      waiting_(std::move(first)),
-      worker_(!tools.run.target->device().is_cpu() || at::get_num_threads() > 1) {}
+ContinuousSession::ContinuousSession(Tools tools, Feed& feed, FedRequest first, const Calls& calls)
+    : FeedSession(feed, std::move(first), calls,
+                  !tools.run.target->device().is_cpu() || at::get_num_threads() > 1),
+      tools_(std::move(tools)) {}
 
-std::optional<FedRequest> ContinuousSession::run() {
-  try {
-    draw_continuous(
-        tools_.run, tools_.slots, [this] { return next(); },
-        [this](ContinuousPictures& pictures) {
-          after_round(pictures);
-          return true;
-        });
-    worker_.finish();
-  } catch (const std::exception& error) {
-    for (const auto& [picture, work] : std::exchange(work_, {})) feed_.failed(work.fed.number, told(error));
-  }
-  return std::move(waiting_);
+void ContinuousSession::draw() {
+  draw_continuous(
+      tools_.run, tools_.slots, [this] { return next(); },
+      [this](ContinuousPictures& pictures) {
+        after_round(pictures);
+        return true;
+      });
 }
 
 std::optional<ContinuousRequest> ContinuousSession::next() {
   decoding_ += watch_.lap();
-  const Feed::Fits fits = [this](const Request& request) {
-    try {
-      return calls_.resolve(request).runs_beside(kind_);
-    } catch (const Error&) {
-      return true;  // fails when its turn has come
-    }
-  };
-  if (!waiting_) waiting_ = Session::take(feed_, fits, work_.empty(), calls_);
+  const Work* work = begin();
   watch_.lap();  // waiting for requests is not decoding
-  if (!waiting_ || !waiting_->resolved.runs_beside(kind_)) return std::nullopt;
-  const Work& work = work_[begun_++] = {std::move(*waiting_), decoding_};
-  waiting_.reset();
-  return to_draw(tools_.manifest, work.fed.resolved);
+  if (work == nullptr) return std::nullopt;
+  return to_draw(tools_.manifest, work->fed.resolved);
 }
 
 void ContinuousSession::after_round(ContinuousPictures& pictures) {
@@ -60,7 +38,7 @@ void ContinuousSession::after_round(ContinuousPictures& pictures) {
     if (wanted)
       feed_.progress(work.fed.number, *kind_.grid, {},
                      picture->drawn - std::exchange(work.drawn, picture->drawn));
-    if (wanted && picture->is_complete()) hand_over(*picture);
+    if (wanted && picture->is_complete()) complete(*picture);
     if (wanted && !picture->is_complete()) return false;
     work_.erase(picture->number);
     return true;
@@ -69,16 +47,12 @@ void ContinuousSession::after_round(ContinuousPictures& pictures) {
   watch_.lap();  // what others do with the news is not decoding
 }
 
-void ContinuousSession::hand_over(const ContinuousPicture& drawn) {
+void ContinuousSession::complete(const ContinuousPicture& drawn) {
   const Work& work = work_.at(drawn.number);
   const auto picture = std::make_shared<ContinuousPicture>(drawn);
   picture->statistics.decode_ms = decoding_ - work.started;
-  worker_.add([this, fed = work.fed, picture] {
-    try {
-      feed_.picture(fed.number, to_result(tools_.run, fed.resolved, *picture, tools_.paint));
-    } catch (const std::exception& error) {
-      feed_.failed(fed.number, told(error));
-    }
+  hand_over(work.fed.number, [this, resolved = work.fed.resolved, picture] {
+    return to_result(tools_.run, resolved, *picture, tools_.paint);
   });
 }
 

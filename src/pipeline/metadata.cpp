@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "propose/registry.h"
 
 namespace lamplighter {

@@ -1,7 +1,7 @@
 #include "pipeline/methods.h"
 
 #include "lamplighter/method.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter {
 

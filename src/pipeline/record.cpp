@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "pipeline/metadata.h"
 #include "pipeline/request_fields.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter {
 

@@ -12,9 +12,9 @@
 #include "acceptance/rules.h"
 #include "base/files.h"
 #include "bundle/codebook.h"
-#include "propose/lookahead.h"
+#include "propose/lookup/lookahead.h"
+#include "propose/options/resolve.h"
 #include "propose/registry.h"
-#include "propose/resolve.h"
 #include "tree/tree.h"
 #include "tree/window_fill.h"
 

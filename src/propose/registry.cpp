@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
-#include "propose/flash.h"
-#include "propose/jacobi.h"
-#include "propose/lookahead.h"
-#include "propose/medusa.h"
-#include "propose/mlp.h"
-#include "propose/ngram.h"
-#include "propose/open_windows.h"
+#include "propose/drafters/flash.h"
+#include "propose/drafters/medusa.h"
+#include "propose/drafters/mlp.h"
+#include "propose/drafters/self.h"
+#include "propose/lookup/lookahead.h"
+#include "propose/lookup/ngram.h"
 #include "propose/proposer.h"
-#include "propose/self.h"
-#include "propose/zipar.h"
+#include "propose/windows/jacobi.h"
+#include "propose/windows/open_windows.h"
+#include "propose/windows/zipar.h"
 
 namespace lamplighter {
 

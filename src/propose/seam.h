@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bundle/drafter.h"
-#include "bundle/target.h"
+#include "bundle/modules/drafter.h"
+#include "bundle/modules/target.h"
 #include "kernels/ops.h"
 #include "lamplighter/options.h"
 #include "tree/tree.h"

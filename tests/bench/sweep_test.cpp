@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lamplighter/error.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 namespace lamplighter {
 namespace {

@@ -1,4 +1,4 @@
-#include "bundle/synthetic.h"
+#include "bundle/synthetic/synthetic.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
@@ -14,8 +14,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bundle/drafter.h"
-#include "bundle/target.h"
+#include "bundle/modules/drafter.h"
+#include "bundle/modules/target.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {

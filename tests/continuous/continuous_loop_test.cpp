@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 #include "lamplighter/error.h"
 #include "tests/continuous/toy.h"
 

@@ -1,10 +1,14 @@
 #include <ATen/Context.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "decode/recorder.h"
 #include "decode/replay.h"
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // Cycles that are captured as a CUDA graph and replayed.
 namespace lamplighter::test {

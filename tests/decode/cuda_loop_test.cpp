@@ -1,4 +1,5 @@
 #include <ATen/Context.h>
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "lamplighter/pipeline.h"
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 
 // The decode loop on a CUDA device: pictures follow the law of the target, and the most probable ones are
 // those of the CPU. Skipped where no device is found.

@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <set>
 
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // What capture as a graph needs of a cycle: fixed addresses, fixed shapes, and no word from the device to the
 // host.

@@ -1,4 +1,6 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +9,7 @@
 #include <memory>
 
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // How many operators a cycle calls. On a device each is a kernel, two in `attend`; a graph of them costs a
 // microsecond or two for every one, so none may slip in.

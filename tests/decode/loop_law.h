@@ -1,14 +1,17 @@
 #pragma once
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 #include "decode/recorder.h"
 #include "tests/decode/toy.h"
 #include "tests/reference/chi_square.h"

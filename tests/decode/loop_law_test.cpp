@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 
 // Pictures drawn by the whole loop (prompt, drafter, trees, acceptance, caches) follow the law of the target,
 // whatever is drafted.

@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,9 @@
 #include <ostream>
 
 #include "lamplighter/error.h"
+#include "tests/decode/fresh_caches.h"
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // What the decode loop keeps bit by bit: tokens at temperature 0, pictures in batches, caches, relaxed rules
 // that relax nothing.

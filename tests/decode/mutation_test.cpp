@@ -1,4 +1,5 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
@@ -6,7 +7,9 @@
 #include <functional>
 #include <ostream>
 
+#include "tests/decode/fresh_caches.h"
 #include "tests/decode/loop_law.h"
+#include "tests/decode/toy_methods.h"
 
 // Classic bugs of speculative decoding, planted into the loop, and the checks that must find them. The loop
 // here is that of decode(), with hooks between its stages.

@@ -1,8 +1,15 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include "tests/decode/fresh_caches.h"
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // Drafters that read the padding in front of captions, as the published LlamaGen drafters do.
 namespace lamplighter::test {

@@ -10,6 +10,7 @@
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
 #include "tests/decode/toy.h"
+#include "tests/decode/toy_methods.h"
 
 // More images than slots: an image that is complete makes room for the next, and no picture knows of it.
 namespace lamplighter::test {

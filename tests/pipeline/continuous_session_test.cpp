@@ -77,24 +77,23 @@ struct ContinuousSessionTest : ::testing::Test {
 
   // Begins with the first that comes.
   std::optional<FedRequest> draw(int slots) {
-    const Session::Calls calls{[](const Codes&) { return Image(); },
-                               [&](const Request& request) {
-                                 ResolvedRequest resolved;
-                                 resolved.grid = &grid;
-                                 resolved.sampling.cfg_scale = 1.5F;
-                                 resolved.seed = request.seed;
-                                 resolved.class_id = request.class_id;
-                                 resolved.method = request.method ? 1 : 0;
-                                 return resolved;
-                               },
-                               [](const Request&, ResolvedRequest&) {}};
+    const FeedSession::Calls calls{[&](const Request& request) {
+                                     ResolvedRequest resolved;
+                                     resolved.grid = &grid;
+                                     resolved.sampling.cfg_scale = 1.5F;
+                                     resolved.seed = request.seed;
+                                     resolved.class_id = request.class_id;
+                                     resolved.method = request.method ? 1 : 0;
+                                     return resolved;
+                                   },
+                                   [](const Request&, ResolvedRequest&) {}};
     const auto paint = [](const at::Tensor& latents) {
       Image image;
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(latents.const_data_ptr<float>());
       image.pixels.assign(bytes, bytes + latents.nbytes());
       return image;
     };
-    std::optional<FedRequest> first = Session::take(
+    std::optional<FedRequest> first = FeedSession::take(
         feed, [](const Request&) { return true; }, true, calls);
     return ContinuousSession({manifest, run, slots, paint}, feed, std::move(*first), calls).run();
   }

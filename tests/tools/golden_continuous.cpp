@@ -20,7 +20,7 @@
 #include "bundle/tensor_file.h"
 #include "lamplighter/method.h"
 #include "pipeline/continuous_drawing.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 
 using namespace lamplighter;
 

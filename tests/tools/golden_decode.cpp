@@ -27,7 +27,7 @@
 #include "kernels/ops.h"
 #include "lamplighter/pipeline.h"
 #include "propose/method.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "propose/registry.h"
 
 using namespace lamplighter;

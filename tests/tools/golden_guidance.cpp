@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "bundle/guidance.h"
+#include "bundle/manifest/guidance.h"
 
 int main(int count, char** arguments) {
   using namespace lamplighter;

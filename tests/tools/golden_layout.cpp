@@ -17,7 +17,7 @@
 #include "decode/prefill.h"
 #include "decode/prompts.h"
 #include "lamplighter/pipeline.h"
-#include "propose/eagle.h"
+#include "propose/drafters/eagle.h"
 
 using namespace lamplighter;
 

@@ -6,8 +6,8 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "propose/ngram.h"
-#include "propose/ngram_pool.h"
+#include "propose/lookup/ngram.h"
+#include "propose/lookup/ngram_pool.h"
 
 using namespace lamplighter;
 

@@ -9,7 +9,7 @@
 #include "bench/report/csv.h"
 #include "bench_compare.h"
 #include "bench_startup.h"
-#include "bundle/synthetic_shape.h"
+#include "bundle/synthetic/shape.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "bundle/check.h"
+#include "bundle/modules/check.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "tools/flags.h"

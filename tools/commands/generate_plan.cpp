@@ -12,7 +12,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "tree/tree.h"
 
 namespace lamplighter::cli {

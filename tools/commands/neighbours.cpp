@@ -3,8 +3,8 @@
 
 #include "base/files.h"
 #include "base/stopwatch.h"
-#include "bundle/attach.h"
 #include "bundle/codebook.h"
+#include "bundle/manifest/attach.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "tools/flags.h"

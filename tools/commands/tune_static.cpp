@@ -4,8 +4,8 @@
 
 #include "bench/report/json.h"
 #include "bench/tune.h"
-#include "bundle/drafter.h"
-#include "bundle/target.h"
+#include "bundle/modules/drafter.h"
+#include "bundle/modules/target.h"
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/error.h"

@@ -7,7 +7,7 @@
 #include "bench.h"
 #include "bench/auto_method.h"
 #include "bench/methods.h"
-#include "bundle/attach.h"
+#include "bundle/manifest/attach.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "propose/registry.h"

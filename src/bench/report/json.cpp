@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "bench/method_table.h"
 #include "lamplighter/version.h"
-#include "propose/options.h"
+#include "propose/options/options.h"
 #include "tree/tree.h"
 
 namespace lamplighter {

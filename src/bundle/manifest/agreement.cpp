@@ -1,0 +1,168 @@
+#include "bundle/manifest/agreement.h"
+
+#include <algorithm>
+
+namespace lamplighter {
+namespace {
+
+void require(JsonReader& reader, const char* key, const char* module) {
+  if (!reader.has(key)) reader.fail(std::string(key) + " is missing; a bundle with " + module + " needs it");
+}
+
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
+
+void check_ids(JsonReader& reader, const std::string& where, const std::vector<std::int64_t>& ids,
+               std::int64_t vocabulary) {
+  for (const std::int64_t id : ids) {
+    if (id < 0 || id >= vocabulary)
+      reader.fail(where + ": got id " + number(id) + ", expected 0.." + number(vocabulary - 1));
+  }
+}
+
+// What a target's tokens, prompts and grids say of one another.
+void check_target(JsonReader& reader, const Manifest& manifest) {
+  for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"})
+    require(reader, key, "a target");
+  const auto& tokens = manifest.tokens;
+  const PromptEntry& prompt = *manifest.prompt;
+  if (manifest.target.head != tokens.codebook_size) {
+    reader.fail("target.head " + number(manifest.target.head) + " disagrees with tokens.codebook_size " +
+                number(tokens.codebook_size));
+  }
+  if (tokens.first_image_id + tokens.codebook_size > tokens.vocabulary) {
+    reader.fail("image ids up to " + number(tokens.first_image_id + tokens.codebook_size - 1) +
+                " disagree with tokens.vocabulary " + number(tokens.vocabulary));
+  }
+  if (manifest.tokenizer && manifest.tokenizer->max_length > prompt.length) {
+    reader.fail("tokenizer.max_length " + number(manifest.tokenizer->max_length) +
+                " disagrees with prompt.length " + number(prompt.length));
+  }
+  if (manifest.tokenizer && (manifest.tokenizer->kind == "bpe") != (prompt.kind == "tokens")) {
+    reader.fail("tokenizer.kind " + manifest.tokenizer->kind + " disagrees with prompt.kind " + prompt.kind);
+  }
+  if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
+  for (const auto* ids : {&prompt.prefix, &prompt.suffix, &prompt.unconditional})
+    check_ids(reader, "prompt", *ids, tokens.vocabulary);
+  if (prompt.unconditional_pad && prompt.negative_text)
+    reader.fail("prompt: got unconditional_pad and negative_text, expected one of them");
+  if (prompt.unconditional_pad)
+    check_ids(reader, "prompt.unconditional_pad", {*prompt.unconditional_pad}, tokens.vocabulary);
+  for (const Grid& grid : manifest.grids) {
+    const std::string name = "grid " + number(grid.rows) + " x " + number(grid.columns);
+    for (const auto* ids : {&grid.before, &grid.row_end, &grid.after})
+      check_ids(reader, name, *ids, tokens.vocabulary);
+    const std::int64_t needed = prompt.length + grid.length();
+    if (needed > manifest.cache.max_length) {
+      reader.fail(name + " needs " + number(needed) + " positions, cache.max_length is " +
+                  number(manifest.cache.max_length));
+    }
+    if (prompt.kind != "tokens") {
+      if (!grid.before.empty())
+        reader.fail(name + ".before: got ids, expected none unless prompts are tokens");
+      continue;
+    }
+    const std::size_t fixed = prompt.prefix.size() + prompt.suffix.size() + grid.before.size();
+    if (static_cast<std::int64_t>(std::max(fixed, prompt.unconditional.size() + grid.before.size())) >
+        prompt.length)
+      reader.fail("prompt.length " + number(prompt.length) + " is less than the ids around a prompt of " +
+                  name);
+    if (prompt.unconditional.empty() && grid.before.empty() && !prompt.negative_text)
+      reader.fail("prompt.unconditional: got no ids, expected some, or some before " + name);
+  }
+}
+
+// The same of continuous tokens.
+void check_continuous(JsonReader& reader, const Manifest& manifest) {
+  for (const char* key : {"target", "prompt", "grids", "sampling"}) require(reader, key, "a target");
+  if (manifest.prompt->kind != "class")
+    reader.fail("prompt.kind: got " + manifest.prompt->kind + ", expected class for continuous tokens");
+  if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
+  for (const Grid& grid : manifest.grids) {
+    if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty())
+      reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) +
+                  ": got ids, expected none around continuous tokens");
+    if (grid.tokens() != manifest.grids.front().tokens())
+      reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) + ": got " +
+                  number(grid.tokens()) + " tokens, expected " + number(manifest.grids.front().tokens()) +
+                  " as in the first grid: their positions are learned");
+  }
+  for (const char* key : {"cache", "tokenizer", "neighbours", "trees"}) {
+    if (reader.has(key)) reader.fail(std::string(key) + ": got one, expected none beside continuous tokens");
+  }
+}
+
+// A whole model takes the prompts and the positions of the target.
+void check_model(JsonReader& reader, const std::string& name, const DrafterEntry& drafter,
+                 const Manifest& manifest) {
+  if (drafter.max_length < manifest.cache.max_length) {
+    reader.fail(name + ".max_length " + number(drafter.max_length) + " disagrees with cache.max_length " +
+                number(manifest.cache.max_length));
+  }
+  if (drafter.prompt_id || drafter.padding)
+    reader.fail(name + ": got prompt_id or padding, expected neither for kind model: it reads the prompt");
+}
+
+void check_drafters(JsonReader& reader, const Manifest& manifest) {
+  if (!manifest.drafters.empty() && !manifest.has("target")) {
+    reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
+  }
+  for (const auto& [name, drafter] : manifest.drafters) {
+    if (drafter.is_continuous() != manifest.is_continuous())
+      reader.fail("drafters." + name + ".kind " + drafter.kind + " disagrees with tokens.kind " +
+                  manifest.tokens.kind);
+    if (drafter.is_heads() || drafter.is_continuous()) continue;
+    if (drafter.is_model()) {
+      check_model(reader, "drafters." + name, drafter, manifest);
+      continue;
+    }
+    if (drafter.max_length < manifest.cache.max_length - 1) {
+      reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
+                  " disagrees with cache.max_length " + number(manifest.cache.max_length));
+    }
+    for (std::size_t i = 0; i < drafter.feature_layers.size(); ++i) {
+      const std::int64_t layer = drafter.feature_layers[i];
+      if (layer >= manifest.cache.layers || (i > 0 && layer <= drafter.feature_layers[i - 1]))
+        reader.fail("drafters." + name + ".feature_layers: got " + number(layer) +
+                    ", expected ascending layers of the target below " + number(manifest.cache.layers));
+    }
+    if (drafter.prompt_id) {
+      check_ids(reader, "drafters." + name + ".prompt_id", {*drafter.prompt_id}, manifest.tokens.vocabulary);
+    } else if (manifest.prompt->kind != "tokens") {
+      reader.fail("drafters." + name + ".prompt_id is missing; prompts of kind " + manifest.prompt->kind +
+                  " have no ids of their own");
+    }
+    if (drafter.padding && (manifest.prompt->kind != "text_features" || manifest.prompt->align != "end")) {
+      reader.fail("drafters." + name +
+                  ".padding: got true, expected it for text_features aligned at end only");
+    }
+  }
+}
+
+void check_decoder(JsonReader& reader, const Manifest& manifest) {
+  require(reader, "decoder", "an image decoder");
+  if (manifest.has("target") && manifest.decoder.codebook_size != manifest.tokens.codebook_size) {
+    reader.fail("decoder.codebook_size " + number(manifest.decoder.codebook_size) +
+                " disagrees with tokens.codebook_size " + number(manifest.tokens.codebook_size));
+  }
+  for (const Grid& grid : manifest.grids) {
+    const std::int64_t factor = manifest.decoder.downsample;
+    if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
+      reader.fail("grid of " + number(grid.rows) + " x " + number(grid.columns) + " tokens disagrees with " +
+                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " +
+                  number(factor));
+    }
+  }
+}
+
+}  // namespace
+
+void check_agreement(JsonReader& reader, const Manifest& manifest) {
+  if (manifest.has("target"))
+    manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
+  check_drafters(reader, manifest);
+  if (manifest.has("image_decoder")) check_decoder(reader, manifest);
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,167 @@
+#include "bundle/modules/module.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <unordered_map>
+
+#include "base/files.h"
+#include "bundle/machine.h"
+#include "kernels/anchor.h"
+#include "kernels/linear/weight_bits.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ExitCode::bundle, message);
+}
+
+// The first line of what Torch says that is not empty: the rest is a stack trace.
+std::string first_line(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  text.erase(0, text.find_first_not_of(" \n"));
+  return text.substr(0, text.find('\n'));
+}
+
+// TorchScript reports the call stack first and the reason last.
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+// Tells in plain words what a file is that is no TorchScript archive.
+void check_archive(const std::string& path, const std::string& role) {
+  std::array<char, 16> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  const std::string start(head.data(), head.size());
+  const std::string where = role + " in " + path + ": ";
+  if (start.rfind("PK", 0) != 0) {
+    const bool markup = start.find('<') != std::string::npos && start.find('<') < 4;
+    fail(where + (markup ? "got an HTML page" : "not a zip archive") +
+         ", expected a TorchScript archive; was the download complete?");
+  }
+  try {
+    caffe2::serialize::PyTorchStreamReader reader(path);
+    if (!reader.hasRecord("constants.pkl")) {
+      fail(where +
+           "got a checkpoint (state dict), expected a TorchScript archive; run python -m models.export");
+    }
+  } catch (const c10::Error& error) {
+    fail(where + "damaged archive: " + first_line(error));
+  }
+}
+
+// Weights are read as they are stored and then cast one by one.
+void require_room(const std::string& path, const ModuleEntry& entry, const std::string& role,
+                  const Placement& placement) {
+  std::error_code failed;
+  const std::uintmax_t stored = std::filesystem::file_size(path, failed);
+  if (failed) return;  // the archive's own check says it better
+  const bool widened = placement.dtype == c10::kFloat && entry.dtype != "float32";
+  const std::string less = "16 bits take half of that" +
+                           std::string(placement.device.is_cuda() ? ", device cpu none of the device" : "");
+  require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
+                 "the weights of " + role + " in " + dtype_name(placement), widened ? less : "");
+}
+
+}  // namespace
+
+struct Module::Archive {
+  torch::jit::Module module;
+  std::unordered_map<std::string, torch::jit::Method> methods;
+};
+
+Module::Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
+               const std::vector<std::string>& methods, const Placement& placement)
+    : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
+  lamplighter_ops_anchor();  // archives call its operators by name
+  const std::string path = join_path(directory, entry.file);
+  check_archive(path, role);
+  require_room(path, entry, role, placement);
+  const c10::InferenceMode inference;
+  try {
+    torch::jit::ExtraFilesMap no_extra_files;
+    archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
+  } catch (const std::exception& error) {
+    if (const std::optional<Error> told = machine_error(error, role + " in " + path)) throw *told;
+    fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
+  }
+  archive_->module.eval();
+  set_up(role + " in " + path, methods);
+}
+
+Module::Module(const torch::jit::Module& module, const std::string& role,
+               const std::vector<std::string>& methods, const Placement& placement)
+    : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
+  archive_->module = module;
+  set_up(role, methods);
+}
+
+void Module::set_up(const std::string& where, const std::vector<std::string>& methods) {
+  // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
+  torch::jit::getProfilingMode() = false;
+  const c10::InferenceMode inference;
+  for (const std::string& name : methods) {
+    const auto method = archive_->module.find_method(name);
+    if (!method) fail(where + ": method " + name + " is missing; export the bundle again");
+    archive_->methods.emplace(name, *method);
+  }
+  if (const auto prepare = archive_->module.find_method("prepare")) {
+    archive_->methods.emplace("prepare", *prepare);
+    const WeightBits scope(placement_.weight_bits);
+    call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
+  }
+}
+
+std::vector<at::Tensor> Module::call(const std::string& method,
+                                     const std::vector<at::Tensor>& arguments) const {
+  const auto found = archive_->methods.find(method);
+  if (found == archive_->methods.end()) fail(role_ + ": method " + method + " is missing");
+  const c10::InferenceMode inference;
+  torch::jit::Stack stack(arguments.begin(), arguments.end());
+  try {
+    found->second.run(stack);
+  } catch (const std::exception& error) {
+    if (const std::optional<Error> told = machine_error(error, role_ + "." + method)) throw *told;
+    fail(role_ + "." + method + ": " + last_line(error.what()));
+  }
+  const c10::IValue result = std::move(stack.back());
+  if (result.isTensor()) return {result.toTensor()};
+  std::vector<at::Tensor> tensors;
+  if (result.isTuple()) {
+    for (const c10::IValue& element : result.toTupleRef().elements()) {
+      if (!element.isTensor())
+        fail(role_ + "." + method + ": got a " + element.tagKind() + " among the results");
+      tensors.push_back(element.toTensor());
+    }
+  }
+  return tensors;
+}
+
+at::Tensor Module::operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const {
+  std::vector<at::Tensor> results = call(method, arguments);
+  if (results.size() != 1) {
+    fail(role_ + "." + method + ": got " + std::to_string(results.size()) + " results, expected one tensor");
+  }
+  return std::move(results.front());
+}
+
+at::Tensor Module::buffer(const std::string& name) const {
+  if (!archive_->module.hasattr(name)) return {};
+  const c10::IValue value = archive_->module.attr(name);
+  return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,121 @@
+#include "bundle/modules/target.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "kernels/attend/rounded.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+Module load(const Manifest& manifest, const std::string& role, const std::vector<std::string>& methods,
+            const Placement& placement) {
+  const auto entry = manifest.modules.find(role);
+  if (entry == manifest.modules.end()) {
+    throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no " + role);
+  }
+  std::vector<std::string> all = methods;
+  all.insert(all.end(), entry->second.methods.begin(), entry->second.methods.end());
+  return {manifest.directory, entry->second, role, all, placement};
+}
+
+}  // namespace
+
+// Prompts of tokens are embedded like all tokens.
+std::vector<std::string> target_methods(const PromptEntry& prompt) {
+  std::vector<std::string> methods{"embed", "forward", "logits"};
+  if (prompt.kind != "tokens") methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  return methods;
+}
+
+Target::Target(const Manifest& manifest, const Placement& placement)
+    : Target(manifest, load(manifest, "target", target_methods(*manifest.prompt), placement)) {}
+
+Target::Target(Manifest manifest, Module module)
+    : manifest_(std::move(manifest)), module_(std::move(module)) {
+  // One row through the head: an archive that disagrees with its manifest is caught before any work.
+  const auto hidden =
+      at::zeros({1, 1, manifest_.target.hidden}, at::dtype(placement().dtype).device(placement().device));
+  const std::int64_t head = logits(hidden).size(-1);
+  if (head != manifest_.target.head) {
+    throw Error(ExitCode::bundle, "target: the head gives " + std::to_string(head) +
+                                      " logits, the manifest says " + std::to_string(manifest_.target.head));
+  }
+}
+
+at::Tensor Target::embed_condition(const at::Tensor& features, const at::Tensor& mask) const {
+  return module_("embed_condition", {features, mask});
+}
+
+at::Tensor Target::embed_unconditional(const at::Tensor& mask) const {
+  return module_("embed_unconditional", {mask});
+}
+
+at::Tensor Target::embed(const at::Tensor& ids) const {
+  return module_("embed", {ids});
+}
+
+Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
+                               const at::Tensor& lengths, const at::Tensor& cache) const {
+  std::vector<at::Tensor> results = module_.call("forward", {x, positions, tree_mask, lengths, cache});
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target.forward: got " + std::to_string(results.size()) +
+                                      " results, expected hidden and features");
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+Target::Output Target::forward_features(const at::Tensor& layers, const at::Tensor& x,
+                                        const at::Tensor& positions, const at::Tensor& tree_mask,
+                                        const at::Tensor& lengths, const at::Tensor& cache) const {
+  std::vector<at::Tensor> results =
+      module_.call(kForwardFeatures, {x, positions, tree_mask, lengths, cache, layers});
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target.forward_features: got " + std::to_string(results.size()) +
+                                      " results, expected hidden and features");
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
+                                    const at::Tensor& positions, const at::Tensor& tree_mask,
+                                    const at::Tensor& lengths, const at::Tensor& cache) const {
+  const at::Tensor layers = at::tensor({first, end}, at::kLong);
+  std::vector<at::Tensor> results =
+      module_.call(kForwardLayers, {residual, positions, tree_mask, lengths, cache, layers});
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target.forward_layers: got " + std::to_string(results.size()) +
+                                      " results, expected rows and their norm");
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
+at::Tensor Target::logits(const at::Tensor& hidden) const {
+  return module_("logits", {hidden});
+}
+
+at::Tensor Target::make_cache(std::int64_t sequences, std::int64_t slots) const {
+  const auto& shape = manifest_.cache;
+  const bool rounded = placement().rounded_cache;
+  return at::empty({shape.layers, 2, sequences, shape.kv_heads, slots,
+                    rounded ? shape.head_dim + kRowScaleBytes : shape.head_dim},
+                   at::dtype(rounded ? at::kChar : placement().dtype).device(placement().device));
+}
+
+TextEncoder::TextEncoder(const Manifest& manifest, const Placement& placement)
+    : module_(load(manifest, "text_encoder", {"encode"}, placement)) {}
+
+at::Tensor TextEncoder::encode(const at::Tensor& ids, const at::Tensor& mask) const {
+  return module_("encode", {ids, mask});
+}
+
+ImageDecoder::ImageDecoder(const Manifest& manifest, const c10::Device& device)
+    : module_(load(manifest, "image_decoder", {"decode"}, {device, c10::kFloat})) {}
+
+at::Tensor ImageDecoder::decode(const at::Tensor& codes) const {
+  return module_("decode", {codes});
+}
+
+}  // namespace lamplighter

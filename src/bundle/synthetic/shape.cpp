@@ -1,0 +1,168 @@
+#include "bundle/synthetic/shape.h"
+
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+SyntheticShape llamagen(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn,
+                        int grid) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.vocabulary = 16384;
+  shape.layers = layers;
+  shape.heads = shape.kv_heads = heads;
+  shape.head_dim = 64;
+  shape.hidden = heads * shape.head_dim;
+  shape.ffn = ffn;
+  shape.prompt_length = 120;
+  shape.prompt_features = 2048;
+  shape.rows = shape.columns = grid;
+  shape.sampling.cfg_scale = 7.5F;
+  shape.sampling.top_k = 1000;
+  return shape;
+}
+
+// The Chameleon family (Chameleon team 2024) with 7 billion parameters; a caption of usual length.
+SyntheticShape chameleon(const char* name, int grid, bool row_ends, std::int64_t unconditional) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.chameleon = true;
+  shape.vocabulary = 8192;
+  shape.embedding = 65536;
+  shape.first_image_id = 4;
+  shape.layers = shape.heads = shape.kv_heads = 32;
+  shape.head_dim = 128;
+  shape.hidden = 4096;
+  shape.ffn = 11008;
+  shape.prompt_length = 60;
+  shape.unconditional_length = unconditional;
+  shape.rows = shape.columns = grid;
+  shape.row_ends = row_ends;
+  shape.sampling.cfg_scale = 3;
+  shape.sampling.top_k = 2000;
+  return shape;
+}
+
+// Lumina-mGPT 2.0 (Xin et al. 2025): the same network with more ids, whose pictures have four times the
+// codes.
+SyntheticShape lumina2(const char* name, int grid) {
+  SyntheticShape shape = chameleon(name, grid, true, 3);
+  shape.vocabulary = 16384;
+  shape.embedding = 171385;
+  shape.first_image_id = 155000;
+  shape.sampling.cfg_scale = 4;
+  shape.sampling.top_k = 4096;
+  shape.schedule.kind = "decay";
+  shape.schedule.floor = 4;
+  return shape;
+}
+
+// Janus-Pro (Chen et al. 2025): 384 x 384 pixels; the padded prompt without a caption is as long as the
+// other.
+SyntheticShape janus(const char* name, std::int64_t layers, std::int64_t heads, std::int64_t ffn) {
+  SyntheticShape shape;
+  shape.name = name;
+  shape.chameleon = true;
+  shape.vocabulary = 16384;
+  shape.first_image_id = 102400;
+  shape.layers = layers;
+  shape.heads = shape.kv_heads = heads;
+  shape.head_dim = 128;
+  shape.hidden = shape.head_width = heads * shape.head_dim;
+  shape.ffn = ffn;
+  shape.prompt_length = shape.unconditional_length = 40;
+  shape.rows = shape.columns = 24;
+  shape.sampling.cfg_scale = 5;
+  return shape;
+}
+
+// SimpleAR with half a billion parameters (Wang et al. 2025): 1024 x 1024 pixels of Cosmos' codes; its
+// negative prompt is longer than a caption of usual length.
+SyntheticShape simplear() {
+  SyntheticShape shape;
+  shape.name = "simplear-0.5b-1024";
+  shape.chameleon = shape.qkv_bias = true;
+  shape.vocabulary = 64000;
+  shape.first_image_id = 151672;
+  shape.layers = 24;
+  shape.heads = 14;
+  shape.kv_heads = 2;
+  shape.head_dim = 64;
+  shape.hidden = 896;
+  shape.ffn = 4864;
+  shape.prompt_length = 40;
+  shape.unconditional_length = 36;
+  shape.rows = shape.columns = 64;
+  shape.sampling.cfg_scale = 6;
+  return shape;
+}
+
+const std::vector<SyntheticShape>& published() {
+  static const std::vector<SyntheticShape> shapes{llamagen("llamagen-l-256", 24, 16, 2816, 16),
+                                                  llamagen("llamagen-xl-256", 36, 20, 3584, 16),
+                                                  llamagen("llamagen-xl-512", 36, 20, 3584, 32),
+                                                  chameleon("anole-512", 32, false, 2),
+                                                  chameleon("lumina-768", 48, true, 3),
+                                                  lumina2("lumina2-768", 96),
+                                                  janus("janus-pro-1b", 24, 16, 5632),
+                                                  janus("janus-pro-7b", 30, 32, 11008),
+                                                  simplear()};
+  return shapes;
+}
+
+// Numbers of the head's weights.
+std::int64_t head_numbers(const SyntheticShape& shape) {
+  if (shape.head_width == 0) return shape.vocabulary * shape.hidden;
+  return shape.head_width * (shape.hidden + 1) + shape.vocabulary * (shape.head_width + 1);
+}
+
+}  // namespace
+
+Grid SyntheticShape::grid() const {
+  constexpr int kDownsample = 16;
+  Grid grid;
+  grid.rows = rows;
+  grid.columns = columns;
+  grid.width = columns * kDownsample;
+  grid.height = rows * kDownsample;
+  if (row_ends) grid.row_end = {row_end()};
+  return grid;
+}
+
+std::vector<std::string> synthetic_names() {
+  std::vector<std::string> names;
+  for (const SyntheticShape& shape : published()) names.push_back(shape.name);
+  return names;
+}
+
+SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers) {
+  std::string known;
+  for (SyntheticShape shape : published()) {
+    known += (known.empty() ? "" : ", ") + shape.name;
+    if (shape.name != name) continue;
+    if (!layers || *layers == shape.layers) return shape;
+    if (*layers < 1 || *layers > shape.layers) {
+      throw Error(ExitCode::usage, "layers: got " + std::to_string(*layers) + ", expected 1 to " +
+                                       std::to_string(shape.layers) + " for " + name);
+    }
+    shape.name += " with " + std::to_string(*layers) + " of " + std::to_string(shape.layers) + " layers";
+    shape.layers = *layers;
+    return shape;
+  }
+  throw Error(ExitCode::usage, "synthetic shape: got '" + name + "', expected " + known);
+}
+
+std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
+  const std::int64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
+  const std::int64_t bias = shape.qkv_bias ? width + 2 * kv_width : 0;
+  const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn) + bias;
+  const std::int64_t table = shape.hidden * shape.ids();
+  std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
+  if (!shape.chameleon)
+    numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
+  if (shape.drafter) numbers += block + table + head_numbers(shape) + 2 * shape.hidden * shape.hidden;
+  return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
+}
+
+}  // namespace lamplighter

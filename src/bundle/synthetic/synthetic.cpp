@@ -1,0 +1,69 @@
+#include "bundle/synthetic/synthetic.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include "bundle/machine.h"
+#include "bundle/modules/target.h"
+#include "bundle/synthetic/modules.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr const char* kDrafter = "synthetic";
+
+Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
+  const std::string dtype = type == at::kFloat ? "float32" : type == at::kHalf ? "float16" : "bfloat16";
+  Manifest manifest;
+  manifest.name = manifest.directory = "synthetic " + shape.name;
+  manifest.family = shape.chameleon ? "chameleon" : "llamagen-t2i";
+  manifest.source = "random weights";
+  manifest.modules["target"] = {"", dtype, {kForwardLayers, kForwardFeatures}};
+  PromptEntry& prompt = manifest.prompt.emplace();
+  prompt.kind = shape.chameleon ? "tokens" : "text_features";
+  prompt.length = shape.prompt_length;
+  prompt.align = shape.chameleon ? "start" : "end";
+  prompt.features = shape.chameleon ? 0 : shape.prompt_features;
+  if (shape.chameleon) prompt.unconditional.assign(static_cast<std::size_t>(shape.unconditional_length), 0);
+  manifest.tokens.vocabulary = shape.ids();
+  manifest.tokens.first_image_id = shape.first_image_id;
+  manifest.tokens.codebook_size = shape.vocabulary;
+  const Grid grid = shape.grid();
+  manifest.grids = {grid};
+  manifest.sampling = shape.sampling;
+  manifest.schedule = shape.schedule;
+  manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
+  manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
+  if (shape.drafter) {
+    DrafterEntry& drafter = manifest.drafters[kDrafter];
+    manifest.first_drafter = kDrafter;
+    drafter.module.dtype = dtype;
+    drafter.layers = 1;
+    drafter.kv_heads = shape.kv_heads;
+    drafter.head_dim = shape.head_dim;
+    if (!shape.chameleon) drafter.prompt_id = 0;
+    drafter.max_length = manifest.cache.max_length;
+  }
+  return manifest;
+}
+
+}  // namespace
+
+SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
+  const c10::InferenceMode inference;
+  require_memory(placement.device, weight_bytes(shape, placement.dtype), 1, "random weights",
+                 "fewer layers or dtype bf16 need less");
+  SyntheticModules made = make_modules(shape, placement);
+  std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers, kForwardFeatures};
+  if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
+  Module target(made.target, "target", methods, placement);
+  const std::int64_t read = target_bytes(made.target, shape);  // as packed
+  SyntheticBundle bundle{describe(shape, placement.dtype), std::move(target), std::nullopt, read, 0};
+  if (made.drafter) {
+    const std::vector<std::string> entries{"embed", "forward", "logits"};
+    bundle.drafter.emplace(*made.drafter, "drafter", entries, placement);
+    bundle.drafter_bytes = drafter_bytes(*made.drafter, shape);
+  }
+  return bundle;
+}
+
+}  // namespace lamplighter

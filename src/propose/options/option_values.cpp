@@ -1,0 +1,157 @@
+#include "propose/options/option_values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include "base/utf8.h"
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+// f(value) of the option's own type.
+template <class Method, class F>
+decltype(auto) with_value(Method& method, const MethodOption& option, F f) {
+  return std::visit([&](auto field) -> decltype(auto) { return f(method.*field); }, option.field);
+}
+
+bool is_full(const std::string& text) {
+  return !text.empty();
+}
+template <class T>
+bool is_full(const std::optional<T>& value) {
+  return value.has_value();
+}
+bool is_full(const std::vector<float>& list) {
+  return !list.empty();
+}
+
+bool parse(std::string& value, const std::string& text) {
+  value = text;
+  return true;
+}
+template <class T>
+bool parse(std::optional<T>& value, const std::string& text) {
+  value.emplace();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+bool parse(std::vector<float>& list, const std::string& text) {
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find('/', begin);
+    std::optional<float> value;
+    if (!parse(value, text.substr(begin, end == std::string::npos ? end : end - begin))) return false;
+    list.push_back(*value);
+  }
+  return true;
+}
+
+// Names of files may hold any bytes, JSON may not.
+Json to_json(const std::string& text) {
+  return encode_utf8(decode_utf8(text));
+}
+Json to_json(std::int64_t value) {
+  return value;
+}
+Json to_json(float value) {
+  return shortest(value);
+}
+template <class T>
+Json to_json(const std::optional<T>& value) {
+  return to_json(*value);
+}
+Json to_json(const std::vector<float>& list) {
+  Json json = Json::array();
+  for (const float value : list) json.push_back(shortest(value));
+  return json;
+}
+
+void read(std::string& value, const MethodOption& option, JsonReader& reader) {
+  value = reader.text(option.key);
+}
+void read(std::optional<std::int64_t>& value, const MethodOption& option, JsonReader& reader) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  value = reader.integer(option.key, static_cast<std::int64_t>(option.least),
+                         std::isinf(option.most) ? kMost : static_cast<std::int64_t>(option.most));
+}
+void read(std::optional<float>& value, const MethodOption& option, JsonReader& reader) {
+  value = static_cast<float>(reader.number(option.key));
+}
+void read(std::vector<float>& list, const MethodOption& option, JsonReader& reader) {
+  const Json& json = reader.value(option.key);
+  for (const Json& value : json.is_array() ? json : Json::array({json})) {
+    if (!value.is_number()) reader.reject(option.key, "a list of numbers");
+    list.push_back(value.get<float>());
+  }
+}
+
+std::string to_text(double number) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+}
+
+std::string range_of(const MethodOption& option) {
+  if (std::isinf(option.least)) return "a finite number";
+  return std::isinf(option.most) ? to_text(option.least) + " or more"
+                                 : to_text(option.least) + " to " + to_text(option.most);
+}
+
+std::string choices_of(const MethodOption& option) {
+  std::string text;
+  for (const char* choice : option.choices) {
+    if (choice != nullptr) text += (text.empty() ? "" : ", ") + std::string(choice);
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(const MethodOption& option, const std::string& got, const std::string& expected) {
+  throw Error(ExitCode::usage, std::string(option.key) + ": got " + got + ", expected " + expected);
+}
+
+void check(const std::string& text, const MethodOption& option) {
+  const auto is_text = [&](const char* choice) { return choice != nullptr && text == choice; };
+  if (option.choices[0] == nullptr ||
+      std::any_of(std::begin(option.choices), std::end(option.choices), is_text))
+    return;
+  refuse(option, "'" + text + "'", choices_of(option));
+}
+void check(double number, const MethodOption& option) {
+  if (std::isfinite(number) && number >= option.least && number <= option.most) return;
+  refuse(option, to_text(number), range_of(option));
+}
+void check(const std::optional<std::int64_t>& value, const MethodOption& option) {
+  check(static_cast<double>(*value), option);
+}
+void check(const std::optional<float>& value, const MethodOption& option) {
+  check(shortest(*value), option);
+}
+void check(const std::vector<float>& list, const MethodOption& option) {
+  for (const float value : list) check(shortest(value), option);
+}
+
+}  // namespace
+
+bool is_set(const MethodOptions& method, const MethodOption& option) {
+  return with_value(method, option, [](const auto& value) { return is_full(value); });
+}
+
+bool parse_option(MethodOptions& method, const MethodOption& option, const std::string& text) {
+  return with_value(method, option, [&](auto& value) { return parse(value, text); });
+}
+
+Json to_json(const MethodOptions& method, const MethodOption& option) {
+  return with_value(method, option, [](const auto& value) { return to_json(value); });
+}
+
+void read_value(MethodOptions& method, const MethodOption& option, JsonReader& reader) {
+  with_value(method, option, [&](auto& value) { read(value, option, reader); });
+}
+
+void check_value(const MethodOptions& method, const MethodOption& option) {
+  with_value(method, option, [&](const auto& value) { check(value, option); });
+}
+
+}  // namespace lamplighter

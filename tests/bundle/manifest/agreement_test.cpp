@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/bundle/manifest/toy_manifest.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {
+  EXPECT_THAT(error([](Json& j) { j["target"]["head"] = 256; }),
+              HasSubstr("256 disagrees with tokens.codebook_size 512"));
+  EXPECT_THAT(error([](Json& j) { j["decoder"]["codebook_size"] = 1024; }), HasSubstr("1024 disagrees"));
+  EXPECT_THAT(error([](Json& j) { j["tokens"]["vocabulary"] = 500; }), HasSubstr("vocabulary 500"));
+  EXPECT_THAT(error([](Json& j) { j["decoder"]["downsample"] = 16; }), HasSubstr("downsample 16"));
+  EXPECT_THAT(error([](Json& j) { j["cache"]["max_length"] = 279; }), HasSubstr("needs 280 positions"));
+  EXPECT_THAT(error([](Json& j) { j.erase("cache"); }), HasSubstr("cache is missing"));
+}
+
+TEST_F(ManifestTest, DraftersFitThePrompts) {
+  const auto add = [](Json& j) {
+    j["drafters"]["eagle"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"layers", 1},   {"kv_heads", 4},
+                              {"head_dim", 16},      {"max_length", 280},  {"prompt_id", 0}};
+  };
+  EXPECT_FALSE(read(add).drafters.at("eagle").padding);
+  EXPECT_EQ(read(add).drafters.at("eagle").kind, "eagle");
+  const auto kind = [&](const Json& value) {
+    return [&add, value](Json& j) {
+      add(j);
+      j["drafters"]["eagle"]["kind"] = value;
+    };
+  };
+  EXPECT_EQ(read(kind("other")).drafters.at("eagle").kind, "other");  // methods decide
+  EXPECT_THAT(error(kind("medusa")), HasSubstr("drafters.eagle.heads is missing"));
+  const auto heads = [](Json& j) {
+    const Json file = j["drafters"]["eagle"]["file"], dtype = j["drafters"]["eagle"]["dtype"];
+    j["drafters"]["eagle"] = {{"file", file}, {"dtype", dtype}, {"kind", "medusa"}, {"heads", 3}};
+  };
+  EXPECT_EQ(read([&](Json& j) {
+              add(j);
+              heads(j);
+            })
+                .drafters.at("eagle")
+                .heads,
+            3);
+  EXPECT_THAT(error(kind(3)), HasSubstr("drafters.eagle.kind"));
+  const auto padded = [&](Json& j) {
+    add(j);
+    j["drafters"]["eagle"]["padding"] = true;
+  };
+  EXPECT_TRUE(read(padded).drafters.at("eagle").padding);
+  EXPECT_THAT(error([&](Json& j) {
+                padded(j);
+                j["prompt"]["align"] = "start";
+              }),
+              HasSubstr("drafters.eagle.padding"));
+  EXPECT_THAT(error([&](Json& j) {
+                add(j);
+                j["drafters"]["eagle"].erase("prompt_id");
+              }),
+              HasSubstr("drafters.eagle.prompt_id is missing"));
+  EXPECT_THAT(error([&](Json& j) {
+                add(j);
+                j["drafters"]["eagle"]["max_length"] = 278;
+              }),
+              HasSubstr("drafters.eagle.max_length 278"));
+}
+
+TEST_F(ManifestTest, ModelsThatDraftReadThePrompt) {
+  const auto with = [](const Json& more) {
+    return [more](Json& j) {
+      Json& drafter = j["drafters"]["small"];
+      drafter = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "model"},  {"layers", 2},
+                 {"kv_heads", 4},       {"head_dim", 16},     {"max_length", 280}};
+      drafter.update(more);
+    };
+  };
+  EXPECT_TRUE(read(with(Json::object())).drafters.at("small").is_model());
+  EXPECT_THAT(error(with({{"prompt_id", 0}})), HasSubstr("drafters.small: got prompt_id or padding"));
+  EXPECT_THAT(error(with({{"padding", true}})), HasSubstr("drafters.small: got prompt_id or padding"));
+  EXPECT_THAT(error(with({{"max_length", 279}})), HasSubstr("drafters.small.max_length 279 disagrees"));
+}
+
+TEST_F(ManifestTest, PromptsFitTheTokenizer) {
+  EXPECT_THAT(error([](Json& json) {
+                json["files"]["t5"] = json["files"]["target.pt"];
+                json["tokenizer"] = {{"kind", "t5"},   {"file", "t5"},      {"max_length", 25},
+                                     {"pad", 0},       {"eos", 1},          {"unk", 2},
+                                     {"extra_ids", 0}, {"cleaning", "none"}};
+              }),
+              HasSubstr("tokenizer.max_length 25 disagrees with prompt.length 24"));
+}
+
+}  // namespace
+}  // namespace lamplighter

@@ -1,0 +1,43 @@
+#include "bundle/modules/module.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The message of the error that an archive with this content leads to.
+std::string load(const std::string& content) {
+  const std::string directory = ::testing::TempDir();
+  const std::filesystem::path file = std::filesystem::path(directory) / "lamplighter_module_test.pt";
+  std::ofstream(file, std::ios::binary) << content;
+  std::string message = "no error";
+  try {
+    const Module module(directory, {file.filename().string(), "float32"}, "target", {"forward"}, {});
+  } catch (const Error& caught) {
+    EXPECT_EQ(caught.code(), ExitCode::bundle);
+    EXPECT_THAT(caught.what(), Not(HasSubstr("\n")));
+    message = caught.what();
+  }
+  std::filesystem::remove(file);
+  return message;
+}
+
+TEST(Module, WhatIsNoTorchScriptArchiveIsToldInPlainWords) {
+  EXPECT_THAT(load("<!DOCTYPE html><html></html>"), HasSubstr("HTML page"));
+  EXPECT_THAT(load("version https://git-lfs"), HasSubstr("not a zip archive"));
+  EXPECT_THAT(load(""), HasSubstr("not a zip archive"));
+  EXPECT_THAT(load("PK\x03\x04 and then nothing that a zip archive has"), HasSubstr("damaged archive"));
+}
+
+}  // namespace
+}  // namespace lamplighter

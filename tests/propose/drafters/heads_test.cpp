@@ -1,0 +1,134 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/decode/toy_methods.h"
+#include "tests/propose/drafters/random_drafter.h"
+#include "tests/propose/method_law.h"
+#include "tests/propose/wrapped.h"
+
+namespace lamplighter::test {
+namespace {
+
+class HeadsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_P(HeadsTest, GreedyTokensAreThoseOfAutoregression) {
+  for (const bool row_ends : {false, true}) {
+    const Guessed guessed(small_shape(row_ends), GetParam());
+    const Prompts prompts = guessed.toy.prompts({0, 1, 2, 3}, true);
+    const Grid grid = guessed.toy.grid();
+    const at::Tensor expected = decode(guessed.models(), {}, prompts, four_requests(0), grid);
+    for (const Tree& tree : {preset_tree("chain-3"), bushy_tree()}) {
+      const Method method = heads_method(GetParam(), tree, "exact", true);
+      EXPECT_TRUE(at::equal(decode(guessed.models(), method, prompts, four_requests(0), grid), expected));
+    }
+  }
+}
+
+TEST_P(HeadsTest, PicturesOfABatchAreThoseDrawnAlone) {
+  const Guessed guessed(small_shape(), GetParam());
+  const Prompts prompts = guessed.toy.prompts({0, 1, 2, 3}, true);
+  const Grid grid = guessed.toy.grid();
+  for (const bool conditional : {false, true}) {
+    Method method = heads_method(GetParam(), bushy_tree());
+    method.conditional = conditional;
+    const at::Tensor together = decode(guessed.models(), method, prompts, four_requests(1), grid);
+    for (std::int64_t image = 0; image < 4; ++image) {
+      const at::Tensor alone = decode(guessed.models(), method, guessed.toy.prompts({image}, true),
+                                      {four_requests(1)[static_cast<std::size_t>(image)]}, grid);
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadsTest,
+                         ::testing::Values("medusa", "mlp", "flash", "flash_compressed", "eagle_3"));
+
+struct HeadsCase {
+  std::string kind;
+  MethodCase law;
+};
+
+void PrintTo(const HeadsCase& test, std::ostream* out) {
+  *out << test.kind << " " << test.law.name;
+}
+
+class HeadsLaw : public ::testing::TestWithParam<HeadsCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_P(HeadsLaw, IsThatOfTheTarget) {
+  const Guessed guessed(law_shape(GetParam().law.row_ends), GetParam().kind);
+  expect_law(guessed.toy, guessed.models(), GetParam().law);
+}
+
+TEST_P(HeadsLaw, HoldsWhereSlotsAreRefilled) {
+  const Guessed guessed(law_shape(GetParam().law.row_ends), GetParam().kind);
+  expect_law_of_slots(guessed.toy, guessed.models(), GetParam().law);
+}
+
+std::vector<HeadsCase> law_cases() {
+  const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
+  std::vector<HeadsCase> cases;
+  for (const auto& [kind, drafter] : kinds()) {
+    Method conditional = heads_method(kind, siblings);
+    conditional.conditional = true;
+    const std::vector<MethodCase> of_kind{{"chain", heads_method(kind, preset_tree("chain-3"))},
+                                          {"block", heads_method(kind, preset_tree("chain-3"), "block")},
+                                          {"siblings", heads_method(kind, siblings)},
+                                          {"top", heads_method(kind, siblings, "exact", true)},
+                                          {"conditional", conditional},
+                                          {"row_ends", heads_method(kind, siblings), true},
+                                          {"partly_guided", heads_method(kind, siblings), false, 0}};
+    for (const MethodCase& law : of_kind) cases.push_back({kind, law});
+  }
+  cases.push_back({"mlp", {"traversal", heads_method("mlp", siblings, "traversal")}});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Trees, HeadsLaw, ::testing::ValuesIn(law_cases()),
+                         [](const auto& test) { return test.param.kind + "_" + test.param.law.name; });
+
+// Every token is judged by the probability of the one beside it.
+class Shifted : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+
+  Draft propose(const RunState& run) override {
+    Draft draft = Wrapped::propose(run);
+    const at::Tensor laws = ops::probabilities(draft.distributions);
+    draft.distributions = laws.roll(-1, 1).contiguous();
+    return draft;
+  }
+};
+
+template <MakeProposer make>
+std::unique_ptr<Proposer> make_shifted(const Method& method, const Models& models) {
+  return std::make_unique<Shifted>(make(method, models));
+}
+
+TEST(HeadsMutation, TheLawFindsLawsOfOtherTokens) {
+  at::set_num_threads(1);
+  const std::map<std::string, MakeProposer> shifted{{"medusa", &make_shifted<&make_medusa>},
+                                                    {"mlp", &make_shifted<&make_mlp>},
+                                                    {"flash", &make_shifted<&make_flash>},
+                                                    {"eagle_3", &make_shifted<&make_eagle>}};
+  for (const auto& [kind, proposer] : shifted) {
+    const Guessed guessed(law_shape(), kind);
+    Method method = heads_method(kind, preset_tree("chain-3"));
+    method.proposer = proposer;
+    const SamplingOptions sampling = law_sampling();
+    const DrawnLaw drawn =
+        drawn_law(guessed.toy, guessed.models(), method, sampling, law_pictures(std::int64_t{1} << 15));
+    EXPECT_FALSE(fits(exact_law(guessed.toy, sampling), drawn.counts)) << kind;
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter::test

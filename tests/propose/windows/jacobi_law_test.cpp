@@ -1,0 +1,145 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "propose/windows/jacobi.h"
+#include "tests/decode/toy_methods.h"
+#include "tests/propose/method_law.h"
+#include "tests/propose/wrapped.h"
+
+namespace lamplighter::test {
+namespace {
+
+// Block verification of a window asks that its drafts do not depend on each other: all are drawn anew.
+Method block_window() {
+  Method method = window_method("chain-3", WindowFill::uniform, false);
+  method.judge.rule = Rule::block;
+  return method;
+}
+
+class JacobiLaw : public ::testing::TestWithParam<MethodCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_P(JacobiLaw, IsThatOfTheTarget) {
+  const Toy toy(law_shape(GetParam().row_ends));
+  expect_law(toy, toy.models(), GetParam());
+}
+
+TEST_P(JacobiLaw, HoldsWhereSlotsAreRefilled) {
+  const Toy toy(law_shape(GetParam().row_ends));
+  expect_law_of_slots(toy, toy.models(), GetParam());
+}
+
+std::vector<MethodCase> law_cases() {
+  return {{"uniform", window_method("chain-3")},
+          {"fresh", window_method("chain-3", WindowFill::uniform, false)},
+          {"block", block_window()},
+          {"random", window_method("chain-2", WindowFill::random)},
+          {"repeat", window_method("chain-3", WindowFill::repeat)},
+          {"sample", window_method("chain-3", WindowFill::sample)},
+          {"above", window_method("chain-3", WindowFill::above)},
+          {"row_ends", window_method("chain-3"), true},
+          {"row_ends_above", window_method("chain-2", WindowFill::above), true},
+          {"partly_guided", window_method("chain-3"), false, 0},
+          {"fan", window_method("fan-2-1-3")},
+          {"deep_fan", window_method("fan-2-2-3")},
+          {"wide_fan", window_method("fan-3-2-2", WindowFill::repeat)},
+          {"fresh_fan", window_method("fan-2-2-3", WindowFill::above, false)},
+          {"row_ends_fan", window_method("fan-2-2-3"), true},
+          {"drafter", front_method("chain-3", 2)},
+          {"drafter_and_fan", front_method("fan-2-2-3", 1)},
+          {"row_ends_drafter", front_method("chain-3", 2), true},
+          {"partly_guided_drafter", front_method("chain-3", 1), false, 0},
+          {"partly_guided_fan", window_method("fan-2-1-2"), false, 0}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, JacobiLaw, ::testing::ValuesIn(law_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+// Classic bugs, planted behind the window's back: its tensors are those that it shares with slots.
+enum class Bug { none, old_law_kept, shifted, test_reused, sibling_chosen, front_unsaid };
+
+class Faulty : public Wrapped {
+ public:
+  Faulty(Bug bug, std::unique_ptr<Proposer> window) : Wrapped(std::move(window)), bug_(bug) {}
+
+  Draft propose(const RunState& run) override {
+    const at::Tensor old_rows = rows().clone();
+    Draft draft = Wrapped::propose(run);
+    // The rows that the window had there, for tokens of the drafter.
+    if (bug_ == Bug::front_unsaid) rows().copy_(old_rows);
+    if (bug_ != Bug::sibling_chosen) return draft;
+    // The second candidate is what follows the first, instead of a draw.
+    const at::Tensor chosen = (draft.tokens.select(1, 1) + 1) % rows().size(2);
+    draft.tokens.select(1, 2).copy_(chosen);
+    return draft;
+  }
+
+  void learn(const Draft& draft, const Scores& scores, const Judged& judged, const KeptRows& kept,
+             const RunState& run) override {
+    at::Tensor &tokens = *per_image()[0].tensor, &rows = *per_image()[1].tensor;
+    const at::Tensor old_tokens = tokens.clone(), old_rows = rows.clone();
+    Wrapped::learn(draft, scores, judged, kept, run);
+    const std::int64_t slots = tokens.size(1);
+    if (draft.tokens.size(1) == 1 || bug_ == Bug::none || bug_ >= Bug::sibling_chosen) return;
+    if (bug_ == Bug::shifted) return void(tokens.copy_(tokens.roll(1, 1)));
+    if (bug_ == Bug::test_reused) {
+      at::Tensor uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, 2 * slots + 2);
+      uniforms.narrow(1, slots + 1, slots).copy_(uniforms.narrow(1, 1, slots).clone());
+      const auto [again, laws] = ops::renew_window({judged.target, old_rows, draft.tokens, draft.parents,
+                                                    draft.draft_rows, uniforms, run.temperature, slots},
+                                                   judged.count, true);
+      tokens.copy_(again);
+      rows.copy_(laws);
+      return;
+    }
+    const at::Tensor place = judged.count.unsqueeze(1) + 1 + at::arange(slots, at::kLong);
+    const at::Tensor old = place.clamp_max(slots - 1);
+    const at::Tensor stayed = (place < slots) & (old_tokens.gather(1, old) == tokens);
+    rows.copy_(at::where(stayed.unsqueeze(2), old_rows.gather(1, old.unsqueeze(2).expand_as(rows)), rows));
+  }
+
+ private:
+  at::Tensor& rows() { return *per_image()[1].tensor; }
+
+  Bug bug_;
+};
+
+template <Bug bug>
+std::unique_ptr<Proposer> make_faulty(const Method& method, const Models& models) {
+  return std::make_unique<Faulty>(bug, make_jacobi(method, models));
+}
+
+TEST(JacobiMutation, PlantedBugsAreFound) {
+  at::set_num_threads(1);
+  constexpr std::int64_t kPictures = std::int64_t{1} << 18;
+  SyntheticShape moody = law_shape();
+  moody.weight_scale = 4;  // rows change much with what stands before them
+  const Toy toy(moody);
+  const Law exact = exact_law(toy, law_sampling());
+  const auto fits_with = [&](MakeProposer make, const char* window = "chain-3", std::int64_t front = 0) {
+    Method method = front_method(window, front);
+    method.proposer = make;
+    return bool(fits(exact, counted_law(toy, law_sampling(), law_pictures(kPictures),
+                                        [&](const Prompts& prompts, const auto& requests) {
+                                          return decode(toy.models(), method, prompts, requests, toy.grid());
+                                        })));
+  };
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::old_law_kept>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::shifted>));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::test_reused>));
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>, "fan-2-1-3"));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::sibling_chosen>, "fan-2-1-3"));
+  EXPECT_TRUE(fits_with(&make_faulty<Bug::none>, "chain-3", 2));
+  EXPECT_FALSE(fits_with(&make_faulty<Bug::front_unsaid>, "chain-3", 2));
+}
+
+}  // namespace
+}  // namespace lamplighter::test

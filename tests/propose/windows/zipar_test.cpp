@@ -1,0 +1,112 @@
+#include "propose/windows/zipar.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/decode/toy_methods.h"
+#include "tests/propose/windows/rows_run.h"
+#include "tree/open_rows.h"
+
+namespace lamplighter::test {
+namespace {
+
+class ZiparTest : public RowsTest {};
+
+TEST_P(ZiparTest, OneRowAtATimeIsAutoregression) {
+  for (const bool blank : {false, true}) {
+    for (const float temperature : {0.0F, 1.0F}) {
+      for (const std::int64_t interval : {-1, 9}) {
+        const auto draws = requests(temperature, interval);
+        const at::Tensor expected = run({}, draws);
+        EXPECT_TRUE(at::equal(run(zipar_method(6, blank), draws), expected));
+        EXPECT_TRUE(at::equal(run(zipar_method(50, blank), draws), expected));
+        EXPECT_FALSE(at::equal(run(zipar_method(3, blank), draws), expected));
+      }
+    }
+  }
+}
+
+// 2 W + (H - 2) s passes, the prefill among them; by default s is half of a row.
+TEST_P(ZiparTest, TakesThePassesThatArePlanned) {
+  for (const auto& [ahead, passes] : {std::pair{0, 21}, {1, 15}, {2, 18}, {3, 21}, {5, 27}}) {
+    std::int64_t cycles = 0;
+    run(zipar_method(ahead), requests(1), [&](const Report& report) {
+      for (const ImageReport& image : report.images) EXPECT_EQ(image.codes.size(), image.places.size());
+      return ++cycles > 0;
+    });
+    EXPECT_EQ(cycles + 1, passes) << ahead;
+  }
+}
+
+TEST_P(ZiparTest, PicturesOfABatchAreThoseDrawnAlone) {
+  for (const bool blank : {false, true}) {
+    auto all = requests(1);
+    all[2].sampling.cfg_interval = 7;
+    all[3].sampling.temperature = 0.5F;
+    const Method method = zipar_method(2, blank);
+    const at::Tensor together = run(method, all);
+    for (std::int64_t image = 0; image < 4; ++image) {
+      const at::Tensor alone = decode(toy_.models(), method, toy_.prompts({image}, true),
+                                      {all[static_cast<std::size_t>(image)]}, toy_.grid());
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+    }
+  }
+}
+
+// As on a device, where every pass has the most rows.
+TEST_P(ZiparTest, RowsThatHoldNothingChangeNothing) {
+  const Method method = zipar_method(2);
+  const auto draws = requests(1);
+  at::Tensor order;
+  const at::Tensor fixed = decode_by_parts(toy_.models(), method, prompts_, draws, toy_.grid(),
+                                           [&](DecodeState& state, std::int64_t /*cycle*/) {
+                                             state.fixed_shapes = true;
+                                             order = state.proposer->order()[0];
+                                           });
+  EXPECT_TRUE(at::equal(fixed, run(method, draws).index_select(1, order)));
+}
+
+// The k-th code of a picture is its k-th place's, whenever it is drawn.
+TEST_P(ZiparTest, GuidanceEndsAtAPlace) {
+  const c10::InferenceMode inference;
+  constexpr std::int64_t kInterval = 9, kGuided = kInterval + 2;
+  const Method method = zipar_method(2);
+  DecodeState state = make_state(toy_.models(), method, prompts_, requests(1, kInterval), toy_.grid());
+  const OpenRows plan = open_rows(5, 6, 2);
+  Draft tree = root_alone(state);
+  Scores scores = prefill(toy_.models(), prompts_, state);
+  commit(state, tree, scores, judge(toy_.models(), method, state, tree, scores));
+  bool mixed = false;
+  for (const OpenRows::Pass& pass : plan.passes) {
+    tree = draft(state);
+    scores = score(toy_.models(), state, tree);
+    const Judged judged = judge(toy_.models(), method, state, tree, scores);
+    std::int64_t guided = 0, deciding = 0;
+    for (const OpenRows::Row& row : pass) {
+      if (!row.decides) continue;
+      const auto scale =
+          judged.target.statistics[0][deciding][0].item<float>();  // RowStatistics: guidance first
+      EXPECT_EQ(scale, row.place + 1 < kGuided ? 2.5F : 1.0F) << "place " << row.place + 1;
+      ++deciding;
+      guided += row.place + 1 < kGuided ? 1 : 0;
+    }
+    mixed = mixed || (guided > 0 && guided < deciding);
+    commit(state, tree, scores, judged);
+  }
+  EXPECT_TRUE(mixed);
+  EXPECT_EQ(state.steps.min().item<std::int64_t>(), state.total);
+}
+
+TEST_P(ZiparTest, WhatIsLackingIsLeftOutOrSeenAsZeros) {
+  const auto draws = requests(1);
+  EXPECT_FALSE(at::equal(run(zipar_method(2, false), draws), run(zipar_method(2, true), draws)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ZiparTest, ::testing::Values(at::kFloat, at::kBFloat16),
+                         [](const auto& test) { return std::string(c10::toString(test.param)); });
+
+}  // namespace
+}  // namespace lamplighter::test
