@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
+from random_weights import random_weights
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -33,18 +34,8 @@ State = dict[str, Tensor]
 
 
 def random_state(config: JanusConfig, seed: int = 7) -> State:
-    """Weights by their names in models.janus, of sizes that keep every layer's output in range."""
-    random = torch.Generator().manual_seed(seed)
-    state = {}
-    for name, shape in weight_shapes(config).items():
-        noise = torch.randn(shape, generator=random)
-        if name.endswith("norm"):
-            state[name] = 1 + 0.1 * noise
-        elif len(shape) == 1:
-            state[name] = 0.3 * noise
-        else:
-            state[name] = noise if name in ("embedding", "codes") else noise * shape[1] ** -0.5
-    return state
+    """Weights by their names in models.janus."""
+    return random_weights(weight_shapes(config), seed, 0.3, ("embedding", "codes"))
 
 
 def published_state(config: JanusConfig, state: State) -> State:

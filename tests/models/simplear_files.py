@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
+from random_weights import random_weights
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -32,17 +33,8 @@ State = dict[str, Tensor]
 
 
 def random_state(config: SimpleARConfig, tied: bool = True, seed: int = 7) -> State:
-    """Weights by their names in models.simplear, of sizes that keep every layer's output in range."""
-    random = torch.Generator().manual_seed(seed)
-    state = {}
-    for name, shape in weight_shapes(config).items():
-        noise = torch.randn(shape, generator=random)
-        if name.endswith("norm"):
-            state[name] = 1 + 0.1 * noise
-        elif len(shape) == 1:
-            state[name] = 0.5 * noise
-        else:
-            state[name] = noise if name == "embedding" else noise * shape[1] ** -0.5
+    """Weights by their names in models.simplear."""
+    state = random_weights(weight_shapes(config), seed, 0.5, ("embedding",))
     if tied:
         state["head"] = state["embedding"]
     return state

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from chameleon_files import VQ_SHAPE
+from scripted_decoder import check_against_plain
 
 from models.chameleon.vqgan import VQGAN, VQGANConfig
-from models.vq.image_decoder_module import ImageDecoderModule
 
 
 def test_published_tokenizer() -> None:
@@ -51,15 +51,4 @@ def test_long_rows_attract_no_latents() -> None:
 def test_scripted_decoder_equals_plain(levels: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     model = VQGAN(VQGANConfig(**{**VQ_SHAPE.__dict__, "attn_levels": levels}), encoder=False).eval()
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, 0.1, 0.2)
-    scripted = torch.jit.script(ImageDecoderModule(model).eval())
-    scripted.prepare(torch.empty(0))
-    codes = torch.randint(20, (2, 3, 5))
-    with torch.inference_mode():
-        expected = model.decode_code(codes)
-        assert expected.shape == (2, 3, 6, 10)
-        for _ in range(3):  # the executor may change its plan after the first calls
-            torch.testing.assert_close(
-                scripted.decode(codes), expected, atol=2e-4 * float(expected.abs().max()), rtol=0
-            )
+    check_against_plain(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from scripted_decoder import check_against_plain
 
 from models.llamagen.config import VQ_SIZES, VQConfig
 from models.llamagen.vq import VQModel
@@ -70,18 +71,7 @@ def test_scripted_decoder_equals_plain(blocks: int) -> None:
     torch.manual_seed(0)
     config = VQConfig(**{**TINY.__dict__, "num_res_blocks": blocks})
     model = VQModel(config, encoder=False).eval()
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, 0.1, 0.2)
-    scripted = torch.jit.script(ImageDecoderModule(model).eval())
-    scripted.prepare(torch.empty(0))
-    codes = torch.randint(20, (2, 3, 5))
-    with torch.inference_mode():
-        expected = model.decode_code(codes)
-        assert expected.shape == (2, 3, 6, 10)
-        for _ in range(3):  # the executor may change its plan after the first calls
-            torch.testing.assert_close(
-                scripted.decode(codes), expected, atol=2e-4 * float(expected.abs().max()), rtol=0
-            )
+    check_against_plain(model)
 
 
 def test_half_precision_storage_decodes_in_fp32() -> None:
