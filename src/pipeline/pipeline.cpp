@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "bundle/machine.h"
@@ -22,12 +24,23 @@
 
 namespace lamplighter {
 
+namespace {
+
+// All that the ids of a prompt come from.
+using PromptSource =
+    std::tuple<std::string, std::optional<std::string>, std::optional<std::int64_t>, const Grid*>;
+PromptSource source_of(const Request& request, const Grid& grid) {
+  return {request.prompt, request.negative_prompt, request.class_id, &grid};
+}
+
+}  // namespace
+
 struct TextToImage::Implementation {
   Manifest manifest;
   RuntimeOptions options;
   Placement placement;
   std::optional<PromptTokenizer> tokenizer;
-  std::map<std::pair<std::string, const Grid*>, PromptIds> noted;
+  std::map<PromptSource, PromptIds> noted;
   std::optional<Painter> painter;
   // Of codes.
   std::optional<PromptEncoder> prompts;
@@ -62,7 +75,7 @@ struct TextToImage::Implementation {
   // Notes are told of captions that are drawn next: their ids are kept so that they are read once.
   PromptIds encode(const Request& request, const Grid& grid) {
     load_tokenizer();
-    const auto known = noted.find({request.prompt, &grid});
+    const auto known = noted.find(source_of(request, grid));
     return known != noted.end() ? known->second : tokenizer->encode(request, grid);
   }
   Methods methods() const { return {manifest, placement, options.batch_size}; }
@@ -131,7 +144,7 @@ std::vector<std::string> TextToImage::notes(const Request& request) {
   const ResolvedRequest resolved = resolve_request(self.manifest, request);
   if (self.manifest.is_continuous()) return {};
   const PromptIds& prompt =
-      self.noted.insert_or_assign({request.prompt, resolved.grid}, self.encode(request, *resolved.grid))
+      self.noted.insert_or_assign(source_of(request, *resolved.grid), self.encode(request, *resolved.grid))
           .first->second;
   return caption_notes(self.manifest, request, prompt);
 }

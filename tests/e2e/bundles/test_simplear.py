@@ -84,6 +84,21 @@ def test_inspect(cli: Cli, simplear: Path) -> None:
     assert '"<|t2i|>An image of {prompt}<|soi|>", negative prompt: "aerial view' in lines
 
 
+def test_one_caption_with_several_negative_prompts(
+    cli: Cli, simplear: Path, tmp_path: Path
+) -> None:
+    texts = ("fog", "rain and snow", "")
+    lines = [{"prompt": "a red boat", "negative_prompt": text, "seed": 42} for text in texts]
+    (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    words = ("--prompt-file", "lines.jsonl", "-q", "-t", 1, "-o", "%d.png", "--overwrite")
+    result = cli("generate", *words, "--save-codes", "all.json", model=simplear)
+    assert result.returncode == 0, result.stderr
+    pictures = json.loads((tmp_path / "all.json").read_text())["pictures"]
+    for picture, text in zip(pictures, texts, strict=True):
+        alone = codes_of(cli, simplear, tmp_path, "--seed", 42, "--negative-prompt", text)
+        assert picture["codes"] == alone
+
+
 def test_negative_prompts_that_are_too_long(refused: Refused, simplear: Path) -> None:
     words = ("generate", "-p", "a", "--negative-prompt", "zq " * 80, "-o", "x.png")
     message = refused(3, *words, model=simplear)
