@@ -182,7 +182,7 @@ def test_trained_drafter_draws(
     """The engine commits with it what the training log expects, and exactly the target's codes."""
     bundle, folder = make_data(kind)
     ticks = count()  # a step is 50 ms
-    monkeypatch.setattr("models.eagle.train.time.monotonic", lambda: 0.05 * next(ticks))
+    monkeypatch.setattr("models.eagle.train.time.process_time", lambda: 0.05 * next(ticks))
     model = load_target(bundle)
     config = drafter_config(model)
     options = replace(RECIPES["multi-step"], warm_up=10, minutes=80 * 0.05 / 60)

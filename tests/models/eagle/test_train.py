@@ -26,7 +26,7 @@ from models.export.checkpoint import ExportError
 def steady_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every training step takes 50 ms, so that the number of steps does not depend on the machine."""
     ticks = count()
-    monkeypatch.setattr("models.eagle.train.time.monotonic", lambda: 0.05 * next(ticks))
+    monkeypatch.setattr("models.eagle.train.time.process_time", lambda: 0.05 * next(ticks))
 
 
 @pytest.fixture
