@@ -189,10 +189,10 @@ class Pictures:
             parts["inner"].float() if "inner" in parts else None,
         )  # fmt: skip
 
-    def held_out_batches(self, codes: int) -> Iterator[Batch]:
-        """Of pictures whose logits of so many codes memory holds at a time."""
-        logits = codes * self.shards[0]["features"].shape[1] * self.shards[0]["codes"].shape[1]
-        size = pictures_at_once(8, logits)
+    def held_out_batches(self) -> Iterator[Batch]:
+        """Of pictures whose rows' biases over all rows memory holds at a time."""
+        _, pairs, rows, _ = self.shards[0]["features"].shape
+        size = pictures_at_once(8, pairs * rows * rows)
         for first in range(0, self.held_out, size):
             yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
 

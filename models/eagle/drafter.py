@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from models.eagle.config import DrafterConfig
-from models.eagle.parts import row_parts
+from models.eagle.parts import recomputed, row_parts
 from models.llamagen import gpt
 from models.transformer.head import Head, logits_of
 from models.transformer.rotary import grid_table, line_table
@@ -117,17 +116,10 @@ class Attention(nn.Module):
         own = [*chain, (k, v)] if context else []
         own = [(a.repeat_interleave(groups, 1), b.repeat_interleave(groups, 1)) for a, b in own]
         parts = row_parts(q.shape[2], q[:, :, 0, 0].numel() * keys.shape[2])
-        if len(parts) == 1:
-            out = attended(q, bias, keys, values, own)
-        else:  # scores of a part are computed again for its gradients
-            out = torch.cat([
-                checkpoint(
-                    attended, q[:, :, rows], bias[..., rows, :], keys, values,
-                    [(a[:, :, rows], b[:, :, rows]) for a, b in own],
-                    use_reentrant=False, preserve_rng_state=False,
-                )
-                for rows in parts
-            ], 2)  # fmt: skip
+        out = recomputed(attended, parts, lambda rows: (
+            q[:, :, rows], bias[..., rows, :], keys, values,
+            [(a[:, :, rows], b[:, :, rows]) for a, b in own],
+        ))  # fmt: skip
         return self.o_proj(out.transpose(1, 2).flatten(2)), (k, v)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from models.eagle.losses import Batch
@@ -21,6 +22,21 @@ def row_parts(rows: int, numbers: int) -> list[slice]:
     """Rows that have so many numbers each, in parts; one if they are few."""
     size = max(1, PART_NUMBERS // numbers)
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+
+def recomputed(
+    function: Callable[..., Tensor],
+    parts: list[slice],
+    arguments: Callable[[slice], tuple[Any, ...]],
+) -> Tensor:
+    """Rows [..,R,D] that a function makes of its arguments for them, in parts.
+
+    Where there are several, each is computed again for its gradients instead of being kept.
+    """
+    if len(parts) == 1:
+        return function(*arguments(parts[0]))
+    options = {"use_reentrant": False, "preserve_rng_state": False}
+    return torch.cat([checkpoint(function, *arguments(rows), **options) for rows in parts], -2)
 
 
 def step_parts(laws: slice, steps: int) -> Iterator[tuple[int, slice, slice]]:
