@@ -31,7 +31,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from models.eagle.config import DrafterConfig
@@ -52,6 +51,7 @@ from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
 from models.export.drafters.files import read_manifest
+from models.tensor_file import TensorFile
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SHARD = 256
@@ -109,26 +109,35 @@ def make_shard(
     model: TargetModel, codes: Tensor, prompts: list[list[Ids]], path: Path,
     layers: Sequence[int] = (),
 ) -> None:  # fmt: skip
-    """Writes the features of one shard of codes [n, N]."""
+    """Writes the features of one shard of codes [n, N]; memory holds those of one pass."""
     codes = with_row_ends(model, codes)
-    rows = model.prompt_length + model.tokens - 1
-    width = model.embedding.shape[1]
-    shape = (len(codes), model.sequences, rows, width + len(layers) * model.embedding.shape[1])
-    features = torch.zeros(shape, dtype=torch.bfloat16)
-    valid = torch.zeros(shape[:2], dtype=torch.int32)
-    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i][0]))  # passes with few gaps
-    for part in torch.tensor(order).split(pictures_at_once(16, model.cached)):
-        found = target_features(model, codes[part], [prompts[int(i)] for i in part], layers)
-        features[part], valid[part] = found[0].bfloat16(), found[1].int()
-    content = {"features": features[..., :width], "codes": codes.int(), "valid": valid}
+    pictures, rows, width = len(codes), model.prompt_length + model.tokens - 1, model.width
+    shape = (pictures, model.sequences, rows)
+    layout: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
+        "features": (torch.bfloat16, (*shape, width)),
+        "codes": (torch.int32, codes.shape),
+        "valid": (torch.int32, shape[:2]),
+    }
+    whole = {"codes": codes.int()}
     if layers:
-        content["inner"], content["layers"] = features[..., width:], torch.tensor(list(layers))
-    content = {name: tensor.contiguous() for name, tensor in content.items()}
+        layout["inner"] = torch.bfloat16, (*shape, len(layers) * width)
+        layout["layers"] = torch.int64, (len(layers),)
+        whole["layers"] = torch.tensor(list(layers))
     if model.prompt_kind == "tokens":
-        content["ids"] = next_ids(model, codes, prompts).int()
-    partial = path.with_suffix(".partial")
-    save_file(content, partial)
-    os.replace(partial, path)
+        layout["ids"] = torch.int32, shape
+        whole["ids"] = next_ids(model, codes, prompts).int()
+    order = sorted(range(pictures), key=lambda i: len(prompts[i][0]))  # passes with few gaps
+    with TensorFile(path, layout) as file:
+        for name, tensor in whole.items():
+            file.write(name, tensor)
+        for part in torch.tensor(order).split(pictures_at_once(16, model.cached)):
+            places = part.tolist()
+            found = target_features(model, codes[part], [prompts[i] for i in places], layers)
+            for place, features, valid in zip(places, found[0].bfloat16(), found[1].int()):
+                file.write("valid", valid, place)
+                file.write("features", features[..., :width], place)
+                if layers:
+                    file.write("inner", features[..., width:], place)
 
 
 def shard_path(folder: Path, kind: str, shard: int) -> Path:
@@ -180,10 +189,10 @@ class Pictures:
             parts["inner"].float() if "inner" in parts else None,
         )  # fmt: skip
 
-    def held_out_batches(self, codes: int) -> Iterator[Batch]:
-        """Of pictures whose logits of so many codes memory holds at a time."""
-        logits = codes * self.shards[0]["features"].shape[1] * self.shards[0]["codes"].shape[1]
-        size = pictures_at_once(8, logits)
+    def held_out_batches(self) -> Iterator[Batch]:
+        """Of pictures whose rows' biases over all rows memory holds at a time."""
+        _, pairs, rows, _ = self.shards[0]["features"].shape
+        size = pictures_at_once(8, pairs * rows * rows)
         for first in range(0, self.held_out, size):
             yield self.batch([(0, i) for i in range(first, min(first + size, self.held_out))])
 

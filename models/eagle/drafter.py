@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.eagle.config import DrafterConfig
+from models.eagle.parts import recomputed, row_parts
 from models.llamagen import gpt
 from models.transformer.head import Head, logits_of
 from models.transformer.rotary import grid_table, line_table
@@ -63,6 +64,21 @@ class HeadNorm(nn.Module):
         return F.layer_norm(x, x.shape[-1:], eps=self.eps) * self.weight + self.bias
 
 
+def attended(
+    q: Tensor, bias: Tensor, keys: Tensor, values: Tensor, own: list[KeysValues]
+) -> Tensor:
+    """Rows q [S,heads,R,D] over the keys [S,heads,K,D], as the additive bias [..,R,K] says, and each row over
+    its own row of every entry of `own`."""
+    scores = [torch.matmul(q, keys.transpose(-1, -2)) + bias.to(q.dtype)]
+    scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
+    weights = torch.cat(scores, -1).softmax(-1)
+    seen = keys.shape[2]
+    out = torch.matmul(weights[..., :seen], values)
+    for column, (_, value) in enumerate(own, seen):
+        out = out + weights[..., column : column + 1] * value
+    return out
+
+
 class Attention(nn.Module):
     def __init__(self, config: DrafterConfig, read: int = 0) -> None:
         """read: width of what it reads, 0: that of the layer."""
@@ -97,15 +113,13 @@ class Attention(nn.Module):
         groups = self.heads // self.kv_heads
         keys, values = (t.repeat_interleave(groups, 1) for t in (context or (k, v)))
         q = q * q.shape[-1] ** -0.5
-        scores = [torch.matmul(q, keys.transpose(-1, -2)) + bias.to(q.dtype)]
         own = [*chain, (k, v)] if context else []
         own = [(a.repeat_interleave(groups, 1), b.repeat_interleave(groups, 1)) for a, b in own]
-        scores += [(q * key).sum(-1, keepdim=True) for key, _ in own]
-        weights = torch.cat(scores, -1).softmax(-1)
-        seen = keys.shape[2]
-        out = torch.matmul(weights[..., :seen], values)
-        for column, (_, value) in enumerate(own, seen):
-            out = out + weights[..., column : column + 1] * value
+        parts = row_parts(q.shape[2], q[:, :, 0, 0].numel() * keys.shape[2])
+        out = recomputed(attended, parts, lambda rows: (
+            q[:, :, rows], bias[..., rows, :], keys, values,
+            [(a[:, :, rows], b[:, :, rows]) for a, b in own],
+        ))  # fmt: skip
         return self.o_proj(out.transpose(1, 2).flatten(2)), (k, v)
 
 

@@ -55,6 +55,11 @@ class TargetModel:
         return 2 if self.guidance > 1 else 1
 
     @property
+    def width(self) -> int:
+        """F, also of what inner layers get."""
+        return int(self.embedding.shape[1])
+
+    @property
     def prompt_kind(self) -> str:
         """text_features, class or tokens."""
         return str(self.manifest["prompt"]["kind"])

@@ -10,8 +10,9 @@ picture's shape dictates: only steps count before which, and after which, all to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +20,8 @@ from torch import Tensor
 
 from models.eagle.drafter import Drafter, KeysValues
 from models.eagle.eagle3 import Eagle3Drafter
-from models.transformer.head import Head, logits_of
+from models.eagle.parts import law_parts, summed
+from models.transformer.head import Head, codes_of, logits_of
 
 AnyDrafter = Drafter | Eagle3Drafter
 
@@ -161,33 +163,39 @@ TOP = 10  # as published
 
 
 def token_loss(
-    logits: Tensor, target: Tensor, acceptance: float, counted: Tensor | None = None
-) -> Tensor:
+    logits: Tensor, target: Tensor, acceptance: float, counted: Tensor | None = None,
+    count: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Mean of (1 - a) cross entropy(p, q) - a log sum min(p, q); both arguments are logits.
 
-    counted: the entries, bool, that the mean is of; all by default.
+    counted, count: as of `mean`.
     """
     p, log_q = target.softmax(-1), logits.log_softmax(-1)
     loss = logits.new_zeros(())
     if acceptance < 1:
-        loss = loss - (1 - acceptance) * mean((p * log_q).sum(-1), counted)
+        loss = loss - (1 - acceptance) * mean((p * log_q).sum(-1), counted, count)
     if acceptance > 0:
         rate = torch.minimum(p, log_q.exp()).sum(-1)
-        loss = loss - acceptance * mean(rate.clamp_min(1e-6).log(), counted)
+        loss = loss - acceptance * mean(rate.clamp_min(1e-6).log(), counted, count)
     return loss
 
 
-def top_loss(logits: Tensor, target: Tensor, counted: Tensor | None = None) -> Tensor:
+def top_loss(
+    logits: Tensor, target: Tensor, counted: Tensor | None = None, count: Tensor | None = None
+) -> Tensor:
     """Mean of -sum p log q over the TOP tokens of largest p; arguments as in token_loss."""
     p, ids = target.softmax(-1).topk(min(TOP, target.shape[-1]))
-    return -mean((p * logits.log_softmax(-1).gather(-1, ids)).sum(-1), counted)
+    return -mean((p * logits.log_softmax(-1).gather(-1, ids)).sum(-1), counted, count)
 
 
-def mean(values: Tensor, counted: Tensor | None) -> Tensor:
-    """Of the counted entries, 0 of none."""
+def mean(values: Tensor, counted: Tensor | None, count: Tensor | None = None) -> Tensor:
+    """Of the entries that are `counted`, bool, 0 of none; by default of all.
+
+    count: how many they are, if the values are a part of them.
+    """
     if counted is None:
         return values.mean()
-    return (values * counted).sum() / counted.sum().clamp_min(1)
+    return (values * counted).sum() / (counted.sum() if count is None else count).clamp_min(1)
 
 
 def objective(
@@ -196,33 +204,42 @@ def objective(
 ) -> tuple[Tensor, list[float]]:  # fmt: skip
     """The loss, and the token loss of every step."""
     pairs = batch.pairs if weights.guided else 1
-    dictated = bool((batch.codes < 0).any())
-    with torch.no_grad():
-        laws = guided_logits(batch.targets(1), head, pairs, guidance)
-    total, parts, scale = torch.zeros(()), [], 0.0
-    for step, hidden in enumerate(draft(drafter, batch, steps, noise)):
-        weight = weights.decay**step
-        scale += weight
-        counted = batch.drafted(step + 1) if dictated else None
-        if weights.feature > 0:
-            errors = F.smooth_l1_loss(
-                hidden.float(), batch.targets(step + 1).float(), reduction="none"
-            )
-            loss = mean(errors.mean(-1), per_sequence(counted, batch.pairs))
-            total = total + weight * weights.feature * loss
-        logits = guided(drafter.guess(hidden, head), pairs, guidance)
-        counted = per_sequence(counted, batch.pairs // pairs)
-        loss = token_loss(logits, laws[:, step:], weights.acceptance, counted)
-        parts.append(float(loss.detach()))
-        total = total + weight * weights.token * loss
-        if weights.top > 0:
-            total = total + weight * weights.top * top_loss(logits, laws[:, step:], counted)
-    return total / scale, parts
+    scales = [weights.decay**step for step in range(steps)]
+    drafts = list(draft(drafter, batch, steps, noise))
+    total, token_losses = torch.zeros(()), torch.zeros(steps)
+    if weights.feature > 0:
+        for step, hidden in enumerate(drafts):
+            total = total + scales[step] * weights.feature * feature_loss(hidden, batch, step)
+
+    def terms(drafts: Sequence[Tensor]) -> Iterator[Tensor]:
+        laws = partial(guided_logits, head=head, pairs=pairs, guidance=guidance)
+        for step, rows, logits, target in law_parts(
+            batch, drafts, codes_of(head), laws,
+            lambda hidden, _: guided(drafter.guess(hidden, head), pairs, guidance),
+        ):  # fmt: skip
+            marks = per_sequence(batch.drafted(step + 1), batch.pairs // pairs)
+            counted = (marks[:, rows], marks.sum())
+            loss = token_loss(logits, target, weights.acceptance, *counted)
+            token_losses[step] += loss.detach()
+            loss = weights.token * loss
+            if weights.top > 0:
+                loss = loss + weights.top * top_loss(logits, target, *counted)
+            yield scales[step] * loss
+
+    total = total + summed(terms, drafts, drafter.parameters())
+    return total / sum(scales), token_losses.tolist()
 
 
-def per_sequence(counted: Tensor | None, pairs: int) -> Tensor | None:
+def feature_loss(hidden: Tensor, batch: Batch, step: int) -> Tensor:
+    """Smooth L1 between what this step from 0 predicts and the true features."""
+    target = batch.targets(step + 1).float()
+    errors = F.smooth_l1_loss(hidden.float(), target, reduction="none").mean(-1)
+    return mean(errors, per_sequence(batch.drafted(step + 1), batch.pairs))
+
+
+def per_sequence(counted: Tensor, pairs: int) -> Tensor:
     """Marks of pictures for each of their sequences."""
-    return None if counted is None else counted.repeat_interleave(pairs, 0)
+    return counted.repeat_interleave(pairs, 0)
 
 
 @torch.no_grad()
@@ -235,17 +252,30 @@ def acceptance(
     was accepted given the code x that came out; both [B, N - 1, steps] for pictures of N codes. Where
     nothing is drafted, past the last code of a row, rates are NaN and probabilities 0.
     """
-    p = filtered(guided_logits(batch.targets(1), head, batch.pairs, guidance), top_k)
-    kept = torch.zeros(p.shape[0], batch.roots, steps)
+
+    def law(logits: Tensor) -> Tensor:
+        return filtered(guided(logits, batch.pairs, guidance), top_k)
+
+    return accepted(
+        batch, list(draft(drafter, batch, steps)), codes_of(head),
+        lambda features: law(logits_of(features, head)),
+        lambda hidden, _: law(drafter.guess(hidden, head)),
+    )  # fmt: skip
+
+
+def accepted(
+    batch: Batch, drafts: Sequence[Tensor], codes: int, laws: Callable[[Tensor], Tensor],
+    guess: Callable[[Tensor, int], Tensor],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """As `acceptance`, of the probabilities that `law_parts` yields."""
+    kept = torch.zeros(len(batch.codes), batch.roots, len(drafts))
     rates = torch.full_like(kept, torch.nan)
-    for step, hidden in enumerate(draft(drafter, batch, steps)):
-        q = filtered(guided(drafter.guess(hidden, head), batch.pairs, guidance), top_k)
-        law, rows, drafted = p[:, step:], q.shape[1], batch.drafted(step + 1)
-        rate = torch.minimum(law, q).sum(-1)
-        rates[:, :rows, step] = rate.masked_fill(~drafted, torch.nan)
-        token = batch.tokens(step + 1).clamp_min(0)[..., None]
-        ratio = q.gather(-1, token) / law.gather(-1, token).clamp_min(1e-20)
-        kept[:, :rows, step] = ratio.clamp_max(1).squeeze(-1) * drafted
+    for step, rows, q, p in law_parts(batch, drafts, codes, laws, guess):
+        drafted = batch.drafted(step + 1)[:, rows]
+        rates[:, rows, step] = torch.minimum(p, q).sum(-1).masked_fill(~drafted, torch.nan)
+        token = batch.tokens(step + 1)[:, rows, None].clamp_min(0)
+        ratio = q.gather(-1, token) / p.gather(-1, token).clamp_min(1e-20)
+        kept[:, rows, step] = ratio.clamp_max(1).squeeze(-1) * drafted
     roots = batch.codes[0, :-1] >= 0  # rows end alike in all pictures
     return rates[:, roots], kept[:, roots]
 

@@ -132,7 +132,7 @@ def evaluate(
     top_k = int(model.manifest["sampling"]["top_k"])
     parts = [
         acceptance(drafter, batch, model.head, model.guidance, top_k, steps)
-        for batch in pictures.held_out_batches(codes_of(model.head))
+        for batch in pictures.held_out_batches()
     ]
     rates, kept = (torch.cat(part) for part in zip(*parts))
     drafter.train()

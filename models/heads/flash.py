@@ -7,7 +7,7 @@ G groups of keys and values, V codes of the target's head.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import rotary_table, rotate, rotations
 from models.eagle.losses import Batch, causal_bias
-from models.transformer.head import Head, logits_of
+from models.eagle.parts import recomputed, row_parts, summed
+from models.transformer.head import Head, codes_of, logits_of
 
 
 @dataclass
@@ -37,6 +38,23 @@ class FlashConfig:
             self.layer = DrafterConfig(**self.layer)
         if self.queries and not 0 < self.window:
             raise ValueError(f"window: got {self.window}, expected some rows beside the queries")
+
+
+def attended(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, old: tuple[Tensor, Tensor, Tensor] | None
+) -> Tensor:
+    """Rows q [S,heads,1,P,D] over k and v [S,1,G,R,D], as the bias says -> [S,heads,G,P,D].
+
+    old: keys and values [S,G,P,C,D] that each row has besides, and their bias.
+    """
+    scores = q @ k.transpose(-1, -2) + bias  # [S,heads,G,P,R]
+    if old is None:
+        return scores.softmax(-1) @ v
+    old_k, old_v, there = old
+    more = torch.einsum("shord,sgrcd->shgrc", q, old_k) + there
+    weights = torch.cat([scores, more], -1).softmax(-1)
+    own, rest = weights.split([k.shape[-2], old_k.shape[-2]], -1)
+    return own @ v + torch.einsum("shgrc,sgrcd->shgrd", rest, old_v)
 
 
 class FlashLayer(nn.Module):
@@ -72,20 +90,19 @@ class FlashLayer(nn.Module):
         q = self.split(self.q_proj(x), rotation)[:, :, None] * self.head_dim**-0.5
         k = self.split(self.k_proj(x), rotation)[:, None]
         v = self.split(self.v_proj(x), None)[:, None]
-        scores = q @ k.transpose(-1, -2) + bias[:, :, None]  # [S,heads,G,R,R]
-        if old is None:
-            out = scores.softmax(-1) @ v
-        else:
+        own = None
+        if old is not None:
             rows, turns, there = old
             per_row = (rows.shape[0], -1, *rows.shape[1:3], self.head_dim)
-            own_k = self.split(self.k_proj(rows.flatten(1, 2)), turns.flatten(-4, -3)).reshape(
-                per_row
-            )
-            own_v = self.split(self.v_proj(rows.flatten(1, 2)), None).reshape(per_row)
-            more = torch.einsum("shord,sgrcd->shgrc", q, own_k) + there
-            weights = torch.cat([scores, more], -1).softmax(-1)
-            own, rest = weights.split([x.shape[1], rows.shape[2]], -1)
-            out = own @ v + torch.einsum("shgrc,sgrcd->shgrd", rest, own_v)
+            old_k = self.split(self.k_proj(rows.flatten(1, 2)), turns.flatten(-4, -3))
+            old_v = self.split(self.v_proj(rows.flatten(1, 2)), None)
+            own = old_k.reshape(per_row), old_v.reshape(per_row), there
+        numbers = q[..., 0, 0].numel() * k.shape[2] * x.shape[1]  # scores of a row
+        parts = row_parts(x.shape[1], numbers)
+        out = recomputed(attended, parts, lambda part: (
+            q[..., part, :], k, v, bias[:, :, None, part],
+            own and (own[0][:, :, part], own[1][:, :, part], own[2][..., part, :]),
+        ))  # fmt: skip
         result: Tensor = self.o_proj(out.sum(2).transpose(1, 2).flatten(2))
         return result
 
@@ -131,11 +148,15 @@ class Flash(nn.Module):
         result: Tensor = self.layers.ar_proj(out).unflatten(-1, (self.config.heads, -1))
         return result
 
-    def guess(self, batch: Batch) -> Iterator[Tensor]:
-        """Logits [S,M - 1 - i,V] of what comes i + 1 places behind the next token, i = 0 .. K - 1."""
+    def states(self, batch: Batch) -> Iterator[Tensor]:
+        """Features [S,M - 1 - i,H] of what comes i places behind the next token, i = 0 .. K - 1."""
         root, rows = batch.prompt_length - 1, batch.features.shape[1]
         for i, own in enumerate(self.ahead(batch).unbind(2)):
-            yield logits_of(own[:, : rows - root - 1 - i], self.head)
+            yield own[:, : rows - root - 1 - i]
+
+    def logits(self, features: Tensor, _: int) -> Tensor:
+        """Features [...,H] -> [...,V], through the target's head."""
+        return logits_of(features, self.head)
 
     def ahead(self, batch: Batch) -> Tensor:
         """The K features [S,rows,K,H] of the rows from which a draft starts."""
@@ -199,8 +220,14 @@ def published_loss(
     layout, mask = train_layout(features), mask.float().repeat(1, count)
     target = target.repeat(1, count, 1)
     errors = F.smooth_l1_loss(layout, target, reduction="none").mean(-1)
-    laws = logits_of(target, head).softmax(-1)
-    entropy = -(laws * logits_of(layout, head).log_softmax(-1)).sum(-1)
     scale = mask.sum() + 1e-5
-    first, second = (errors * mask).sum() / scale, (entropy * mask).sum() / scale
+
+    def terms(rows: Sequence[Tensor]) -> Iterator[Tensor]:
+        for part in row_parts(layout.shape[1], len(layout) * codes_of(head)):
+            with torch.no_grad():
+                laws = logits_of(target[:, part], head).softmax(-1)
+            entropy = -(laws * logits_of(rows[0][:, part], head).log_softmax(-1)).sum(-1)
+            yield (entropy * mask[:, part]).sum() / scale
+
+    first, second = (errors * mask).sum() / scale, summed(terms, [layout], [])
     return first, second, first + 0.1 * second

@@ -63,8 +63,8 @@ class Heads(nn.ModuleList):
         result: Tensor = self[head](hidden)
         return result
 
-    def guess(self, batch: Batch) -> Iterator[Tensor]:
-        """Logits [S,M - 1 - i,V] of head i = 0 .. K - 1."""
+    def states(self, batch: Batch) -> Iterator[Tensor]:
+        """What head i = 0 .. K - 1 reads, [S,M - 1 - i,H]."""
         hidden = batch.features[:, batch.prompt_length - 1 :]
         for head in range(len(self)):
-            yield self.logits(hidden[:, : hidden.shape[1] - 1 - head], head)
+            yield hidden[:, : hidden.shape[1] - 1 - head]

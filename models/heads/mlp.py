@@ -103,12 +103,17 @@ class Speculator(nn.Module):
         result: Tensor = F.gelu(self.ln[step](self.proj[step](state) + ratio * self.emb[step](ids)))
         return result
 
-    def guess(self, batch: Batch) -> Iterator[Tensor]:
-        """Logits [S,M - 1 - i,V] of step i = 0 .. K - 1."""
+    def states(self, batch: Batch) -> Iterator[Tensor]:
+        """States [S,M - 1 - i,I] after step i = 0 .. K - 1."""
         root = batch.prompt_length - 1
         hidden, ids = batch.features[:, root:], batch.ids[:, root:]
         state = hidden
         for step in range(self.config.heads):
             rows = hidden.shape[1] - 1 - step
             state = self.step(state[:, :rows], ids[:, step : step + rows], step)
-            yield self.head[step](state)
+            yield state
+
+    def logits(self, state: Tensor, step: int) -> Tensor:
+        """State [...,I] after a step -> [...,V]."""
+        result: Tensor = self.head[step](state)
+        return result

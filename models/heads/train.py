@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,8 @@ from torch import Tensor
 
 from models.eagle.data import Pictures
 from models.eagle.features import TargetModel, load_target
-from models.eagle.losses import (
-    Batch,
-    chain_compression,
-    filtered,
-    guided,
-    guided_logits,
-    token_loss,
-)
+from models.eagle.losses import Batch, accepted, chain_compression, filtered, guided, token_loss
+from models.eagle.parts import law_parts, summed
 from models.eagle.train import drafter_config
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
@@ -41,7 +35,7 @@ from models.heads.flash import Flash, FlashConfig, published_loss
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.precision import mixed
-from models.transformer.head import codes_of
+from models.transformer.head import codes_of, logits_of
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
@@ -51,18 +45,12 @@ DECAY = 0.8  # a head counts so much less than the one before it, as published
 Guesser = Heads | Speculator | Flash
 
 
-def guesses(heads: Guesser, model: TargetModel, batch: Batch) -> Iterator[Tensor]:
-    """Guided logits fp32 [B,M - 1 - i,V] of what comes i + 1 places behind the next token."""
+def law_of(model: TargetModel, batch: Batch, logits: Tensor) -> Tensor:
+    """Guided logits fp32 [B,R,V] of the codes, from those of all sequences [S,R,V or all tokens]."""
     codes, first = codes_of(model.head), int(model.manifest["tokens"]["first_image_id"])
-    for logits in heads.guess(batch):
-        if logits.shape[-1] != codes:  # of all tokens
-            logits = logits[..., first : first + codes]
-        yield guided(logits, batch.pairs, model.guidance)
-
-
-def target_laws(model: TargetModel, batch: Batch) -> Tensor:
-    """Guided logits [B,M - 1,V] of the codes behind the first."""
-    return guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
+    if logits.shape[-1] != codes:
+        logits = logits[..., first : first + codes]
+    return guided(logits, batch.pairs, model.guidance)
 
 
 def published_objective(flash: Flash, model: TargetModel, batch: Batch) -> Tensor:
@@ -73,37 +61,44 @@ def published_objective(flash: Flash, model: TargetModel, batch: Batch) -> Tenso
 
 
 def objective(heads: Guesser, model: TargetModel, batch: Batch) -> Tensor:
-    with torch.no_grad():
-        laws = target_laws(model, batch)
-    total, scale = torch.zeros(()), 0.0
-    for head, logits in enumerate(guesses(heads, model, batch)):
-        counted = batch.drafted(head + 1) if bool((batch.codes < 0).any()) else None
-        loss = token_loss(logits, laws[:, head:], 0.9, counted)
-        total, scale = total + DECAY**head * loss, scale + DECAY**head
-    return total / scale
+    states = list(heads.states(batch))
+    scale = sum(DECAY**head for head in range(len(states)))
+
+    def terms(states: Sequence[Tensor]) -> Iterator[Tensor]:
+        for head, rows, logits, law in law_parts(
+            batch, states, codes_of(model.head),
+            lambda features: law_of(model, batch, logits_of(features, model.head)),
+            lambda state, head: law_of(model, batch, heads.logits(state, head)),
+        ):  # fmt: skip
+            marks = batch.drafted(head + 1)
+            loss = token_loss(logits, law, 0.9, marks[:, rows], marks.sum())
+            yield DECAY**head / scale * loss
+
+    return summed(terms, states, heads.parameters())
 
 
 @torch.no_grad()
 def evaluate(heads: Guesser, model: TargetModel, pictures: Pictures) -> dict[str, Any]:
     """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
-    top_k, rates, kept = int(model.manifest["sampling"]["top_k"]), [], []
-    count = heads.config.heads
-    for batch in pictures.held_out_batches(codes_of(model.head)):
-        p = filtered(target_laws(model, batch), top_k)
-        accepted = torch.zeros(len(p), batch.roots, count)
-        for head, logits in enumerate(guesses(heads, model, batch)):
-            q = filtered(logits, top_k)
-            law, rows = p[:, head:], q.shape[1]
-            drafted = batch.drafted(head + 1)
-            rates.append((head, torch.minimum(law, q).sum(-1)[drafted]))
-            token = batch.tokens(head + 1).clamp_min(0)[..., None]
-            ratio = q.gather(-1, token) / law.gather(-1, token).clamp_min(1e-20)
-            accepted[:, :rows, head] = ratio.clamp_max(1).squeeze(-1) * drafted
-        kept.append(accepted[:, batch.codes[0, :-1] >= 0])
-    by_head = [torch.cat([rate for h, rate in rates if h == head]) for head in range(count)]
-    joined = torch.cat(kept)
-    chains = {n: round(chain_compression(joined[..., :n]), 3) for n in range(1, count + 1)}
-    return {"rates": [round(float(rate.mean()), 4) for rate in by_head], "chains": chains}
+    parts = [acceptance(heads, model, batch) for batch in pictures.held_out_batches()]
+    rates, kept = (torch.cat(part) for part in zip(*parts))
+    by_head = rates.flatten(0, 1).nanmean(0).tolist()
+    chains = {n: round(chain_compression(kept[..., :n]), 3) for n in range(1, len(by_head) + 1)}
+    return {"rates": [round(rate, 4) for rate in by_head], "chains": chains}
+
+
+def acceptance(heads: Guesser, model: TargetModel, batch: Batch) -> tuple[Tensor, Tensor]:
+    """As models.eagle.losses.acceptance."""
+    top_k = int(model.manifest["sampling"]["top_k"])
+
+    def law(logits: Tensor) -> Tensor:
+        return filtered(law_of(model, batch, logits), top_k)
+
+    return accepted(
+        batch, list(heads.states(batch)), codes_of(model.head),
+        lambda features: law(logits_of(features, model.head)),
+        lambda state, head: law(heads.logits(state, head)),
+    )  # fmt: skip
 
 
 def resume(out: Path, heads: Guesser, optimizer: torch.optim.Optimizer) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ METHODS: tuple[tuple[object, ...], ...] = (
     ("eagle", "--drafter", "multi-step", "--tree", "lantern-26", "--rule", "traversal"),
     ("eagle", "--drafter", "multi-step", "--tree", "chain-6", "--draft-guidance", "conditional"),
     ("eagle+sjd", "--drafter", "multi-step", "--tree", "chain-5"),
+    ("eagle", "--drafter", "multi-step-bf16", "--tree", "chain-4"),
     ("eagle-3", "--drafter", "eagle-3", "--tree", "dynamic", "--children", "top"),
     ("medusa", "--drafter", "medusa", "--tree", "chain-3"),
     ("mlp", "--drafter", "mlp", "--tree", "chain-3"),
@@ -43,6 +45,15 @@ METHODS: tuple[tuple[object, ...], ...] = (
     ("flash", "--drafter", "flash-compressed", "--tree", "chain-3"),
     ("flash+sjd", "--drafter", "flash", "--tree", "chain-5"),
 )
+
+
+def attach(bundle: Path, kind: str, name: str, file: Path) -> None:
+    """As it was trained, and under another name in bf16."""
+    flag = "--heads" if kind in ("medusa", "mlp") else "--drafter"
+    for dtype in ("keep", "bf16"):
+        own = name if dtype == "keep" else f"{name}-{dtype}"
+        words = (kind, "--bundle", bundle, "--name", own, flag, file, "--dtype", dtype)
+        bundles.run_exporter(*words)
 
 
 def trained(bundle: Path, build: Path) -> None:
@@ -57,13 +68,11 @@ def trained(bundle: Path, build: Path) -> None:
     for recipe in RECIPES:
         file = folder / f"{recipe}.pt"
         assert eagle.main([*words, "--recipe", recipe, "--out", str(file)]) == 0
-        kind = recipe if recipe == "eagle-3" else "drafter"
-        bundles.run_exporter(kind, "--bundle", bundle, "--name", recipe, "--drafter", file)
+        attach(bundle, recipe if recipe == "eagle-3" else "drafter", recipe, file)
     for name, more in GUESSERS.items():
         kind, file = name.partition("-")[0], folder / f"{name}.pt"
         assert heads.main([kind, *words, *more, "--heads", "3", "--out", str(file)]) == 0
-        flag = "--drafter" if kind == "flash" else "--heads"
-        bundles.run_exporter(kind, "--bundle", bundle, "--name", name, flag, file)
+        attach(bundle, kind, name, file)
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -95,4 +104,8 @@ def test_recorded_results(cli: Cli, bundle: Path) -> None:
     result = cli("check", bundle, model=None)
     assert result.returncode == 0, result.stderr
     found = {line.split(":")[0] for line in result.stdout.splitlines() if ": ok, " in line}
-    assert {"target", "image_decoder", *RECIPES, *GUESSERS} <= found
+    drafters = {name + end for name in (*RECIPES, *GUESSERS) for end in ("", "-bf16")}
+    assert {"target", "image_decoder"} | drafters <= found
+    entries = json.loads((bundle / "manifest.json").read_text())["drafters"]
+    stored = {name: entry["dtype"] for name, entry in entries.items() if name.endswith("-bf16")}
+    assert set(stored.values()) == {"bfloat16"} and len(stored) == len(drafters) // 2

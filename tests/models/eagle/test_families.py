@@ -27,7 +27,7 @@ from models.eagle.features import (
 from models.eagle.losses import Batch, acceptance, chain_compression, guided_logits, make_batch
 from models.eagle.recipes import RECIPES
 from models.eagle.train import Trainer, drafter_config
-from models.export.checkpoint import ExportError
+from models.export.checkpoint import ExportError, read_file
 from models.llamagen.config import GPTConfig
 from tests.e2e import families
 from tests.e2e.support import CODES, export_bundle
@@ -149,6 +149,29 @@ def test_data(
     assert found == pytest.approx(expected, abs=0.15)
     other = replace(batch, codes=batch.codes.roll(1, 0))
     assert surprise(model, other)[0] > expected + 0.3
+
+
+def test_shards_of_many_passes(
+    make_data: MakeData, build_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file does not tell how many pictures memory held at a time."""
+    bundle, folder = make_data("lumina")
+    model, codes = load_target(bundle), data.read_codes(folder / "codes-00000.json")[:6]
+    prompts = prompt_ids(model, list(2 * CAPTIONS)[:6], build_dir)
+    shards = []
+    for passes, numbers in enumerate((1 << 29, 3 * model.cached, 1)):
+        monkeypatch.setattr("models.eagle.features.PASS_NUMBERS", numbers)
+        path = data.shard_path(tmp_path, "features", passes)
+        data.make_shard(model, codes, prompts, path, (0,))
+        shards.append(read_file(path))
+    for shard in shards[1:]:
+        torch.testing.assert_close(shard, shards[0])
+    features, valid = target_features(model, with_row_ends(model, codes), prompts, (0,))
+    width = model.embedding.shape[1]
+    assert torch.equal(shards[0]["valid"], valid.int())
+    assert torch.equal(shards[0]["ids"], next_ids(model, shards[0]["codes"].long(), prompts).int())
+    for name, expected in (("features", features[..., :width]), ("inner", features[..., width:])):
+        torch.testing.assert_close(shards[0][name], expected.bfloat16())
 
 
 def test_sizes_that_there_are_not(make_data: MakeData) -> None:

@@ -83,7 +83,7 @@ def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
 def test_held_out_pictures_are_not_trained_on(toy_data: Path) -> None:
     pictures = data.Pictures(toy_data, CONFIG, held_out=8)
     assert len(pictures) == 40
-    held = {tuple(row[0].tolist()) for b in pictures.held_out_batches(3) for row in b.features[::2]}
+    held = {tuple(row[0].tolist()) for b in pictures.held_out_batches() for row in b.features[::2]}
     batches = pictures.batches(8, torch.Generator().manual_seed(0))
     seen = [tuple(row[0].tolist()) for _ in range(5) for row in next(batches).features[::2]]
     first = [tuple(x) for s in pictures.shards for x in s["features"][:, 0, 0].tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from llamagen_files import GPT_SHAPE
 from safetensors.torch import save_file
+from torch import Tensor
 from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
 
 from models import ops
@@ -21,7 +23,7 @@ from models.heads.medusa import Heads, HeadsConfig
 from models.heads.medusa_module import HeadsModule
 from models.heads.mlp import Speculator, SpeculatorConfig
 from models.heads.mlp_module import SpeculatorModule
-from models.heads.train import evaluate, objective, published_objective
+from models.heads.train import acceptance, evaluate, objective, published_objective
 
 CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
 
@@ -147,20 +149,28 @@ def test_what_does_not_fit_is_refused(
     assert (bundle / "manifest.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["medusa", "mlp", "flash", "flash compressed"])
+KINDS = ("medusa", "mlp", "flash", "flash compressed")
+
+
+def toy_heads(kind: str) -> Heads | Speculator | Flash:
+    torch.manual_seed(0)
+    if kind == "medusa":
+        return Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
+    if kind == "mlp":
+        return Speculator(SpeculatorConfig(WIDTH, VOCABULARY, 2))
+    flash, model = Flash(FlashConfig(CONFIG, 2, *((2, 3) if kind != "flash" else ()))), toy_model()
+    flash.begin(model.embedding, model.head)
+    return flash
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_training_raises_the_acceptance(kind: str) -> None:
     """Of a target whose next token follows from the last."""
     model = toy_model()
     shard = toy_pictures(48, 5)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
-    pictures = SimpleNamespace(held_out_batches=lambda size: [batch])
-    torch.manual_seed(0)
-    heads: Heads | Speculator | Flash = Heads(HeadsConfig(WIDTH, VOCABULARY, 2, 1))
-    if kind == "mlp":
-        heads = Speculator(SpeculatorConfig(WIDTH, VOCABULARY, 2))
-    if kind.startswith("flash"):
-        heads = Flash(FlashConfig(CONFIG, 2, *((2, 3) if kind != "flash" else ())))
-        heads.begin(model.embedding, model.head)
+    pictures = SimpleNamespace(held_out_batches=lambda: [batch])
+    heads = toy_heads(kind)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
     first = evaluate(heads, model, pictures)
     for _ in range(60):
@@ -170,6 +180,27 @@ def test_training_raises_the_acceptance(kind: str) -> None:
     last = evaluate(heads, model, pictures)
     assert last["rates"][0] > first["rates"][0] + 0.1
     assert last["chains"][2] > first["chains"][2] > 1
+
+
+@pytest.mark.parametrize("loss", [objective, published_objective])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_in_parts_give_the_same(
+    kind: str, loss: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if loss is published_objective and "flash" not in kind:
+        return
+    model, shard, heads = toy_model(), toy_pictures(2, 5), toy_heads(kind)
+    batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
+    found = []
+    for numbers in (1 << 25, 400, 100):  # a row has 48 logits and 144 scores
+        monkeypatch.setattr("models.eagle.parts.PART_NUMBERS", numbers)
+        heads.zero_grad()
+        total = loss(heads, model, batch)
+        total.backward()
+        gradients = [w.grad for w in heads.parameters() if w.grad is not None]
+        found.append([total.detach(), *gradients, *acceptance(heads, model, batch)])
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], equal_nan=True)
 
 
 def test_the_published_recipe_of_flash_lowers_its_loss() -> None:
