@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,15 @@ def test_other_threads_run_while_it_draws(engine: Any) -> None:
     assert sum(start < at < end for at in counted) > 10
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a shell starts in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_stops_and_the_engine_draws_on(engine: Any) -> None:
     want = engine.generate(PROMPTS[0], method="sjd")[0].codes
     rows = []
@@ -151,6 +161,7 @@ def test_an_interrupt_stops_and_the_engine_draws_on(engine: Any) -> None:
     assert np.array_equal(engine.generate(PROMPTS[0], method="sjd")[0].codes, want)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_stops_without_any_callback(engine: Any) -> None:
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     start = time.monotonic()
