@@ -26,8 +26,9 @@ from models.mar.demo.stage import Options
 BUNDLE = Path(__file__).parent / "bundle"
 WORK = Path.home() / ".cache" / "lamplighter" / "mar-demo"
 STAGES = ("kl", "latents", "target", "drawn", "drafter", "export")
-MINUTES = {"kl": 25.0, "target": 90.0, "drafter": 30.0}
-BATCH = {"kl": 8, "target": 16, "drafter": 8}
+MINUTES = {"kl": 12.0, "target": 90.0, "drafter": 8.0}
+BATCH = {"kl": 8, "target": 32, "drafter": 8}
+GUIDANCE = 3
 LICENCE = "Apache-2.0"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/mar/demo"
 
@@ -37,6 +38,7 @@ def write_bundle(work: Path, out: Path) -> int:
     words = [
         "mar", "--model", work / target.FILE, "--vae", work / autoencoder.FILE, "--heads", heads[0],
         "--drafter", work / drafter.FILE, "--drafter-heads", heads[1], "--dtype", "fp16",
+        "--cfg-scale", GUIDANCE,
         "--name", "lamplighter-demo-continuous", "--licence", LICENCE, "--source", SOURCE,
         "--out", out, "--overwrite",
     ]  # fmt: skip
