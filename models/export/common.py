@@ -140,6 +140,28 @@ def grid_entry(width: int, height: int, downsample: int) -> dict[str, Any]:
     }
 
 
+def fitted_grids(
+    config: DecoderConfig, sizes: Sequence[tuple[int, int]], downsample: int, prompt_length: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Manifest entries of pictures without ids around their codes, and the rows that the largest takes
+    with its prompt. ExportError: a picture does not fit."""
+    grids = []
+    for width, height in sizes:
+        if width % downsample or height % downsample:
+            raise ExportError(
+                f"size {width}x{height}: expected multiples of {downsample} pixels", 2
+            )
+        grids.append(grid_entry(width, height, downsample))
+    longest = max(grid["rows"] * grid["columns"] for grid in grids)
+    length = prompt_length + longest
+    if length > config.max_positions:
+        raise ExportError(
+            f"pictures of {longest} codes behind prompts of {prompt_length} ids take {length} "
+            f"positions, the model has {config.max_positions}", 2,
+        )  # fmt: skip
+    return grids, length
+
+
 def sampling_entry(cfg_scale: float, top_k: int) -> dict[str, Any]:
     return {
         "cfg_scale": cfg_scale, "temperature": 1.0, "top_k": top_k, "top_p": 1.0, "order": "ar",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from export_run import ExportRun
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -114,7 +115,7 @@ def save_model(
     return folder
 
 
-class Files:
+class Files(ExportRun):
     """A checkpoint in a folder and a call of the exporter."""
 
     def __init__(self, folder: Path) -> None:
@@ -131,10 +132,3 @@ class Files:
 
     def export_model(self, *arguments: object, family: str = "anole") -> int:
         return self.export(family, "--model", self.model, "--config", self.config, *arguments)
-
-    def manifest(self) -> dict[str, Any]:
-        return json.loads((self.out / "manifest.json").read_text())
-
-    def leftovers(self) -> list[str]:
-        """What an export put beside its inputs."""
-        return [p.name for p in self.folder.iterdir() if "bundle" in p.name or p.name[0] == "."]

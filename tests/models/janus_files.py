@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
+from export_run import ExportRun
 from random_weights import random_weights
 from safetensors.torch import save_file
 from torch import Tensor
@@ -109,7 +110,7 @@ def save_model(folder: Path, config: JanusConfig, state: State, container: str) 
     return folder
 
 
-class Files:
+class Files(ExportRun):
     """A published folder and a call of the exporter."""
 
     def __init__(self, folder: Path, state: State, container: str = "shards") -> None:
@@ -121,9 +122,6 @@ class Files:
     def export(self, *arguments: object) -> int:
         words = ("janus", "--model", self.model, "--config", self.config, "--out", self.out)
         return main([*map(str, words), *map(str, arguments)])
-
-    def manifest(self) -> dict[str, Any]:
-        return json.loads((self.out / "manifest.json").read_text())
 
     def change(self, file: str, *path: str, value: Any) -> None:
         """Sets a field of a JSON file of the folder; ... takes it away."""
@@ -137,7 +135,3 @@ class Files:
         else:
             inner[path[-1]] = value
         place.write_text(json.dumps(content), encoding="utf-8")
-
-    def leftovers(self) -> list[str]:
-        """What an export put beside its inputs."""
-        return [p.name for p in self.folder.iterdir() if "bundle" in p.name or p.name[0] == "."]

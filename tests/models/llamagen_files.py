@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from export_run import ExportRun
 from safetensors.torch import save_file
 
 from models.export.__main__ import main
@@ -24,7 +25,7 @@ T5_SHAPE = T5Config(d_model=16, d_kv=8, num_heads=2, d_ff=24, num_layers=2, voca
 CONFIG: dict[str, Any] = {"gpt": {"n_head": 2, "grid": 4}}
 
 
-class Files:
+class Files(ExportRun):
     """Checkpoints in a folder and a call of the exporter."""
 
     def __init__(self, folder: Path, states: dict[str, dict[str, torch.Tensor]]) -> None:
@@ -57,9 +58,6 @@ class Files:
 
     def export_gpt(self, *arguments: object) -> int:
         return self.export("--gpt", self.gpt, "--config", self.config, *arguments)
-
-    def manifest(self) -> dict[str, Any]:
-        return json.loads((self.out / "manifest.json").read_text())
 
 
 def failure(files: Files, capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
+from export_run import ExportRun
 from torch import Tensor
 
 from models.chameleon.vqgan import VQGANConfig
@@ -60,7 +60,7 @@ def save_kl(path: Path, config: VQGANConfig) -> Path:
     return path
 
 
-class Files:
+class Files(ExportRun):
     """Published files and a call of the exporter."""
 
     def __init__(self, folder: Path) -> None:
@@ -83,10 +83,3 @@ class Files:
             self.out,
         )
         return main([*map(str, words), *map(str, arguments)])
-
-    def manifest(self) -> dict[str, Any]:
-        return dict(json.loads((self.out / "manifest.json").read_text()))
-
-    def leftovers(self) -> list[str]:
-        """What an export put beside its inputs."""
-        return [p.name for p in self.folder.iterdir() if "bundle" in p.name or p.name[0] == "."]

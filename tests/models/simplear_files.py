@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
+from export_run import ExportRun
 from random_weights import random_weights
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -125,7 +126,7 @@ def save_decoder(path: Path, state: State) -> Path:
     return path
 
 
-class Files:
+class Files(ExportRun):
     """A published folder with a decoder, and a call of the exporter."""
 
     def __init__(self, folder: Path, state: State, container: str = "shards") -> None:
@@ -140,9 +141,6 @@ class Files:
         words = (*words, "--config", self.config, "--out", self.out)
         return main([*map(str, words), *map(str, arguments)])
 
-    def manifest(self) -> dict[str, Any]:
-        return dict(json.loads((self.out / "manifest.json").read_text()))
-
     def change(self, file: str, key: str, value: Any) -> None:
         """Sets a field of a JSON file of the folder; ... takes it away."""
         place = self.model / file
@@ -151,7 +149,3 @@ class Files:
         if value is ...:
             del content[key]
         place.write_text(json.dumps(content), encoding="utf-8")
-
-    def leftovers(self) -> list[str]:
-        """What an export put beside its inputs."""
-        return [p.name for p in self.folder.iterdir() if "bundle" in p.name or p.name[0] == "."]

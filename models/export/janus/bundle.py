@@ -9,7 +9,7 @@ from typing import Any
 from ...janus.config import JanusConfig
 from .. import checkpoint
 from ..checkpoint import ExportError
-from ..common import grid_entry, network_entries, sampling_entry
+from ..common import fitted_grids, network_entries, sampling_entry
 from ..settings import Settings
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
@@ -76,20 +76,7 @@ def target_entries(
     config: JanusConfig, settings: Settings, prompt: Mapping[str, Any], downsample: int
 ) -> dict[str, Any]:
     """Manifest entries of the target. ExportError: a picture does not fit."""
-    grids = []
-    for width, height in settings.sizes:
-        if width % downsample or height % downsample:
-            raise ExportError(
-                f"size {width}x{height}: expected multiples of {downsample} pixels", 2
-            )
-        grids.append(grid_entry(width, height, downsample))
-    longest = max(grid["rows"] * grid["columns"] for grid in grids)
-    length = prompt["length"] + longest
-    if length > config.max_positions:
-        raise ExportError(
-            f"pictures of {longest} codes behind prompts of {prompt['length']} ids take {length} "
-            f"positions, the model has {config.max_positions}", 2,
-        )  # fmt: skip
+    grids, length = fitted_grids(config, settings.sizes, downsample, prompt["length"])
     return {
         "prompt": dict(prompt),
         **network_entries(config, config.text_ids, config.codes, length),

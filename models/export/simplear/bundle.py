@@ -9,7 +9,7 @@ from ...cosmos.decoder import CosmosConfig
 from ...simplear.config import ImageIds, SimpleARConfig
 from .. import checkpoint
 from ..checkpoint import ExportError
-from ..common import grid_entry, network_entries, sampling_entry
+from ..common import fitted_grids, network_entries, sampling_entry
 from ..settings import Settings
 
 LICENCE = "see the model card (code: MIT); NVIDIA Open Model License (Cosmos decoder)"
@@ -64,23 +64,11 @@ def prompt_entry(text_length: int) -> dict[str, Any]:
 
 def target_entries(config: SimpleARConfig, ids: ImageIds, settings: Settings) -> dict[str, Any]:
     """Manifest entries of the target. ExportError: a picture does not fit."""
-    grids, downsample = [], CosmosConfig().downsample
-    for width, height in settings.sizes:
-        if width % downsample or height % downsample:
-            raise ExportError(
-                f"size {width}x{height}: expected multiples of {downsample} pixels", 2
-            )
-        grids.append(grid_entry(width, height, downsample))
-    longest = max(grid["rows"] * grid["columns"] for grid in grids)
-    length = settings.text_length + longest
-    if length > config.max_positions:
-        raise ExportError(
-            f"pictures of {longest} codes behind prompts of {settings.text_length} ids take {length} "
-            f"positions, the model has {config.max_positions}", 2,
-        )  # fmt: skip
+    downsample, text_length = CosmosConfig().downsample, settings.text_length
+    grids, length = fitted_grids(config, settings.sizes, downsample, text_length)
     top_k = TOP_K if ids.count > TOP_K else 0  # else it keeps all
     return {
-        "prompt": prompt_entry(settings.text_length),
+        "prompt": prompt_entry(text_length),
         **network_entries(config, ids.first, ids.count, length),
         "grids": grids,
         "sampling": {**sampling_entry(CFG_SCALE, top_k), **settings.sampling},

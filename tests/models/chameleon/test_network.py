@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from chameleon_files import SHAPE
-from torch import Tensor
+from stepwise import empty_cache, hidden_by_steps
 
 from models import ops
 from models.chameleon.config import ChameleonConfig, TokenIds
@@ -34,31 +34,18 @@ def make(config: ChameleonConfig) -> tuple[Chameleon, TargetModule]:
     return plain, TargetModule(config, IDS, config.max_positions, weights.__getitem__)
 
 
-def empty_cache(config: ChameleonConfig, sequences: int, slots: int) -> Tensor:
-    return torch.zeros(config.n_layer, 2, sequences, config.n_kv_head, slots, config.head_dim)
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 @torch.inference_mode()
 def test_target_is_the_plain_network(config: ChameleonConfig) -> None:
     """A prompt, then ids one by one."""
     plain, target = make(config)
-    target = torch.jit.script(target)
-    target.prepare(torch.empty(0))
     ids = torch.randint(config.vocab_size, (2, 9))
-    cache = empty_cache(config, 2, 9)
-    got, start = [], 0
-    for stop in (5, 6, 7, 8, 9):
-        positions = torch.arange(start, stop).expand(2, -1).contiguous()
-        x = target.embed(ids[:, start:stop].contiguous())
-        lengths = torch.full((2,), start)
-        hidden, features = target(x, positions, torch.empty(0, dtype=torch.int64), lengths, cache)
-        assert torch.equal(hidden, features)
-        got.append(hidden)
-        start = stop
-    torch.testing.assert_close(torch.cat(got, 1), plain.trunk(ids)[-1], atol=1e-5, rtol=1e-5)
+    target, hidden = hidden_by_steps(target, config, ids)
+    torch.testing.assert_close(hidden, plain.trunk(ids)[-1], atol=1e-5, rtol=1e-5)
     expected = plain(ids)[:, -1:, IDS.first_image_id : IDS.first_image_id + IDS.codebook_size]
-    torch.testing.assert_close(target.logits(got[-1]), expected, atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(
+        target.logits(hidden[:, -1:].contiguous()), expected, atol=1e-4, rtol=1e-5
+    )
 
 
 def test_the_options_matter() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from export_run import refused
 from janus_files import SHAPE, VQ_SHAPE, Files, State, random_state, save_model
 
 from models.eagle.drafter import Drafter
@@ -85,15 +86,6 @@ def test_only_the_trained_size_by_default(files: Files, capsys: pytest.CaptureFi
     files.config.write_text("{}")
     assert files.export() == 2
     assert "pictures of 576 codes behind prompts of 258 ids take 834" in capsys.readouterr().err
-
-
-def refused(files: Files, capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
-    """The one error line of an export that must fail and leave nothing behind."""
-    assert files.export(*words) == code
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("error: "), lines
-    assert not files.leftovers()
-    return lines[0]
 
 
 LANGUAGE = "language_config"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from janus_files import SHAPE, random_state
-from torch import Tensor
+from stepwise import hidden_by_steps
 
 from models import ops
 from models.janus.config import JanusConfig
@@ -21,7 +21,6 @@ CONFIGS = {
     "deeper aligner": replace(SHAPE, aligner_depth=3),
     "one linear layer": replace(SHAPE, aligner_depth=1),
 }
-CAUSAL = torch.empty(0, dtype=torch.int64)
 
 
 def make(config: JanusConfig) -> tuple[Janus, TargetModule]:
@@ -31,28 +30,15 @@ def make(config: JanusConfig) -> tuple[Janus, TargetModule]:
     return Janus(config, state.__getitem__), target
 
 
-def empty_cache(config: JanusConfig, sequences: int, slots: int) -> Tensor:
-    return torch.zeros(config.n_layer, 2, sequences, config.n_kv_head, slots, config.head_dim)
-
-
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 @torch.inference_mode()
 def test_target_is_the_plain_network(config: JanusConfig) -> None:
     """A prompt, then ids one by one, of text and of codes."""
     plain, target = make(config)
-    target = torch.jit.script(target)
-    target.prepare(torch.empty(0))
     ids = torch.randint(config.vocab_size, (2, 9), generator=torch.Generator().manual_seed(2))
     ids[:, -3:] = config.text_ids + torch.tensor([0, 7, config.codes - 1])
-    cache = empty_cache(config, 2, 9)
-    got, start = [], 0
-    for stop in (5, 6, 7, 8, 9):
-        positions = torch.arange(start, stop).expand(2, -1).contiguous()
-        x = target.embed(ids[:, start:stop].contiguous())
-        lengths = torch.full((2,), start)
-        got.append(target(x, positions, CAUSAL, lengths, cache)[0])
-        start = stop
-    hidden, expected = torch.cat(got, 1), plain.trunk(ids)[-1]
+    target, hidden = hidden_by_steps(target, config, ids)
+    expected = plain.trunk(ids)[-1]
     torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
     assert target.logits(hidden).shape[-1] == config.codes
     torch.testing.assert_close(target.logits(hidden), plain.logits(expected), atol=1e-4, rtol=1e-5)

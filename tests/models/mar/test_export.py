@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from export_run import refused
 from mar_files import (
     DRAFT_SHAPE,
     KL_SHAPE,
@@ -121,15 +122,6 @@ def test_half_precision_is_storage_alone(files: Files, model: MAR) -> None:
     assert z.dtype == torch.float32
     torch.testing.assert_close(z, exact, atol=1e-2, rtol=1e-2)
     assert float((z - exact).abs().max()) > 1e-6
-
-
-def refused(files: Files, capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
-    """The one error line of an export that must fail and leave nothing behind."""
-    assert files.export(*words) == code
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("error: "), lines
-    assert not files.leftovers()
-    return lines[0]
 
 
 @pytest.mark.parametrize(

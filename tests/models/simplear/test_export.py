@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import export_run
 import pytest
 import torch
 from simplear_files import (
@@ -147,13 +149,7 @@ def test_the_trained_sizes_by_default(files: Files, capsys: pytest.CaptureFixtur
     assert sizes == [(1024, 1024), (768, 768), (512, 512), (256, 256)]
 
 
-def refused(files: Files, capsys: pytest.CaptureFixture[str], code: int, *words: object) -> str:
-    """The one error line of an export that must fail and leave nothing behind."""
-    assert files.export(*words) == code
-    lines = [line for line in capsys.readouterr().err.splitlines() if "reading weights" not in line]
-    assert len(lines) == 1 and lines[0].startswith("error: "), lines
-    assert not files.leftovers()
-    return lines[0]
+refused = partial(export_run.refused, progress="reading weights")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from simplear_files import DECODER, SHAPE, TEXT_IDS, decoder_state, random_state
+from stepwise import CAUSAL, hidden_by_steps
 from torch import Tensor
 
 from models import ops
@@ -22,7 +23,6 @@ from models.vq.image_decoder_module import ImageDecoderModule
 
 CONFIGS = {"grouped": SHAPE, "every head its own": replace(SHAPE, n_kv_head=4)}
 CODES = ImageIds(TEXT_IDS, SHAPE.vocab_size - TEXT_IDS)
-CAUSAL = torch.empty(0, dtype=torch.int64)
 
 
 def make(config: SimpleARConfig, ids: ImageIds = CODES) -> tuple[SimpleAR, TargetModule]:
@@ -37,17 +37,9 @@ def make(config: SimpleARConfig, ids: ImageIds = CODES) -> tuple[SimpleAR, Targe
 def test_target_is_the_plain_network(config: SimpleARConfig) -> None:
     """A prompt, then ids one by one, of text and of codes."""
     plain, target = make(config)
-    target = torch.jit.script(target)
-    target.prepare(torch.empty(0))
     ids = torch.randint(config.vocab_size, (2, 9), generator=torch.Generator().manual_seed(2))
-    cache = torch.zeros(config.n_layer, 2, 2, config.n_kv_head, 9, config.head_dim)
-    got, start = [], 0
-    for stop in (5, 6, 7, 8, 9):
-        positions = torch.arange(start, stop).expand(2, -1).contiguous()
-        x = target.embed(ids[:, start:stop].contiguous())
-        got.append(target(x, positions, CAUSAL, torch.full((2,), start), cache)[0])
-        start = stop
-    hidden, expected = torch.cat(got, 1), plain.trunk(ids)[-1]
+    target, hidden = hidden_by_steps(target, config, ids)
+    expected = plain.trunk(ids)[-1]
     torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
     logits = plain.logits(expected)[..., TEXT_IDS:]
     torch.testing.assert_close(target.logits(hidden), logits, atol=1e-4, rtol=1e-5)
