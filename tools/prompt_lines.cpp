@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/request_fields.h"
 #include "propose/options/options.h"
 
 namespace lamplighter::cli {

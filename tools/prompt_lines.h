@@ -35,9 +35,9 @@ PromptLine caption_line(const PromptLine& pattern, const std::string& caption, s
 
 // Prompts out of the text of a file or a part of it: one a line, where blank lines and those that begin with
 // "#" are passed over, and a line that begins with "{" is a JSON object with an "output", a "batch_count", a
-// "method" and its options, and the fields of a request (pipeline/request_fields.h); or a JSON array of texts
-// and of such objects. What is not given is the pattern's. A prompt that cannot be drawn comes with its
-// failure. `name` stands for the file in messages, `number` is that of the first line.
+// "method" and its options, and the fields of a request (pipeline/requests/request_fields.h); or a JSON array
+// of texts and of such objects. What is not given is the pattern's. A prompt that cannot be drawn comes with
+// its failure. `name` stands for the file in messages, `number` is that of the first line.
 void read_prompts(std::string_view text, const std::string& name, std::size_t number,
                   const PromptLine& pattern, const TakeLine& take);
 

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
-#include "pipeline/name_pattern.h"
+#include "pipeline/outputs/name_pattern.h"
 
 namespace lamplighter {
 namespace {

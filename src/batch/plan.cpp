@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
-#include "pipeline/name_pattern.h"
+#include "pipeline/outputs/name_pattern.h"
 
 namespace lamplighter {
 namespace {

@@ -17,8 +17,8 @@
 #include "lamplighter/error.h"
 #include "lamplighter/pipeline.h"
 #include "lamplighter/sinks.h"
-#include "pipeline/metadata.h"
-#include "pipeline/worker.h"
+#include "pipeline/drawing/worker.h"
+#include "pipeline/requests/metadata.h"
 
 namespace lamplighter {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bundle/placement.h"
-#include "pipeline/request.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

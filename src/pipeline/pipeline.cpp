@@ -14,13 +14,13 @@
 #include "lamplighter/method.h"
 #include "pipeline/capacity.h"
 #include "pipeline/caption_notes.h"
-#include "pipeline/continuous_drawing.h"
-#include "pipeline/continuous_session.h"
-#include "pipeline/drawing.h"
+#include "pipeline/drawing/continuous_drawing.h"
+#include "pipeline/drawing/continuous_session.h"
+#include "pipeline/drawing/drawing.h"
+#include "pipeline/drawing/session.h"
 #include "pipeline/methods.h"
 #include "pipeline/painter.h"
-#include "pipeline/request.h"
-#include "pipeline/session.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

@@ -1,6 +1,6 @@
 #include "serve/answers.h"
 
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 
 namespace lamplighter {
 

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "lamplighter/pipeline.h"
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/request_fields.h"
 #include "propose/options/options.h"
 #include "serve/refusal.h"
 #include "tree/tree.h"

@@ -35,9 +35,9 @@ struct PicturesWanted {
 
 // Body of POST /v1/images/generations. Fields: prompt (class for bundles of classes), model, n, size,
 // response_format, stream, partial_images, user and others of OpenAI's that change nothing here; seed, the
-// sampling fields (pipeline/request_fields.h), method and its options, deadline (seconds). null stands for
-// a field that is not given, a seed that is not given for a random one. No field names a file. Throws
-// Refusal.
+// sampling fields (pipeline/requests/request_fields.h), method and its options, deadline (seconds). null
+// stands for a field that is not given, a seed that is not given for a random one. No field names a file.
+// Throws Refusal.
 PicturesWanted parse_generations(std::string_view body, const RequestLimits& limits);
 
 // Body of POST /sdapi/v1/txt2img in the form of the web UI. Fields that are unknown here change nothing, as

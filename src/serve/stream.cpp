@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "pipeline/rows.h"
+#include "pipeline/outputs/rows.h"
 #include "serve/answers.h"
 
 namespace lamplighter {

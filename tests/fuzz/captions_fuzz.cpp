@@ -1,5 +1,5 @@
 #include "batch/captions/captions.h"
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/request_fields.h"
 #include "tests/fuzz/fuzz.h"
 
 // Caption sets in every format; lines of requests are one of them. The first byte picks the format.

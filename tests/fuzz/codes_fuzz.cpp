@@ -1,4 +1,4 @@
-#include "pipeline/codes_file.h"
+#include "pipeline/requests/codes_file.h"
 #include "tests/fuzz/fuzz.h"
 
 // Files that --save-codes wrote, as `decode` reads them.

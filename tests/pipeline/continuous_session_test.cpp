@@ -1,4 +1,4 @@
-#include "pipeline/continuous_session.h"
+#include "pipeline/drawing/continuous_session.h"
 
 #include <ATen/ops/allclose.h>
 #include <gtest/gtest.h>

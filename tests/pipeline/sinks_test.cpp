@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "image/acceptance_map.h"
 #include "lamplighter/error.h"
-#include "pipeline/codes_file.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/codes_file.h"
+#include "pipeline/requests/metadata.h"
 #include "tree/tree.h"
 
 namespace lamplighter {

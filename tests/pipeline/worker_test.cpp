@@ -1,4 +1,4 @@
-#include "pipeline/worker.h"
+#include "pipeline/drawing/worker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

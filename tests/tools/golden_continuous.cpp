@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "bundle/tensor_file.h"
 #include "lamplighter/method.h"
-#include "pipeline/continuous_drawing.h"
+#include "pipeline/drawing/continuous_drawing.h"
 #include "propose/options/options.h"
 
 using namespace lamplighter;

@@ -7,7 +7,7 @@
 
 #include "lamplighter/bundle.h"
 #include "lamplighter/outputs.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 #include "tools/flags.h"
 #include "tools/output_flags.h"
 #include "tools/requests.h"

@@ -10,7 +10,7 @@
 #include "decode/recorder.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "pipeline/request.h"
+#include "pipeline/requests/request.h"
 #include "propose/method.h"
 #include "tools/bench_report.h"
 #include "tools/signals.h"

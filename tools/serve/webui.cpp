@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 #include "tools/serve/routes.h"
 
 // The API of the web UI, as far as text to image goes.

@@ -29,12 +29,12 @@ struct Caption {
 //   tsv    columns parted by tabulators, named by the first line in either case; nothing is quoted
 //   text   a caption a line
 //   auto   what the content looks like
-// A record has fields of a request (pipeline/request_fields.h), an id (or prompt_id, item_id), an image_id,
-// and others, which say nothing here; its prompt may also be called caption or text, in this order. Where a
-// table has a column image_id, its width and height are that image's and not the request's. Ids are texts or
-// integers from 0, and an id stands for one caption; image_ids are integers from 0 or their digits. Texts are
-// kept byte for byte. Throws Error(ExitCode::input) with the position of what is malformed, and where there
-// is no caption; Error(ExitCode::usage) for another format.
+// A record has fields of a request (pipeline/requests/request_fields.h), an id (or prompt_id, item_id), an
+// image_id, and others, which say nothing here; its prompt may also be called caption or text, in this order.
+// Where a table has a column image_id, its width and height are that image's and not the request's. Ids are
+// texts or integers from 0, and an id stands for one caption; image_ids are integers from 0 or their digits.
+// Texts are kept byte for byte. Throws Error(ExitCode::input) with the position of what is malformed, and
+// where there is no caption; Error(ExitCode::usage) for another format.
 std::vector<Caption> read_captions(const std::string& path, const std::string& format = "auto");
 
 // The same for the bytes of a file; `name` stands for it in messages.

@@ -4,7 +4,7 @@
 #include "base/lines.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/request_fields.h"
 
 namespace lamplighter::captions {
 namespace {

@@ -21,6 +21,18 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   return {manifest.directory, entry->second, role, all, placement};
 }
 
+// The two results of a method.
+std::pair<at::Tensor, at::Tensor> call_for_two(const Module& module, const std::string& method,
+                                               const std::vector<at::Tensor>& inputs,
+                                               const std::string& expected) {
+  std::vector<at::Tensor> results = module.call(method, inputs);
+  if (results.size() != 2) {
+    throw Error(ExitCode::bundle, "target." + method + ": got " + std::to_string(results.size()) +
+                                      " results, expected " + expected);
+  }
+  return {std::move(results[0]), std::move(results[1])};
+}
+
 }  // namespace
 
 // Prompts of tokens are embedded like all tokens.
@@ -59,37 +71,27 @@ at::Tensor Target::embed(const at::Tensor& ids) const {
 
 Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                                const at::Tensor& lengths, const at::Tensor& cache) const {
-  std::vector<at::Tensor> results = module_.call("forward", {x, positions, tree_mask, lengths, cache});
-  if (results.size() != 2) {
-    throw Error(ExitCode::bundle, "target.forward: got " + std::to_string(results.size()) +
-                                      " results, expected hidden and features");
-  }
-  return {std::move(results[0]), std::move(results[1])};
+  auto [one, two] =
+      call_for_two(module_, "forward", {x, positions, tree_mask, lengths, cache}, "hidden and features");
+  return {std::move(one), std::move(two)};
 }
 
 Target::Output Target::forward_features(const at::Tensor& layers, const at::Tensor& x,
                                         const at::Tensor& positions, const at::Tensor& tree_mask,
                                         const at::Tensor& lengths, const at::Tensor& cache) const {
-  std::vector<at::Tensor> results =
-      module_.call(kForwardFeatures, {x, positions, tree_mask, lengths, cache, layers});
-  if (results.size() != 2) {
-    throw Error(ExitCode::bundle, "target.forward_features: got " + std::to_string(results.size()) +
-                                      " results, expected hidden and features");
-  }
-  return {std::move(results[0]), std::move(results[1])};
+  auto [one, two] = call_for_two(module_, kForwardFeatures, {x, positions, tree_mask, lengths, cache, layers},
+                                 "hidden and features");
+  return {std::move(one), std::move(two)};
 }
 
 Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
                                     const at::Tensor& positions, const at::Tensor& tree_mask,
                                     const at::Tensor& lengths, const at::Tensor& cache) const {
   const at::Tensor layers = at::tensor({first, end}, at::kLong);
-  std::vector<at::Tensor> results =
-      module_.call(kForwardLayers, {residual, positions, tree_mask, lengths, cache, layers});
-  if (results.size() != 2) {
-    throw Error(ExitCode::bundle, "target.forward_layers: got " + std::to_string(results.size()) +
-                                      " results, expected rows and their norm");
-  }
-  return {std::move(results[0]), std::move(results[1])};
+  auto [one, two] =
+      call_for_two(module_, kForwardLayers, {residual, positions, tree_mask, lengths, cache, layers},
+                   "rows and their norm");
+  return {std::move(one), std::move(two)};
 }
 
 at::Tensor Target::logits(const at::Tensor& hidden) const {

@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "lamplighter/sinks.h"
-#include "pipeline/codes_file.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/codes_file.h"
+#include "pipeline/requests/metadata.h"
 
 namespace lamplighter {
 namespace {

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "lamplighter/sinks.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 
 namespace lamplighter {
 namespace {

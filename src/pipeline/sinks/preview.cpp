@@ -4,7 +4,7 @@
 #include "base/stopwatch.h"
 #include "image/canvas.h"
 #include "lamplighter/sinks.h"
-#include "pipeline/rows.h"
+#include "pipeline/outputs/rows.h"
 
 namespace lamplighter {
 namespace {

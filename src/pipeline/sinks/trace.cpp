@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "lamplighter/sinks.h"
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 
 namespace lamplighter {
 namespace {

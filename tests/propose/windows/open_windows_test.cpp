@@ -55,18 +55,7 @@ TEST_P(WindowsTest, TakeFewerPassesThanOpenRows) {
 }
 
 TEST_P(WindowsTest, PicturesOfABatchAreThoseDrawnAlone) {
-  for (const bool across : {false, true}) {
-    auto all = requests(1);
-    all[2].sampling.cfg_interval = 7;
-    all[3].sampling.temperature = 0.5F;
-    const Method method = windows_method(2, 3, across);
-    const at::Tensor together = run(method, all);
-    for (std::int64_t image = 0; image < 4; ++image) {
-      const at::Tensor alone = decode(toy_.models(), method, toy_.prompts({image}, true),
-                                      {all[static_cast<std::size_t>(image)]}, toy_.grid());
-      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
-    }
-  }
+  for (const bool across : {false, true}) expect_batch_is_alone(windows_method(2, 3, across));
 }
 
 // As on a device, where every pass has the most rows and nodes.

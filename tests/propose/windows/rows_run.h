@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include "tests/decode/toy.h"
@@ -40,6 +41,19 @@ class RowsTest : public ::testing::TestWithParam<c10::ScalarType> {
   at::Tensor run(const Method& method, const std::vector<DecodeRequest>& draws,
                  const OnCycle& on_cycle = {}) const {
     return decode(toy_.models(), method, prompts_, draws, toy_.grid(), on_cycle);
+  }
+
+  // Pictures of a batch, of unlike settings, are those drawn alone.
+  void expect_batch_is_alone(const Method& method) const {
+    auto all = requests(1);
+    all[2].sampling.cfg_interval = 7;
+    all[3].sampling.temperature = 0.5F;
+    const at::Tensor together = run(method, all);
+    for (std::int64_t image = 0; image < 4; ++image) {
+      const at::Tensor alone = decode(toy_.models(), method, toy_.prompts({image}, true),
+                                      {all[static_cast<std::size_t>(image)]}, toy_.grid());
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+    }
   }
 };
 

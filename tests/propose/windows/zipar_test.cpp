@@ -42,18 +42,7 @@ TEST_P(ZiparTest, TakesThePassesThatArePlanned) {
 }
 
 TEST_P(ZiparTest, PicturesOfABatchAreThoseDrawnAlone) {
-  for (const bool blank : {false, true}) {
-    auto all = requests(1);
-    all[2].sampling.cfg_interval = 7;
-    all[3].sampling.temperature = 0.5F;
-    const Method method = zipar_method(2, blank);
-    const at::Tensor together = run(method, all);
-    for (std::int64_t image = 0; image < 4; ++image) {
-      const at::Tensor alone = decode(toy_.models(), method, toy_.prompts({image}, true),
-                                      {all[static_cast<std::size_t>(image)]}, toy_.grid());
-      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
-    }
-  }
+  for (const bool blank : {false, true}) expect_batch_is_alone(zipar_method(2, blank));
 }
 
 // As on a device, where every pass has the most rows.

@@ -1,4 +1,4 @@
-#include "pipeline/metadata.h"
+#include "pipeline/requests/metadata.h"
 
 #include "base/files.h"
 #include "lamplighter/error.h"

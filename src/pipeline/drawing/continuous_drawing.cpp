@@ -1,4 +1,4 @@
-#include "pipeline/continuous_drawing.h"
+#include "pipeline/drawing/continuous_drawing.h"
 
 #include <utility>
 

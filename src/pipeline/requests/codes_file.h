@@ -12,7 +12,7 @@ namespace lamplighter {
 //   {"format": "lamplighter codes", "schema": 1,
 //    "pictures": [{"rows": 16, "columns": 16, "codes": [codebook indices in raster order], "parameters":
 //    {...}}, ...]}
-// "parameters" is what the picture's PNG carries (pipeline/metadata.h) and may be missing.
+// "parameters" is what the picture's PNG carries (pipeline/requests/metadata.h) and may be missing.
 struct SavedCodes {
   Codes codes;
   Json parameters;  // null when missing

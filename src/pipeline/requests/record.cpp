@@ -1,8 +1,8 @@
 #include "lamplighter/record.h"
 
 #include "base/json.h"
-#include "pipeline/metadata.h"
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/metadata.h"
+#include "pipeline/requests/request_fields.h"
 #include "propose/options/options.h"
 
 namespace lamplighter {

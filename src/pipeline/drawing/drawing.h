@@ -11,9 +11,9 @@
 #include "decode/prompts.h"
 #include "decode/recorder.h"
 #include "lamplighter/pipeline.h"
-#include "pipeline/prompt_reader.h"
-#include "pipeline/request.h"
-#include "pipeline/worker.h"
+#include "pipeline/drawing/prompt_reader.h"
+#include "pipeline/drawing/worker.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

@@ -1,4 +1,4 @@
-#include "pipeline/drawing.h"
+#include "pipeline/drawing/drawing.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-#include "pipeline/rows.h"
+#include "pipeline/outputs/rows.h"
 
 namespace lamplighter {
 

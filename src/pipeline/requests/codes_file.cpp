@@ -1,4 +1,4 @@
-#include "pipeline/codes_file.h"
+#include "pipeline/requests/codes_file.h"
 
 #include "base/files.h"
 #include "lamplighter/error.h"

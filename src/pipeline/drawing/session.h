@@ -7,8 +7,8 @@
 
 #include "decode/decode.h"
 #include "decode/recorder.h"
-#include "pipeline/drawing.h"
-#include "pipeline/feed_session.h"
+#include "pipeline/drawing/drawing.h"
+#include "pipeline/drawing/feed_session.h"
 
 namespace lamplighter {
 

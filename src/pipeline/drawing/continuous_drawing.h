@@ -11,7 +11,7 @@
 #include "bundle/modules/continuous.h"
 #include "continuous/loop.h"
 #include "lamplighter/pipeline.h"
-#include "pipeline/request.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

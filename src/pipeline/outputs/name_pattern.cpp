@@ -1,4 +1,4 @@
-#include "pipeline/name_pattern.h"
+#include "pipeline/outputs/name_pattern.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "pipeline/feed_session.h"
+#include "pipeline/drawing/feed_session.h"
 
 #include <exception>
 #include <string>

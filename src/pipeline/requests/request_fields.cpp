@@ -1,4 +1,4 @@
-#include "pipeline/request_fields.h"
+#include "pipeline/requests/request_fields.h"
 
 #include "base/lines.h"
 #include "lamplighter/error.h"

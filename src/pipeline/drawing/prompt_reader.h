@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "decode/prompts.h"
-#include "pipeline/request.h"
-#include "pipeline/worker.h"
+#include "pipeline/drawing/worker.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

@@ -7,8 +7,8 @@
 
 #include "base/stopwatch.h"
 #include "lamplighter/pipeline.h"
-#include "pipeline/request.h"
-#include "pipeline/worker.h"
+#include "pipeline/drawing/worker.h"
+#include "pipeline/requests/request.h"
 
 namespace lamplighter {
 

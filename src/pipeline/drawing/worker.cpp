@@ -1,4 +1,4 @@
-#include "pipeline/worker.h"
+#include "pipeline/drawing/worker.h"
 
 #include <utility>
 

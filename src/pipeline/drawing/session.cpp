@@ -1,4 +1,4 @@
-#include "pipeline/session.h"
+#include "pipeline/drawing/session.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-#include "pipeline/request.h"
+#include "pipeline/requests/request.h"
 
 #include <cmath>
 #include <string>

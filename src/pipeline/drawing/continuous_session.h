@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
-#include "pipeline/continuous_drawing.h"
-#include "pipeline/feed_session.h"
+#include "pipeline/drawing/continuous_drawing.h"
+#include "pipeline/drawing/feed_session.h"
 
 namespace lamplighter {
 

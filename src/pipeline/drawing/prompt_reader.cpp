@@ -1,4 +1,4 @@
-#include "pipeline/prompt_reader.h"
+#include "pipeline/drawing/prompt_reader.h"
 
 #include <c10/core/InferenceMode.h>
 
