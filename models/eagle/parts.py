@@ -84,6 +84,8 @@ class Summed(torch.autograd.Function):
         with torch.enable_grad():
             for term in terms(rows):
                 total += term.detach()
+                if not term.requires_grad:  # a loss that is only looked at
+                    continue
                 with torch.autocast(term.device.type, enabled=False):
                     more = torch.autograd.grad(term, [inputs[i] for i in wanted], allow_unused=True)
                 for i, gradient in zip(wanted, more, strict=True):

@@ -30,11 +30,10 @@ struct MethodOption {
   const char* help;
   Field field;
   const char* follows = "";  // key of the option whose change takes the meaning from a recorded value
-  const char* needs =
-      "";  // what a method has that reads it: a "drafter", "children" that are drawn, "neighbours", "delta",
-           // a rule of this name, the tree "dynamic", "self" drafting, a "window", its "front", open
-  // "rows", drafts of "continuous" tokens, "steps" of
-  // those, their "passes" without drafts; "": whatever drafts a tree
+  // What a method has that reads it: a "drafter", "children" that are drawn, "neighbours", "delta", a rule of
+  // this name, the tree "dynamic", "self" drafting, a "window", its "front", open "rows", drafts of
+  // "continuous" tokens, "steps" of those, their "passes" without drafts; "": whatever drafts a tree.
+  const char* needs = "";
   double least = 0, most = std::numeric_limits<double>::infinity();  // of numbers, which are finite besides
   Choices choices = {};                                              // of texts; none: not checked here
 };

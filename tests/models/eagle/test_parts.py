@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
@@ -194,3 +194,18 @@ def test_terms_of_a_sum_are_differentiated_one_by_one() -> None:
     (5 * (2 * rows * weight * frozen).square().sum()).backward()
     for one, other in zip(found, (rows.grad, weight.grad), strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_sums_that_nobody_differentiates() -> None:
+    rows, weight = torch.randn(4, 3), torch.randn(3)
+
+    def terms(parts: Sequence[Tensor]) -> Iterator[Tensor]:
+        for row in range(4):
+            yield (parts[0][row] * weight).sum()
+
+    total = summed(terms, [rows], [weight])
+    torch.testing.assert_close(total, (rows * weight).sum())
+    assert not total.requires_grad
+    wanted = rows.clone().requires_grad_()
+    summed(terms, [wanted], [weight]).backward()
+    torch.testing.assert_close(wanted.grad, weight.expand(4, 3))
