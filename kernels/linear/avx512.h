@@ -140,9 +140,10 @@ struct WideKernel {
 
 template <class Element>
 using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>>;
+
 // Half bytes: what both halves of a line hold, too.
 struct HalfPanel {
-  static constexpr int blocks(int rows) { return rows <= 4 ? 4 : rows <= 6 ? 2 : 1; }
+  static constexpr int blocks(int rows) { return rows <= 4 ? 4 : rows <= 6 ? 3 : 2; }
 };
 
 template <class Weights>

@@ -70,7 +70,7 @@ struct IntegerKernel {
       for (int v = 0; v < V; ++v) totals[r][v] = Simd::zero();
     }
     const int64_t groups = linear_groups(tile.in);
-    const int64_t lines = groups * Weights::kLines;  // of 64 bytes of a block
+    const int64_t lines = tile.block_bytes / 64;
     const auto* x = reinterpret_cast<const RowGroup*>(tile.x);
     const char* weight = tile.weight + Weights::kBlockHeader;
     for (int64_t group = 0; group < groups; ++group, x += R) {
@@ -83,8 +83,8 @@ struct IntegerKernel {
       const char* scales = weight;
       weight += Weights::kGroupHeader;
       for (int first = 0; first < Weights::kLines; first += kTogether, weight += 64 * kTogether) {
-        const int64_t now = group * Weights::kLines + first;
-        const char* later = tile.ahead(now + far(R), lines);
+        const int64_t now = (weight - tile.weight) / 64;
+        const char* later = tile.fetched(now, far(R), lines);
         const char* soon = tile.ahead(now + near(R), lines);
 #pragma GCC unroll 4
         for (int line = 0; line < kTogether; ++line) {
@@ -110,10 +110,10 @@ struct IntegerKernel {
   // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
   // bound by the memory, whose queues a short distance leaves free for the hardware's own.
   static constexpr int far(int rows) {
-    return rows <= 4 ? 20 : 64;
+    return rows <= 4 ? 32 : 96;
   }
   static constexpr int near(int rows) {
-    return rows <= 4 ? 4 : 16;
+    return rows <= 4 ? 8 : 32;
   }
 
   // Where vector v of a line lies, blocks side by side.
