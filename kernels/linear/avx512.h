@@ -107,7 +107,7 @@ void compute_tile(const LinearTile& tile) {
   }
 }
 
-// sums + weights + one value of x fit the 32 registers
+// Sums + weights + one value of x fit the 32 registers.
 struct Panel {
   static constexpr int blocks(int rows) { return rows <= 6 ? 4 : rows <= 9 ? 3 : 2; }
 };
@@ -141,14 +141,13 @@ struct WideKernel {
 template <class Element>
 using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>>;
 
-// Half bytes: what both halves of a line hold, too.
-struct HalfPanel {
-  static constexpr int blocks(int rows) { return rows <= 4 ? 4 : rows <= 6 ? 3 : 2; }
+// Few rows read the weights as one stream, which memory delivers fastest; more take blocks side by side.
+struct IntegerPanel {
+  static constexpr int blocks(int rows) { return rows <= 6 ? 1 : 2; }
 };
 
 template <class Weights>
-using Integers =
-    IntegerKernel<Avx512, Weights, 12, std::conditional_t<Weights::kBits == 4, HalfPanel, Panel>>;
+using Integers = IntegerKernel<Avx512, Weights, 12, IntegerPanel>;
 
 }  // namespace
 }  // namespace lamplighter

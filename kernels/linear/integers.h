@@ -110,10 +110,10 @@ struct IntegerKernel {
   // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
   // bound by the memory, whose queues a short distance leaves free for the hardware's own.
   static constexpr int far(int rows) {
-    return rows <= 4 ? 32 : 96;
+    return rows <= 6 ? 64 : 96;
   }
   static constexpr int near(int rows) {
-    return rows <= 4 ? 8 : 32;
+    return rows <= 6 ? 4 : 32;
   }
 
   // Where vector v of a line lies, blocks side by side.

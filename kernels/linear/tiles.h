@@ -34,9 +34,26 @@ struct LinearTile {
   }
 };
 
+// The most blocks of a panel in which a tile of `rows` rows is the largest, or one row lower than that.
+template <class Kernel>
+constexpr int most_blocks(int rows) {
+  const int own = Kernel::blocks(rows);
+  const int higher = rows < Kernel::kMaxRows ? Kernel::blocks(rows + 1) : 0;
+  return own > higher ? own : higher;
+}
+
+template <class Kernel>
+constexpr int most_blocks() {
+  int most = 0;
+  for (int rows = 1; rows <= Kernel::kMaxRows; ++rows) {
+    if (Kernel::blocks(rows) > most) most = Kernel::blocks(rows);
+  }
+  return most;
+}
+
 template <class Kernel, int R, int N>
 constexpr auto tile_or_none() -> void (*)(const LinearTile&) {
-  if constexpr (N <= Kernel::blocks(R)) {
+  if constexpr (N <= most_blocks<Kernel>(R)) {
     return Kernel::template compute<R, N>;
   } else {
     return nullptr;
@@ -46,7 +63,7 @@ constexpr auto tile_or_none() -> void (*)(const LinearTile&) {
 // Kernel::compute for `rows` rows and `blocks` blocks; Index: all tiles by number.
 template <class Kernel, int... Index>
 auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> void (*)(const LinearTile&) {
-  constexpr int kMost = Kernel::blocks(1);
+  constexpr int kMost = most_blocks<Kernel>();
   static constexpr void (*kTiles[])(const LinearTile&) = {
       tile_or_none<Kernel, Index / kMost + 1, Index % kMost + 1>()...};
   return kTiles[(rows - 1) * kMost + blocks - 1];
@@ -55,11 +72,11 @@ auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> vo
 // Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
-//   blocks(R)                       blocks of a panel when the largest tile has R rows; does not grow with R
+//   blocks(R)                       blocks of a panel when the largest tile has R rows
 //   kLineElements, kLineBytes       elements of x in a line, and what they take there
 //   block_bytes(in)                 size of a packed block
 //   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
-//   compute<R, N>(tile)             computes a tile; N <= blocks(R)
+//   compute<R, N>(tile)             computes a tile; N <= most_blocks(R)
 template <class Kernel>
 void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratch) {
   using Element = typename Kernel::Element;
@@ -109,7 +126,7 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
         tile.number = t;
         tile.out = out + first * args.out_features + block * kLinearBlock;
         find_tile<Kernel>(static_cast<int>(tile_rows), static_cast<int>(blocks),
-                          std::make_integer_sequence<int, Kernel::kMaxRows * Kernel::blocks(1)>())(tile);
+                          std::make_integer_sequence<int, Kernel::kMaxRows * most_blocks<Kernel>()>())(tile);
         tile.x += tile_rows * lines * Kernel::kLineBytes;
         first += tile_rows;
       }
