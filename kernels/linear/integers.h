@@ -108,8 +108,8 @@ struct IntegerKernel {
   static constexpr int kStepBytes = 64 / kVectors;
   static constexpr int kTogether = 4;  // lines
   // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
-  // bound by the memory, whose queues a short distance leaves free for the hardware's own. A line of half bytes
-  // holds two steps of arithmetic.
+  // bound by the memory, whose queues a short distance leaves free for the hardware's own. A line of half
+  // bytes holds two steps of arithmetic.
   static constexpr int far(int rows) {
     return rows <= 6 ? 64 : 96 / Weights::kSteps;
   }
