@@ -8,8 +8,6 @@
 
 #include <utility>
 
-#include "lamplighter/error.h"
-
 namespace lamplighter {
 
 void ContinuousBatch::add_context(const ContinuousPicture& picture, const at::Tensor& latents,
@@ -105,11 +103,13 @@ ContinuousModel::Chain ContinuousBatch::denoise(const ContinuousModel& model, co
                        all ? noise : noise.index_select(0, which), at::tensor(temperature).to(device));
 }
 
-void require_finite(const at::Tensor& mean, const at::Tensor& deviation) {
-  if (at::isfinite(mean).all().item<bool>() && at::isfinite(deviation).all().item<bool>()) return;
-  throw Error(
-      ExitCode::bundle,
-      "target: got tokens that are NaN or infinite, expected finite numbers; its weights are damaged");
+at::Tensor finite_tokens(const ContinuousModel::Chain& chain) {
+  return at::isfinite(chain.mean).logical_and(at::isfinite(chain.deviation)).all(1).cpu();
+}
+
+void check_finite(ContinuousPicture& picture, const at::Tensor& finite, std::int64_t first,
+                  std::int64_t count) {
+  if (!finite.narrow(0, first, count).all().item<bool>()) picture.damaged = true;
 }
 
 }  // namespace lamplighter

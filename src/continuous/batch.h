@@ -48,7 +48,10 @@ class ContinuousBatch {
   std::vector<Token> tokens_;
 };
 
-// Throws Error(ExitCode::bundle) where one of these rows [n, C] of a target is not finite.
-void require_finite(const at::Tensor& mean, const at::Tensor& deviation);
+// Which tokens of a target are finite numbers: bool [N] on the CPU.
+at::Tensor finite_tokens(const ContinuousModel::Chain& chain);
+// A picture whose tokens are not, of `count` such tokens from `first` on, is damaged.
+void check_finite(ContinuousPicture& picture, const at::Tensor& finite, std::int64_t first,
+                  std::int64_t count);
 
 }  // namespace lamplighter

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/stopwatch.h"
-#include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
@@ -19,8 +18,13 @@ Advance advance_of(const MethodOptions& method) {
 
 }  // namespace
 
+Error damaged_target() {
+  return {ExitCode::bundle,
+          "target: got tokens that are NaN or infinite, expected finite numbers; its weights are damaged"};
+}
+
 void draw_continuous(const ContinuousRun& run, std::int64_t slots, const NextContinuous& next,
-                     const AfterRound& after) {
+                     const AfterRound& after, Damage damage) {
   const c10::InferenceMode inference;
   const Advance advance = advance_of(run.method);
   ContinuousPictures pictures;
@@ -39,6 +43,9 @@ void draw_continuous(const ContinuousRun& run, std::int64_t slots, const NextCon
       picture->statistics.batch = std::max(picture->statistics.batch, static_cast<int>(pictures.size()));
     }
     advance(run, active);
+    const bool whole = std::none_of(active.begin(), active.end(),
+                                    [](const ContinuousPicture* picture) { return picture->damaged; });
+    if (damage == Damage::fails && !whole) throw damaged_target();
     if (!after(pictures)) throw Error(ExitCode::interrupted, "stopped");
     pictures.erase(std::remove_if(pictures.begin(), pictures.end(),
                                   [](const auto& picture) { return picture->is_complete(); }),

@@ -7,6 +7,7 @@
 
 #include "continuous/batch.h"
 #include "continuous/picture.h"
+#include "lamplighter/error.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter {
@@ -19,6 +20,10 @@ struct ContinuousRun {
   MethodOptions method;  // resolved
 };
 
+// Where the target's numbers for a picture are not finite: the whole drawing fails, or the picture is damaged
+// and for the caller to take out.
+enum class Damage { fails, is_left };
+
 using ContinuousPictures = std::vector<std::unique_ptr<ContinuousPicture>>;
 // Asked after every round of passes while there is room; nothing: none yet, and none at all where nothing is
 // in work.
@@ -28,10 +33,12 @@ using NextContinuous = std::function<std::optional<ContinuousRequest>()>;
 using AfterRound = std::function<bool(ContinuousPictures& pictures)>;
 
 // Draws what `next` has, up to `slots` pictures side by side, every one at its own pace: where one is
-// complete or taken out, the next takes its place. Pictures are numbered as they come. Throws Error(bundle)
-// where the target's numbers are not finite, Error(interrupted) when told to stop.
+// complete or taken out, the next takes its place. Pictures are numbered as they come. Throws Error(bundle),
+// damaged_target(), where the target's numbers are not finite and that fails, Error(interrupted) when told to
+// stop.
 void draw_continuous(const ContinuousRun& run, std::int64_t slots, const NextContinuous& next,
-                     const AfterRound& after);
+                     const AfterRound& after, Damage damage = Damage::fails);
+Error damaged_target();
 
 // A round of a method for all pictures given, none of which is complete.
 // MAR's parallel decoding (Li et al. 2024, section 3.4): tokens of one pass are independent of each other.

@@ -28,12 +28,13 @@ void advance_parallel(const ContinuousRun& run, const std::vector<ContinuousPict
     for (std::int64_t k = 0; k < counts.back(); ++k) batch.add_token(picture->drawn + k, masked);
   }
   const ContinuousBatch::Result result = batch.run(*run.target);
-  require_finite(result.chain.mean, result.chain.deviation);
+  const at::Tensor finite = finite_tokens(result.chain);
   const at::Tensor tokens = run.method.last_noise == "on" ? result.sample() : result.chain.mean;
   Cycle cycle;
   cycle.cycle_ms = cycle.score_ms = watch.lap();
   std::int64_t first = 0;
   for (std::size_t i = 0; i < pictures.size(); ++i) {
+    check_finite(*pictures[i], finite, first, counts[i]);
     pictures[i]->commit(tokens.narrow(0, first, counts[i]), cycle, false);
     first += counts[i];
   }

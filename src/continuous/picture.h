@@ -55,6 +55,7 @@ struct ContinuousPicture {
   at::Tensor visible;               // bool [L]
   std::int64_t drawn = 0;           // tokens that are committed, the first ones of the order
   std::int64_t rounds = 0;          // that it took part in
+  bool damaged = false;             // the target's numbers were none: its tokens say nothing
   ContinuousModel::Chain drafted;   // rule released: behind those, tokens that are not judged yet: [n, C]
   Statistics statistics;
 };

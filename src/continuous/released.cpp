@@ -66,12 +66,13 @@ void by_target(const ContinuousRun& run, const std::vector<Step>& steps) {
   if (steps.empty()) return;
   Stopwatch watch;
   const ContinuousModel::Chain chain = draw(run, *run.target, steps);
-  require_finite(chain.mean, chain.deviation);
+  const at::Tensor finite = finite_tokens(chain);
   Cycle cycle;
   cycle.cycle_ms = cycle.score_ms = watch.lap();
   std::int64_t first = 0;
   for (const Step& step : steps) {
     ++step.picture->statistics.target_passes;
+    check_finite(*step.picture, finite, first, step.count);
     step.picture->commit(chain.mean.narrow(0, first, step.count), cycle, false);
     first += step.count;
   }
@@ -134,7 +135,7 @@ ContinuousModel::Chain score(const ContinuousRun& run, const Step& step) {
   for (std::int64_t j = 0; j < drafted(picture); ++j) batch.add_token(picture.drawn + j, step.masked);
   ++picture.statistics.target_passes;
   ContinuousModel::Chain chain = batch.run(*run.target).chain;
-  require_finite(chain.mean, chain.deviation);
+  check_finite(picture, finite_tokens(chain), 0, drafted(picture));
   return chain;
 }
 

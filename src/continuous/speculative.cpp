@@ -25,12 +25,15 @@ void prefill(const ContinuousRun& run, const std::vector<ContinuousPicture*>& pi
     ++picture->statistics.target_passes;
   }
   const ContinuousBatch::Result result = batch.run(*run.target);
-  require_finite(result.chain.mean, result.chain.deviation);
+  const at::Tensor finite = finite_tokens(result.chain);
   const at::Tensor tokens = result.sample();
   Cycle cycle;
   cycle.cycle_ms = cycle.score_ms = watch.lap();
-  for (std::size_t i = 0; i < pictures.size(); ++i)
-    pictures[i]->commit(tokens.narrow(0, static_cast<std::int64_t>(i), 1), cycle, false);
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    check_finite(*pictures[i], finite, row, 1);
+    pictures[i]->commit(tokens.narrow(0, row, 1), cycle, false);
+  }
 }
 
 // What is drafted of one picture: g tokens behind those that are drawn.
@@ -211,6 +214,7 @@ void speculate(const ContinuousRun& run, const std::vector<ContinuousPicture*>& 
   const ContinuousBatch::Result target = score(run, blocks);
   cycle.score_ms = watch.lap();
   const Compared all = compare(run, blocks, target);
+  const at::Tensor finite = finite_tokens(target.chain);
   std::vector<std::int64_t> accepted;
   std::int64_t first = 0;
   for (const Block& block : blocks) {
@@ -218,8 +222,7 @@ void speculate(const ContinuousRun& run, const std::vector<ContinuousPicture*>& 
     first += block.size;
     // Of the target's numbers those must be numbers that decide or become a token.
     const std::int64_t used = std::min(accepted.back() + 1, block.size + (block.has_bonus() ? 1 : 0));
-    require_finite(target.chain.mean.narrow(0, block.row, used),
-                   target.chain.deviation.narrow(0, block.row, used));
+    check_finite(*block.picture, finite, block.row, used);
   }
   const std::vector<at::Tensor> replaced = replace(run, blocks, all, accepted);
   cycle.judge_ms = watch.lap();

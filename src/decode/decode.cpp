@@ -3,18 +3,32 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "decode/cycle.h"
 #include "decode/replay.h"
 #include "decode/report_reader.h"
 #include "decode/slots.h"
-#include "lamplighter/error.h"
 
 namespace lamplighter {
+namespace {
+
+bool has_bad_target(const Report& report) {
+  return std::any_of(report.images.begin(), report.images.end(),
+                     [](const ImageReport& image) { return image.bad_target; });
+}
+
+}  // namespace
+
+Error bad_target() {
+  return {ExitCode::bundle,
+          "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
+          "or the dtype is too narrow for them"};
+}
 
 void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
-            const OnCycle& on_cycle) {
+            const OnCycle& on_cycle, BadTarget bad) {
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
   const auto make = [&](std::int64_t count) {
@@ -38,6 +52,7 @@ void decode(const Models& models, const Method& method, const RunShape& shape, c
     replay.run([&] { run_cycle(models, method, state, [&](auto stage) { clock.lap(stage); }); });
     const std::optional<Report> report = reports.read(state, std::move(clock));
     if (!report) continue;
+    if (bad == BadTarget::fails && has_bad_target(*report)) throw bad_target();
     if (!on_cycle(*report)) throw Error(ExitCode::interrupted, "stopped");
     slots.release(*report, state.total);
   }

@@ -2,6 +2,7 @@
 
 #include "decode/prefill.h"
 #include "decode/report.h"
+#include "lamplighter/error.h"
 
 // From prompt rows to image tokens.
 namespace lamplighter {
@@ -9,10 +10,15 @@ namespace lamplighter {
 // Called after every cycle; false stops the run with Error(ExitCode::interrupted).
 using OnCycle = std::function<bool(const Report&)>;
 
-// Draws images side by side; when one is complete, the next takes its slot. Throws Error(ExitCode::bundle)
-// when the target gives no distribution.
+// Where the target gives an image no distribution: the whole run fails, or the report says so and the image
+// is for the caller to drop.
+enum class BadTarget { fails, is_reported };
+
+// Draws images side by side; when one is complete, the next takes its slot. Throws Error(ExitCode::bundle),
+// bad_target(), where an image has no distribution and that fails.
 void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
-            const OnCycle& on_cycle);
+            const OnCycle& on_cycle, BadTarget bad = BadTarget::fails);
+Error bad_target();
 
 // The same for images that begin together: codebook indices int64 [I, rows * columns] on the CPU, raster
 // order.

@@ -20,6 +20,7 @@ struct ImageReport {
   std::int64_t accepted = 0;          // drafted tokens, also those past the last code of the picture
   std::int64_t root = 0;              // the code before those of this cycle
   bool bad_draft = false;             // logits that children were drawn from were no distribution
+  bool bad_target = false;            // logits that it was judged by were none: the rest says nothing
   std::vector<std::int64_t> codes;    // committed by this cycle; none when the picture was complete
   std::vector<std::int64_t> places;   // of these codes in the picture, raster order
   std::vector<std::int64_t> path;     // D + 1 accepted nodes, the root first, then -1

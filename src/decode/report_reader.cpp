@@ -10,7 +10,6 @@
 #include "decode/state.h"
 #include "kernels/commit/commit.h"
 #include "kernels/judge/judge.h"
-#include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
@@ -35,12 +34,6 @@ Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes&
   for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
     const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
     if (row[report::kImage] < 0) continue;
-    if ((row[report::kBad] & kJudgeBadTarget) != 0) {
-      throw Error(
-          ExitCode::bundle,
-          "target: got logits that are NaN or infinite, expected finite numbers; the weights are damaged "
-          "or the dtype is too narrow for them");
-    }
     const std::int64_t* codes = row + report::kCodes + 1;  // behind the root
     const std::int64_t* path = row + report::path(depth);
     const std::int64_t* drafted = row + report::drafted(depth) + 1;  // behind the root's own column
@@ -49,6 +42,7 @@ Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes&
                              row[report::kAccepted],
                              row[report::kCodes],
                              (row[report::kBad] & kJudgeBadDraft) != 0,
+                             (row[report::kBad] & kJudgeBadTarget) != 0,
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
                              places(order, slot, row[report::kFirst], row[report::kSteps]),
                              {path, path + depth + 1},

@@ -45,8 +45,7 @@ class ReportReader {
   ~ReportReader();
   ReportReader(const ReportReader&) = delete;
   ReportReader& operator=(const ReportReader&) = delete;
-  // To be called when a cycle is queued, with its clock. Throws Error(ExitCode::bundle) when logits of an
-  // image were no distribution.
+  // To be called when a cycle is queued, with its clock.
   std::optional<Report> read(const DecodeState& state, StageClock clock);
 
  private:

@@ -42,6 +42,8 @@ void Order::progress(std::size_t picture, const Grid& grid, const std::vector<st
   news.grid = &grid;
   news.codes = codes;
   news.committed.push_back(committed);
+  news.tokens += committed;
+  news.in_order = news.in_order && static_cast<std::int64_t>(codes.size()) == news.tokens;
   is_new_[picture] = true;
   changed_.notify_all();
 }

@@ -41,6 +41,8 @@ class Order {
     const Grid* grid = nullptr;
     std::vector<std::int32_t> codes;      // all so far
     std::vector<std::int64_t> committed;  // by the cycles since the last news
+    std::int64_t tokens = 1;              // all that are committed, the first came before the cycles
+    bool in_order = true;                 // they came in raster order
     bool complete = false;                // its result is there
   };
   // What became since the last call, waiting for it up to `most`. Throws the Refusal when the order failed.

@@ -27,10 +27,17 @@ std::shared_ptr<Order> Queue::submit(std::vector<Request> requests, double deadl
   const std::lock_guard lock(mutex_);
   drop_unwanted();
   if (closed_) throw Refusal(503, "shutting_down", "the server is ending", 5);
-  const std::size_t free = static_cast<std::size_t>(slots_) - std::min<std::size_t>(slots_, in_work_.size());
+  const auto slots = static_cast<std::size_t>(slots_);
+  if (requests.size() > limit_ + slots) {
+    throw Refusal(400, "invalid_value",
+                  "got a request for " + std::to_string(requests.size()) + " pictures, expected at most " +
+                      std::to_string(limit_ + slots) + ": more than the queue ever holds");
+  }
+  const std::size_t free = slots - std::min(slots, in_work_.size());
   if (waiting_.size() + requests.size() > limit_ + free) {
     throw Refusal(429, "queue_full",
-                  "the queue is full: " + std::to_string(waiting_.size()) + " pictures wait, at most " +
+                  "the queue has no room for " + std::to_string(requests.size()) +
+                      " more: " + std::to_string(waiting_.size()) + " pictures wait, at most " +
                       std::to_string(limit_) + " may",
                   seconds_to_wait());
   }

@@ -62,7 +62,8 @@ std::string EventStream::tell_rows(const Order::News& news, Picture& picture) {
                                                  {"rows_total", grid.rows},
                                                  {"tokens", news.codes.size()},
                                                  {"tokens_total", grid.tokens()},
-                                                 {"committed", std::exchange(picture.committed, {})}});
+                                                 {"committed", std::exchange(picture.committed, {})},
+                                                 {"in_order", news.in_order}});
   // The pictures lie at equal distances before the last row.
   const std::int64_t due = picture.rows * (partial_images_ + 1) / grid.rows;
   if (due <= picture.partial || picture.rows == grid.rows) return events;

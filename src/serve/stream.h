@@ -13,7 +13,7 @@ namespace lamplighter {
 
 // The events of one order, as OpenAI's API streams pictures: image_generation.partial_image and
 // image_generation.completed; between them image_generation.progress when rows of tokens are complete, with
-// the tokens of every cycle.
+// the tokens of every cycle and whether all of them came in raster order.
 class EventStream {
  public:
   // `content` makes of a complete picture what stands in for it, {"b64_json": ...} or {"url": ...}.

@@ -87,12 +87,14 @@ class ToyModel : public ContinuousModel {
       sums += wide.log();
       x = mean + deviation * noise.select(1, i);
     }
+    if (fails) throw Error(ExitCode::memory, "no room");
     if (broken) mean = mean.log() * 0 / 0;
     return {mean, deviation, sums};
   }
 
   mutable std::int64_t contexts = 0;
   bool broken = false;  // all means are NaN
+  bool fails = false;   // throws
 
  private:
   ToyChain chain_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <ostream>
 #include <set>
@@ -184,6 +185,49 @@ TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreDrawn) {
       expected.front() = 0;
       EXPECT_EQ(queue.codes[number], expected) << "picture " << number << ", " << slots << " slots";
     }
+  }
+}
+
+TEST_P(SlotsTest, AnImageOfNoNumbersLeavesTheOthersAlone) {
+  const Grid grid = toy_.grid();
+  std::int64_t begun = 0;
+  std::set<std::int64_t> bad, dropped;
+  const auto next = [&](std::int64_t most) {
+    PendingImages images;
+    for (const std::int64_t image : bad) {
+      if (dropped.insert(image).second) images.dropped.push_back(image);
+    }
+    images.open = dropped.empty();
+    std::vector<std::int64_t> numbers;
+    for (; begun < 3 && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
+      numbers.push_back(begun);
+      images.requests.push_back(request(begun));
+      if (begun == 1) images.requests.back().sampling.cfg_scale = std::numeric_limits<float>::infinity();
+    }
+    if (!numbers.empty()) images.prompts = toy_.prompts(numbers, true);
+    return images;
+  };
+  std::map<std::int64_t, std::vector<std::int64_t>> codes;
+  const auto keep = [&](const Report& report) {
+    for (const ImageReport& image : report.images) {
+      if (image.bad_target) bad.insert(image.image);
+      if (image.bad_target) continue;
+      codes[image.image].resize(static_cast<std::size_t>(grid.tokens()));
+      for (std::size_t i = 0; i < image.codes.size(); ++i)
+        codes[image.image][static_cast<std::size_t>(image.places[i])] = image.codes[i];
+    }
+    return true;
+  };
+  decode(toy_.models(), GetParam().method, shape_of(grid, 2), next, keep, BadTarget::is_reported);
+  EXPECT_EQ(bad, std::set<std::int64_t>{1});
+  for (const std::int64_t number : {0, 2}) {
+    const DecodeRequest draw = request(number);
+    const at::Tensor alone =
+        decode(toy_.models(), GetParam().method, toy_.prompts({number}, true), {draw}, grid);
+    const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
+    std::vector<std::int64_t> expected(first, first + grid.tokens());
+    expected.front() = 0;
+    EXPECT_EQ(codes[number], expected) << "picture " << number;
   }
 }
 

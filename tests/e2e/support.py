@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,6 +108,27 @@ def replace_file(folder: Path, name: str, content: bytes) -> None:
     (folder / name).write_bytes(content)
     entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
+
+
+def damaged(
+    bundle: Path,
+    folder: Path,
+    module: str,
+    choose: Callable[[str], bool],
+    rows: slice = slice(None),
+) -> Path:
+    """The bundle with weights of one module that are no numbers."""
+    shutil.copytree(bundle, folder)
+    script = torch.jit.load(str(folder / module))
+    named = [*script.named_parameters(), *script.named_buffers()]
+    chosen = [value for name, value in named if choose(name)]
+    assert chosen, [name for name, _ in named]
+    with torch.no_grad():
+        for value in chosen:
+            value[rows] = float("nan")
+    script.save(str(folder / module))
+    replace_file(folder, module, (folder / module).read_bytes())
+    return folder
 
 
 def add_drafter(bundle: Path) -> None:

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -14,6 +15,9 @@
 
 namespace lamplighter::test {
 namespace {
+
+constexpr std::uint64_t kWild = 13;  // of a picture whose numbers become infinite
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Requests that come by and by, and what becomes of them.
 class ToyFeed : public Feed {
@@ -80,7 +84,7 @@ struct ContinuousSessionTest : ::testing::Test {
     const FeedSession::Calls calls{[&](const Request& request) {
                                      ResolvedRequest resolved;
                                      resolved.grid = &grid;
-                                     resolved.sampling.cfg_scale = 1.5F;
+                                     resolved.sampling.cfg_scale = request.seed == kWild ? kInfinity : 1.5F;
                                      resolved.seed = request.seed;
                                      resolved.class_id = request.class_id;
                                      resolved.method = request.method ? 1 : 0;
@@ -160,8 +164,26 @@ TEST_F(ContinuousSessionTest, AnotherKindComesBack) {
   EXPECT_EQ(other->number, 2U);
 }
 
+TEST_F(ContinuousSessionTest, APictureOfNoNumbersFailsAlone) {
+  MethodOptions released = cspd("released", 3, 0.2F, 100);
+  released.steps = 12;
+  for (const MethodOptions& method :
+       {cspd("exact", 3), cspd("exact", 3, 0.3F), cspd("paper", 3), released, passes(6)}) {
+    run.method = method;
+    feed.drawn.clear();
+    feed.failures.clear();
+    feed.tokens.clear();
+    feed.coming = {request(1), request(kWild), request(2), request(3)};
+    EXPECT_FALSE(draw(2));
+    EXPECT_EQ(feed.drawn.size(), 3U) << method.method << method.rule;
+    EXPECT_EQ(feed.failures.size(), 1U);
+    EXPECT_EQ(feed.failures.count(kWild), 1U);
+    for (std::uint64_t number = 1; number <= 3; ++number) expect_drawn(number);
+  }
+}
+
 TEST_F(ContinuousSessionTest, AnErrorIsToldToAllInWork) {
-  target.broken = true;
+  target.fails = true;
   feed.coming = {request(1), request(2), request(3, 500)};
   EXPECT_FALSE(draw(2));
   EXPECT_EQ(feed.failures.size(), 2U);

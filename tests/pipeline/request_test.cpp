@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "lamplighter/error.h"
 #include "lamplighter/pipeline.h"
 
@@ -101,6 +103,17 @@ TEST(Request, RefusesWhatTheBundleCannotDraw) {
   request.class_id = 2;
   EXPECT_TRUE(refuses(request));
   request.class_id = 0;
+  for (const float factor : {-1.0F, 1e7F, 3e38F, std::numeric_limits<float>::infinity(),
+                             std::numeric_limits<float>::quiet_NaN()}) {
+    request.cfg_scale = factor;
+    request.temperature = {};
+    EXPECT_TRUE(refuses(request)) << factor;
+    request.cfg_scale = {};
+    request.temperature = factor;
+    EXPECT_TRUE(refuses(request)) << factor;
+  }
+  request.temperature = 1e6F;
+  EXPECT_FALSE(refuses(request));
   request.top_p = 0.0F;
   EXPECT_TRUE(refuses(request));
 }

@@ -70,11 +70,13 @@ TEST_F(ServeQueueTest, FullMeansTryLater) {
   take();
   EXPECT_EQ(status_of([&] { submit(1); }), 200);
   try {
-    submit(9);
+    submit(6);
     FAIL();
   } catch (const Refusal& refusal) {
+    EXPECT_EQ(refusal.status(), 429);
     EXPECT_GE(refusal.retry_s(), 1);
   }
+  EXPECT_EQ(status_of([&] { submit(7); }), 400);  // which never has a place
 }
 
 TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {

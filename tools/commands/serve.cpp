@@ -162,11 +162,9 @@ void serve(ServeFlags flags) {
   load(flags, service, terminal);
   Http http(service, flags.http, terminal);
   const int port = http.bind();
-  const bool v6 = flags.http.host.find(':') != std::string::npos;
-  const std::string host = v6 ? "[" + flags.http.host + "]" : flags.http.host;
   std::thread answers([&] { http.run(); });
   try {
-    wait(service, http, "http://" + host + ":" + std::to_string(port), terminal);
+    wait(service, http, "http://" + flags.http.authority(port), terminal);
   } catch (...) {
     service.close();
     http.stop();

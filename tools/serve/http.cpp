@@ -2,6 +2,15 @@
 
 #include "lamplighter/error.h"
 
+namespace lamplighter::cli {
+
+std::string HttpOptions::authority(int bound_port) const {
+  const bool v6 = host.find(':') != std::string::npos;
+  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(bound_port);
+}
+
+}  // namespace lamplighter::cli
+
 #if defined(LAMPLIGHTER_WITH_HTTP)
 
 #include "tools/serve/routes.h"
@@ -35,7 +44,7 @@ int Http::bind() {
   // The library lets five clients knock at a time and turns others away.
   listen(listener, kKnocking);
   routes_->server.set_socket_options(httplib::default_socket_options);
-  return port;
+  return routes_->port = port;
 }
 
 void Http::run() {

@@ -16,6 +16,9 @@ struct HttpOptions {
   std::string api_key;  // empty: none is asked for
   std::string cors;     // origin of pages that may ask; empty: none
   bool log_prompts = false;
+
+  // The part of an address behind http://.
+  std::string authority(int bound_port) const;
 };
 
 // Whether this build has the library that serve needs.

@@ -44,8 +44,7 @@ Json Routes::content_of(const Ask& ask, const Service::Model& model, bool by_url
                         const Result& result) {
   std::string bytes = picture_bytes(model.origin, request, result);
   if (!by_url) return {{"b64_json", base64(bytes)}};
-  const std::string host = ask.has_header("Host") ? ask.get_header_value("Host")
-                                                  : options.host + ":" + std::to_string(options.port);
+  const std::string host = ask.has_header("Host") ? ask.get_header_value("Host") : options.authority(port);
   return {{"url", "http://" + host + "/v1/images/results/" + service_.store.add(std::move(bytes)) + ".png"},
           {"expires_at", std::time(nullptr) + service_.options.url_lifetime.count()}};
 }

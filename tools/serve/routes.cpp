@@ -1,5 +1,7 @@
 #include "tools/serve/routes.h"
 
+#include <algorithm>
+#include <cctype>
 #include <exception>
 #include <utility>
 
@@ -23,13 +25,19 @@ thread_local Answering answering;
 
 // A browser asks before it sends JSON to another site, and sends other types unasked.
 void require_json(const Ask& ask) {
-  const std::string type = ask.get_header_value("Content-Type");
+  std::string type = ask.get_header_value("Content-Type");
+  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
   if (type.rfind(kJson, 0) != 0)
     throw Refusal(415, "unsupported_media_type", "Content-Type: expected application/json");
 }
 
 // The body, whatever it says of its length: packed and endless ones are larger than they look.
 std::string read_body(const Ask& ask, Answer& answer, const httplib::ContentReader& read, std::size_t most) {
+  // What has no length has no body; the library would wait for more until the time is up.
+  if (!ask.has_header("Content-Length") && !ask.has_header("Transfer-Encoding")) {
+    answer.set_header("Connection", "close");
+    return "";
+  }
   std::string body;
   bool fits = true;
   const auto take = [&](const char* data, std::size_t count) {

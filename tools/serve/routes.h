@@ -33,6 +33,7 @@ class Routes {
 
   httplib::Server server;
   const HttpOptions options;
+  int port = 0;  // that it listens on
 
  private:
   using Handler = std::function<void(const Ask&, Answer&)>;

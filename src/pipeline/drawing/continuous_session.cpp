@@ -19,7 +19,8 @@ void ContinuousSession::draw() {
       [this](ContinuousPictures& pictures) {
         after_round(pictures);
         return true;
-      });
+      },
+      Damage::is_left);
 }
 
 std::optional<ContinuousRequest> ContinuousSession::next() {
@@ -34,7 +35,8 @@ void ContinuousSession::after_round(ContinuousPictures& pictures) {
   decoding_ += watch_.lap();
   const auto ends = [&](const std::unique_ptr<ContinuousPicture>& picture) {
     Work& work = work_.at(picture->number);
-    const bool wanted = feed_.is_wanted(work.fed.number);
+    if (picture->damaged) fail(work, damaged_target());
+    const bool wanted = !work.failed && feed_.is_wanted(work.fed.number);
     if (wanted)
       feed_.progress(work.fed.number, *kind_.grid, {},
                      picture->drawn - std::exchange(work.drawn, picture->drawn));

@@ -41,7 +41,8 @@ std::optional<FedRequest> FeedSession::run() {
     draw();
   } catch (const std::exception& error) {
     const Error news = told(error);
-    for (const auto& [picture, work] : std::exchange(work_, {})) feed_.failed(work.fed.number, news);
+    for (auto& [picture, work] : work_) fail(work, news);
+    work_.clear();
   }
   worker_.finish();
   return std::move(waiting_);
@@ -57,9 +58,13 @@ FeedSession::Work* FeedSession::begin() {
   };
   if (!waiting_) waiting_ = take(feed_, fit, work_.empty(), calls_);
   if (!waiting_ || !fits(waiting_->resolved)) return nullptr;
-  Work& work = work_[begun_++] = {std::move(*waiting_), 0, decoding_, 0};
+  Work& work = work_[begun_++] = {std::move(*waiting_), 0, decoding_, 0, false};
   waiting_.reset();
   return &work;
+}
+
+void FeedSession::fail(Work& work, const Error& error) {
+  if (!std::exchange(work.failed, true)) feed_.failed(work.fed.number, error);
 }
 
 void FeedSession::hand_over(std::uint64_t number, std::function<Result()> complete) {

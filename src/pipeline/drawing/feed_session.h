@@ -45,6 +45,7 @@ class FeedSession {
     FedRequest fed;
     double text = 0, started = 0;  // milliseconds; the latter as decoding_ was
     std::int64_t drawn = 0;        // tokens that the feed was told of, where no report counts them
+    bool failed = false;           // its place is not yet free
   };
 
   // Until nothing is in work.
@@ -54,6 +55,8 @@ class FeedSession {
 
   // Puts the next request in work, as picture begun_; null where none fits for the moment.
   Work* begin();
+  // Tells the feed that one of them cannot be drawn.
+  void fail(Work& work, const Error& error);
   // Gives the feed what `complete` makes, beside the drawing of other pictures.
   void hand_over(std::uint64_t number, std::function<Result()> complete);
 

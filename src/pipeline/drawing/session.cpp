@@ -45,13 +45,14 @@ void Session::draw() {
       [this](const Report& report) {
         after_cycle(report);
         return true;
-      });
+      },
+      BadTarget::is_reported);
 }
 
 std::vector<std::int64_t> Session::drop_unwanted() {
   std::vector<std::int64_t> dropped;
   for (const auto& [image, work] : work_) {
-    if (!feed_.is_wanted(work.fed.number)) dropped.push_back(image);
+    if (work.failed || !feed_.is_wanted(work.fed.number)) dropped.push_back(image);
   }
   for (const std::int64_t image : dropped) {
     work_.erase(image);
@@ -87,7 +88,10 @@ void Session::after_cycle(const Report& report) {
   decoding_ += watch_.lap() - report.times.prefill;
   Report wanted{{}, report.times};  // a device reports of dropped images once more
   for (const ImageReport& image : report.images) {
-    if (work_.count(image.image) != 0) wanted.images.push_back(image);
+    const auto work = work_.find(image.image);
+    if (work == work_.end()) continue;
+    if (image.bad_target) fail(work->second, bad_target());
+    if (!work->second.failed) wanted.images.push_back(image);
   }
   recorder_.add(wanted);
   for (const ImageReport& image : wanted.images) {

@@ -1,6 +1,5 @@
 #include "pipeline/requests/request.h"
 
-#include <cmath>
 #include <string>
 
 #include "base/json.h"
@@ -15,11 +14,14 @@ void check_range(bool ok, const char* key, const std::string& got, const char* e
   if (!ok) throw Error(ExitCode::usage, std::string(key) + ": got " + got + ", expected " + expected);
 }
 
+// What the numbers of a picture are multiplied by; larger ones make them infinite.
+void check_factor(const char* key, float factor) {
+  check_range(factor >= 0 && factor <= 1e6F, key, std::to_string(factor), "a number of 0 to 1000000");
+}
+
 void check_sampling(const SamplingOptions& sampling) {
-  check_range(std::isfinite(sampling.cfg_scale) && sampling.cfg_scale >= 0, "cfg_scale",
-              std::to_string(sampling.cfg_scale), "a finite number, 0 or more");
-  check_range(std::isfinite(sampling.temperature) && sampling.temperature >= 0, "temperature",
-              std::to_string(sampling.temperature), "a finite number, 0 or more");
+  check_factor("cfg_scale", sampling.cfg_scale);
+  check_factor("temperature", sampling.temperature);
   check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
   check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
               "-1 (all) or more");

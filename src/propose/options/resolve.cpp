@@ -22,7 +22,7 @@ void check_plain(const MethodOptions& method) {
 void check_calls(const MethodEntry& entry, const Manifest& manifest) {
   if (has_calls(entry, manifest)) return;
   throw Error(ExitCode::bundle, std::string("method ") + entry.name + ": the target of bundle " +
-                                    manifest.directory + " has no " + entry.calls +
+                                    manifest.name + " has no " + entry.calls +
                                     ", it was exported before there was one; export the bundle again");
 }
 
@@ -35,8 +35,7 @@ void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifes
     refuse("draft_layers: got " + std::to_string(*method.draft_layers) + ", expected 1 to " +
            std::to_string(layers) + ", the layers of the target");
   if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty() && method.draft_window)
-    refuse("draft_window needs rows of codes alone, those of bundle " + manifest.directory +
-           " end with a token");
+    refuse("draft_window needs rows of codes alone, those of bundle " + manifest.name + " end with a token");
 }
 
 void check_children(const MethodOptions& method, const MethodEntry& entry, Rule rule, Residual residual) {
@@ -77,7 +76,7 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
     if (first.empty() || name == manifest.first_drafter) first = name;
   }
   if (known.empty()) {
-    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.directory +
+    throw Error(ExitCode::bundle, "method " + method.method + ": bundle " + manifest.name +
                                       " has no drafter of kind " + kind +
                                       "; add one with python -m models.export " +
                                       (kind == "model"        ? "draft-model"
@@ -99,7 +98,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   MethodOptions method = options;
   const MethodEntry& entry = find_method(method.method);
   if (entry.is_continuous())
-    refuse("method " + method.method + " draws continuous tokens, those of bundle " + manifest.directory +
+    refuse("method " + method.method + " draws continuous tokens, those of bundle " + manifest.name +
            " are codes");
   for (const char* need : {"steps", "passes", "continuous"})
     refuse_options(method, need, "a bundle of continuous tokens");

@@ -29,7 +29,7 @@ MethodOptions resolve_continuous(const MethodOptions& options, const Manifest& m
   MethodOptions method = options;
   const MethodEntry& entry = find_method(method.method);
   if (entry.drafts() && !entry.is_continuous())
-    refuse("method " + method.method + " draws codes, the tokens of bundle " + manifest.directory +
+    refuse("method " + method.method + " draws codes, the tokens of bundle " + manifest.name +
            " are continuous: ar and cspd draw them");
   for (const MethodOption& option : method_options()) {
     if (is_set(method, option) && !has_use(method, option))

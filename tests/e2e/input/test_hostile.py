@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import zlib
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from tests.e2e.support import Cli, Refused, replace_file
+from tests.e2e.support import Cli, Refused, damaged
 
 EAGLE = ("--method", "eagle")
 
@@ -138,27 +136,6 @@ def test_nested_values(refused: Refused, draw: Any, tmp_path: Path, source: str)
         (tmp_path / "deep").write_bytes(png[:-12] + chunk + png[-12:])
     words = refused(3, "generate", source, "deep", "-o", "x.png")
     assert "nested more than 200 deep" in words
-
-
-def damaged(
-    bundle: Path,
-    folder: Path,
-    module: str,
-    choose: Callable[[str], bool],
-    rows: slice = slice(None),
-) -> Path:
-    """The bundle with weights of one module that are no numbers."""
-    shutil.copytree(bundle, folder)
-    script = torch.jit.load(str(folder / module))
-    named = [*script.named_parameters(), *script.named_buffers()]
-    chosen = [value for name, value in named if choose(name)]
-    assert chosen, [name for name, _ in named]
-    with torch.no_grad():
-        for value in chosen:
-            value[rows] = float("nan")
-    script.save(str(folder / module))
-    replace_file(folder, module, (folder / module).read_bytes())
-    return folder
 
 
 @pytest.mark.parametrize("temperature", [1, 0])

@@ -84,6 +84,28 @@ def test_type_draw_and_see_the_picture(browser: Browser, server: Server, tmp_pat
     browser.screenshot(tmp_path / "page.png")
 
 
+def test_only_tokens_in_raster_order_are_coloured(
+    browser: Browser, server: Server, start: Start, mar: Path
+) -> None:
+    choose = "(s => { s.value = '%s'; })(document.querySelector('#method'))"
+    visit(browser, server)
+    browser.wait(READY)
+    browser.value(choose % "zipar")
+    fill(browser, "#seed", "7")
+    draw(browser)
+    assert browser.value(PAINTED.format(".picture canvas", 0)) == 256 * 256
+    assert browser.value(PAINTED.format(".passes", 0)) == 0
+
+    visit(browser, start("-t", 1, model=mar))
+    browser.wait(READY)
+    fill(browser, "#prompt", "3")
+    fill(browser, "#seed", "7")
+    draw(browser)
+    assert words(browser, "#message") == "seed 7"
+    assert browser.value(PAINTED.format(".picture canvas", 0)) == 32 * 32
+    assert browser.value(PAINTED.format(".passes", 0)) == 0
+
+
 def test_beside_ar_with_both_clocks(browser: Browser, server: Server) -> None:
     visit(browser, server)
     browser.wait(READY)

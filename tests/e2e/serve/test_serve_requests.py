@@ -52,6 +52,9 @@ from tests.e2e.support import SIDE, Cli, pixels
         {"prompt": "a", "size": "99999999999x1"},
         {"prompt": "a", "seed": 1.5},
         {"prompt": "a", "temperature": 1e999},
+        {"prompt": "a", "cfg_scale": 3e38},
+        {"prompt": "a", "cfg_scale": -1},
+        {"prompt": "a", "seed": -2},
         {"prompt": "a", "top_p": 0},
         {"prompt": "a", "tree": "/etc/passwd"},
         {"prompt": "a", "method": "eagle", "tree": "chain-100000"},
@@ -77,6 +80,8 @@ def test_hostile_bodies_are_refused(server: Server, body: Any) -> None:
 def test_other_requests_that_are_wrong(server: Server) -> None:
     plain = server.ask("POST", GENERATIONS, '{"prompt": "a"}', {"Content-Type": "text/plain"})
     error_of(plain, 415)
+    loud = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert server.ask("POST", GENERATIONS, json.dumps({"prompt": "a"}), loud).status == 200
     error_of(server.post(GENERATIONS, {"prompt": "a" * 30000}), 413)
     error_of(server.get("/nothing"), 404)
     error_of(server.get("/../../etc/passwd"), 404)
@@ -121,6 +126,13 @@ def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:
     assert server.draw(seed=1).status == 200
 
 
+def test_a_request_without_a_length_has_no_body(server: Server) -> None:
+    head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\r\n"
+    with socket.create_connection((server.host, server.port), timeout=4) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(12) == b"HTTP/1.1 400"
+
+
 def test_pictures_by_url_live_for_a_while(start: Start) -> None:
     server = start("-t", 1, "--url-lifetime", 1)
     entry = server.draw(response_format="url", seed=3).json["data"][0]
@@ -130,6 +142,16 @@ def test_pictures_by_url_live_for_a_while(start: Start) -> None:
     assert picture.headers["Content-Type"] == "image/png"
     assert [picture.body] == server.draw(seed=3).pictures
     server.until(lambda: server.get(path).status == 404)
+
+
+def test_an_old_client_gets_an_address(server: Server) -> None:
+    body = json.dumps({"prompt": PROMPT, "response_format": "url"}).encode()
+    head = f"POST {GENERATIONS} HTTP/1.0\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((server.host, server.port), timeout=60) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    (entry,) = json.loads(answer.partition(b"\r\n\r\n")[2])["data"]
+    assert entry["url"].startswith(f"http://{server.host}:{server.port}/")
 
 
 def test_a_key_is_asked_for(start: Start, tmp_path: Path) -> None:

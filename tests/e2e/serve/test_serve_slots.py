@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.e2e.serve.client import (
     error_of,
     leave,
 )
-from tests.e2e.support import SIDE
+from tests.e2e.support import SIDE, Cli, damaged
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,29 @@ def test_pictures_are_the_same_whoever_is_beside_them(
         return answer.pictures == [expected[number, seed]]
 
     crowd(server, ask)
+
+
+@pytest.mark.parametrize("method", ["ar", "sjd", "ngram", "zipar"])
+def test_a_picture_of_no_numbers_fails_alone(
+    start: Start, cli: Cli, class_bundle: Path, tmp_path: Path, method: str
+) -> None:
+    """Of a bundle that knows eight classes of nine."""
+    bundle = damaged(
+        class_bundle, tmp_path / "bundle", "target.pt", lambda name: name == "classes", slice(5, 6)
+    )
+    words = ("--class", 3, "-s", 7, "--method", method, "-t", 1, "-o", "one.png")
+    assert cli("generate", *words, model=bundle).returncode == 0
+    expected = (tmp_path / "one.png").read_bytes()
+    server = start("-t", 1, "--batch-size", 3, model=bundle)
+
+    def ask(client: int, step: int) -> bool:
+        if client % 2 == 0:
+            error = error_of(server.post(GENERATIONS, {"class": 5, "method": method}), 500)
+            return "NaN" in error["message"]
+        answer = server.post(GENERATIONS, {"class": 3, "seed": 7, "method": method})
+        return answer.pictures == [expected]
+
+    crowd(server, ask, drawn=3 * 8)
 
 
 def test_requests_share_slots(start: Start) -> None:

@@ -38,6 +38,8 @@ def test_a_stream_tells_of_rows_and_pictures(start: Start, method: str) -> None:
         mine = [data for _, data in events if data["index"] == index]
         rows = [data["rows"] for data in mine if data["type"].endswith("progress")]
         assert rows == sorted(set(rows)) and rows[-1] == 16
+        in_order = [data["in_order"] for data in mine if data["type"].endswith("progress")]
+        assert in_order[-1] == (method == "sjd")  # the other one draws rows side by side
         committed = [n for data in mine for n in data.get("committed", [])]
         assert 1 + sum(committed) == 256  # the first token comes with the prompt
         assert mine[-1]["type"] == "image_generation.completed"

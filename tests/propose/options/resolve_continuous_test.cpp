@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 Manifest bundle_of_vectors(int side = 8) {
   Manifest manifest;
-  manifest.directory = "b";
+  manifest.name = "b";
   manifest.tokens.kind = "continuous";
   manifest.drafters["small"].kind = "continuous";
   manifest.drafters["other"].kind = "continuous";
@@ -80,7 +80,7 @@ TEST(ResolveContinuous, WhatHasNoUseIsRefused) {
 
 TEST(ResolveContinuous, CodesAndVectorsHaveMethodsOfTheirOwn) {
   Manifest codes;
-  codes.directory = "b";
+  codes.name = "b";
   codes.drafters["d"];
   EXPECT_THAT(refusal(options_of("cspd"), codes), HasSubstr("are codes"));
   MethodOptions steps;

@@ -178,7 +178,7 @@ TEST(ResolveMethod, ATargetDraftsWithAPartOfItself) {
   method.method = "self";
   EXPECT_EQ(resolve_method(method, manifest).draft_layers, 2);
   EXPECT_EQ(resolve_method(method, manifest).tree, "chain-4");
-  manifest.directory = "b";
+  manifest.name = "b";
   manifest.modules["target"].methods.clear();
   try {
     resolve_method(method, manifest);
@@ -193,7 +193,7 @@ TEST(ResolveMethod, ATargetDraftsWithAPartOfItself) {
 
 TEST(ResolveMethod, RowsThatEndWithATokenAreDrawnOneByOne) {
   Manifest manifest = bundle_with_drafter();
-  manifest.directory = "b";
+  manifest.name = "b";
   manifest.grids.push_back({});
   manifest.grids.front().row_end = {9};
   MethodOptions method;
