@@ -89,6 +89,10 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
   return std::find(known.begin(), known.end(), method.calls) != known.end();
 }
 
+bool rows_end(const Manifest& manifest) {
+  return !manifest.grids.empty() && !manifest.grids.front().row_end.empty();
+}
+
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
   std::vector<std::string> missing = missing_for_generation(manifest);
   if (method.drafts() && method.is_continuous() != manifest.is_continuous()) {
@@ -100,6 +104,7 @@ std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& 
     missing.emplace_back("drafters");
   if (!has_calls(method, manifest))
     missing.emplace_back(std::string("modules.target.methods: ") + method.calls);
+  if (method.opens_rows() && rows_end(manifest)) missing.emplace_back("grids without row_end");
   return missing;
 }
 

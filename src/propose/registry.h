@@ -67,6 +67,9 @@ std::string method_names(bool drafting = false);
 // Whether the archive of the bundle's target has what the method calls.
 bool has_calls(const MethodEntry& method, const Manifest& manifest);
 
+// Whether rows of the bundle's pictures end with a token, so that they are not drawn side by side.
+bool rows_end(const Manifest& manifest);
+
 // The manifest entries that a bundle lacks for pictures drawn with a method; empty when it can be used.
 // Tables of neighbours are no part of this: one that is absent is computed.
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest);

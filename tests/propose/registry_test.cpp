@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -95,6 +96,20 @@ TEST(Registry, SaysWhatABundleLacks) {
     MethodOptions options;
     options.method = method.name;
     EXPECT_EQ(refusal(options, manifest).find("no drafter") != std::string::npos, lacks) << method.name;
+  }
+}
+
+TEST(Registry, RowsThatEndAreNotDrawnSideBySide) {
+  Manifest manifest = bundle_with_drafter();
+  manifest.grids.resize(1);
+  for (const bool end : {false, true}) {
+    if (end) manifest.grids.front().row_end = {7};
+    for (const MethodEntry& method : methods()) {
+      const auto lacks = missing_for(method, manifest);
+      const bool refused = end && method.opens_rows();
+      EXPECT_EQ(std::count(lacks.begin(), lacks.end(), "grids without row_end"), refused ? 1 : 0)
+          << method.name;
+    }
   }
 }
 

@@ -188,8 +188,8 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
     lines.emplace_back("", "cspd needs a drafter (python -m models.export mar --drafter)");
   } else if (manifest.drafters.empty()) {
     std::vector<std::string> others;
-    for (const auto& [method, needs] : method_needs(manifest)) {
-      if (!needs.empty() && !find_method(method).is_continuous()) others.push_back(method);
+    for (const MethodEntry& method : methods()) {
+      if (method.needs_drafter() && !method.is_continuous()) others.emplace_back(method.name);
     }
     lines.emplace_back("", list(others) + " need a drafter (python -m models.export drafter)");
   }

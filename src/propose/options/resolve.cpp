@@ -34,7 +34,7 @@ void resolve_self(MethodOptions& method, const MethodEntry& entry, const Manifes
   if (*method.draft_layers > layers)
     refuse("draft_layers: got " + std::to_string(*method.draft_layers) + ", expected 1 to " +
            std::to_string(layers) + ", the layers of the target");
-  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty() && method.draft_window)
+  if (rows_end(manifest) && method.draft_window)
     refuse("draft_window needs rows of codes alone, those of bundle " + manifest.name + " end with a token");
 }
 

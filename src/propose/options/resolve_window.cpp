@@ -61,7 +61,7 @@ void resolve_fan(MethodOptions& method, Rule rule, const MethodEntry& entry, con
 }
 
 void check_rows(const MethodOptions& method, const Manifest& manifest) {
-  if (!manifest.grids.empty() && !manifest.grids.front().row_end.empty())
+  if (rows_end(manifest))
     refuse("method " + method.method + " needs rows of codes alone, those of bundle " + manifest.name +
            " end with a token; sjd is for any bundle");
 }

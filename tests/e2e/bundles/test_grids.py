@@ -102,7 +102,8 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
     assert set(report["methods"]) >= {"ar", "eagle", "eagle-2", "lantern", "lantern++"}
     others = ("eagle-3", "flash", "flash+sjd", "medusa", "mlp")
     assert report["missing"].pop("cspd") == ["tokens.kind: continuous"]
-    assert report["missing"] == dict.fromkeys(others, ["drafters"])
+    side_by_side = dict.fromkeys(("zipar", "zipar+sjd", "pjd"), ["grids without row_end"])
+    assert report["missing"] == dict.fromkeys(others, ["drafters"]) | side_by_side
     assert report["missing_for_generation"] == []
     assert report["sampling"] == {
         "cfg_scale": 4.0, "temperature": 1.0, "top_k": 30, "top_p": 1.0, "order": "ar",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import simplear_files
 import torch
 from tokenizers import Tokenizer
 
@@ -54,6 +55,22 @@ def classes(folder: Path) -> Path:
     return export_bundle(folder, config)
 
 
+def uneven(folder: Path) -> Path:
+    """SimpleAR whose next code depends on the last one more than on those before; 8 x 8 codes."""
+    config = replace(simplear_files.SHAPE, max_positions=256, n_layer=2)
+    state = simplear_files.random_state(config, tied=False)
+    for name in state:
+        if name.endswith(("wo", "w2")):
+            state[name] *= 0.4
+    state["head"] *= 3
+    model = simplear_files.save_model(folder / "model", config, state, "bin", tied=False)
+    decoder = simplear_files.decoder_state(simplear_files.DECODER)
+    parts = ("--decoder", simplear_files.save_decoder(folder / "decoder.jit", decoder))
+    sizes = families.with_sizes(folder, ["128x128"], 112)
+    families.run_exporter("simplear", "--model", model, *parts, *sizes)
+    return folder / "bundle"
+
+
 BUNDLES = {
     "lumina": lumina,
     "chameleon": families.chameleon,
@@ -61,6 +78,7 @@ BUNDLES = {
     "janus": families.janus,
     "lumina2": families.lumina2,
     "simplear": families.simplear,
+    "uneven": uneven,
 }
 MakeData = Callable[..., tuple[Path, Path]]
 
@@ -196,7 +214,7 @@ def expected_compression(
 
 
 @pytest.mark.parametrize(
-    "kind", ["lumina", "chameleon", "classes"]
+    "kind", ["lumina", "chameleon", "classes", "uneven"]
 )  # no others' laws are as uneven
 def test_trained_drafter_draws(
     kind: str, make_data: MakeData, lamplighter: Path, build_dir: Path, tmp_path: Path,
