@@ -67,14 +67,17 @@ class QueryTile {
       const int64_t row_of_query = row(half);
       const T* from = static_cast<const T*>(args.qkv) +
                       ((int64_t{blockIdx.z} * args.rows + row_of_query) * blocks + head(half)) * kHead;
-      const float* angles = rotary_row(args, blockIdx.z, row_of_query);
+      const float* angles = real ? rotary_row(args, blockIdx.z, row_of_query) : nullptr;
 #pragma unroll
       for (int i = 0; i < kHead / 8; ++i) {
+        uint32_t& to = query_[i / 2][i % 2 * 2 + half];
+        to = 0;
+        if (!real) continue;
         const int feature = 8 * i + 2 * (lane() % 4);
         const auto raw = load_pack<T, 2>(from + feature);
         const auto angle = load_pack<float, 2>(angles + feature);
         const auto turned = rotate(raw.element[0], raw.element[1], angle.element);
-        query_[i / 2][i % 2 * 2 + half] = real ? pair_bits(turned.first, turned.second) : 0;
+        to = pair_bits(turned.first, turned.second);
       }
       __syncwarp();  // the loads of both halves at once would not fit the registers
     }
@@ -230,15 +233,22 @@ template <class T, int kHead, int kSlices>
 __global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3)
     attend_span_kernel(AttendArgs args, AttendPass pass, SpanResults results) {
   constexpr int kAhead = KeyTile<T, kHead>::kStages * kTileKeys;
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
   const Span<T> span = find_span<T>(args, pass);
   if (span.begin >= span.end) return;  // no row sees so many keys
-  append_rows<T, kHead>(args, span);
-  for (int begin = span.begin; begin < span.begin + kAhead; begin += kTileKeys) {
-    if (begin < span.end) KeyTile<T, kHead>(begin).fetch(span, begin);
+  int fetched = span.begin;
+  const auto fetch_next = [&] {
+    if (fetched < span.end) KeyTile<T, kHead>(fetched).fetch(span, fetched);
     commit_copies();
-  }
-  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
+    fetched += kTileKeys;
+  };
+  // What was in the cache before is on its way while the new rows are made.
+  while (fetched < span.begin + kAhead && fetched + kTileKeys <= args.starts[blockIdx.z]) fetch_next();
   QueryTile<T, kHead, kSlices> queries(args, pass, span);
+  append_rows<T, kHead>(args, span);
+  while (fetched < span.begin + kAhead) fetch_next();
+  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
   for (int begin = span.begin; begin < span.end; begin += kTileKeys) {
     const KeyTile<T, kHead> tile(begin);
     wait_for_copies<KeyTile<T, kHead>::kStages - 1>();
@@ -262,31 +272,52 @@ constexpr int kJoinThreads = 256;
 template <class T, int kHead>
 __global__ void __launch_bounds__(kJoinThreads)
     attend_join_kernel(AttendArgs args, AttendPass pass, SpanResults results) {
-  const int64_t i = int64_t{blockIdx.x} * kJoinThreads + threadIdx.x;
-  const int64_t feature = i % (kHead / 4) * 4;
-  const int64_t query = i / (kHead / 4);  // (sequence, row of the pass, head)
-  const int64_t row = query / args.heads % pass.count;
-  const int64_t sequence = query / args.heads / pass.count;
+  constexpr int kEarly = 4;  // spans whose results are loaded before their number is known
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
+  const unsigned i = blockIdx.x * kJoinThreads + threadIdx.x;
+  const unsigned feature = i % (kHead / 4) * 4;
+  const unsigned query = i / (kHead / 4);  // (sequence, row of the pass, head)
+  const unsigned heads = static_cast<unsigned>(args.heads), count = static_cast<unsigned>(pass.count);
+  const unsigned row = query / heads % count;
+  const unsigned sequence = query / heads / count;
   if (sequence >= args.sequences) return;
-  const int64_t end = visible_end(args, pass, sequence, prefix_length(args, sequence));
-  const int splits = static_cast<int>((end + pass.keys - 1) / pass.keys);
-  const SpanTotals* totals = results.totals + query * pass.splits;
-  const float* sums = results.sums + query * pass.splits * kHead + feature;
+  const SpanTotals* totals = results.totals + int64_t{query} * pass.splits;
+  const float* sums = results.sums + int64_t{query} * pass.splits * kHead + feature;
+  SpanTotals early_totals[kEarly];
+  Pack<float, 4> early_sums[kEarly];
+#pragma unroll
+  for (int split = 0; split < kEarly; ++split) {
+    if (split >= pass.splits) break;
+    early_totals[split] = totals[split];
+    early_sums[split] = load_pack<float, 4>(sums + split * kHead);
+  }
+  const int end = static_cast<int>(visible_end(args, pass, sequence, prefix_length(args, sequence)));
+  const int splits = (end + pass.keys - 1) / pass.keys;
   float maximum = minus_infinity();
-  for (int split = 0; split < splits; ++split) maximum = fmaxf(maximum, totals[split].maximum);
+#pragma unroll
+  for (int split = 0; split < kEarly; ++split) {
+    if (split < splits) maximum = fmaxf(maximum, early_totals[split].maximum);
+  }
+  for (int split = kEarly; split < splits; ++split) maximum = fmaxf(maximum, totals[split].maximum);
   float total = 0.0F;
   Pack<float, 4> sum = {};
-  for (int split = 0; split < splits; ++split) {
-    const SpanTotals part = totals[split];
+  const auto add = [&](const SpanTotals& part, const Pack<float, 4>& values) {
     const float weight = exp2_approximate(__fsub_rn(part.maximum, maximum));
-    const auto values = load_pack<float, 4>(sums + split * kHead);
     total = __fmaf_rn(part.total, weight, total);
     for (int j = 0; j < 4; ++j) sum.element[j] = __fmaf_rn(values.element[j], weight, sum.element[j]);
+  };
+#pragma unroll
+  for (int split = 0; split < kEarly; ++split) {
+    if (split < splits) add(early_totals[split], early_sums[split]);
+  }
+  for (int split = kEarly; split < splits; ++split) {
+    add(totals[split], load_pack<float, 4>(sums + split * kHead));
   }
   Pack<T, 4> out;
   for (int j = 0; j < 4; ++j) out.element[j] = narrow<T>(__fdiv_rn(sum.element[j], total));
   T* to = static_cast<T*>(args.out) +
-          ((sequence * args.rows + pass.first + row) * args.heads + query % args.heads) * kHead;
+          ((sequence * args.rows + pass.first + row) * args.heads + query % heads) * kHead;
   store_pack(to + feature, out);
 }
 

@@ -16,11 +16,11 @@ void run_pass(const AttendArgs& args, const AttendPass& pass, const SpanResults&
                        cudaSharedmemCarveoutMaxShared);
   const dim3 grid(static_cast<unsigned>(pass.splits), static_cast<unsigned>(args.kv_heads),
                   static_cast<unsigned>(args.sequences));
-  kernel<<<grid, static_cast<unsigned>(pass.threads), kSpanSharedBytes, stream>>>(args, pass, results);
+  launch_chained(kernel, grid, static_cast<unsigned>(pass.threads), kSpanSharedBytes, stream, args, pass,
+                 results);
   const int64_t threads = args.sequences * pass.count * args.heads * (kHead / 4);
-  attend_join_kernel<T, kHead>
-      <<<grid_size((threads + kJoinThreads - 1) / kJoinThreads), kJoinThreads, 0, stream>>>(args, pass,
-                                                                                            results);
+  launch_chained(attend_join_kernel<T, kHead>, dim3(grid_size((threads + kJoinThreads - 1) / kJoinThreads)),
+                 kJoinThreads, 0, stream, args, pass, results);
 }
 
 }  // namespace

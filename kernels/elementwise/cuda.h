@@ -15,6 +15,8 @@ constexpr int kElementwiseThreads = 256;
 // back what it wrote.
 template <class T, int kPack>
 __global__ void __launch_bounds__(kElementwiseThreads) rms_norm_kernel(RmsNormArgs args) {
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
   alignas(16) __shared__ BlockStorage storage;
   BlockExecutor<kElementwiseThreads> executor(&storage);
   const int64_t start = int64_t{blockIdx.x} * args.width;
@@ -58,6 +60,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) rms_norm_kernel(RmsNormAr
 
 template <class T, int kPack>
 __global__ void __launch_bounds__(kElementwiseThreads) silu_mul_kernel(SiluMulArgs args) {
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
   const int64_t packs = args.width / kPack;
   const int64_t i = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
   if (i >= args.rows * packs) return;
@@ -76,6 +80,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) silu_mul_kernel(SiluMulAr
 
 template <class T, int kPack>
 __global__ void __launch_bounds__(kElementwiseThreads) gelu_kernel(GeluArgs args) {
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
   const int64_t i = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
   if (i >= args.rows * args.width / kPack) return;
   auto values = load_pack<T, kPack>(static_cast<const T*>(args.x) + i * kPack);
@@ -89,6 +95,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) gelu_kernel(GeluArgs args
 // One warp per head of a row; lane l owns the packs l, l + 32, ... of it in every pass.
 template <class T, int kPack>
 __global__ void __launch_bounds__(kElementwiseThreads) norm_heads_kernel(NormHeadsArgs args) {
+  let_next_kernel_start();
+  wait_for_earlier_kernels();
   constexpr int kLanes = 32;
   constexpr unsigned kAll = 0xFFFFFFFFU;
   const int64_t item = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) / kLanes;

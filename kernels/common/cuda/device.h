@@ -58,6 +58,40 @@ __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
 }
 
+// Kernels that launch_chained() queues start while the one before them still runs. A block may read what no
+// kernel of the stream writes, weights, then waits; all of its other work comes after. Every block of such a
+// kernel has to wait: the next one relies on it. Before sm_90 there is nothing to wait for.
+__device__ __forceinline__ void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel start once all blocks of this one have come here.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// 16 bytes that are read once. Not reordered with wait_for_earlier_kernels(), as reads of __ldg() are.
+__device__ __forceinline__ void load_once(uint32_t (&to)[4], const void* global) {
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "l"(global)
+               : "memory");
+}
+
+// Products of two pairs of bf16, each rounded to the nearest.
+__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b) {
+  const auto pair = [](uint32_t bits) {
+    return __halves2bfloat162(__ushort_as_bfloat16(static_cast<uint16_t>(bits)),
+                              __ushort_as_bfloat16(static_cast<uint16_t>(bits >> 16)));
+  };
+  const __nv_bfloat162 product = __hmul2(pair(a), pair(b));
+  return uint32_t{__bfloat16_as_ushort(product.x)} | uint32_t{__bfloat16_as_ushort(product.y)} << 16;
+}
+
 // Four 8 x 8 matrices of 16-bit elements from shared memory. Lane 8 i + r names row r of matrix i, 16 bytes.
 // to[i] of lane l: elements 2 (l % 4) and + 1 of row l / 4 of matrix i.
 __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row) {

@@ -37,6 +37,32 @@ size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
   return raised == cudaSuccess ? bytes : 0;
 }
 
+// Whether kernels of the current device can start before the ones in front of them are done.
+inline bool can_chain() {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         major >= 9;
+}
+
+// Queues a kernel that calls wait_for_earlier_kernels(), so that its start overlaps with the end of the
+// kernel before it (programmatic dependent launch).
+template <class... Parameters>
+void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t shared_bytes,
+                    cudaStream_t stream, Parameters... arguments) {
+  cudaLaunchAttribute chained{};
+  chained.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  chained.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &chained;
+  config.numAttrs = can_chain() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
 // f(T{}) with the storage type of `type`.
 template <class F>
 void with_element_type(ElementType type, F f) {

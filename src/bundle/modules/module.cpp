@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 #include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -16,6 +17,7 @@
 
 #include "base/files.h"
 #include "bundle/machine.h"
+#include "bundle/modules/fuse.h"
 #include "kernels/anchor.h"
 #include "kernels/linear/weight_bits.h"
 #include "lamplighter/error.h"
@@ -81,6 +83,7 @@ void require_room(const std::string& path, const ModuleEntry& entry, const std::
 struct Module::Archive {
   torch::jit::Module module;
   std::unordered_map<std::string, torch::jit::Method> methods;
+  std::unordered_map<std::string, std::unique_ptr<torch::jit::GraphFunction>> fused;  // of CUDA, self first
 };
 
 Module::Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
@@ -123,6 +126,11 @@ void Module::set_up(const std::string& where, const std::vector<std::string>& me
     const WeightBits scope(placement_.weight_bits);
     call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
   }
+  if (!placement_.device.is_cuda()) return;
+  for (const std::string& name : methods) {
+    const auto graph = fused_graph(archive_->methods.at(name).function());
+    archive_->fused.emplace(name, std::make_unique<torch::jit::GraphFunction>(name, graph, nullptr));
+  }
 }
 
 std::vector<at::Tensor> Module::call(const std::string& method,
@@ -131,8 +139,14 @@ std::vector<at::Tensor> Module::call(const std::string& method,
   if (found == archive_->methods.end()) fail(role_ + ": method " + method + " is missing");
   const c10::InferenceMode inference;
   torch::jit::Stack stack(arguments.begin(), arguments.end());
+  const auto fused = archive_->fused.find(method);
   try {
-    found->second.run(stack);
+    if (fused != archive_->fused.end()) {
+      stack.insert(stack.begin(), archive_->module._ivalue());
+      fused->second->run(stack);
+    } else {
+      found->second.run(stack);
+    }
   } catch (const std::exception& error) {
     if (const std::optional<Error> told = machine_error(error, role_ + "." + method)) throw *told;
     fail(role_ + "." + method + ": " + last_line(error.what()));

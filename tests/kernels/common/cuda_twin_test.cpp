@@ -75,6 +75,25 @@ TEST_P(CudaTwinTest, Elementwise) {
   }
 }
 
+// With what stands in front of products and behind them: few rows in one kernel, many in several.
+TEST_P(CudaTwinTest, FusedLinear) {
+  for (const auto& [rows, in, out] :
+       {std::tuple{1, 64, 32}, std::tuple{2, 1280, 3840}, std::tuple{7, 200, 48}, std::tuple{16, 3456, 1280},
+        std::tuple{40, 1280, 64}}) {
+    const float spread = 1 / std::sqrt(static_cast<float>(in));
+    const at::Tensor x = values({2, rows, in}), norm = values({in}), weight = values({out, in}, spread);
+    const at::Tensor old = values({2, rows, out});
+    at::Tensor residual = on_device(old).clone(), expected = old.clone();
+    add_linear(residual, on_device(x), on_device(weight));
+    add_linear(expected, x, weight);
+    expect_close(residual, expected, 1);
+    for (const bool gated : {false, true}) {
+      expect_close(norm_linear(on_device(x), on_device(norm), 1e-5, on_device(weight), out, gated),
+                   norm_linear(x, norm, 1e-5, weight, out, gated), 2);
+    }
+  }
+}
+
 TEST_P(CudaTwinTest, Linear) {
   for (const int64_t rows : {1, 2, 7, 64}) {
     const at::Tensor x = values({rows, 200});

@@ -88,6 +88,23 @@ inline float exp2_approximate(float x) {
   return result < 0x1p-126F ? 0.0F : result;
 }
 
+inline void wait_for_earlier_kernels() {}
+inline void let_next_kernel_start() {}
+
+inline void load_once(uint32_t (&to)[4], const void* global) {
+  if (reinterpret_cast<uintptr_t>(global) % 16 != 0)
+    emulated::Block::active().fail("loads from an address that is not aligned");
+  std::memcpy(to, global, 16);
+}
+
+inline uint32_t multiply_pairs(uint32_t a, uint32_t b) {
+  const auto product = [=](int i) {
+    return uint32_t{
+        bfloat16_bits(emulated::element<BFloat16Bits>(a, i) * emulated::element<BFloat16Bits>(b, i))};
+  };
+  return product(0) | product(1) << 16;
+}
+
 inline char* shared_memory() {
   return emulated::Block::active().shared();
 }

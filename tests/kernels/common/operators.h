@@ -69,6 +69,16 @@ inline at::Tensor pack_linear_int8(const at::Tensor& weight) {
   return call<at::Tensor, const at::Tensor&>("pack_linear_int8", weight);
 }
 
+inline void add_linear(at::Tensor& residual, const at::Tensor& x, const at::Tensor& weight) {
+  call<void, at::Tensor&, const at::Tensor&, const at::Tensor&>("add_linear", residual, x, weight);
+}
+
+inline at::Tensor norm_linear(const at::Tensor& x, const at::Tensor& norm, double eps,
+                              const at::Tensor& weight, int64_t out_features, bool gated) {
+  return call<at::Tensor, const at::Tensor&, const at::Tensor&, double, const at::Tensor&, int64_t, bool>(
+      "norm_linear", x, norm, eps, weight, out_features, gated);
+}
+
 inline at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
   return call<at::Tensor, const at::Tensor&, const at::Tensor&, int64_t>("linear", x, weight, out_features);
 }

@@ -1,0 +1,31 @@
+#include "kernels/common/cuda/launch.h"
+#include "kernels/linear/cuda_few_rows.h"
+
+namespace lamplighter {
+namespace {
+
+template <FewRowsForm form>
+void launch(const FewRowsArgs& args, cudaStream_t stream) {
+  const auto kernel = args.rows <= kFewColumns ? few_rows_kernel<form, 1> : few_rows_kernel<form, 2>;
+  const int64_t features = form == FewRowsForm::kGated ? 2 * kFewRowsFeatures : kFewRowsFeatures;
+  launch_chained(kernel, dim3(grid_size(args.out_features / features)), FewRowsPlan<form, 1>::kThreads, 0,
+                 stream, args);
+}
+
+}  // namespace
+
+void few_rows_cuda(const FewRowsArgs& args, void* stream) {
+  if (args.rows == 0) return;
+  switch (args.form) {
+    case FewRowsForm::kPlain:
+      return launch<FewRowsForm::kPlain>(args, cuda_stream(stream));
+    case FewRowsForm::kAdd:
+      return launch<FewRowsForm::kAdd>(args, cuda_stream(stream));
+    case FewRowsForm::kNorm:
+      return launch<FewRowsForm::kNorm>(args, cuda_stream(stream));
+    case FewRowsForm::kGated:
+      return launch<FewRowsForm::kGated>(args, cuda_stream(stream));
+  }
+}
+
+}  // namespace lamplighter

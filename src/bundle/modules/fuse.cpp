@@ -1,0 +1,110 @@
+#include "bundle/modules/fuse.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/constant_propagation.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
+#include <torch/csrc/jit/passes/inliner.h>
+
+#include <vector>
+
+namespace lamplighter {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Node;
+using torch::jit::Value;
+
+c10::Symbol symbol(const char* name) {
+  return c10::Symbol::fromQualString(std::string("lamplighter::") + name);
+}
+
+bool is(const Node* node, const char* name) {
+  return node->kind() == symbol(name);
+}
+
+// Whether nothing between two nodes of a block can change a tensor: constants and attributes are all there
+// is.
+bool adjacent(Node* first, Node* second) {
+  if (first->owningBlock() != second->owningBlock()) return false;
+  Node* node = first->next();
+  while (node != second) {
+    if (node->kind() != c10::prim::Constant && node->kind() != c10::prim::GetAttr) return false;
+    node = node->next();
+  }
+  return true;
+}
+
+// The node that alone reads the value, right behind `maker`; null when there is another.
+Node* only_reader(Value* value, Node* maker, const char* name) {
+  if (value->uses().size() != 1) return nullptr;
+  Node* user = value->uses().front().user;
+  return is(user, name) && user->input(0) == value && maker->isBefore(user) && adjacent(maker, user)
+             ? user
+             : nullptr;
+}
+
+void apply(Block* block, void (*change)(Node*)) {
+  std::vector<Node*> nodes;
+  for (Node* node : block->nodes()) nodes.push_back(node);
+  for (Node* node : nodes) {
+    for (Block* inner : node->blocks()) apply(inner, change);
+    change(node);
+  }
+}
+
+// add_rms_norm(residual, linear(x, w), norm, eps): add_linear(residual, x, w) and rms_norm(residual, norm,
+// eps). The product goes last, unless something in between may change what it reads.
+void split_sum(Node* node) {
+  if (!is(node, "add_rms_norm")) return;
+  Value* branch = node->input(1);
+  Node* product = branch->node();
+  if (!is(product, "linear") || branch->uses().size() != 1 || !adjacent(product, node)) return;
+  torch::jit::Graph* graph = node->owningGraph();
+  const torch::jit::WithInsertPoint here(node);
+  graph->insertNode(
+      graph->create(symbol("add_linear"), {node->input(0), product->input(0), product->input(1)}, 0));
+  Node* norm =
+      graph->insertNode(graph->create(symbol("rms_norm"), {node->input(0), node->input(2), node->input(3)}));
+  norm->output()->setType(node->output()->type());
+  node->output()->replaceAllUsesWith(norm->output());
+  node->destroy();
+  product->destroy();
+}
+
+// linear(rms_norm(x, norm, eps), w, n), with silu_mul of it or without: norm_linear(x, norm, eps, w, n,
+// gated).
+void join_norm(Node* norm) {
+  if (!is(norm, "rms_norm")) return;
+  Node* product = only_reader(norm->output(), norm, "linear");
+  if (product == nullptr) return;
+  Node* gate = only_reader(product->output(), product, "silu_mul");
+  Node* last = gate != nullptr ? gate : product;
+  torch::jit::Graph* graph = norm->owningGraph();
+  const torch::jit::WithInsertPoint here(last);
+  Value* gated = graph->insertConstant(gate != nullptr);
+  Node* joined =
+      graph->insertNode(graph->create(symbol("norm_linear"), {norm->input(0), norm->input(1), norm->input(2),
+                                                              product->input(1), product->input(2), gated}));
+  joined->output()->setType(last->output()->type());
+  last->output()->replaceAllUsesWith(joined->output());
+  if (gate != nullptr) gate->destroy();
+  product->destroy();
+  norm->destroy();
+}
+
+}  // namespace
+
+std::shared_ptr<torch::jit::Graph> fused_graph(torch::jit::Function& method) {
+  std::shared_ptr<torch::jit::Graph> graph = torch::jit::toGraphFunction(method).graph()->copy();
+  torch::jit::Inline(*graph);
+  // Of the layers that a method always runs one straight line is left; the second time, conditions are known
+  // whose numbers the first one found.
+  for (int i = 0; i < 2; ++i) torch::jit::ConstantPropagation(graph);
+  apply(graph->block(), split_sum);
+  apply(graph->block(), join_norm);
+  torch::jit::EliminateDeadCode(graph);
+  return graph;
+}
+
+}  // namespace lamplighter
