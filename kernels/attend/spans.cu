@@ -12,8 +12,6 @@ void run_pass(const AttendArgs& args, const AttendPass& pass, const SpanResults&
                                          : attend_span_kernel<T, kHead, 1>;
   // More than 48 KB have to be asked for. A failure shows when the launch is checked.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSpanSharedBytes);
-  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                       cudaSharedmemCarveoutMaxShared);
   const dim3 grid(static_cast<unsigned>(pass.splits), static_cast<unsigned>(args.kv_heads),
                   static_cast<unsigned>(args.sequences));
   launch_chained(kernel, grid, static_cast<unsigned>(pass.threads), kSpanSharedBytes, stream, args, pass,

@@ -18,6 +18,7 @@
 #include <map>
 #include <string>
 
+#include "bundle/synthetic/modules.h"
 #include "kernels/anchor.h"
 
 // Methods of the demo's modules, as they are and fused, on the CPU, where both run the same kernels.
@@ -59,7 +60,7 @@ std::vector<at::Tensor> run(const torch::jit::Module& module, const std::string&
   // Archives take the cache behind the lengths, some methods one more argument behind it.
   stack.insert(stack.begin() + 5, cache);
   if (fused) {
-    torch::jit::GraphFunction function(method, fused_graph(found.function()), nullptr);
+    torch::jit::GraphFunction function(method, fused_graph(module, method), nullptr);
     function.run(stack);
   } else {
     found.function().run(stack);
@@ -108,7 +109,7 @@ TEST_P(FuseTest, APartOfTheLayersGivesTheSame) {
 
 TEST_P(FuseTest, ALayerIsFiveOperators) {
   const torch::jit::Module target = demo("target", GetParam());
-  auto kinds = kinds_of(*fused_graph(target.get_method("forward").function()));
+  auto kinds = kinds_of(*fused_graph(target, "forward"));
   EXPECT_EQ(kinds["add_rms_norm"], 0);
   EXPECT_EQ(kinds["silu_mul"], 0);
   EXPECT_EQ(kinds["linear"], 0);
@@ -118,9 +119,21 @@ TEST_P(FuseTest, ALayerIsFiveOperators) {
   EXPECT_EQ(kinds["norm_linear"], 2 * kLayers);
 }
 
+TEST_P(FuseTest, SoIsOneOfAModuleWithoutConstants) {
+  SyntheticShape shape;
+  const SyntheticModules modules = make_modules(shape, {c10::kCPU, GetParam()});
+  for (const torch::jit::Module& module : {modules.target, *modules.drafter}) {
+    auto kinds = kinds_of(*fused_graph(module, "forward"));
+    EXPECT_EQ(kinds["If"], 0);
+    EXPECT_EQ(kinds["silu_mul"], 0);
+    EXPECT_GE(kinds["add_linear"], 1);
+    EXPECT_GE(kinds["norm_linear"], 1);
+  }
+}
+
 TEST_P(FuseTest, ADraftersLayerIsFused) {
   const torch::jit::Module drafter = demo("drafter-eagle", GetParam());
-  auto kinds = kinds_of(*fused_graph(drafter.get_method("forward").function()));
+  auto kinds = kinds_of(*fused_graph(drafter, "forward"));
   EXPECT_EQ(kinds["add_linear"], 1);
   EXPECT_EQ(kinds["norm_linear"], 2);
   EXPECT_EQ(kinds["silu_mul"], 0);

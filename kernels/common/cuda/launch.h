@@ -37,12 +37,24 @@ size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
   return raised == cudaSuccess ? bytes : 0;
 }
 
-// Whether kernels of the current device can start before the ones in front of them are done.
-inline bool can_chain() {
-  int device = 0, major = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         major >= 9;
+// How kernels that follow each other share a processor of the current device.
+struct Chaining {
+  bool early = false;      // a kernel can start before the one in front of it is done
+  int shared_percent = 0;  // of the processor's memory on chip
+};
+
+// All chained kernels ask for the same division of that memory, because a new one waits for an empty
+// processor: shared memory for two blocks of attention; the rest, of which data of loads needs a part while
+// it is on its way, is cache.
+inline Chaining chaining() {
+  constexpr int kSharedBytes = 132 << 10;
+  int device = 0, major = 0, most = 0;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device) == cudaSuccess;
+  if (!known || most < kSharedBytes) return {};
+  return {major >= 9, kSharedBytes / (most / 100)};
 }
 
 // Queues a kernel that calls wait_for_earlier_kernels(), so that its start overlaps with the end of the
@@ -50,16 +62,19 @@ inline bool can_chain() {
 template <class... Parameters>
 void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t shared_bytes,
                     cudaStream_t stream, Parameters... arguments) {
-  cudaLaunchAttribute chained{};
-  chained.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  chained.val.programmaticStreamSerializationAllowed = 1;
+  const Chaining chain = chaining();
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+  attributes[0].val.sharedMemCarveout = static_cast<unsigned>(chain.shared_percent);
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &chained;
-  config.numAttrs = can_chain() ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = chain.early ? 2 : chain.shared_percent > 0 ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

@@ -1,11 +1,14 @@
 #include "bundle/modules/fuse.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/peephole_list_idioms.h>
 
+#include <unordered_map>
 #include <vector>
 
 namespace lamplighter {
@@ -23,14 +26,15 @@ bool is(const Node* node, const char* name) {
   return node->kind() == symbol(name);
 }
 
-// Whether nothing between two nodes of a block can change a tensor: constants and attributes are all there
-// is.
+// Whether nothing between two nodes of a block can change a tensor.
 bool adjacent(Node* first, Node* second) {
   if (first->owningBlock() != second->owningBlock()) return false;
-  Node* node = first->next();
-  while (node != second) {
-    if (node->kind() != c10::prim::Constant && node->kind() != c10::prim::GetAttr) return false;
-    node = node->next();
+  const auto harmless = [](const Node* node) {
+    return node->kind() == c10::prim::Constant || node->kind() == c10::prim::GetAttr ||
+           node->kind() == c10::prim::TupleUnpack;
+  };
+  for (Node* node = first->next(); node != second; node = node->next()) {
+    if (!harmless(node)) return false;
   }
   return true;
 }
@@ -93,14 +97,65 @@ void join_norm(Node* norm) {
   norm->destroy();
 }
 
+// Attributes whose owner is known: numbers and truth values become constants.
+class Attributes {
+ public:
+  explicit Attributes(torch::jit::Graph& graph, const torch::jit::Module& module) : graph_(graph) {
+    known_.emplace(graph.inputs().front(), module._ivalue());
+    if (!changes(graph.block())) fold(graph.block());
+  }
+
+ private:
+  static bool changes(Block* block) {
+    for (Node* node : block->nodes()) {
+      if (node->kind() == c10::prim::SetAttr) return true;
+      for (Block* inner : node->blocks()) {
+        if (changes(inner)) return true;
+      }
+    }
+    return false;
+  }
+
+  void fold(Block* block) {
+    for (Node* node : block->nodes()) {
+      for (Block* inner : node->blocks()) fold(inner);
+      if (node->kind() == c10::prim::GetAttr || node->kind() == c10::prim::TupleUnpack) look_up(node);
+    }
+  }
+
+  void look_up(Node* node) {
+    const auto owner = known_.find(node->input());
+    if (owner == known_.end()) return;
+    const c10::IValue from = owner->second;
+    if (node->kind() == c10::prim::TupleUnpack) {
+      for (std::size_t i = 0; i < node->outputs().size(); ++i) {
+        known_.emplace(node->output(i), from.toTupleRef().elements()[i]);
+      }
+      return;
+    }
+    const c10::IValue value = from.toObjectRef().getAttr(node->s(c10::attr::name));
+    if (value.isObject() || value.isTuple()) known_.emplace(node->output(), value);
+    if (!value.isBool() && !value.isInt() && !value.isDouble()) return;
+    const torch::jit::WithInsertPoint here(node);
+    node->output()->replaceAllUsesWith(graph_.insertConstant(value));
+  }
+
+  torch::jit::Graph& graph_;
+  std::unordered_map<const Value*, c10::IValue> known_;
+};
+
 }  // namespace
 
-std::shared_ptr<torch::jit::Graph> fused_graph(torch::jit::Function& method) {
-  std::shared_ptr<torch::jit::Graph> graph = torch::jit::toGraphFunction(method).graph()->copy();
+std::shared_ptr<torch::jit::Graph> fused_graph(const torch::jit::Module& module, const std::string& method) {
+  torch::jit::Function& function = module.get_method(method).function();
+  std::shared_ptr<torch::jit::Graph> graph = torch::jit::toGraphFunction(function).graph()->copy();
   torch::jit::Inline(*graph);
+  const Attributes known(*graph, module);
+  torch::jit::PeepholeOptimizeListIdioms(graph);  // the number of layers
   // Of the layers that a method always runs one straight line is left; the second time, conditions are known
   // whose numbers the first one found.
   for (int i = 0; i < 2; ++i) torch::jit::ConstantPropagation(graph);
+  torch::jit::EliminateDeadCode(graph);
   apply(graph->block(), split_sum);
   apply(graph->block(), join_norm);
   torch::jit::EliminateDeadCode(graph);

@@ -128,7 +128,7 @@ void Module::set_up(const std::string& where, const std::vector<std::string>& me
   }
   if (!placement_.device.is_cuda()) return;
   for (const std::string& name : methods) {
-    const auto graph = fused_graph(archive_->methods.at(name).function());
+    const auto graph = fused_graph(archive_->module, name);
     archive_->fused.emplace(name, std::make_unique<torch::jit::GraphFunction>(name, graph, nullptr));
   }
 }
