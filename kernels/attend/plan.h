@@ -12,8 +12,7 @@ namespace lamplighter {
 constexpr int kTileKeys = 32;        // cache indices that are in work at once
 constexpr int kTileQueries = 16;     // (row, head) pairs of one warp
 constexpr int kMostQueries = 192;    // of one block
-constexpr int kTileBytes = 1 << 16;  // shared memory for tiles of keys and values: 3 blocks per processor of
-                                     // sm_90, 2 of sm_80
+constexpr int kTileBytes = 1 << 15;  // shared memory for tiles of keys and values
 constexpr int kSpanSharedBytes = kTileBytes + 16;
 
 // Rows [first, first + count) of every sequence; all their queries of one key/value head fit into one block.

@@ -47,7 +47,7 @@ struct Chaining {
 // processor: shared memory for two blocks of attention; the rest, of which data of loads needs a part while
 // it is on its way, is cache.
 inline Chaining chaining() {
-  constexpr int kSharedBytes = 132 << 10;
+  constexpr int kSharedBytes = 100 << 10;
   int device = 0, major = 0, most = 0;
   const bool known =
       cudaGetDevice(&device) == cudaSuccess &&
