@@ -55,9 +55,10 @@ template <Isa isa>
 void attend_cpu(const AttendArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA: queued on `stream` (a cudaStream_t) without reading device memory on the host, in launches that
-// depend on shapes alone; fp32, bf16 and fp16. Row-invariant in the same sense, but that on tensor cores
-// (bf16 and fp16, head_dim 64 and 128) the cache indices of the keys count, not their order alone.
-// `workspace`: attend_cuda_workspace_bytes() bytes of device memory, null when that is 0.
+// depend on shapes alone; fp32, bf16 and fp16. Row-invariant in the same sense, but that of bf16 and fp16
+// with head_dim 64 and 128 the cache indices of the keys count, not their order alone, and that calls of up
+// to four queries of a key/value head have a kernel of their own. `workspace`: attend_cuda_workspace_bytes()
+// bytes of device memory, null when that is 0.
 size_t attend_cuda_workspace_bytes(const AttendArgs& args);
 void attend_cuda(const AttendArgs& args, void* workspace, void* stream);
 

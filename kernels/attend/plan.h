@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/attend/attend.h"
+#include "kernels/common/kernel_inline.h"
 
 // How CUDA's tensor-core attention (cuda_span.h) divides a call: a function of shapes alone, so that a
 // captured graph fits every length.
@@ -15,6 +16,14 @@ constexpr int kMostQueries = 192;    // of one block
 constexpr int kTileBytes = 1 << 15;  // shared memory for tiles of keys and values
 constexpr int kSpanSharedBytes = kTileBytes + 16;
 
+constexpr int kFewQueries = 4;  // of a key/value head, that a block without tensor cores takes (cuda_few.h)
+constexpr int kFewKeys = 8;     // of such a block's lane
+
+// Threads of such a block; head_dim / 8 of them share kFewKeys keys.
+LAMPLIGHTER_INLINE constexpr int few_threads(int head_dim) {
+  return head_dim == 64 ? 512 : 256;
+}
+
 // Rows [first, first + count) of every sequence; all their queries of one key/value head fit into one block.
 struct AttendPass {
   int first;
@@ -24,6 +33,7 @@ struct AttendPass {
   int keys;     // cache indices per span, a block's share
   int splits;   // spans
   int threads;
+  bool few;    // at most kFewQueries queries
   int slices;  // warps that share 16 queries; each sums an equal part of the features
 };
 
@@ -48,7 +58,8 @@ inline bool attend_has_spans(const AttendArgs& args) {
 }
 
 // Keys per span: short ones fill the device when caches are small, long ones keep the traffic of partial sums
-// small. They depend on max_length alone, so a row's bits do not depend on rows or batch.
+// small. They depend on max_length alone, so a row's bits do not depend on batch or, among calls of few
+// queries and among others, on rows.
 inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   AttendPass pass{};
   pass.group = static_cast<int>(args.heads / args.kv_heads);
@@ -56,11 +67,13 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.first = static_cast<int>(first);
   pass.count = static_cast<int>(args.rows - first < most ? args.rows - first : most);
   pass.queries = pass.count * pass.group;
-  pass.keys = args.max_length <= 512 ? 128 : 256;
+  pass.few = pass.queries <= kFewQueries;
+  const int head_dim = static_cast<int>(args.head_dim);
+  pass.keys = pass.few ? kFewKeys * 8 * few_threads(head_dim) / head_dim : args.max_length <= 512 ? 128 : 256;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
   const int tiles = (pass.queries + kTileQueries - 1) / kTileQueries;
   pass.slices = tiles == 1 ? 4 : tiles == 2 ? 2 : 1;
-  pass.threads = 32 * tiles * pass.slices;
+  pass.threads = pass.few ? few_threads(head_dim) : 32 * tiles * pass.slices;
   return pass;
 }
 

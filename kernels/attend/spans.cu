@@ -1,3 +1,5 @@
+#include "kernels/attend/cuda_few.h"
+#include "kernels/attend/cuda_join.h"
 #include "kernels/attend/cuda_mma.h"
 #include "kernels/common/cuda/launch.h"
 
@@ -7,17 +9,24 @@ namespace {
 template <class T, int kHead>
 void run_pass(const AttendArgs& args, const AttendPass& pass, const SpanResults& results,
               cudaStream_t stream) {
-  const auto kernel = pass.slices == 4   ? attend_span_kernel<T, kHead, 4>
-                      : pass.slices == 2 ? attend_span_kernel<T, kHead, 2>
-                                         : attend_span_kernel<T, kHead, 1>;
-  // More than 48 KB have to be asked for. A failure shows when the launch is checked.
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSpanSharedBytes);
   const dim3 grid(static_cast<unsigned>(pass.splits), static_cast<unsigned>(args.kv_heads),
                   static_cast<unsigned>(args.sequences));
-  launch_chained(kernel, grid, static_cast<unsigned>(pass.threads), kSpanSharedBytes, stream, args, pass,
-                 results);
-  const int64_t threads = args.sequences * pass.count * args.heads * (kHead / 4);
-  launch_chained(attend_join_kernel<T, kHead>, dim3(grid_size((threads + kJoinThreads - 1) / kJoinThreads)),
+  const auto threads = static_cast<unsigned>(pass.threads);
+  if (pass.few) {
+    const auto kernel =
+        pass.queries == 1 ? attend_few_kernel<T, kHead, 1> : attend_few_kernel<T, kHead, kFewQueries>;
+    launch_chained(kernel, grid, threads, 0, stream, args, pass, results);
+    if (pass.splits == 1) return;
+  } else {
+    const auto kernel = pass.slices == 4   ? attend_span_kernel<T, kHead, 4>
+                        : pass.slices == 2 ? attend_span_kernel<T, kHead, 2>
+                                           : attend_span_kernel<T, kHead, 1>;
+    // More than 48 KB have to be asked for. A failure shows when the launch is checked.
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSpanSharedBytes);
+    launch_chained(kernel, grid, threads, kSpanSharedBytes, stream, args, pass, results);
+  }
+  const int64_t outputs = args.sequences * pass.count * args.heads * (kHead / 4);
+  launch_chained(attend_join_kernel<T, kHead>, dim3(grid_size((outputs + kJoinThreads - 1) / kJoinThreads)),
                  kJoinThreads, 0, stream, args, pass, results);
 }
 
