@@ -36,7 +36,7 @@ template <class T, int kHead, int kMost>
 class FewQueries {
   static constexpr int kPack = 8;
   static constexpr int kLanes = kHead / kPack;  // of a group
-  static constexpr int kThreads = few_threads(kHead);
+  static constexpr int kThreads = kFewThreads<kHead>;
   static constexpr int kGroups = kThreads / kLanes;
   static constexpr int kWarps = kThreads / 32;
 
@@ -227,7 +227,7 @@ class FewQueries {
 
 // Grid: spans, key/value heads, sequences.
 template <class T, int kHead, int kMost>
-__global__ void __launch_bounds__(few_threads(kHead), 512 / few_threads(kHead))
+__global__ void __launch_bounds__(kFewThreads<kHead>, 512 / kFewThreads<kHead>)
     attend_few_kernel(AttendArgs args, AttendPass pass, SpanResults results) {
   __shared__ typename FewQueries<T, kHead, kMost>::Storage storage;
   let_next_kernel_start();

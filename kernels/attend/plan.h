@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/attend/attend.h"
-#include "kernels/common/kernel_inline.h"
 
 // How CUDA's tensor-core attention (cuda_span.h) divides a call: a function of shapes alone, so that a
 // captured graph fits every length.
@@ -19,10 +18,11 @@ constexpr int kSpanSharedBytes = kTileBytes + 16;
 constexpr int kFewQueries = 4;  // of a key/value head, that a block without tensor cores takes (cuda_few.h)
 constexpr int kFewKeys = 8;     // of such a block's lane
 
-// Threads of such a block; head_dim / 8 of them share kFewKeys keys.
-LAMPLIGHTER_INLINE constexpr int few_threads(int head_dim) {
-  return head_dim == 64 ? 512 : 256;
-}
+// Threads of such a block; kHead / 8 of them share kFewKeys keys.
+template <int kHead>
+constexpr int kFewThreads = kHead == 64 ? 512 : 256;
+template <int kHead>
+constexpr int kFewSpan = kFewKeys * 8 * kFewThreads<kHead> / kHead;  // keys
 
 // Rows [first, first + count) of every sequence; all their queries of one key/value head fit into one block.
 struct AttendPass {
@@ -68,12 +68,12 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.count = static_cast<int>(args.rows - first < most ? args.rows - first : most);
   pass.queries = pass.count * pass.group;
   pass.few = pass.queries <= kFewQueries;
-  const int head_dim = static_cast<int>(args.head_dim);
-  pass.keys = pass.few ? kFewKeys * 8 * few_threads(head_dim) / head_dim : args.max_length <= 512 ? 128 : 256;
+  const bool narrow = args.head_dim == 64;
+  pass.keys = pass.few ? narrow ? kFewSpan<64> : kFewSpan<128> : args.max_length <= 512 ? 128 : 256;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
   const int tiles = (pass.queries + kTileQueries - 1) / kTileQueries;
   pass.slices = tiles == 1 ? 4 : tiles == 2 ? 2 : 1;
-  pass.threads = pass.few ? few_threads(head_dim) : 32 * tiles * pass.slices;
+  pass.threads = pass.few ? narrow ? kFewThreads<64> : kFewThreads<128> : 32 * tiles * pass.slices;
   return pass;
 }
 
