@@ -1,7 +1,7 @@
 """Times the engine against the plain PyTorch definition run eagerly on the same weights.
 
-Both decode the same caption with guidance, at batch 1 and on the same number of threads, turn by
-turn in one run, in fp32 and in bf16. Then the cost of a layer.
+Both decode the same caption with guidance, at batch 1 and on the same device and number of threads,
+turn by turn in one run, in fp32 and in bf16. Then the cost of a layer.
 The last line is `ratio R`: eager fp32 over the engine at its default precision, time per token.
 """
 
@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from comparison import ROOT, engine_ms, ms_per_token, plain_gpt
+from comparison import PROGRAM, ROOT, engine_ms, ms_per_token, plain_gpt
 
 OPERATORS_PER_LAYER = 8  # qkv, attend, wo, norm, w1|w3, silu_mul, w2, norm
 
@@ -32,19 +32,21 @@ def load_plain(bundle: Path):  # noqa: ANN201
     return model, manifest
 
 
-def eager_runner(bundle: Path) -> Callable[[str], float]:
+def eager_runner(bundle: Path, device: str) -> Callable[[str], float]:
     """A function that decodes one picture eagerly and gives milliseconds per token."""
     import torch
 
     from models.llamagen.generate import generate
 
     plain, manifest = load_plain(bundle)
-    models = {"fp32": plain, "bf16": load_plain(bundle)[0].bfloat16()}
+    models = {"fp32": plain.to(device), "bf16": load_plain(bundle)[0].bfloat16().to(device)}
+    for model in models.values():
+        model.rotation = model.rotation.to(device)  # no buffer
     sampling = manifest["sampling"]
     length, width = manifest["prompt"]["length"], manifest["prompt"]["features"]
     valid = min(12, length)
-    features = torch.randn(1, length, width)
-    mask = torch.zeros(1, length, dtype=torch.long)
+    features = torch.randn(1, length, width, device=device)
+    mask = torch.zeros(1, length, dtype=torch.long, device=device)
     mask[:, -valid:] = 1
 
     def run(dtype: str) -> float:
@@ -53,7 +55,7 @@ def eager_runner(bundle: Path) -> Callable[[str], float]:
         settings = {k: sampling[k] for k in ("cfg_scale", "temperature", "top_k", "top_p")}
 
         def draw(tokens: int) -> None:
-            generate(model, cond, mask, tokens=tokens, **settings)
+            generate(model, cond, mask, tokens=tokens, **settings).cpu()  # waits for a device
 
         return ms_per_token(draw, model.config.tokens)
 
@@ -65,19 +67,22 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=ROOT / "models" / "demo" / "bundle")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="the engine's")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     import torch
 
     torch.set_num_threads(options.threads)
-    eager = eager_runner(options.model)
+    eager = eager_runner(options.model, options.device)
+    where = {"device": options.device, "program": options.program}
     times: dict[str, list[float]] = {}
     for _ in range(options.rounds):
         for dtype in ("fp32", "bf16"):
             times.setdefault(f"eager {dtype}", []).append(eager(dtype))
-            engine = engine_ms(options.model, dtype, options.threads, 3)
+            engine = engine_ms(options.model, dtype, options.threads, 3, **where)
             times.setdefault(f"engine {dtype}", []).append(engine["ar"])
-        engine = engine_ms(options.model, "auto", options.threads, 3)
+        engine = engine_ms(options.model, "auto", options.threads, 3, **where)
         times.setdefault("engine default", []).append(engine["ar"])
 
     # The smallest of interleaved rounds is what the program needs; the rest is other load.

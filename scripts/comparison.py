@@ -13,17 +13,18 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+PROGRAM = ROOT / "build" / "lamplighter"
 
 
 def engine_ms(
     bundle: Path, dtype: str, threads: int, repeats: int, methods: str = "ar",
-    prompts: tuple[str, ...] = (),
+    prompts: tuple[str, ...] = (), device: str = "cpu", program: Path = PROGRAM,
 ) -> dict[str, float]:  # fmt: skip
     """Median milliseconds per token of the binary, by method; `ar` is always among them."""
     command = [
-        str(ROOT / "build" / "lamplighter"), "bench", "--model", str(bundle), "--methods", methods,
+        str(program), "bench", "--model", str(bundle), "--methods", methods,
         "--dtype", dtype, "--threads", str(threads), "--repeats", str(repeats),
-        "--device", "cpu", "--json",
+        "--device", device, "--json",
     ]  # fmt: skip
     for prompt in prompts:
         command += ["--prompt", prompt]

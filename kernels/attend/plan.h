@@ -67,7 +67,7 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.first = static_cast<int>(first);
   pass.count = static_cast<int>(args.rows - first < most ? args.rows - first : most);
   pass.queries = pass.count * pass.group;
-  pass.few = pass.queries <= kFewQueries;
+  pass.few = args.rows * pass.group <= kFewQueries;
   const bool narrow = args.head_dim == 64;
   pass.keys = pass.few ? narrow ? kFewSpan<64> : kFewSpan<128> : args.max_length <= 512 ? 128 : 256;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
