@@ -172,6 +172,20 @@ const std::map<std::string, std::vector<Variant>>& runs() {
           const at::Tensor rounded = round_linear(filled({40, 70}, t, d), 4);
           return linear(filled({2, 70}, at::kBFloat16, d), pack_linear(rounded), 40);
         }}},
+      {"add_linear", {[](auto d, auto t) {
+         at::Tensor residual = filled({2, 3, 40}, t, d);
+         add_linear(residual, filled({2, 3, 24}, t, d), filled({40, 24}, t, d));
+         return residual;
+       }}},
+      {"norm_linear",
+       {[](auto d, auto t) {
+          return norm_linear(filled({2, 3, 24}, t, d), filled({24}, t, d), 1e-5, filled({40, 24}, t, d), 40,
+                             false);
+        },
+        [](auto d, auto t) {
+          return norm_linear(filled({2, 24}, t, d), filled({24}, t, d), 1e-5,
+                             pack_linear(filled({40, 24}, t, d)), 40, true);
+        }}},
       {"attend", {attend_once}},
       {"compact_cache", {[](auto d, auto t) {
          at::Tensor cache = filled({2, 2, 4, 3, 9, 8}, t, d);
