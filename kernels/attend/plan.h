@@ -15,14 +15,12 @@ constexpr int kMostQueries = 192;    // of one block
 constexpr int kTileBytes = 1 << 15;  // shared memory for tiles of keys and values
 constexpr int kSpanSharedBytes = kTileBytes + 16;
 
-constexpr int kFewQueries = 4;  // of a key/value head, that a block without tensor cores takes (cuda_few.h)
-constexpr int kFewKeys = 8;     // of such a block's lane
-
-// Threads of such a block; kHead / 8 of them share kFewKeys keys.
+constexpr int kOneKeys = 8;  // keys of a lane of a block for one query (cuda_one.h)
 template <int kHead>
-constexpr int kFewThreads = kHead == 64 ? 512 : 256;
+constexpr int kOneThreads = kHead == 64 ? 512 : 256;  // kHead / 8 of them share kOneKeys keys
 template <int kHead>
-constexpr int kFewSpan = kFewKeys * 8 * kFewThreads<kHead> / kHead;  // keys
+constexpr int kOneSpan = kOneKeys * 8 * kOneThreads<kHead> / kHead;  // keys
+constexpr int kMostOneSpans = 12;  // more of them take longer than tensor cores do, measured on an H200
 
 // Rows [first, first + count) of every sequence; all their queries of one key/value head fit into one block.
 struct AttendPass {
@@ -33,7 +31,7 @@ struct AttendPass {
   int keys;     // cache indices per span, a block's share
   int splits;   // spans
   int threads;
-  bool few;    // at most kFewQueries queries
+  bool one;    // a single query, for attend_one_kernel
   int slices;  // warps that share 16 queries; each sums an equal part of the features
 };
 
@@ -58,8 +56,8 @@ inline bool attend_has_spans(const AttendArgs& args) {
 }
 
 // Keys per span: short ones fill the device when caches are small, long ones keep the traffic of partial sums
-// small. They depend on max_length alone, so a row's bits do not depend on batch or, among calls of few
-// queries and among others, on rows.
+// small. They depend on max_length alone, so a row's bits do not depend on batch or, from two queries on, on
+// rows.
 inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   AttendPass pass{};
   pass.group = static_cast<int>(args.heads / args.kv_heads);
@@ -67,13 +65,14 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.first = static_cast<int>(first);
   pass.count = static_cast<int>(args.rows - first < most ? args.rows - first : most);
   pass.queries = pass.count * pass.group;
-  pass.few = args.rows * pass.group <= kFewQueries;
-  const bool narrow = args.head_dim == 64;
-  pass.keys = pass.few ? narrow ? kFewSpan<64> : kFewSpan<128> : args.max_length <= 512 ? 128 : 256;
+  const int keys_of_one = args.head_dim == 64 ? kOneSpan<64> : kOneSpan<128>;
+  pass.one = args.rows * pass.group == 1 && args.max_length <= keys_of_one * kMostOneSpans;
+  pass.keys = pass.one ? keys_of_one : args.max_length <= 512 ? 128 : 256;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
   const int tiles = (pass.queries + kTileQueries - 1) / kTileQueries;
   pass.slices = tiles == 1 ? 4 : tiles == 2 ? 2 : 1;
-  pass.threads = pass.few ? narrow ? kFewThreads<64> : kFewThreads<128> : 32 * tiles * pass.slices;
+  pass.threads = 32 * tiles * pass.slices;
+  if (pass.one) pass.threads = args.head_dim == 64 ? kOneThreads<64> : kOneThreads<128>;
   return pass;
 }
 

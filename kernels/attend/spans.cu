@@ -1,6 +1,6 @@
-#include "kernels/attend/cuda_few.h"
 #include "kernels/attend/cuda_join.h"
 #include "kernels/attend/cuda_mma.h"
+#include "kernels/attend/cuda_one.h"
 #include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {
@@ -12,10 +12,8 @@ void run_pass(const AttendArgs& args, const AttendPass& pass, const SpanResults&
   const dim3 grid(static_cast<unsigned>(pass.splits), static_cast<unsigned>(args.kv_heads),
                   static_cast<unsigned>(args.sequences));
   const auto threads = static_cast<unsigned>(pass.threads);
-  if (pass.few) {
-    const auto kernel =
-        pass.queries == 1 ? attend_few_kernel<T, kHead, 1> : attend_few_kernel<T, kHead, kFewQueries>;
-    launch_chained(kernel, grid, threads, 0, stream, args, pass, results);
+  if (pass.one) {
+    launch_chained(attend_one_kernel<T, kHead>, grid, threads, 0, stream, args, pass, results);
     if (pass.splits == 1) return;
   } else {
     const auto kernel = pass.slices == 4   ? attend_span_kernel<T, kHead, 4>

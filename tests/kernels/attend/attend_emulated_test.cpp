@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attend/args.h"
-#include "kernels/attend/cuda_few.h"
 #include "kernels/attend/cuda_join.h"
 #include "kernels/attend/cuda_mma.h"
+#include "kernels/attend/cuda_one.h"
 #include "tests/kernels/attend/attend_problem.h"
 
 // CUDA's attention of bf16 and fp16 on an emulated device against the CPU operator.
@@ -21,16 +21,15 @@ namespace {
 
 template <class T, int kHead>
 void launch_pass(const AttendArgs& args, const AttendPass& pass, const SpanResults& results) {
-  const auto kernel = pass.few && pass.queries == 1 ? attend_few_kernel<T, kHead, 1>
-                      : pass.few                    ? attend_few_kernel<T, kHead, kFewQueries>
-                      : pass.slices == 4            ? attend_span_kernel<T, kHead, 4>
-                      : pass.slices == 2            ? attend_span_kernel<T, kHead, 2>
-                                                    : attend_span_kernel<T, kHead, 1>;
+  const auto kernel = pass.one           ? attend_one_kernel<T, kHead>
+                      : pass.slices == 4 ? attend_span_kernel<T, kHead, 4>
+                      : pass.slices == 2 ? attend_span_kernel<T, kHead, 2>
+                                         : attend_span_kernel<T, kHead, 1>;
   emulated::launch({static_cast<unsigned>(pass.splits), static_cast<unsigned>(args.kv_heads),
                     static_cast<unsigned>(args.sequences)},
-                   {static_cast<unsigned>(pass.threads)}, pass.few ? 0 : kSpanSharedBytes,
+                   {static_cast<unsigned>(pass.threads)}, pass.one ? 0 : kSpanSharedBytes,
                    [&] { kernel(args, pass, results); });
-  if (pass.few && pass.splits == 1) return;
+  if (pass.one && pass.splits == 1) return;
   const int64_t threads = args.sequences * pass.count * args.heads * (kHead / 4);
   emulated::launch({static_cast<unsigned>((threads + kJoinThreads - 1) / kJoinThreads)}, {kJoinThreads}, 0,
                    [&] { attend_join_kernel<T, kHead>(args, pass, results); });
@@ -131,7 +130,7 @@ TEST_P(AttendEmulatedTest, MatchesTheCpu) {
 
 TEST_P(AttendEmulatedTest, MatchesTheCpuAtTheEdgesOfTilesSpansAndCaches) {
   for (const int64_t length : {63, 64, 65, 127, 128, 255, 256, 509, 512, 513}) {
-    for (const int64_t rows : {5, 4, 1}) {
+    for (const int64_t rows : {5, 1}) {
       AttendCall call = make_call(rng_, {1, rows, 1, 1, head_dim(), length, length % 2}, dtype());
       call.cache = call.cache.narrow(4, 0, length + rows).contiguous();  // the last row is that of the cache
       SCOPED_TRACE(::testing::Message() << length << " + " << rows);
@@ -154,7 +153,7 @@ int64_t cache_bytes(const AttendCall& call) {
 
 TEST_P(AttendEmulatedTest, ReadsEveryKeyOnceForAllRowsAndHeadsOfItsGroup) {
   for (const int64_t group : {1, 2}) {
-    for (const int64_t rows : {5, 26, 60}) {
+    for (const int64_t rows : {2, 26, 60}) {
       AttendCall call = make_call(rng_, {2, rows, 2 * group, 2, head_dim(), 300, 1}, dtype());
       emulated::counters() = {};
       run_emulated(call);
@@ -178,27 +177,37 @@ at::Tensor run_rows(const AttendCall& whole, const at::Tensor& cache, int64_t fi
   return run_emulated(part);
 }
 
-// However the rows are divided into calls: where a prefix ends and how many rows ride along leave no trace.
-// Calls of few queries and others have kernels of their own.
+// However the rows are divided into calls: where a prefix ends and how many rows ride along leave no trace,
+// but that a single query has a kernel of its own.
 TEST_P(AttendEmulatedTest, RowsHaveTheSameBitsInSeveralCalls) {
-  const auto expect_same = [&](const AttendShape& shape, int64_t least, int64_t most) {
-    AttendCall call = make_call(rng_, shape, dtype());
+  for (const int64_t masks : {0, 1}) {
+    AttendCall call = make_call(rng_, {2, 40, 4, 2, head_dim(), 245, masks}, dtype());
     const at::Tensor cache = call.cache.clone();
     const at::Tensor out = run_emulated(call);
-    for (int64_t first = 0; first < shape.rows;) {
-      const int64_t left = shape.rows - first;
-      const int64_t count = left < 2 * least ? left : std::min(left - least, pick(rng_, least, most));
+    for (int64_t first = 0; first < 40;) {
+      const int64_t count = std::min<int64_t>(40 - first, first < 3 ? 1 : pick(rng_, 2, 20));
       EXPECT_TRUE(same_bits(run_rows(call, cache, first, count), out.narrow(1, first, count)))
-          << first << " + " << count << ", masks " << shape.masks;
+          << first << " + " << count << ", masks " << masks;
       first += count;
     }
     EXPECT_TRUE(same_bits(cache, call.cache));
-  };
-  for (const int64_t masks : {0, 1}) {
-    expect_same({2, 40, 4, 2, head_dim(), 245, masks}, 3, 20);
-    for (const int64_t length : {0, 245, 1300}) {
-      expect_same({2, 4, 2, 2, head_dim(), length, masks}, 1, 3);
-      expect_same({1, 2, 4, 2, head_dim(), length, masks}, 1, 1);
+  }
+}
+
+// A single query: the keys beside it in the cache and its length leave no trace.
+TEST_P(AttendEmulatedTest, ASingleQuerysBitsAreThoseOfTheKeysThatItSees) {
+  for (const int64_t length : {0, 5, 245, 700}) {
+    AttendCall call = make_call(rng_, {2, 1, 2, 2, head_dim(), length, 0}, dtype());
+    const at::Tensor before = call.cache.clone();
+    const at::Tensor out = run_emulated(call);
+    for (int64_t s = 0; s < 2; ++s) {
+      AttendCall other = call;
+      other.cache = before.clone();
+      for (int64_t i = 0; i < 2; ++i) {
+        const int64_t end = i == s ? start_of(call, i) + 1 : 0;
+        other.cache.select(2, i).slice(3, end).fill_(std::numeric_limits<float>::quiet_NaN());
+      }
+      EXPECT_TRUE(same_bits(run_emulated(other).select(0, s), out.select(0, s))) << length;
     }
   }
 }
@@ -220,12 +229,12 @@ TEST_P(AttendEmulatedTest, SequencesDoNotDependOnEachOther) {
 // A row that holds NaN shows in the rows that see it, and in no other.
 TEST_P(AttendEmulatedTest, HiddenRowsLeaveNoTrace) {
   int64_t blind = 0;
-  for (const int64_t rows : {30, 4, 4, 4}) {
+  for (const int64_t rows : {30, 4}) {
     AttendCall call = make_call(rng_, {1, rows, 2, 2, head_dim(), 100, 1}, dtype());
     AttendCall other = call;
     other.cache = call.cache.clone();
     other.qkv = call.qkv.clone();
-    const int64_t changed = rows > kFewQueries ? 4 : 1;
+    const int64_t changed = rows > 4 ? 4 : 1;
     other.qkv.select(1, changed).fill_(std::numeric_limits<float>::quiet_NaN());
     const at::Tensor a = run_emulated(call);
     const at::Tensor b = run_emulated(other);
@@ -240,7 +249,7 @@ TEST_P(AttendEmulatedTest, HiddenRowsLeaveNoTrace) {
 }
 
 TEST_P(AttendEmulatedTest, LargeScoresStayFinite) {
-  for (const int64_t rows : {7, 3}) {
+  for (const int64_t rows : {7, 1}) {
     AttendCall call = make_call(rng_, {1, rows, 2, 2, head_dim(), 200, 1}, dtype());
     call.qkv.mul_(60);
     call.cache.mul_(60);
