@@ -23,10 +23,9 @@ template <FewRowsForm form, int kSteps>
 struct FewRowsPlan {
   static constexpr bool kNorm = form == FewRowsForm::kNorm || form == FewRowsForm::kGated;
   static constexpr int kWarps = form == FewRowsForm::kAdd ? 16 : 8;  // few features: more of a processor each
-  static constexpr int kDepth = (form == FewRowsForm::kGated   ? 3
-                                 : form == FewRowsForm::kPlain ? 6
-                                                               : 5) -
-                                (kSteps > 1 ? form == FewRowsForm::kNorm ? 2 : 1 : 0);
+  static constexpr int kDepths[] = {6, 5, 5, 3},
+                       kDepthsOfTwo[] = {5, 4, 3, 2};  // by form, as registers allow
+  static constexpr int kDepth = (kSteps == 1 ? kDepths : kDepthsOfTwo)[static_cast<int>(form)];
   static constexpr int kBlocks = 16 / kWarps;
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kTiles = form == FewRowsForm::kGated ? 2 : 1;

@@ -1,7 +1,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/empty.h>
 
 #include "kernels/common/meta.h"
 #include "kernels/common/operator.h"
@@ -62,9 +61,7 @@ at::Tensor norm_linear(const at::Tensor& x, const at::Tensor& norm, double eps, 
     return with_last(x, gated ? out_features / 2 : out_features);
   } else {
     if constexpr (on == On::cuda) {
-      at::DimVector shape(x.sizes());
-      shape.back() = gated ? out_features / 2 : out_features;
-      at::Tensor out = at::empty(shape, x.options());
+      at::Tensor out;
       if (run_few_rows<on>(gated ? FewRowsForm::kGated : FewRowsForm::kNorm, x, weight, &norm, eps,
                            out_features, out))
         return out;

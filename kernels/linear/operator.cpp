@@ -117,17 +117,6 @@ at::Tensor rounded_product(const at::Tensor& x, const at::Tensor& weight, int64_
 }
 
 template <On on>
-at::Tensor few_rows_product(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
-  if (x.dim() >= 1 && x.numel() <= kFewRows * x.size(-1)) {
-    at::DimVector shape(x.sizes());
-    shape.back() = out_features;
-    at::Tensor out = at::empty(shape, x.options());
-    if (run_few_rows<on>(FewRowsForm::kPlain, x, weight, nullptr, 0, out_features, out)) return out;
-  }
-  return plain_product(x, weight, out_features);
-}
-
-template <On on>
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {
   if constexpr (on == On::meta) {
     check_rank("linear", "x", x, 1);
@@ -140,7 +129,9 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
     return with_last(x, out_features);
   } else if constexpr (on == On::cuda) {
     if (bits_of(weight) != 16) return rounded_product<on>(x, weight, out_features);
-    return few_rows_product<on>(x, weight, out_features);
+    at::Tensor out;
+    if (run_few_rows<on>(FewRowsForm::kPlain, x, weight, nullptr, 0, out_features, out)) return out;
+    return plain_product(x, weight, out_features);
   } else {
     return cpu_product(x, weight, out_features);
   }

@@ -58,12 +58,13 @@ void apply(Block* block, void (*change)(Node*)) {
 }
 
 // add_rms_norm(residual, linear(x, w), norm, eps): add_linear(residual, x, w) and rms_norm(residual, norm,
-// eps). The product goes last, unless something in between may change what it reads.
+// eps). The product moves to the sum, which must not change what it reads.
 void split_sum(Node* node) {
   if (!is(node, "add_rms_norm")) return;
   Value* branch = node->input(1);
   Node* product = branch->node();
   if (!is(product, "linear") || branch->uses().size() != 1 || !adjacent(product, node)) return;
+  if (product->input(0) == node->input(0)) return;
   torch::jit::Graph* graph = node->owningGraph();
   const torch::jit::WithInsertPoint here(node);
   graph->insertNode(
