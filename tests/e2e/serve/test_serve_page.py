@@ -54,6 +54,9 @@ def fill(browser: Browser, selector: str, text: str) -> None:
     browser.write(text)
 
 
+LEGEND_HIDDEN = "document.querySelector('#legend').hidden"
+
+
 def draw(browser: Browser) -> None:
     browser.click("#draw")
     browser.wait(DONE)
@@ -90,9 +93,13 @@ def test_only_tokens_in_raster_order_are_coloured(
     choose = "(s => { s.value = '%s'; })(document.querySelector('#method'))"
     visit(browser, server)
     browser.wait(READY)
+    assert browser.value(LEGEND_HIDDEN)
+    draw(browser)
+    assert not browser.value(LEGEND_HIDDEN)
     browser.value(choose % "zipar")
     fill(browser, "#seed", "7")
     draw(browser)
+    assert browser.value(LEGEND_HIDDEN)
     assert browser.value(PAINTED.format(".picture canvas", 0)) == 256 * 256
     assert browser.value(PAINTED.format(".passes", 0)) == 0
 
