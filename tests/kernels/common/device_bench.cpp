@@ -2,6 +2,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 
@@ -10,6 +11,7 @@
 #include "decode/replay.h"
 #include "decode/report_reader.h"
 #include "tests/kernels/attend/attend_problem.h"
+#include "tests/kernels/common/operators.h"
 #include "tests/kernels/judge/judge_problem.h"
 
 // Time of kernels of a cycle on the first CUDA device (without one, on the CPU): one image with guidance in
@@ -130,6 +132,30 @@ void attend(benchmark::State& state, std::int64_t heads, std::int64_t head_dim) 
   state.counters["bytes"] = benchmark::Counter(bytes, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+// The products of a block with what is part of them; blocks in turn, so that their weights come from memory.
+void products(benchmark::State& state, std::int64_t hidden, std::int64_t ffn) {
+  constexpr int kBlocks = 4;
+  const auto numbers = at::dtype(at::kBFloat16).device(device());
+  const auto weights = [&](std::int64_t out, std::int64_t in) {
+    std::vector<at::Tensor> all;
+    for (int i = 0; i < kBlocks; ++i) all.push_back(at::full({out, in}, 0.01, numbers));
+    return all;
+  };
+  const auto wqkv = weights(3 * hidden, hidden), wo = weights(hidden, hidden), w13 = weights(2 * ffn, hidden),
+             w2 = weights(hidden, ffn);
+  const at::Tensor norm = at::full({hidden}, 1, numbers);
+  at::Tensor residual = at::full({state.range(0), hidden}, 0.5, numbers);
+  const at::Tensor attended = at::full_like(residual, 0.5);
+  measure(state, [&](int i) {
+    const auto block = static_cast<std::size_t>(i % kBlocks);
+    norm_linear(residual, norm, 1e-5, wqkv[block], 3 * hidden, false);
+    add_linear(residual, attended, wo[block]);
+    add_linear(residual, norm_linear(residual, norm, 1e-5, w13[block], 2 * ffn, true), w2[block]);
+  });
+  const auto bytes = static_cast<double>(2 * (4 * hidden * hidden + 3 * hidden * ffn));
+  state.counters["bytes"] = benchmark::Counter(bytes, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 template <class Function, class... Args>
 benchmark::internal::Benchmark* add(const std::string& name, Function function, Args... args) {
   return benchmark::RegisterBenchmark(name.c_str(), function, args...)
@@ -162,6 +188,12 @@ int main(int argc, char** argv) {
     add(std::string("attend/") + name, attend, heads, head_dim)
         ->ArgNames({"rows", "prefix"})
         ->ArgsProduct({{1, 4, 8, 59}, {376, 1144, 2400}});
+  }
+  for (const auto& [name, hidden, ffn] :
+       {std::tuple{"LlamaGen-XL", 1280, 3456}, std::tuple{"Chameleon-7B", 4096, 11008}}) {
+    add(std::string("products/") + name, products, hidden, ffn)
+        ->ArgName("rows")
+        ->ArgsProduct({{2, 8, 16, 32, 116}});
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
