@@ -37,35 +37,27 @@ size_t shared_bytes_for(Kernel* kernel, size_t bytes) {
   return raised == cudaSuccess ? bytes : 0;
 }
 
-// How kernels that follow each other share a processor of the current device.
-struct Chaining {
-  bool early = false;      // a kernel can start before the one in front of it is done
-  int shared_percent = 0;  // of the processor's memory on chip
-};
-
-// All chained kernels ask for the same division of that memory, because a new one waits for an empty
-// processor: shared memory for two blocks of attention; the rest, of which data of loads needs a part while
-// it is on its way, is cache.
-inline Chaining chaining() {
-  constexpr int kSharedBytes = 100 << 10;
-  int device = 0, major = 0, most = 0;
-  const bool known =
-      cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device) == cudaSuccess;
-  if (!known || most < kSharedBytes) return {};
-  return {major >= 9, kSharedBytes / (most / 100)};
+// Whether kernels of the current device can start before the ones in front of them are done.
+inline bool can_start_early() {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         major >= 9;
 }
+
+// Of a processor's memory on chip, the part that is shared memory for chained kernels: all of them ask for
+// the same, because a new division waits for an empty processor. Three blocks of attention fit on an H200;
+// the rest is cache, which loads need for data on its way.
+constexpr unsigned kSharedPercent = 44;
 
 // Queues a kernel that calls wait_for_earlier_kernels(), so that its start overlaps with the end of the
 // kernel before it (programmatic dependent launch).
 template <class... Parameters>
 void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t shared_bytes,
                     cudaStream_t stream, Parameters... arguments) {
-  const Chaining chain = chaining();
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
-  attributes[0].val.sharedMemCarveout = static_cast<unsigned>(chain.shared_percent);
+  attributes[0].val.sharedMemCarveout = kSharedPercent;
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
@@ -74,7 +66,7 @@ void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, 
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = chain.early ? 2 : chain.shared_percent > 0 ? 1 : 0;
+  config.numAttrs = can_start_early() ? 2 : 1;
   cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
