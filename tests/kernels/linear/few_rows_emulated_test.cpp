@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/silu.h>
@@ -26,7 +27,10 @@ constexpr double kEps = 1e-5;
 
 class FewRowsEmulatedTest : public ::testing::TestWithParam<std::tuple<FewRowsForm, Shape>> {
  protected:
-  void TearDown() override { emulated::shuffle() = 0; }
+  void TearDown() override {
+    emulated::shuffle() = 0;
+    emulated::at_wait() = nullptr;
+  }
 
   FewRowsForm form() const { return std::get<0>(GetParam()); }
   Shape shape() const { return std::get<1>(GetParam()); }
@@ -137,6 +141,17 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<FewRowsForm, Shape
   const Shape& shape = std::get<1>(test.param);
   return std::string(names[static_cast<int>(std::get<0>(test.param))]) + "_" + std::to_string(shape.rows) +
          "_" + std::to_string(shape.in);
+}
+
+// Weights alone are read before the kernels in front are done.
+TEST_P(FewRowsEmulatedTest, WaitsForWhatOtherKernelsWrite) {
+  const auto [rows, in, out] = shape();
+  const at::Tensor x = random({rows, in}), norm = random({in}), weight = random({out, in});
+  const at::Tensor old = random({rows, width()});
+  const at::Tensor expected_out = product(x, weight, norm, old);
+  const at::Tensor late = at::full_like(x, std::nan(""));
+  emulated::at_wait() = [&] { std::memcpy(late.mutable_data_ptr(), x.const_data_ptr(), x.nbytes()); };
+  EXPECT_TRUE(at::equal(product(late, weight, norm, old), expected_out));
 }
 
 // Inputs of one group, fewer groups than warps, several rounds of all warps, an uneven last one.
