@@ -102,17 +102,17 @@ Module::Module(const std::string& directory, const ModuleEntry& entry, const std
     fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
   }
   archive_->module.eval();
-  set_up(role + " in " + path, methods);
+  set_up(role + " in " + path, methods, stored_bits(entry));
 }
 
 Module::Module(const torch::jit::Module& module, const std::string& role,
                const std::vector<std::string>& methods, const Placement& placement)
     : archive_(std::make_shared<Archive>()), role_(role), placement_(placement) {
   archive_->module = module;
-  set_up(role, methods);
+  set_up(role, methods, 16);
 }
 
-void Module::set_up(const std::string& where, const std::vector<std::string>& methods) {
+void Module::set_up(const std::string& where, const std::vector<std::string>& methods, int bits) {
   // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
   torch::jit::getProfilingMode() = false;
   const c10::InferenceMode inference;
@@ -126,7 +126,9 @@ void Module::set_up(const std::string& where, const std::vector<std::string>& me
     const WeightBits scope(placement_.weight_bits);
     call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
   }
-  if (!placement_.device.is_cuda()) return;
+  // What the products of few rows take: others would only be cut into more operators.
+  const bool rounded = bits != 16 || placement_.weight_bits != 16;
+  if (!placement_.device.is_cuda() || placement_.dtype != c10::kBFloat16 || rounded) return;
   for (const std::string& name : methods) {
     const auto graph = fused_graph(archive_->module, name);
     archive_->fused.emplace(name, std::make_unique<torch::jit::GraphFunction>(name, graph, nullptr));

@@ -40,8 +40,8 @@ class Module {
   const Placement& placement() const { return placement_; }
 
  private:
-  // Looks the methods up and prepares the weights; `where` stands in messages.
-  void set_up(const std::string& where, const std::vector<std::string>& methods);
+  // Looks the methods up and prepares the weights, stored in so many bits; `where` stands in messages.
+  void set_up(const std::string& where, const std::vector<std::string>& methods, int bits);
 
   struct Archive;
   std::shared_ptr<Archive> archive_;
