@@ -175,6 +175,8 @@ def test_missing_tensors(
 def test_no_folder(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.model.rename(files.folder / "elsewhere")
     assert "model: no such folder" in refused(files, capsys, 4)
+    assert main(["janus", "--out", str(files.out)]) == 2
+    assert capsys.readouterr().err == "error: nothing to export: give --model\n"
 
 
 @pytest.mark.parametrize("kind", ["drafter", "flash"])
