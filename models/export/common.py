@@ -43,7 +43,7 @@ def require_parts(options: argparse.Namespace, *names: str) -> list[Path]:
     paths = [path for name in names if (path := getattr(options, name))]
     if not paths:
         flags = [f"--{name}" for name in names]
-        choice = f"{', '.join(flags[:-1])} or {flags[-1]}"
+        choice = " or ".join([*filter(None, [", ".join(flags[:-1])]), flags[-1]])
         raise ExportError(f"nothing to export: give {choice}", 2)
     if options.out.exists() and not options.overwrite:
         raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)

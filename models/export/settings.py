@@ -34,3 +34,11 @@ def read_settings(path: Path | None, published: Settings) -> Settings:
     except (TypeError, ValueError) as error:
         raise ExportError(f"{path}: {error}", 2) from error
     return settings
+
+
+def require_trained(settings: Settings, published: Settings) -> None:
+    """ExportError: a size that the published models were not trained on, which they draw as noise."""
+    for width, height in settings.sizes:
+        if (width, height) not in published.sizes:
+            trained = ", ".join(f"{w}x{h}" for w, h in published.sizes)
+            raise ExportError(f"size {width}x{height}: the model was trained on {trained} alone", 2)

@@ -99,6 +99,15 @@ std::string describe_prompt(const PromptEntry& prompt) {
          "; unconditional: " + unconditional + rows;
 }
 
+// Where prompts are ids of the vocabulary, a head over all of it draws text, too.
+std::string describe_tokens(const Manifest& manifest) {
+  const auto& tokens = manifest.tokens;
+  const std::string drawn = std::to_string(tokens.codebook_size);
+  if (manifest.prompt && manifest.prompt->kind == "tokens" && tokens.codebook_size == tokens.vocabulary)
+    return "all " + drawn + " ids of the vocabulary, those of text among them";
+  return drawn + " codes in a vocabulary of " + std::to_string(tokens.vocabulary);
+}
+
 // Of the scale of guidance, where it changes.
 std::string describe_schedule(const GuidanceSchedule& schedule) {
   if (schedule.kind == "linear") return ", growing from 1 to it";
@@ -152,9 +161,7 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
                                      std::to_string(manifest.diffusion.steps) + " denoising steps (" +
                                      manifest.diffusion.respacing + ")");
   } else if (manifest.has("target")) {
-    lines.emplace_back("tokens", std::to_string(manifest.tokens.codebook_size) +
-                                     " codes in a vocabulary of " +
-                                     std::to_string(manifest.tokens.vocabulary));
+    lines.emplace_back("tokens", describe_tokens(manifest));
     lines.emplace_back("cache", std::to_string(manifest.cache.layers) + " layers, " +
                                     std::to_string(manifest.cache.kv_heads) + " heads of " +
                                     std::to_string(manifest.cache.head_dim) + ", " +

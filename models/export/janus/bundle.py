@@ -10,7 +10,7 @@ from ...janus.config import JanusConfig
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import fitted_grids, network_entries, sampling_entry
-from ..settings import Settings
+from ..settings import Settings, require_trained
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
 ROLES = ("<|User|>", "<|Assistant|>")  # Janus-Pro's; the first Janus has User, Assistant
@@ -19,6 +19,7 @@ PAD = "<｜▁pad▁｜>"
 BEGIN_OF_IMAGE = "<begin_of_image>"
 TEXT_LENGTH = 256  # most ids of a caption with its roles
 TRAINED_SIZE = 384  # pixels a side
+PUBLISHED_CODES = 16384  # models of other codes say in --config what they were trained on
 PUBLISHED = Settings([(TRAINED_SIZE, TRAINED_SIZE)], TEXT_LENGTH)
 SAMPLING = sampling_entry(5.0, 0)  # the published script's
 
@@ -75,7 +76,9 @@ def prompt_entry(
 def target_entries(
     config: JanusConfig, settings: Settings, prompt: Mapping[str, Any], downsample: int
 ) -> dict[str, Any]:
-    """Manifest entries of the target. ExportError: a picture does not fit."""
+    """Manifest entries of the target. ExportError: a size is not trained, or a picture does not fit."""
+    if config.codes == PUBLISHED_CODES:
+        require_trained(settings, PUBLISHED)
     grids, length = fitted_grids(config, settings.sizes, downsample, prompt["length"])
     return {
         "prompt": dict(prompt),

@@ -61,7 +61,8 @@ def add_parser(families: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help='JSON with "sizes" (["384x384"], the only one that is trained), "text_length", "sampling"',
+        help='JSON with "text_length", "sampling", and for models other than the published ones "sizes" '
+        '(default: ["384x384"])',
     )
     add_bundle_options(parser, LICENCE)
 

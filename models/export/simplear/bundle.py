@@ -10,7 +10,7 @@ from ...simplear.config import ImageIds, SimpleARConfig
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import fitted_grids, network_entries, sampling_entry
-from ..settings import Settings
+from ..settings import Settings, require_trained
 
 LICENCE = "see the model card (code: MIT); NVIDIA Open Model License (Cosmos decoder)"
 BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
@@ -63,8 +63,10 @@ def prompt_entry(text_length: int) -> dict[str, Any]:
 
 
 def target_entries(config: SimpleARConfig, ids: ImageIds, settings: Settings) -> dict[str, Any]:
-    """Manifest entries of the target. ExportError: a picture does not fit."""
+    """Manifest entries of the target. ExportError: a size is not trained, or a picture does not fit."""
     downsample, text_length = CosmosConfig().downsample, settings.text_length
+    if config.vocab_size - ids.text == CosmosConfig().codes:
+        require_trained(settings, PUBLISHED)  # models of other codes say what they were trained on
     grids, length = fitted_grids(config, settings.sizes, downsample, text_length)
     top_k = TOP_K if ids.count > TOP_K else 0  # else it keeps all
     return {

@@ -53,8 +53,8 @@ def add_parser(families: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help='JSON with "sizes" (["1024x1024"], default: those that are trained), "text_length", '
-        '"sampling"',
+        help='JSON with "sizes" (["1024x1024"], some of those that are trained; default: all), '
+        '"text_length", "sampling"',
     )
     add_bundle_options(parser, LICENCE)
 

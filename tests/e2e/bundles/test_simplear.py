@@ -52,6 +52,15 @@ def test_batches_draw_what_is_drawn_alone(
     families.check_batches(draw, method)
 
 
+def test_inspect_says_what_is_drawn(cli: Cli, simplear: Path) -> None:
+    tokens = json.loads((simplear / "manifest.json").read_text())["tokens"]
+    drawn, all_of_them = tokens["codebook_size"], tokens["vocabulary"]
+    expected = f"{drawn} codes in a vocabulary of {all_of_them}"
+    if drawn == all_of_them:
+        expected = f"all {drawn} ids of the vocabulary, those of text among them"
+    assert expected in cli("inspect", model=simplear).stdout
+
+
 def codes_of(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[int]:
     words = ("-p", "a red boat", "-q", "-t", 1, "-o", "one.png", "--overwrite")
     save = ("--save-codes", "one.json")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from models.eagle.train import drafter_config
 from models.export.__main__ import main
 from models.export.checkpoint import ExportError
 from models.export.drafters.attach import target_head
+from models.export.janus.bundle import PUBLISHED, target_entries
 from models.export.janus.weights import read_folder
+from models.export.settings import Settings
 from models.heads.flash import Flash, FlashConfig
 from models.transformer.head import head_of, in_fp32, logits_of
 
@@ -86,6 +89,14 @@ def test_only_the_trained_size_by_default(files: Files, capsys: pytest.CaptureFi
     files.config.write_text("{}")
     assert files.export() == 2
     assert "pictures of 576 codes behind prompts of 258 ids take 834" in capsys.readouterr().err
+
+
+def test_published_models_draw_the_trained_size_alone() -> None:
+    config = replace(SHAPE, codes=16384, max_positions=16384)
+    entries = partial(target_entries, config, prompt={"length": 258}, downsample=16)
+    assert [grid["width"] for grid in entries(PUBLISHED)["grids"]] == [384]
+    with pytest.raises(ExportError, match="size 512x384: the model was trained on 384x384 alone"):
+        entries(Settings([(384, 384), (512, 384)], 256))
 
 
 LANGUAGE = "language_config"
@@ -164,6 +175,8 @@ def test_missing_tensors(
 def test_no_folder(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.model.rename(files.folder / "elsewhere")
     assert "model: no such folder" in refused(files, capsys, 4)
+    assert main(["janus", "--out", str(files.out)]) == 2
+    assert capsys.readouterr().err == "error: nothing to export: give --model\n"
 
 
 @pytest.mark.parametrize("kind", ["drafter", "flash"])

@@ -27,8 +27,12 @@ from simplear_files import (
 
 from models.archive import archived_tensor
 from models.export.__main__ import main
+from models.export.checkpoint import ExportError
 from models.export.image_decoders.cosmos import load_decoder
+from models.export.settings import Settings
+from models.export.simplear.bundle import target_entries
 from models.export.simplear.weights import read_folder
+from models.simplear.config import ImageIds
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +151,17 @@ def test_the_trained_sizes_by_default(files: Files, capsys: pytest.CaptureFixtur
     assert files.export() == 0
     sizes = [(grid["width"], grid["height"]) for grid in files.manifest()["grids"]]
     assert sizes == [(1024, 1024), (768, 768), (512, 512), (256, 256)]
+
+
+@pytest.mark.parametrize("all_ids", [False, True])
+def test_published_models_draw_trained_sizes_alone(all_ids: bool) -> None:
+    config = replace(SHAPE, vocab_size=TEXT_IDS + 64000, max_positions=32768)
+    ids = ImageIds(TEXT_IDS, 64000, all_ids)
+    grids = target_entries(config, ids, Settings([(256, 256)], 48))["grids"]
+    assert [grid["width"] for grid in grids] == [256]
+    expected = "size 512x256: the model was trained on 1024x1024, 768x768, 512x512, 256x256 alone"
+    with pytest.raises(ExportError, match=expected):
+        target_entries(config, ids, Settings([(512, 256)], 48))
 
 
 refused = partial(export_run.refused, progress="reading weights")
