@@ -201,7 +201,8 @@ class Pictures:
         return map(self.batch, self.places(size, generator))
 
     def places(self, size: int, generator: torch.Generator) -> Iterator[list[tuple[int, int]]]:
-        """The pictures (shard, row) of the batches; every pass sees the shards there are by then."""
+        """The pictures (shard, row) of the batches, all of them where there are fewer; every pass sees the shards
+        there are by then."""
         while True:
             self.refresh()
             places = [
@@ -210,8 +211,9 @@ class Pictures:
                 for i in range(self.held_out if s == 0 else 0, len(shard["codes"]))
             ]
             order = torch.randperm(len(places), generator=generator).tolist()
-            for first in range(0, len(order) - size + 1, size):
-                yield [places[k] for k in order[first : first + size]]
+            together = min(size, len(order))
+            for first in range(0, len(order) - together + 1, together):
+                yield [places[k] for k in order[first : first + together]]
 
 
 def prepare_captions(folder: Path, source: str, images: int) -> list[str]:

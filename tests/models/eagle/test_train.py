@@ -91,6 +91,12 @@ def test_held_out_pictures_are_not_trained_on(toy_data: Path) -> None:
     assert held == set(first[:8]) and sorted(seen) == sorted(first[8:])
 
 
+def test_fewer_pictures_than_a_batch_are_one(toy_data: Path) -> None:
+    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
+    places = next(pictures.places(len(pictures) + 1, torch.Generator().manual_seed(1)))
+    assert len(places) == len(set(places)) == len(pictures)
+
+
 def test_data_of_the_demo_bundle(
     tmp_path: Path, demo_bundle: Path, build_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
