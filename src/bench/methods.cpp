@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lamplighter/error.h"
+#include "propose/options/option_values.h"
 #include "propose/options/options.h"
 #include "propose/registry.h"
 
@@ -32,6 +33,15 @@ void set(MethodOptions& options, const std::string& part, const std::string& met
   if (!parse_option(options, option, value)) refuse("a number");
 }
 
+// Numbers of a list stand apart by commas.
+std::string flag_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& one : value) text += (text.empty() ? "" : ",") + one.dump();
+  return text;
+}
+
 }  // namespace
 
 MethodOptions parse_method(const std::string& text) {
@@ -40,6 +50,15 @@ MethodOptions parse_method(const std::string& text) {
   options.method = parts.front();
   for (auto part = parts.begin() + 1; part != parts.end(); ++part) set(options, *part, text);
   return options;
+}
+
+std::string method_flags(const MethodOptions& options) {
+  std::string flags = "--method " + options.method;
+  for (const MethodOption& option : method_options()) {
+    if (is_set(options, option))
+      flags += " --" + flag_name(option) + " " + flag_value(to_json(options, option));
+  }
+  return flags;
 }
 
 std::vector<BenchMethod> bench_methods(const std::vector<std::string>& texts, const Sweep& sweep) {

@@ -26,6 +26,14 @@ TEST(BenchMethods, AWordSaysAllOfAMethod) {
   EXPECT_EQ(dynamic.draft_guidance, "conditional");
 }
 
+TEST(BenchMethods, AWordIsWrittenAsFlags) {
+  EXPECT_EQ(method_flags(parse_method("zipar")), "--method zipar");
+  EXPECT_EQ(method_flags(parse_method("zipar+sjd:init=above:ahead=4:tree=chain-1")),
+            "--method zipar+sjd --tree chain-1 --init above --ahead 4");
+  EXPECT_EQ(method_flags(parse_method("lantern++:k=10:lambda=3/2.1")),
+            "--method lantern++ --relax-k 10 --lambda 3.0,2.1");
+}
+
 TEST(BenchMethods, WhatIsNotUnderstoodIsNamed) {
   const auto refusal = [](const std::string& text) -> std::string {
     try {

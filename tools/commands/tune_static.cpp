@@ -118,7 +118,7 @@ void measure_costs(const Bench& bench, const ResolvedRequest& request, const Tun
   }
   const Prompts prompts = bench.embed(request);
   CycleOptions options;
-  options.rounds = flags.rounds;
+  options.rounds = flags.rounds.value_or(options.rounds);
   options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
   options.accepted = accepted_around(expected_tokens(*chains.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
@@ -170,7 +170,10 @@ Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const P
   measure_costs(bench, wanted.front(), flags, tuning);
   tuning.best = best_drafting_tree(tuning, flags.max_depth);
   const Tree& tree = tuning.best.tree;
-  return {tree, about(tuning, flags, manifest), tuning.speedup(),
+  return {tree,
+          about(tuning, flags, manifest),
+          tuning.speedup(),
+          {},
           "tree of " + std::to_string(tree.drafted()) + " nodes, depth " + std::to_string(tree.max_depth()) +
               ": " + with_interval(tuning.tokens()) + " tokens a cycle expected, " +
               with_interval(tuning.speedup()) + " times as fast as ar [95 %], from " +

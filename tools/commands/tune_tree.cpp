@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "bench.h"
 #include "bench/auto_method.h"
+#include "bench/candidates.h"
 #include "bench/methods.h"
 #include "bundle/manifest/attach.h"
 #include "commands.h"
@@ -19,7 +20,37 @@
 namespace lamplighter::cli {
 namespace {
 
-void check_flags(const TuneFlags& flags, bool model_given) {
+// Whether its candidates draw pictures, which needs no model of what passes cost.
+bool draws_candidates(const MethodEntry& method) {
+  return method.keeps_window() || method.opens_rows();
+}
+
+// A flag that the method has no use for would change nothing. What the environment has set is not in
+// parse_order().
+void check_fit(const CLI::App& command, const MethodEntry& method) {
+  const bool draws = draws_candidates(method), has_tree = method.tree != TreeKind::rows;
+  const struct Flag {
+    const char* flag;
+    bool fits;
+    const char* why;
+  } known[] = {
+      {"--ahead", method.opens_rows(), "one whose rows stand side by side: zipar, zipar+sjd or pjd"},
+      {"--max-nodes", has_tree, "one that drafts"},
+      {"--output", has_tree, "one with a tree; the distance is printed, --json prints more"},
+      {"--max-depth", !draws, "one with a static tree; --max-nodes is for windows"},
+      {"--clock", !draws, "one with a static tree; others draw pictures by the wall clock"},
+  };
+  for (const CLI::Option* option : command.parse_order()) {
+    for (const auto& [flag, fits, why] : known) {
+      if (option == command.get_option(flag) && !fits)
+        throw Error(ExitCode::usage, std::string(flag) + ": got method " + method.name + ", expected " + why);
+    }
+  }
+}
+
+void check_flags(const TuneFlags& flags, const CLI::App& command) {
+  const MethodEntry& method = find_method(parse_method(flags.method).method);
+  check_fit(command, method);
   const auto within = [](const char* flag, int got, int most) {
     if (got < 1 || got > most) {
       throw Error(ExitCode::usage, std::string(flag) + ": got " + std::to_string(got) + ", expected 1.." +
@@ -28,10 +59,15 @@ void check_flags(const TuneFlags& flags, bool model_given) {
   };
   within("--max-nodes", flags.max_nodes, static_cast<int>(kMaxTreeNodes) - 1);
   within("--max-depth", flags.max_depth, static_cast<int>(kMaxTreeNodes) - 1);
-  within("--rounds", flags.rounds, 100000);
-  if (flags.output.empty() && flags.bundle.empty() && !flags.json && !flags.save_table)
+  within("--rounds", flags.rounds.value_or(1), 100000);
+  if (!draws_candidates(method) && flags.output.empty() && flags.bundle.empty() && !flags.json &&
+      !flags.save_table)
     throw Error(ExitCode::usage,
                 "nowhere to write the tree: give --output FILE, --bundle DIR, --save-table or --json");
+  // What the command line gave: --bundle goes before a --model of the environment.
+  const std::vector<CLI::Option*>& given = command.parse_order();
+  const bool model_given =
+      std::find(given.begin(), given.end(), command.get_option("--model")) != given.end();
   if (!flags.bundle.empty() && model_given && flags.bundle != flags.model.model)
     throw Error(ExitCode::usage, "--bundle and --model: got two bundles, expected one");
   clock_from(flags.clock);
@@ -93,21 +129,56 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
                                      ", which drafts chains: there is no tree to look for; bench --sweep " +
                                      "tree=chain-3,chain-5,chain-7 --save-table compares lengths");
   if (!method.tree.empty()) throw Error(ExitCode::usage, "--method: got a tree, which is what is looked for");
+  if (entry.opens_rows() && !flags.bundle.empty())
+    throw Error(ExitCode::usage, "--bundle: got method " + method.method +
+                                     ", which a bundle keeps nothing of, expected --model DIR");
   if (entry.keeps_window() && !flags.bundle.empty())
     throw Error(ExitCode::usage, "--bundle: got method " + method.method +
                                      ", whose window a bundle does not keep; give --save-table or --output");
-  method.tree = "chain-1";
+  if (entry.tree != TreeKind::rows) method.tree = "chain-1";
   method = resolve_method(method, manifest);
-  if (rule_from(method.rule) == Rule::block && !entry.keeps_window())
+  if (!draws_candidates(entry) && rule_from(method.rule) == Rule::block)
     throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
   if (flags.save_table && !is_exact(method))
     throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
   return method;
 }
 
-void tune(TuneFlags& flags, bool model_given) {
+// Pictures of several sizes have the distances of the widest.
+std::vector<BenchMethod> candidates_of(const TuneFlags& flags, const Manifest& manifest,
+                                       const std::vector<Request>& requests) {
+  CandidateBounds bounds{flags.max_nodes, 1, flags.ahead};
+  for (const Request& request : requests)
+    bounds.columns =
+        std::max<std::int64_t>(bounds.columns, find_grid(manifest, request.width, request.height).columns);
+  std::vector<BenchMethod> candidates = tuning_candidates(flags.method, bounds);
+  for (const BenchMethod& candidate : candidates) resolve_method(candidate.options, manifest);
+  return candidates;
+}
+
+// What is found, ahead of files that may prove unwritable.
+void print(const TuneFlags& flags, const Tuned& tuned, const Json& file, Terminal& terminal) {
+  if (flags.json) return terminal.result(file.dump());
+  for (const std::string& line : tuned.lines) terminal.result(line);
+}
+
+void tell(const TuneFlags& flags, const MethodEntry& method, const Tuned& tuned, Terminal& terminal) {
+  terminal.say(tuned.words);
+  if (method.keeps_window() && !tuned.tree)
+    terminal.say("no window pays here" +
+                 (flags.output.empty() ? "" : ": " + flags.output + " is not written, there is no tree"));
+  if (method.opens_rows())
+    terminal.say(
+        "a smaller --ahead costs quality, which is not measured here: see Quality of the demo bundle in "
+        "BENCHMARKS.md");
+  if (tuned.speedup.mean <= 1)
+    terminal.say(std::string(method.opens_rows() ? "no distance" : "no tree") + " pays here: --method " +
+                 kBaseline + " is quicker");
+}
+
+void tune(TuneFlags& flags, const CLI::App& command) {
   Terminal terminal(flags.talk);
-  check_flags(flags, model_given);
+  check_flags(flags, command);
   if (!flags.bundle.empty()) flags.model.model = flags.bundle;
   const Manifest manifest = read_manifest(flags.model.folder());
   require_drawable(manifest);
@@ -116,16 +187,16 @@ void tune(TuneFlags& flags, bool model_given) {
   const Placement placement = resolve_placement(flags.model.options(), manifest);
   const std::string kind = placement.device.is_cpu() ? "cpu" : "cuda";
   check_room(flags, manifest, kind);
-  const bool window = find_method(method.method).keeps_window();
-  const Tuned tuned = window ? tune_window(flags, manifest, requests, terminal)
-                             : tune_static_tree(flags, manifest, placement, method, requests, terminal);
-  const Json file = tree_to_json(tuned.tree, tuned.about);
-  if (flags.json) terminal.result(file.dump());  // first: a file may prove unwritable
-  write_tree(flags, manifest, kind, file, terminal);
+  const MethodEntry& entry = find_method(method.method);
+  const Tuned tuned =
+      draws_candidates(entry)
+          ? tune_by_drawing(flags, manifest, candidates_of(flags, manifest, requests), requests, terminal)
+          : tune_static_tree(flags, manifest, placement, method, requests, terminal);
+  const Json file = tuned.tree ? tree_to_json(*tuned.tree, tuned.about) : Json{{"about", tuned.about}};
+  print(flags, tuned, file, terminal);
+  if (tuned.tree) write_tree(flags, manifest, kind, file, terminal);
   write_table(flags, manifest, placement, tuned, terminal);
-  terminal.say(tuned.words);
-  if (tuned.speedup.mean <= 1)
-    terminal.say("no tree pays here: --method " + std::string(kBaseline) + " is quicker");
+  tell(flags, entry, tuned, terminal);
 }
 
 }  // namespace
@@ -134,7 +205,9 @@ void add_tune_tree(CLI::App& app) {
   auto flags = std::make_shared<TuneFlags>();
   flags->model.runtime.batch_size = 1;
   CLI::App* command = app.add_subcommand(
-      "tune-tree", "Find the static draft tree, or the window of drafts, that pays best on this machine");
+      "tune-tree",
+      "Find the static draft tree, the window of drafts or the distance between rows that pays best on this "
+      "machine");
   flags->model.add_model(*command, false);
   command->add_option("--bundle", flags->bundle, "Tune for this bundle, and store the tree in it")
       ->type_name("DIR");
@@ -148,32 +221,37 @@ void add_tune_tree(CLI::App& app) {
   begin_group(*command, "Measurement");
   command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
   command
-      ->add_option("--method", flags->method,
-                   "Method whose acceptance counts, as for bench --methods (default: eagle)")
+      ->add_option("--method", flags->method, "Method that is tuned, as for bench --methods (default: eagle)")
       ->type_name("NAME");
   command->add_option("--max-nodes", flags->max_nodes, "Most drafted nodes (default: 8)")->type_name("N");
   command->add_option("--max-depth", flags->max_depth, "Greatest depth (default: 8)")->type_name("N");
-  command->add_option("--rounds", flags->rounds, "Interleaved rounds of the cost measurement (default: 12)")
+  command
+      ->add_option(
+          "--ahead", flags->ahead,
+          "The distance between rows (zipar+sjd, pjd), or the least one that is tried (zipar); default: "
+          "1 to half of a row are tried")
+      ->type_name("N");
+  command
+      ->add_option(
+          "--rounds", flags->rounds,
+          "Interleaved rounds: of the cost measurement (default: 12); of all pictures for windows and "
+          "distances (default: 5 for one picture, else 1)")
       ->type_name("N");
   command
       ->add_option("--clock", flags->clock,
                    "wall, or processor to leave out what other programs took (default: wall)")
       ->type_name("NAME");
-  command->add_flag("--json", flags->json, "Print the tree as JSON");
+  command->add_flag("--json", flags->json, "Print the tree, and how it was found, as JSON");
   command->add_flag("--save-table", flags->save_table, kSaveTable);
   flags->talk.add(*command);
   add_examples(*command, {{"store the best tree in a bundle", "lamplighter tune-tree --bundle bundles/anole"},
                           {"for four threads and a relaxed rule, as a file for --tree",
                            "lamplighter tune-tree -t 4 --method lantern++:k=10:lambda=3 -o tree.json"},
                           {"the window of a method without a drafter, for --method auto",
-                           "lamplighter tune-tree --method sjd --max-nodes 15 --save-table"}});
-  command->callback([flags, command] {
-    // What the command line gave: --bundle goes before a --model of the environment.
-    const std::vector<CLI::Option*>& given = command->parse_order();
-    const bool model_given =
-        std::find(given.begin(), given.end(), command->get_option("--model")) != given.end();
-    tune(*flags, model_given);
-  });
+                           "lamplighter tune-tree --method sjd --max-nodes 15 --save-table"},
+                          {"the fastest distance between rows, four tokens at least",
+                           "lamplighter tune-tree --method zipar --ahead 4"}});
+  command->callback([flags, command] { tune(*flags, *command); });
 }
 
 }  // namespace lamplighter::cli

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "bench/bench.h"
 #include "bench/report/statistics.h"
 #include "bundle/placement.h"
 #include "lamplighter/pipeline.h"
@@ -22,15 +25,18 @@ struct TuneFlags {
   TalkFlags talk;
   std::string method = "eagle", bundle, output, clock = "wall";
   std::size_t count = 0;
-  int max_nodes = 8, max_depth = 8, rounds = 12;
+  int max_nodes = 8, max_depth = 8;
+  std::optional<int> rounds;
+  std::optional<std::int64_t> ahead;
   bool json = false, overwrite = false, save_table = false;
 };
 
 // What was found.
 struct Tuned {
-  Tree tree;
-  Json about;        // how, for the tree's file
-  Interval speedup;  // time of ar over its time
+  std::optional<Tree> tree;        // none: rows side by side without windows
+  Json about;                      // how, for the tree's file
+  Interval speedup;                // time of ar over its time
+  std::vector<std::string> lines;  // for people, on standard output
   std::string words;
 };
 
@@ -39,9 +45,10 @@ struct Tuned {
 Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const Placement& placement,
                        const MethodOptions& method, const std::vector<Request>& requests, Terminal& terminal);
 
-// The window of at most --max-nodes drafts with which the pictures take the least time: all lengths draw
-// them, in turn with ar.
-Tuned tune_window(const TuneFlags& flags, const Manifest& manifest, const std::vector<Request>& requests,
-                  Terminal& terminal);
+// The candidate with which the pictures take the least time: all of them draw the pictures, in turn with ar,
+// which comes first.
+Tuned tune_by_drawing(const TuneFlags& flags, const Manifest& manifest,
+                      const std::vector<BenchMethod>& candidates, const std::vector<Request>& requests,
+                      Terminal& terminal);
 
 }  // namespace lamplighter::cli

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.e2e.support import Cli, Refused, numbers
 
@@ -64,7 +67,7 @@ def test_tune_tree_finds_a_window(
     assert tree == json.loads((tmp_path / "window.json").read_text())
     length = len(tree["paths"])
     assert tree["paths"] == [[0] * depth for depth in range(1, length + 1)] and length <= 3
-    windows = tree["about"]["windows"]
+    windows = tree["about"]["candidates"]
     assert [window["method"] for window in windows[1:]] == [
         f"sjd:init=above:tree=chain-{n}" for n in (1, 2, 3)
     ]
@@ -92,10 +95,93 @@ def test_tune_tree_finds_a_fan(cli: Cli, tiny_bundle: Path) -> None:
     words = ("tune-tree", "--method", "sjd-pac", "-p", "a red hill", "--max-nodes", 6, "--json")
     result = cli(*words, "-o", "window.json", model=tiny_bundle)
     assert result.returncode == 0, result.stderr
-    tried = [window["method"] for window in json.loads(result.stdout)["about"]["windows"]]
+    tried = [window["method"] for window in json.loads(result.stdout)["about"]["candidates"]]
     assert {"sjd-pac:tree=chain-6", "sjd-pac:tree=fan-2-1-5", "sjd-pac:tree=fan-2-2-2"} < set(tried)
     drawn = ("generate", "-p", "a", "--method", "sjd-pac", "--tree", "window.json", "-o", "a.png")
     assert cli(*drawn, model=tiny_bundle).returncode == 0
+
+
+def candidates(about: dict[str, Any]) -> list[str]:
+    return [one["method"] for one in about["candidates"]]
+
+
+def check_best(cli: Cli, about: dict[str, Any], bundle: Path) -> None:
+    """The best one is the fastest, and its words draw a picture."""
+    best = max(about["candidates"][1:], key=lambda one: one["speedup"]["mean"])
+    assert best["speedup"] == about["speedup"]
+    assert best["step_compression"]["mean"] > 1 and best["tokens_per_second"] > 0
+    name, *options = best["method"].split(":")
+    assert about["best"].split()[:2] == ["--method", name]
+    assert set(about["best"].split()) > {part.split("=")[1] for part in options}
+    drawn = cli("generate", "-p", "a", *about["best"].split(), "-o", "best.png", model=bundle)
+    assert drawn.returncode == 0, drawn.stderr
+
+
+def test_tune_tree_finds_the_distance_between_rows(cli: Cli, tiny_bundle: Path) -> None:
+    words = ("tune-tree", "--method", "zipar", "-p", "a red hill", "--rounds", 2)
+    result = cli(*words, "--json", model=tiny_bundle)
+    assert result.returncode == 0, result.stderr
+    assert "costs quality" in result.stderr and "times as fast as ar" in result.stderr
+    found = json.loads(result.stdout)
+    assert found.keys() == {"about"} and found["about"]["rounds"] == 2
+    assert candidates(found["about"]) == ["ar", "zipar:ahead=1", "zipar:ahead=2"]
+    check_best(cli, found["about"], tiny_bundle)
+    # Half of a row is the largest, so nothing else is left.
+    table = cli(*words, "--ahead", 2, model=tiny_bundle)
+    assert table.returncode == 0, table.stderr
+    head, *rows, gap, best = table.stdout.splitlines()
+    assert head.split()[:3] == ["candidate", "S", "speed-up"] and gap == ""
+    assert [row.split()[0] for row in rows] == ["ar", "zipar:ahead=2"]
+    assert all("[" in row for row in rows)
+    assert best == "--method zipar --ahead 2"
+
+
+@pytest.mark.parametrize("method", ["zipar+sjd", "pjd"])
+def test_tune_tree_finds_the_windows_of_rows(
+    cli: Cli, tiny_bundle: Path, tmp_path: Path, method: str
+) -> None:
+    words = ("tune-tree", "--method", method, "-p", "a red hill", "--max-nodes", 2, "--json")
+    result = cli(*words, "-o", "window.json", model=tiny_bundle)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert candidates(found["about"]) == ["ar"] + [
+        name
+        for distance in (1, 2)
+        for name in (
+            f"zipar:ahead={distance}",
+            f"{method}:ahead={distance}:tree=chain-1",
+            f"{method}:ahead={distance}:tree=chain-2",
+        )
+    ]
+    check_best(cli, found["about"], tiny_bundle)
+    # Where rows without windows are faster there is no tree.
+    window = f"--method {method} --tree chain-" in found["about"]["best"]
+    assert ("paths" in found) == (tmp_path / "window.json").exists() == window
+    assert ("no window pays here: window.json is not written" in result.stderr) == (not window)
+    fixed = json.loads(cli(*words, "--ahead", 3, model=tiny_bundle).stdout)
+    assert candidates(fixed["about"])[1:3] == ["zipar:ahead=3", f"{method}:ahead=3:tree=chain-1"]
+
+
+def test_tune_tree_refuses_what_rows_have_no_use_for(
+    refused: Refused, tiny_bundle: Path, drafter_bundle: Path
+) -> None:
+    for words, told in (
+        (("zipar", "--ahead", 3), "--ahead: got 3, expected 1 to 2, half of a row"),
+        (("pjd", "--ahead", 0), "--ahead: got 0, expected 1 or more"),
+        (("sjd", "--ahead", 2), "--ahead: got method sjd, expected one whose rows"),
+        (("zipar:ahead=2",), "--ahead N is the least"),
+        (("zipar", "-o", "tree.json"), "--output: got method zipar, expected one with a tree"),
+        (("zipar", "--max-nodes", 2), "--max-nodes: got method zipar, expected one that drafts"),
+        (("pjd", "--max-depth", 2), "--max-depth: got method pjd, expected one with a static tree"),
+        (
+            ("sjd", "--clock", "processor"),
+            "--clock: got method sjd, expected one with a static tree",
+        ),
+        (("zipar", "--save-table"), "--save-table: got method zipar, expected an exact one"),
+    ):
+        assert told in refused(2, "tune-tree", "-p", "x", "--method", *words, model=tiny_bundle)
+    stored = ("tune-tree", "--method", "pjd", "--bundle", drafter_bundle)
+    assert "expected --model DIR" in refused(2, *stored, model=None)
 
 
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
