@@ -28,6 +28,7 @@ struct DrafterEntry {
   ModuleEntry module;
   // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
   // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states;
+  // refine: corrects what the target said of a window of stale drafts;
   // flash: a layer over the target's features with heads for several tokens; continuous: a whole target of
   // continuous tokens.
   std::string kind = "eagle";
@@ -47,6 +48,7 @@ struct DrafterEntry {
   bool is_model() const { return kind == "model"; }
   bool is_continuous() const { return kind == "continuous"; }          // no cache, no ids
   bool is_heads() const { return kind == "medusa" || kind == "mlp"; }  // nothing else: no cache, no ids
+  bool is_refiner() const { return kind == "refine"; }                 // no cache, no ids
 };
 
 struct TokenizerEntry {

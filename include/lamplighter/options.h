@@ -48,6 +48,7 @@ struct SamplingOptions {
 //   scd        exact      window       -         sjd, whose drafts stay where they may
 //   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
 //   eagle+sjd  exact      fan        sampled   sjd whose first places EAGLE's drafter fills
+//   refine     exact      chain        sampled   sjd whose drafts a small network corrects
 //   gsd        grouped    window       -         sjd with groups of tokens that are alike
 //   lookahead  exact      chain        top       lookahead decoding (Fu et al. 2024), no drafter
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter

@@ -21,12 +21,15 @@ from ..export.drafters.eagle import drafter_part
 from ..export.drafters.eagle3 import eagle3_part
 from ..export.drafters.flash import flash_part
 from ..export.drafters.heads import heads_part, speculator_part
+from ..export.drafters.refine import refiner_part
 from ..heads.flash import Flash, FlashConfig
 from ..heads.flash_module import FlashModule
 from ..heads.medusa import Heads, HeadsConfig
 from ..heads.medusa_module import HeadsModule
 from ..heads.mlp import NORM_EPS, Speculator, SpeculatorConfig
 from ..heads.mlp_module import SpeculatorModule
+from ..heads.refine import Refiner, RefinerConfig
+from ..heads.refine_module import RefinerModule
 from ..ops import lamplighter
 from .enlarger import Enlarger, Weights, fill, only_known, read_weights
 
@@ -93,6 +96,7 @@ def enlarged(
         "flash": enlarged_flash,
         "medusa": enlarged_medusa,
         "mlp": enlarged_mlp,
+        "refine": enlarged_refiner,
     }
     make = makers.get(entry.get("kind", "eagle"))
     if make is None:
@@ -298,3 +302,36 @@ def enlarged_mlp(
         step.weight = speculator.ln[number].weight.detach()
         step.eps = NORM_EPS * enlarger.small_dim / dim
     return replace(made, module=large)
+
+
+class EnlargedRefiner(RefinerModule):
+    """The same of a refiner, whose inner width stays: a correction of the same rank."""
+
+    def __init__(self, refiner: Refiner, known: int) -> None:
+        super().__init__(refiner)
+        self.known: int = known
+
+    @torch.jit.export
+    def logits(self, state: Tensor) -> Tensor:
+        """state [I,1,K] -> [I,1,V]."""
+        drawn = lamplighter.linear(state, self.head, self.codes) + self.head_bias
+        return only_known(drawn, self.known)
+
+
+def enlarged_refiner(
+    entry: Mapping[str, Any], module: torch.jit.ScriptModule, small: Weights, enlarger: Enlarger,
+    head: Tensor, length: int, known: int,
+) -> BundleModule:  # fmt: skip
+    inner, width = small["head"].shape[1], small["embedding"].shape[1]
+    refiner = Refiner(RefinerConfig(enlarger.config.dim, len(head), inner, width)).bfloat16()
+    refiner = refiner.requires_grad_(False)
+    fill(refiner.embedding.weight, small["embedding"][:known])
+    refiner.embedding.weight[-1] = small["embedding"][known]
+    fill(refiner.hidden.weight, small["hidden"])
+    refiner.hidden.bias.copy_(small["hidden_bias"])
+    for part, name in ((refiner.stale, "stale_in"), (refiner.token, "token_in"), (refiner.state, "state")):
+        part.weight.copy_(small[name])
+    fill(refiner.head.weight, small["head"])
+    fill(refiner.head.bias, small["head_bias"])
+    made = refiner_part(refiner, Storage(torch.bfloat16))
+    return replace(made, module=EnlargedRefiner(refiner, known).bfloat16())

@@ -8,7 +8,7 @@ import sys
 
 from .chameleon import command as chameleon
 from .command import run_command
-from .drafters import draft_model, eagle, eagle3, flash, heads
+from .drafters import draft_model, eagle, eagle3, flash, heads, refine
 from .janus import command as janus
 from .llamagen import command as llamagen
 from .lumina2 import command as lumina2
@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     flash.add_parser(families)
     draft_model.add_parser(families)
     heads.add_parsers(families)
+    refine.add_parser(families)
     options = parser.parse_args(arguments)
     return run_command(lambda: options.run(options))
 

@@ -12,6 +12,7 @@
 #include "propose/proposer.h"
 #include "propose/windows/jacobi.h"
 #include "propose/windows/open_windows.h"
+#include "propose/windows/refine.h"
 #include "propose/windows/zipar.h"
 
 namespace lamplighter {
@@ -54,6 +55,8 @@ const std::vector<MethodEntry>& methods() {
        &make_jacobi, Rule::exact, "sampled"},
       {"flash+sjd", "the same with a drafter of the kind flash", TreeKind::fan, "flash", &make_jacobi,
        Rule::exact, "sampled"},
+      {"refine", "sjd whose drafts a small network draws anew from the target's stale rows; the law of ar",
+       TreeKind::chain, "refine", &make_refine, Rule::exact, "sampled"},
       {"gsd", "sjd; a draft is judged by the mass of its group of tokens that are alike", TreeKind::window,
        "", &make_jacobi, Rule::grouped, "sampled"},
       {"zipar", "rows of the picture side by side, a token of each a pass; relaxed, no drafter",

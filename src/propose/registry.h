@@ -49,6 +49,7 @@ struct MethodEntry {
   bool shares_candidates() const {
     return tree == TreeKind::fixed && (drafter == std::string("medusa") || drafter == std::string("flash"));
   }
+  bool needs_refiner() const { return drafter == std::string("refine"); }
   bool needs_model() const { return drafter == std::string("model"); }
 };
 

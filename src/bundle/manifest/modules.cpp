@@ -32,7 +32,7 @@ DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
-  if (entry.is_continuous()) {
+  if (entry.is_continuous() || entry.is_refiner()) {
     reader.finish();
     return entry;
   }

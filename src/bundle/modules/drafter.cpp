@@ -23,6 +23,7 @@ std::vector<std::string> methods_of(const Manifest& manifest, const DrafterEntry
   if (entry.is_model()) return target_methods(*manifest.prompt);
   if (entry.kind == "medusa") return {"heads"};
   if (entry.kind == "mlp") return {"step", "logits"};
+  if (entry.is_refiner()) return {"read", "step", "logits"};
   if (entry.kind == "flash" && entry.queries > 0)
     return {"embed", "forward", "heads", "compress", "forward_compressed"};
   if (entry.kind == "flash") return {"embed", "forward", "heads"};
@@ -89,6 +90,14 @@ at::Tensor Drafter::step(const at::Tensor& state, const at::Tensor& ids, std::in
 
 at::Tensor Drafter::logits_after(const at::Tensor& state, std::int64_t number) const {
   return module_("logits", {state, at::scalar_tensor(number, at::kLong)});
+}
+
+at::Tensor Drafter::read(const at::Tensor& hidden, const at::Tensor& stale) const {
+  return module_("read", {hidden, stale});
+}
+
+at::Tensor Drafter::refine(const at::Tensor& read, const at::Tensor& state, const at::Tensor& tokens) const {
+  return module_("step", {read, state, tokens});
 }
 
 at::Tensor Drafter::make_cache(std::int64_t sequences, std::int64_t slots) const {

@@ -35,6 +35,12 @@ class Drafter {
   at::Tensor step(const at::Tensor& state, const at::Tensor& ids, std::int64_t number) const;
   // state [S, R, I] after that step -> [S, R, V].
   at::Tensor logits_after(const at::Tensor& state, std::int64_t number) const;
+  // Of refiners (models/heads/refine.py): hidden rows [I, L, F] of the target, guided, and the stale tokens
+  // that they saw, int64 [I, L], -1: there is no such row -> [I, L, 2 K].
+  at::Tensor read(const at::Tensor& hidden, const at::Tensor& stale) const;
+  // One slot of that [I, 1, 2 K], the state [I, 1, K] of the slot before, at first zeros, and the code int64
+  // [I, 1] that stands there now -> [I, 1, K], whose `logits` are added to those of the row.
+  at::Tensor refine(const at::Tensor& read, const at::Tensor& state, const at::Tensor& tokens) const;
 
   // Of flash with queries: features [S, N, F] of the target -> [S, C, F], rows 1 .. last int64 [S] of them
   // compressed (FLASH, Wang et al. 2025, section 3.2).

@@ -117,6 +117,9 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   if (method.children.empty()) method.children = method.tree == kDynamicTree ? "top" : entry.children;
   if (entry.needs_drafter()) {
     if (method.draft_guidance.empty()) method.draft_guidance = "combined";
+    if (entry.needs_refiner() && method.draft_guidance != "combined")
+      refuse("draft_guidance: got " + method.draft_guidance + ", expected combined for method " +
+             method.method);
   } else {
     const std::string none = ", method " + method.method + " has no drafter";
     if (!method.drafter.empty()) refuse("drafter: got " + method.drafter + none);

@@ -15,6 +15,7 @@ constexpr const char* kAutoChain = "chain-6";
 constexpr float kConfidence = 0.4F;
 // Windows: on a CPU as many rows, twice the nodes, as products take at the price of two.
 constexpr const char *kWindowOnCpu = "chain-5", *kWindowOnCuda = "chain-31";
+constexpr const char* kRefinedOnCuda = "chain-7";  // sixteen rows of a guided picture
 constexpr const char *kRowsOnCpu = "chain-3", *kRowsOnCuda = "chain-15";
 // Three candidates for two places are the published ones.
 constexpr const char *kFanOnCpu = "fan-2-1-5", *kFanOnCuda = "fan-3-2-31";
@@ -27,6 +28,7 @@ std::string usual_tree(const MethodOptions& method, const MethodEntry& entry, co
   if (entry.tree == TreeKind::dynamic) return kDynamicTree;
   if (entry.needs_heads())
     return "chain-" + std::to_string(std::min<std::int64_t>(4, manifest.drafters.at(method.drafter).heads));
+  if (entry.needs_refiner()) return cuda ? kRefinedOnCuda : kWindowOnCpu;
   if (entry.tree == TreeKind::chain) return kDefaultChain;
   if (entry.tree == TreeKind::windows) return cuda ? kRowsOnCuda : kRowsOnCpu;
   if (entry.tree == TreeKind::window) return cuda ? kWindowOnCuda : kWindowOnCpu;
@@ -114,7 +116,7 @@ void resolve_length(MethodOptions& method, const MethodEntry& entry) {
   const bool ends = method.draft_length == "auto";
   if (method.draft_confidence && !ends) refuse("draft_confidence needs draft_length auto");
   if (!ends) return;
-  if (entry.keeps_window() || entry.needs_heads())
+  if (entry.keeps_window() || entry.needs_heads() || entry.needs_refiner())
     refuse("draft_length: got auto, expected full for method " + method.method);
   if (method.tree == kDynamicTree || load_tree(method.tree).max_children() > 1)
     refuse("draft_length auto needs a chain, tree " + tree_name(method.tree) + " has siblings");

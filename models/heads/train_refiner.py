@@ -1,0 +1,165 @@
+"""Trains a refiner of stale drafts on the windows that it draws itself.
+
+    python -m models.heads.train_refiner --bundle DIR --captions FILE --out FILE --minutes 40
+
+draws pictures of the captions (one a line, a number for a bundle of classes; `demo`: the demo's own) in windows
+of --slots drafts at temperature 1, many pictures side by side. After every pass of the target the refiner learns
+the laws that its drafts are judged by. FILE is rewritten every few minutes; the same command continues from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from models.eagle.data import BUILD, demo_captions, read_lines
+from models.eagle.features import TargetModel, load_target, prompt_ids
+from models.eagle.losses import token_loss
+from models.export import checkpoint
+from models.export.checkpoint import ExportError
+from models.export.command import run_command
+from models.heads.refine import Refiner, RefinerConfig
+from models.heads.windows import Windows, laws
+
+RATE = 2e-3
+SAVE_MINUTES = 3.0
+ACCEPTANCE = 0.9  # share of the acceptance rate in the loss; the rest is cross entropy
+DONE = 0.75  # share of pictures that are complete when the next ones begin
+CAPTIONS = 8192
+
+
+def check(model: TargetModel) -> Tensor:
+    """The target's head, where windows of this kind fit it."""
+    if not isinstance(model.head, Tensor):
+        raise ExportError(f"{model.bundle}: the target's head is no single product")
+    if model.grid["row_end"]:
+        raise ExportError(f"{model.bundle}: rows of its pictures end with a token")
+    first, codes = int(model.manifest["tokens"]["first_image_id"]), model.manifest["target"]["head"]
+    return model.head if len(model.head) == codes else model.head[first : first + codes]
+
+
+def batches(model: TargetModel, captions: list[str], count: int) -> Iterator[list]:
+    """Prompts of `count` pictures at a time, without end."""
+    at = 0
+    while True:
+        part = [captions[(at + i) % len(captions)] for i in range(count)]
+        at += count
+        yield prompt_ids(model, part, BUILD)
+
+
+def losses(
+    refiner: Refiner, windows: Windows, hidden: Tensor, head: Tensor, live: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The loss of the drafts of a pass, each counted as often as it would be reached, and how many of them
+    would be accepted."""
+    drafted, target = laws(refiner, windows.seen, head), hidden[:, :-1] @ head.T
+    total, reach, kept = hidden.new_zeros(()), live.float(), hidden.new_zeros(())
+    for place in range(drafted.shape[1]):
+        p, q = target[:, place], drafted[:, place]
+        total = total + reach.mean() * token_loss(q, p, ACCEPTANCE, reach)
+        rate = torch.minimum(p.softmax(-1), q.detach().softmax(-1)).sum(-1)
+        reach = reach * rate
+        kept = kept + reach.sum() / live.sum()
+    return total, kept
+
+
+class Training:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.model = load_target(options.bundle)
+        self.head = check(self.model)
+        codes, hidden = self.head.shape
+        self.refiner = Refiner(RefinerConfig(hidden, codes, options.inner))
+        self.optimizer = torch.optim.AdamW(
+            self.refiner.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0
+        )
+        self.step, self.seconds = 0, 0.0
+        if options.out.exists():
+            self.resume()
+
+    def resume(self) -> None:
+        saved = checkpoint.read_file(self.options.out)
+        if not isinstance(saved, dict) or saved.get("config") != asdict(self.refiner.config):
+            raise ExportError(f"{self.options.out}: holds another refiner; name a new file", 7)
+        self.refiner.load_state_dict(saved["model"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.step, self.seconds = saved["step"], saved["seconds"]
+
+    def save(self, kept: float) -> None:
+        done = {"step": self.step, "minutes": round(self.seconds / 60, 1)}
+        print(json.dumps({**done, "accepted": round(kept, 3)}), flush=True)
+        partial = self.options.out.with_suffix(".partial")
+        parts = {"model": self.refiner.state_dict(), "optimizer": self.optimizer.state_dict()}
+        clock = {"step": self.step, "seconds": self.seconds}
+        torch.save({"config": asdict(self.refiner.config), **parts, **clock}, partial)
+        os.replace(partial, self.options.out)
+
+    def learn(self, windows: Windows) -> float:
+        """One pass of the target."""
+        live = windows.live
+        with torch.no_grad():
+            drafts, drawn_from = windows.draft(self.refiner)
+            hidden = windows.score(drafts)
+        share = max(1 - self.seconds / (60 * self.options.minutes), 0.01)
+        self.optimizer.param_groups[0]["lr"] = RATE * min((self.step + 1) / 50, 1.0) * share
+        self.optimizer.zero_grad()
+        loss, kept = losses(self.refiner, windows, hidden, self.head, live)
+        loss.backward()
+        self.optimizer.step()
+        self.step += 1
+        with torch.no_grad():
+            windows.accept(drafts, drawn_from, hidden)
+        return float(kept)
+
+    def run(self, captions: list[str]) -> None:
+        limit, saved, told = 60 * self.options.minutes, self.seconds, []
+        prompts = batches(self.model, captions, self.options.batch)
+        while self.seconds < limit:
+            windows = Windows(self.model, self.head, next(prompts), self.options.slots)
+            while float(windows.live.float().mean()) > 1 - DONE and self.seconds < limit:
+                start = time.process_time()
+                told.append(self.learn(windows))
+                self.seconds += (time.process_time() - start) / torch.get_num_threads()
+                if self.seconds - saved > 60 * SAVE_MINUTES:
+                    self.save(sum(told) / len(told))
+                    saved, told = self.seconds, []
+        self.save(sum(told) / max(len(told), 1))
+
+
+def train(options: argparse.Namespace) -> None:
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    if options.captions == "demo":
+        captions = demo_captions(CAPTIONS)
+    else:
+        captions = [line for line in read_lines(Path(options.captions)) if line.strip()]
+    Training(options).run(captions)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m models.heads.train_refiner", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
+    parser.add_argument("--out", type=Path, required=True, help="file of the refiner")
+    parser.add_argument("--slots", type=int, default=6, help="drafts of a window")
+    parser.add_argument("--inner", type=int, default=256, help="its inner width")
+    parser.add_argument("--minutes", type=float, default=40.0, help="of processor time per thread")
+    parser.add_argument("--batch", type=int, default=64, help="pictures side by side")
+    parser.add_argument("--threads", type=int, default=1)
+    return run_command(lambda: train(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Windows of drafts as `--method refine` has them, for many pictures side by side: what a refiner learns from.
+
+Shapes: n pictures, P sequences a picture, N nodes of a pass (the newest token, then L = N - 1 drafts), H width
+of hidden states, V codes of the head. Hidden states are guided: the head is one product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from models.eagle.features import Ids, TargetModel, picture_ids, prompt_rows
+from models.eagle.losses import filtered, guided
+from models.heads.refine import Refiner
+
+WORD = 64  # bits of a mask
+
+
+@dataclass
+class Seen:
+    """What a refiner is told of the places behind the newest tokens."""
+
+    hidden: Tensor  # [n,L,H]
+    stale: Tensor  # int64 [n,L], -1: no row is there
+    tokens: Tensor  # int64 [n,L]: those that stand there now
+
+
+def laws(refiner: Refiner, seen: Seen, head: Tensor) -> Tensor:
+    """Logits [n,L,V] that the refiner draws from, where `tokens` are known."""
+    read = refiner.read(seen.hidden, seen.stale)
+    known = (seen.hidden @ head.T) * (seen.stale >= 0).unsqueeze(2)
+    state, states = read.new_zeros(len(read), refiner.config.inner), []
+    for place in range(read.shape[1]):
+        state = refiner.step(read[:, place], state, seen.tokens[:, place])
+        states.append(state)
+    return known + refiner.logits(torch.stack(states, 1))
+
+
+class Windows:
+    """Pictures that begin together. A pass drafts, scores and judges by the exact rule, at temperature 1."""
+
+    @torch.no_grad()
+    def __init__(self, model: TargetModel, head: Tensor, prompts: list[list[Ids]], slots: int) -> None:
+        self.model, self.head = model, head
+        self.top_k = int(model.manifest["sampling"]["top_k"])
+        self.all = torch.arange(len(prompts))
+        rows = prompt_rows(model, prompts)
+        self.valid = torch.tensor([len(r) for r in rows])
+        x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        shape, longest = model.manifest["cache"], x.shape[1] + model.tokens + slots + 1
+        sizes = [shape["layers"], 2, len(rows), shape["kv_heads"], longest, shape["head_dim"]]
+        self.cache = torch.zeros(sizes, dtype=x.dtype)
+        aligned = model.manifest["prompt"]["align"] == "end"
+        self.offset = model.prompt_length - self.valid if aligned else torch.zeros_like(self.valid)
+        positions = torch.arange(x.shape[1]) + self.offset[:, None]
+        none = torch.empty(0, dtype=torch.int64)
+        hidden = self.run(x, positions, none, torch.zeros_like(self.valid))
+        last = guided(hidden[torch.arange(len(rows)), self.valid - 1][:, None], model.sequences, model.guidance)  # fmt: skip
+        self.count = torch.ones_like(self.all)  # tokens of a picture
+        self.newest = torch.multinomial(self.law(last @ head.T)[:, 0], 1)[:, 0]
+        places = (len(prompts), slots)
+        none = torch.full(places, -1)
+        self.seen = Seen(last.expand(-1, slots, -1), none, none)
+
+    def run(self, x: Tensor, positions: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
+        """Hidden states [S,R,H] of rows; positions of a tree may lie behind the picture."""
+        limit = self.model.prompt_length + self.model.tokens - 2
+        inputs = (x, positions.clamp_max(limit), mask, lengths, self.cache)
+        result: Tensor = self.model.target.forward(*inputs)[1]
+        return result
+
+    def law(self, logits: Tensor) -> Tensor:
+        return filtered(logits, self.top_k)
+
+    @property
+    def live(self) -> Tensor:
+        """Pictures that are not done: bool [n]."""
+        return self.count < self.model.tokens
+
+    def draft(self, refiner: Refiner) -> tuple[Tensor, Tensor]:
+        """Drafts int64 [n,L] and what they were drawn from [n,L,V]; `seen.tokens` are filled in."""
+        read = refiner.read(self.seen.hidden, self.seen.stale)
+        known = (self.seen.hidden @ self.head.T) * (self.seen.stale >= 0).unsqueeze(2)
+        state, token = read.new_zeros(len(read), refiner.config.inner), self.newest
+        drafts, drawn_from = [token], []
+        for place in range(read.shape[1]):
+            state = refiner.step(read[:, place], state, token)
+            drawn_from.append(self.law(known[:, place] + refiner.logits(state)))
+            token = torch.multinomial(drawn_from[-1], 1)[:, 0]
+            drafts.append(token)
+        nodes = torch.stack(drafts, 1)
+        self.seen = replace(self.seen, tokens=nodes[:, :-1])
+        return nodes[:, 1:], torch.stack(drawn_from, 1)
+
+    def score(self, drafts: Tensor) -> Tensor:
+        """Guided hidden states [n,N,H] of the newest tokens and the drafts."""
+        nodes = torch.cat([self.newest[:, None], drafts], 1)
+        pairs, count = self.model.sequences, nodes.shape[1]
+        rows = self.model.target.embed(picture_ids(self.model, nodes)).repeat_interleave(pairs, 0)
+        begin = self.valid + (self.count - 1).repeat_interleave(pairs)
+        bits = torch.ones(count, count, dtype=torch.int64).tril() << torch.arange(count)
+        mask = bits.sum(1)[None, :, None].repeat(len(rows), 1, 1)
+        positions = (begin + self.offset)[:, None] + torch.arange(count)
+        hidden = self.run(rows, positions, mask, torch.stack([begin, begin]))
+        return guided(hidden, pairs, self.model.guidance)
+
+    def accept(self, drafts: Tensor, drawn_from: Tensor, hidden: Tensor) -> None:
+        """Judges, and sees what the pass left behind the newest tokens."""
+        target, slots = self.law(hidden @ self.head.T), drafts.shape[1]
+        p, q = (law.gather(2, drafts.unsqueeze(2))[..., 0] for law in (target[:, :-1], drawn_from))
+        kept = (torch.rand(p.shape) * q < p).long().cumprod(1).sum(1)
+        law = target[self.all, kept]
+        rejected = drawn_from[self.all, kept.clamp_max(slots - 1)] * (kept < slots)[:, None]
+        residual = (law - rejected).clamp_min(0)
+        self.newest = torch.multinomial(torch.where(residual.sum(1, True) > 0, residual, law), 1)[:, 0]  # fmt: skip
+        self.count = torch.minimum(self.count + kept + 1, torch.tensor(self.model.tokens))
+        row = kept[:, None] + 1 + torch.arange(slots)  # of the place's stale draft
+        nodes = row.clamp_max(slots)
+        stale = drafts.gather(1, nodes - 1).masked_fill(row > slots, -1)
+        self.seen = Seen(hidden[self.all[:, None], nodes], stale, stale)
