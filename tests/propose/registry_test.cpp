@@ -29,6 +29,7 @@ Manifest bundle_with_drafter() {
   manifest.drafters["f"].kind = "flash";
   manifest.drafters["f"].heads = 4;
   manifest.drafters["t"].kind = "eagle-3";
+  manifest.drafters["r"].kind = "refine";
   manifest.modules["target"].methods = {"forward_layers", "forward_features"};
   manifest.first_drafter = "d";
   manifest.tokens.codebook_size = 64;
@@ -75,9 +76,9 @@ TEST(Registry, EveryMethodResolvesToItsDefaultsAndStaysSo) {
     EXPECT_EQ(resolved.rule, method.judges() ? to_string(method.rule) : "") << method.name;
     EXPECT_EQ(resolved.children, method.children) << method.name;
     EXPECT_EQ(resolved.tree == "dynamic", method.tree == TreeKind::dynamic) << method.name;
-    const std::map<std::string, std::string> first{{"", ""},        {"eagle", "d"}, {"model", "m"},
-                                                   {"medusa", "h"}, {"mlp", "s"},   {"flash", "f"},
-                                                   {"eagle-3", "t"}};
+    const std::map<std::string, std::string> first{{"", ""},         {"eagle", "d"}, {"model", "m"},
+                                                   {"medusa", "h"},  {"mlp", "s"},   {"flash", "f"},
+                                                   {"eagle-3", "t"}, {"refine", "r"}};
     EXPECT_EQ(resolved.drafter, first.at(method.drafter)) << method.name;
     EXPECT_EQ(refusal(resolved, manifest), "") << method.name;
   }

@@ -68,7 +68,8 @@ class Refine : public Proposer {
     const at::Tensor node = judged.count.unsqueeze(1) + 1 + slots_;  // [I, L]
     const at::Tensor row = node.clamp_max(last);
     stale_.copy_(draft.tokens.gather(1, row).masked_fill(node > last, -1));
-    const at::Tensor rows = (per_sequence(row, run.guided) + sequences_ * (last + 1)).flatten();
+    at::Tensor rows = per_sequence(row, run.guided);  // [S, L], then their numbers in those of all sequences
+    rows = (rows + sequences_.narrow(0, 0, rows.size(0)) * (last + 1)).flatten();
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));
     known_.copy_(picked(judged.target.values, rows).view_as(known_));
     known_.masked_fill_((stale_ < 0).unsqueeze(1).unsqueeze(3), 0);

@@ -13,6 +13,7 @@
 #include "propose/drafters/flash.h"
 #include "propose/drafters/medusa.h"
 #include "propose/drafters/mlp.h"
+#include "propose/windows/refine.h"
 #include "tests/decode/loop_law.h"
 #include "tests/decode/toy_methods.h"
 
@@ -58,6 +59,19 @@ constexpr const char* kLayer = R"(
         return self.attend(x, positions, tree_mask, lengths, cache)
   )";
 
+// A network that corrects rows of the target.
+constexpr const char* kRefine = R"(
+    def read(self, hidden, stale):
+        x = torch.matmul(hidden, self.projection)
+        x = x + torch.embedding(self.embedding, stale.clamp_min(0)) * (stale >= 0).unsqueeze(2)
+        return torch.cat([x, x], 2)
+    def step(self, read, state, tokens):
+        x = torch.narrow(read, 2, 0, state.size(2)) + state + torch.embedding(self.embedding, tokens)
+        return torch.tanh(x)
+    def logits(self, state):
+        return torch.matmul(state, self.weight[0])
+  )";
+
 // The names that the codes above use.
 struct Operators : torch::jit::Resolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction&,
@@ -83,7 +97,8 @@ inline const std::map<std::string, Kind>& kinds() {
       {"flash", {&make_flash, kLayer, {"embed", "forward", "heads"}}},
       {"flash_compressed",
        {&make_flash, kLayer, {"embed", "forward", "heads", "compress", "forward_compressed"}, 2}},
-      {"eagle_3", {&make_eagle, kLayer, {"embed", "forward", "logits"}}}};
+      {"eagle_3", {&make_eagle, kLayer, {"embed", "forward", "logits"}}},
+      {"refine", {&make_refine, kRefine, {"read", "step", "logits"}}}};
   return all;
 }
 

@@ -1,0 +1,76 @@
+#include "propose/windows/refine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "tests/decode/toy_methods.h"
+#include "tests/propose/drafters/random_drafter.h"
+#include "tests/propose/method_law.h"
+
+namespace lamplighter::test {
+namespace {
+
+Method refined(const char* chain, const std::string& rule = "exact", bool top = false) {
+  return heads_method("refine", preset_tree(chain), rule, top);
+}
+
+class RefineTest : public ::testing::Test {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_F(RefineTest, GreedyTokensAreThoseOfAutoregression) {
+  for (const bool row_ends : {false, true}) {
+    const Guessed guessed(small_shape(row_ends), "refine");
+    const Prompts prompts = guessed.toy.prompts({0, 1, 2, 3}, true);
+    const Grid grid = guessed.toy.grid();
+    const at::Tensor expected = decode(guessed.models(), {}, prompts, four_requests(0), grid);
+    for (const char* chain : {"chain-1", "chain-3", "chain-7"})
+      EXPECT_TRUE(at::equal(
+          decode(guessed.models(), refined(chain, "exact", true), prompts, four_requests(0), grid), expected))
+          << chain;
+  }
+}
+
+TEST_F(RefineTest, PicturesOfABatchAreThoseDrawnAlone) {
+  for (const bool row_ends : {false, true}) {
+    const Guessed guessed(small_shape(row_ends), "refine");
+    const Method method = refined("chain-4");
+    const Grid grid = guessed.toy.grid();
+    const at::Tensor together =
+        decode(guessed.models(), method, guessed.toy.prompts({0, 1, 2, 3}, true), four_requests(1), grid);
+    for (std::int64_t image = 0; image < 4; ++image) {
+      const at::Tensor alone = decode(guessed.models(), method, guessed.toy.prompts({image}, true),
+                                      {four_requests(1)[static_cast<std::size_t>(image)]}, grid);
+      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+    }
+  }
+}
+
+class RefineLaw : public ::testing::TestWithParam<MethodCase> {
+ protected:
+  void SetUp() override { at::set_num_threads(1); }
+};
+
+TEST_P(RefineLaw, IsThatOfTheTarget) {
+  const Guessed guessed(law_shape(GetParam().row_ends), "refine");
+  expect_law(guessed.toy, guessed.models(), GetParam());
+}
+
+TEST_P(RefineLaw, HoldsWhereSlotsAreRefilled) {
+  const Guessed guessed(law_shape(GetParam().row_ends), "refine");
+  expect_law_of_slots(guessed.toy, guessed.models(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, RefineLaw,
+                         ::testing::Values(MethodCase{"chain", refined("chain-3")},
+                                           MethodCase{"long", refined("chain-7")},
+                                           MethodCase{"block", refined("chain-3", "block")},
+                                           MethodCase{"top", refined("chain-3", "exact", true)},
+                                           MethodCase{"row_ends", refined("chain-3"), true},
+                                           MethodCase{"partly_guided", refined("chain-3"), false, 0}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lamplighter::test
