@@ -329,7 +329,11 @@ def enlarged_refiner(
     refiner.embedding.weight[-1] = small["embedding"][known]
     fill(refiner.hidden.weight, small["hidden"])
     refiner.hidden.bias.copy_(small["hidden_bias"])
-    for part, name in ((refiner.stale, "stale_in"), (refiner.token, "token_in"), (refiner.state, "state")):
+    for part, name in (
+        (refiner.stale, "stale_in"),
+        (refiner.token, "token_in"),
+        (refiner.state, "state"),
+    ):
         part.weight.copy_(small[name])
     fill(refiner.head.weight, small["head"])
     fill(refiner.head.bias, small["head_bias"])

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from models.eagle.data import BUILD, demo_captions, read_lines
-from models.eagle.features import TargetModel, load_target, prompt_ids
+from models.eagle.features import Ids, TargetModel, load_target, prompt_ids
 from models.eagle.losses import token_loss
 from models.export import checkpoint
 from models.export.checkpoint import ExportError
@@ -47,13 +47,15 @@ def check(model: TargetModel) -> Tensor:
     return model.head if len(model.head) == codes else model.head[first : first + codes]
 
 
-def batches(model: TargetModel, captions: list[str], count: int) -> Iterator[list]:
+def batches(
+    model: TargetModel, captions: list[str], count: int, build: Path
+) -> Iterator[list[list[Ids]]]:
     """Prompts of `count` pictures at a time, without end."""
     at = 0
     while True:
         part = [captions[(at + i) % len(captions)] for i in range(count)]
         at += count
-        yield prompt_ids(model, part, BUILD)
+        yield prompt_ids(model, part, build)
 
 
 def losses(
@@ -122,7 +124,7 @@ class Training:
 
     def run(self, captions: list[str]) -> None:
         limit, saved, told = 60 * self.options.minutes, self.seconds, []
-        prompts = batches(self.model, captions, self.options.batch)
+        prompts = batches(self.model, captions, self.options.batch, self.options.build)
         while self.seconds < limit:
             windows = Windows(self.model, self.head, next(prompts), self.options.slots)
             while float(windows.live.float().mean()) > 1 - DONE and self.seconds < limit:
@@ -158,6 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=40.0, help="of processor time per thread")
     parser.add_argument("--batch", type=int, default=64, help="pictures side by side")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     return run_command(lambda: train(parser.parse_args(arguments)))
 
 

@@ -42,7 +42,9 @@ class Windows:
     """Pictures that begin together. A pass drafts, scores and judges by the exact rule, at temperature 1."""
 
     @torch.no_grad()
-    def __init__(self, model: TargetModel, head: Tensor, prompts: list[list[Ids]], slots: int) -> None:
+    def __init__(
+        self, model: TargetModel, head: Tensor, prompts: list[list[Ids]], slots: int
+    ) -> None:
         self.model, self.head = model, head
         self.top_k = int(model.manifest["sampling"]["top_k"])
         self.all = torch.arange(len(prompts))

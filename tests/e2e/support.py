@@ -25,9 +25,11 @@ from models.export.drafters.eagle import attach_drafter
 from models.export.drafters.eagle3 import eagle3_part
 from models.export.drafters.flash import flash_part
 from models.export.drafters.heads import heads_part, speculator_part
+from models.export.drafters.refine import refiner_part
 from models.heads.flash import Flash, FlashConfig
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
+from models.heads.refine import Refiner, RefinerConfig
 from models.llamagen.config import GPTConfig, VQConfig
 from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
@@ -44,6 +46,7 @@ METHODS = (
     "lookahead",
     "medusa",
     "mlp",
+    "refine",
     "self",
     "sjd",
     "sjd-pac",
@@ -147,6 +150,9 @@ def add_drafter(bundle: Path) -> None:
     sizes = (manifest["target"]["hidden"], manifest["tokens"]["vocabulary"], 4)
     steps = Speculator(SpeculatorConfig(*sizes)).requires_grad_(False)
     attach(bundle, "steps", False, lambda *_: speculator_part(steps, storage, manifest))
+    widths = (manifest["target"]["hidden"], manifest["target"]["head"])
+    refiner = Refiner(RefinerConfig(*widths, 24, 16)).requires_grad_(False)
+    attach(bundle, "stale", False, lambda *_: refiner_part(refiner, storage))
     flash = Flash(FlashConfig(replace(config, ffn=64), 3, 2, 5)).requires_grad_(False)
     add_layer(bundle, "ahead", lambda head: flash_part(flash, head, 200, storage))
     layers = tuple({0, manifest["cache"]["layers"] - 1})

@@ -100,7 +100,7 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert report["manifest"] == manifest and report["dtype"] == "bf16"
     assert set(report["methods"]) >= {"ar", "eagle", "eagle-2", "lantern", "lantern++"}
-    others = ("eagle-3", "flash", "flash+sjd", "medusa", "mlp")
+    others = ("eagle-3", "flash", "flash+sjd", "medusa", "mlp", "refine")
     assert report["missing"].pop("cspd") == ["tokens.kind: continuous"]
     side_by_side = dict.fromkeys(("zipar", "zipar+sjd", "pjd"), ["grids without row_end"])
     assert report["missing"] == dict.fromkeys(others, ["drafters"]) | side_by_side

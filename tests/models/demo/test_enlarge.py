@@ -16,8 +16,10 @@ from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.export.drafters.attach import attach, target_head
 from models.export.drafters.eagle3 import eagle3_part
 from models.export.drafters.heads import heads_part, speculator_part
+from models.export.drafters.refine import refiner_part
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
+from models.heads.refine import Refiner, RefinerConfig
 from models.transformer.rotary import grid_table, regrid_table
 from tests.conftest import Runner
 
@@ -53,6 +55,8 @@ def source(demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     speculator = Speculator(SpeculatorConfig(width, codes, 3)).bfloat16().requires_grad_(False)
     speculator.begin(torch.randn(codes, width), target_head(out, manifest))
     attach(out, "steps", False, lambda *_: speculator_part(speculator, storage, manifest))
+    refiner = Refiner(RefinerConfig(width, codes)).bfloat16().requires_grad_(False)
+    attach(out, "stale", False, lambda *_: refiner_part(refiner, storage))
     return out
 
 
@@ -84,6 +88,7 @@ def draw(
     ("--method", "flash", "--tree", "chain-3"),
     ("--method", "medusa", "--tree", "chain-3"),
     ("--method", "mlp", "--tree", "chain-3"),
+    ("--method", "refine", "--tree", "chain-3"),
     ("--method", "ar", "--cfg-scale", 9, "--top-k", 0),
 ])  # fmt: skip
 def test_pictures_and_acceptance_stay(
