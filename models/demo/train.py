@@ -11,6 +11,7 @@
     drafter    EAGLE's, on the bundle's own pictures       work/drafter.pt, then into the bundle
     flash      a FLASH drafter on the same pictures        work/flash.pt, then into the bundle
     eagle-3    a drafter that reads inner layers           work/eagle3.pt, then into the bundle
+    refine     a refiner, on windows that it draws itself  work/refine.pt, then into the bundle
 
 Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
 process, so that a busy machine trains as well as an idle one. More minutes for `ar` prolong it.
@@ -34,9 +35,10 @@ from models.demo.training.model import gpt_config
 
 MINUTES = {
     "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27,
-    "flash": 42, "eagle-3": 32,
+    "flash": 42, "eagle-3": 32, "refine": 32,
 }  # fmt: skip
-# Folder of the pictures and what more they are drawn with; file and command of the training; name.
+# Folder of the pictures, if training takes any, and what more they are drawn with; file and command of
+# the training; name.
 DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
     "drafter": (
         "drafter", ["--images", 4096],
@@ -50,6 +52,10 @@ DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
         "inner", ["--images", 9728, "--layers", 2, 4, 5],
         "eagle3.pt", ["eagle.train", "--recipe", "eagle-3", "--ffn", 448], "eagle-3",
     ),
+    "refine": (
+        "", [],
+        "refine.pt", ["heads.train_refiner", "--captions", "demo"], "refine",
+    ),
 }  # fmt: skip
 STAGES = (
     "codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", *DRAFTERS
@@ -61,9 +67,11 @@ def add_drafter(stage: str, work: Path, bundle: Path, minutes: float) -> None:
     folder, more, file, training, name = DRAFTERS[stage]
     pictures, weights = work / folder, work / file
     own, storage = ["--bundle", bundle], ["--dtype", "bf16", "--overwrite"]
+    drawing = ["eagle.data", *own, "--captions", "demo", "--out", pictures, *more]
+    data = ["--data", pictures] if folder else []
     for module, *arguments in (
-        ["eagle.data", *own, "--captions", "demo", "--out", pictures, *more],
-        [*training, *own, "--data", pictures, "--out", weights, "--minutes", minutes],
+        *([drawing] if folder else []),
+        [*training, *own, *data, "--out", weights, "--minutes", minutes],
         ["export", stage, *own, "--name", name, "--drafter", weights, *storage],
     ):
         command = [sys.executable, "-m", f"models.{module}", *map(str, arguments)]
