@@ -22,7 +22,7 @@ namespace {
 
 // Whether its candidates draw pictures, which needs no model of what passes cost.
 bool draws_candidates(const MethodEntry& method) {
-  return method.keeps_window() || method.opens_rows();
+  return method.keeps_window() || method.opens_rows() || method.needs_refiner();
 }
 
 // A flag that the method has no use for would change nothing. What the environment has set is not in
@@ -124,7 +124,7 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
   const MethodEntry& entry = find_method(method.method);
   if (!entry.drafts())
     throw Error(ExitCode::usage, "--method: got " + method.method + ", which drafts nothing");
-  if (entry.tree == TreeKind::chain)
+  if (entry.tree == TreeKind::chain && !draws_candidates(entry))
     throw Error(ExitCode::usage, "--method: got " + method.method +
                                      ", which drafts chains: there is no tree to look for; bench --sweep " +
                                      "tree=chain-3,chain-5,chain-7 --save-table compares lengths");
@@ -132,7 +132,7 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
   if (entry.opens_rows() && !flags.bundle.empty())
     throw Error(ExitCode::usage, "--bundle: got method " + method.method +
                                      ", which a bundle keeps nothing of, expected --model DIR");
-  if (entry.keeps_window() && !flags.bundle.empty())
+  if (draws_candidates(entry) && !flags.bundle.empty())
     throw Error(ExitCode::usage, "--bundle: got method " + method.method +
                                      ", whose window a bundle does not keep; give --save-table or --output");
   if (entry.tree != TreeKind::rows) method.tree = "chain-1";

@@ -91,6 +91,14 @@ def test_tune_tree_finds_a_window(
     assert "expected an exact one" in refused(2, *gsd, model=tiny_bundle)
 
 
+def test_tune_tree_finds_the_window_of_a_refiner(cli: Cli, drafter_bundle: Path) -> None:
+    words = ("tune-tree", "--method", "refine", "-p", "a red hill", "--max-nodes", 2, "--json")
+    result = cli(*words, model=drafter_bundle)
+    assert result.returncode == 0, result.stderr
+    tried = [window["method"] for window in json.loads(result.stdout)["about"]["candidates"]]
+    assert tried == ["ar", "refine:tree=chain-1", "refine:tree=chain-2"]
+
+
 def test_tune_tree_finds_a_fan(cli: Cli, tiny_bundle: Path) -> None:
     words = ("tune-tree", "--method", "sjd-pac", "-p", "a red hill", "--max-nodes", 6, "--json")
     result = cli(*words, "-o", "window.json", model=tiny_bundle)
