@@ -100,7 +100,7 @@ measure_enlarged() {
   part "enlarge-$1" 90 env PYTHONPATH="$packages/python" LAMPLIGHTER_OPS="$PWD/$build/liblamplighter_ops.so" \
     python3 -m models.demo.enlarge --size "$1" --out "$bundle" || return 0
   part "demo-$1" 90 "$build/lamplighter" bench -m "$bundle" --device cuda --dtype bf16 -b 4 \
-    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5,sjd:tree=chain-31 \
+    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5,sjd:tree=chain-31,refine:tree=chain-7 \
     --export-json "$out/demo-$1.json" --export-markdown "$out/demo-$1.md" --overwrite || true
 }
 

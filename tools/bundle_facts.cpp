@@ -38,7 +38,7 @@ SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placeme
   memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.rows);
   const auto number = static_cast<std::int64_t>(c10::elementSize(placement.dtype));
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (!drafter.is_heads()) memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
+    if (drafter.has_cache()) memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
   }
   return memory;
 }

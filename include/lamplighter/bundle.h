@@ -46,9 +46,10 @@ struct DrafterEntry {
   std::vector<std::int64_t> feature_layers = {};
 
   bool is_model() const { return kind == "model"; }
-  bool is_continuous() const { return kind == "continuous"; }          // no cache, no ids
-  bool is_heads() const { return kind == "medusa" || kind == "mlp"; }  // nothing else: no cache, no ids
-  bool is_refiner() const { return kind == "refine"; }                 // no cache, no ids
+  bool is_continuous() const { return kind == "continuous"; }
+  bool is_heads() const { return kind == "medusa" || kind == "mlp"; }
+  bool is_refiner() const { return kind == "refine"; }
+  bool has_cache() const { return !is_heads() && !is_refiner() && !is_continuous(); }  // and reads ids
 };
 
 struct TokenizerEntry {

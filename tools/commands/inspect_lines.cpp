@@ -43,7 +43,7 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
 std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
   const std::string heads =
       drafter.heads > 0 ? ", heads for " + std::to_string(drafter.heads) + " tokens ahead" : "";
-  if (drafter.is_heads() || drafter.is_continuous()) return describe_module(manifest, drafter.module) + heads;
+  if (!drafter.has_cache()) return describe_module(manifest, drafter.module) + heads;
   return describe_module(manifest, drafter.module) + heads + ", " + std::to_string(drafter.layers) +
          " layers, " + std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
 }

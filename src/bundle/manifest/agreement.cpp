@@ -112,7 +112,7 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     if (drafter.is_continuous() != manifest.is_continuous())
       reader.fail("drafters." + name + ".kind " + drafter.kind + " disagrees with tokens.kind " +
                   manifest.tokens.kind);
-    if (drafter.is_heads() || drafter.is_refiner() || drafter.is_continuous()) continue;
+    if (!drafter.has_cache()) continue;
     if (drafter.is_model()) {
       check_model(reader, "drafters." + name, drafter, manifest);
       continue;
