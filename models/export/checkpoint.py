@@ -69,6 +69,8 @@ def read_file(path: Path) -> Any:
         ) from error
     except (RuntimeError, EOFError, ValueError, OSError, SafetensorError) as error:
         raise damaged(path, error) from error
+    except Exception as error:  # an unpickler stumbles over foreign bytes in any way
+        raise damaged(path, ValueError("its bytes are no pickle")) from error
 
 
 def damaged(path: Path, error: Exception) -> ExportError:
@@ -78,10 +80,13 @@ def damaged(path: Path, error: Exception) -> ExportError:
 
 def is_script(path: Path) -> bool:
     """Whether a file is an archive of torch.jit.save."""
-    if not zipfile.is_zipfile(path):
+    try:
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            return any(name.partition("/")[2] == "constants.pkl" for name in archive.namelist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):  # damaged
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.partition("/")[2] == "constants.pkl" for name in archive.namelist())
 
 
 def is_state(value: Any) -> bool:

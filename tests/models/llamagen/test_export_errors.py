@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from llamagen_files import CONFIG, Files, failure
+
+from models.export.checkpoint import ExportError, read_file
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,7 @@ def test_wrong_tensors(
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         (b"", "damaged or no checkpoint: the file is empty"),
         (b"PK\x03\x04 truncated", "damaged or no checkpoint"),
+        (b"junk\n", "damaged or no checkpoint: its bytes are no pickle"),
         (None, "no such file"),
     ],
 )
@@ -91,6 +95,24 @@ def test_files_that_are_no_checkpoint(
     if content is not None:
         files.vq.write_bytes(content)
     assert message in failure(files, capsys, 4, "--vq", files.vq)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_foreign_bytes_in_a_checkpoint_are_one_line(tmp_path: Path, zipped: bool) -> None:
+    file = tmp_path / "a.pt"
+    torch.save({"a": torch.zeros(3)}, file, _use_new_zipfile_serialization=zipped)
+    whole, refused = file.read_bytes(), 0
+    for seed in range(200):
+        dice, content = random.Random(seed), bytearray(whole)
+        for _ in range(dice.randint(1, 6)):
+            content[dice.randrange(len(content))] = dice.randrange(256)
+        file.write_bytes(content)
+        try:
+            read_file(file)
+        except ExportError as error:
+            assert str(error).startswith(f"{file}: ") and "\n" not in str(error)
+            refused += 1
+    assert refused > 20
 
 
 @pytest.mark.parametrize("zipped", [True, False])
