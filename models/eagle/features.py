@@ -93,6 +93,8 @@ def load_target(bundle: Path, size: str | None = None) -> TargetModel:
     ExportError: there is no such bundle or size, or no target in it.
     """
     manifest = read_manifest(bundle)
+    if manifest["tokens"].get("kind") == "continuous":
+        raise ExportError(f"{bundle}: got continuous tokens, expected codes")
     grids = {f"{grid['width']}x{grid['height']}": grid for grid in manifest["grids"]}
     if size and size not in grids:
         raise ExportError(f"{bundle}: got size {size}, expected one of {', '.join(grids)}", 2)

@@ -28,7 +28,7 @@ from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
 from models.heads.refine import Refiner, RefinerConfig
-from models.heads.windows import Windows, laws
+from models.heads.windows import WORD, Windows, laws
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
@@ -138,12 +138,17 @@ class Training:
 
 
 def train(options: argparse.Namespace) -> None:
+    for name, most in (("slots", WORD - 2), ("batch", 1 << 16), ("inner", 1 << 16)):
+        if not 1 <= (got := getattr(options, name)) <= most:
+            raise ExportError(f"--{name}: got {got}, expected 1 to {most}", 2)
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     if options.captions == "demo":
         captions = demo_captions(CAPTIONS)
     else:
         captions = [line for line in read_lines(Path(options.captions)) if line.strip()]
+    if not captions:
+        raise ExportError(f"{options.captions}: got no captions")
     Training(options).run(captions)
 
 

@@ -15,7 +15,7 @@ from models.eagle.features import Ids, TargetModel, picture_ids, prompt_rows
 from models.eagle.losses import filtered, guided
 from models.heads.refine import Refiner
 
-WORD = 64  # bits of a mask
+WORD = 64  # bits of a mask, more than a pass has nodes
 
 
 @dataclass

@@ -150,3 +150,26 @@ def test_rows_that_end_are_refused(demo_bundle: Path) -> None:
     model.grid = {**model.grid, "row_end": [3]}
     with pytest.raises(Exception, match="rows of its pictures end with a token"):
         check(model)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--slots", "63"], 2, "--slots: got 63, expected 1 to 62"),
+        (["--batch", "0"], 2, "--batch: got 0"),
+        (["--captions", "empty.txt"], 4, "empty.txt: got no captions"),
+        (["--bundle", "models/mar/demo/bundle"], 4, "got continuous tokens, expected codes"),
+    ],
+)
+def test_trainings_that_cannot_begin(
+    demo_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str,
+) -> None:  # fmt: skip
+    root = demo_bundle.parents[2]
+    words = [str(root / word) if "/" in word else word for word in words]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").write_text("\n")
+    given = ["--bundle", str(demo_bundle), "--captions", "demo", "--out", "r.pt"]
+    assert train([*given, *words]) == code
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
