@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import DRAFTED, METHODS, RELAXED, pixels, texts
+from tests.e2e.support import DRAFTED, METHODS, RELAXED, Cli, numbers, pixels, texts
 
 TOKENS = 16
 
@@ -30,6 +30,17 @@ def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
     assert all(line["ms"][stage] > 0 for stage in ("draft", "score", "judge", "commit"))
     draw(*flags, "-o", "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_a_trained_refiner_takes_fewer_passes_than_its_rows_alone(
+    cli: Cli, demo_bundle: Path
+) -> None:
+    """What a refiner reads are the rows that it was trained on."""
+    words = ("bench", "-p", "a red boat at night", "-b", 4, "--temperature", 1, "--repeats", 1)
+    methods = "sjd:tree=chain-5,refine:tree=chain-5"
+    report = numbers(cli, *words, "--methods", methods, model=demo_bundle)["methods"]
+    windows, refined = (row["step_compression"]["mean"] for row in report[-2:])
+    assert refined > windows + 0.2
 
 
 def test_the_default_is_one_token_a_pass(draw: Any) -> None:
