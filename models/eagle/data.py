@@ -216,12 +216,16 @@ class Pictures:
                 yield [places[k] for k in order[first : first + together]]
 
 
+def captions_of(source: str, most: int) -> list[str]:
+    """The first lines of a file that hold something, or the demo's own captions."""
+    if source == "demo":
+        return demo_captions(most)
+    return [line for line in read_lines(Path(source)) if line.strip()][:most]
+
+
 def prepare_captions(folder: Path, source: str, images: int) -> list[str]:
     """The captions of the data set; on a later call they must be the same."""
-    if source == "demo":
-        captions = demo_captions(images)
-    else:
-        captions = [line for line in read_lines(Path(source)) if line.strip()][:images]
+    captions = captions_of(source, images)
     kept = folder / "captions.txt"
     if kept.exists():
         before = kept.read_text(encoding="utf-8").splitlines()

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,8 @@ from models.eagle.features import TargetModel, load_target
 from models.eagle.losses import Batch, accepted, chain_compression, filtered, guided, token_loss
 from models.eagle.parts import law_parts, summed
 from models.eagle.train import drafter_config
-from models.export import checkpoint
-from models.export.checkpoint import ExportError
 from models.export.command import run_command
+from models.heads import saved
 from models.heads.flash import Flash, FlashConfig, published_loss
 from models.heads.medusa import Heads, HeadsConfig
 from models.heads.mlp import Speculator, SpeculatorConfig
@@ -101,16 +99,6 @@ def acceptance(heads: Guesser, model: TargetModel, batch: Batch) -> tuple[Tensor
     )  # fmt: skip
 
 
-def resume(out: Path, heads: Guesser, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
-    saved = checkpoint.read_file(out)
-    known = isinstance(saved, dict) and "optimizer" in saved
-    if not known or saved["config"] != asdict(heads.config):
-        raise ExportError(f"{out}: holds other heads; name a new file", 7)
-    heads.load_state_dict(saved["model"])
-    optimizer.load_state_dict(saved["optimizer"])
-    return saved["step"], saved["seconds"]
-
-
 def new_heads(options: argparse.Namespace, model: TargetModel) -> Guesser:
     """What training starts from."""
     codes, hidden = codes_of(model.head), model.embedding.shape[1]
@@ -139,21 +127,16 @@ def train(options: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
     step, seconds = 0, 0.0
     if options.out.exists():
-        step, seconds = resume(options.out, heads, optimizer)
+        step, seconds = saved.resume(options.out, heads, optimizer)
 
-    def save(loss: float) -> None:
+    def report(loss: float) -> None:
         done = {"step": step, "minutes": round(seconds / 60, 1), "loss": round(loss, 4)}
         print(json.dumps({**done, **evaluate(heads, model, pictures)}), flush=True)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = options.out.with_suffix(".partial")
-        parts = {"model": heads.state_dict(), "optimizer": optimizer.state_dict()}
-        clock = {"step": step, "seconds": seconds}
-        torch.save({"config": asdict(heads.config), **parts, **clock}, partial)
-        os.replace(partial, options.out)
+        saved.save(options.out, heads, optimizer, step, seconds)
 
     loss_of: Any = published_objective if options.recipe == "published" else objective
     batches = pictures.batches(options.batch, torch.Generator().manual_seed(step))
-    limit, saved, loss = 60 * options.minutes, seconds, float("nan")
+    limit, last, loss = 60 * options.minutes, seconds, float("nan")
     while seconds < limit:
         start = time.process_time()
         share = max(1 - seconds / limit, 0.01)
@@ -166,10 +149,10 @@ def train(options: argparse.Namespace) -> None:
         loss = float(total.detach())
         step += 1
         seconds += (time.process_time() - start) / torch.get_num_threads()
-        if seconds - saved > 60 * SAVE_MINUTES:
-            saved = seconds
-            save(loss)
-    save(loss)
+        if seconds - last > 60 * SAVE_MINUTES:
+            last = seconds
+            report(loss)
+    report(loss)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,30 +11,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from models.eagle.data import BUILD, demo_captions, read_lines
+from models.eagle.data import BUILD, captions_of
 from models.eagle.features import Ids, TargetModel, load_target, prompt_ids
 from models.eagle.losses import token_loss
-from models.export import checkpoint
 from models.export.checkpoint import ExportError
 from models.export.command import run_command
+from models.heads import saved
 from models.heads.refine import Refiner, RefinerConfig
-from models.heads.windows import WORD, Windows, laws
+from models.heads.windows import WORD, Windows
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
 ACCEPTANCE = 0.9  # share of the acceptance rate in the loss; the rest is cross entropy
 DONE = 0.75  # share of pictures that are complete when the next ones begin
-CAPTIONS = 8192
+CAPTIONS = 8192  # most that are drawn, again and again
 
 
 def check(model: TargetModel) -> Tensor:
@@ -58,13 +56,10 @@ def batches(
         yield prompt_ids(model, part, build)
 
 
-def losses(
-    refiner: Refiner, windows: Windows, hidden: Tensor, head: Tensor, live: Tensor
-) -> tuple[Tensor, Tensor]:
+def losses(drafted: Tensor, target: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:
     """The loss of the drafts of a pass, each counted as often as it would be reached, and how many of them
-    would be accepted."""
-    drafted, target = laws(refiner, windows.seen, head), hidden[:, :-1] @ head.T
-    total, reach, kept = hidden.new_zeros(()), live.float(), hidden.new_zeros(())
+    would be accepted. Logits [n,L,V] of both; live: bool [n]."""
+    total, reach, kept = drafted.new_zeros(()), live.float(), drafted.new_zeros(())
     for place in range(drafted.shape[1]):
         p, q = target[:, place], drafted[:, place]
         total = total + reach.mean() * token_loss(q, p, ACCEPTANCE, reach)
@@ -86,44 +81,30 @@ class Training:
         )
         self.step, self.seconds = 0, 0.0
         if options.out.exists():
-            self.resume()
+            where = (options.out, self.refiner, self.optimizer)
+            self.step, self.seconds = saved.resume(*where)
 
-    def resume(self) -> None:
-        saved = checkpoint.read_file(self.options.out)
-        if not isinstance(saved, dict) or saved.get("config") != asdict(self.refiner.config):
-            raise ExportError(f"{self.options.out}: holds another refiner; name a new file", 7)
-        self.refiner.load_state_dict(saved["model"])
-        self.optimizer.load_state_dict(saved["optimizer"])
-        self.step, self.seconds = saved["step"], saved["seconds"]
-
-    def save(self, kept: float) -> None:
+    def report(self, kept: float) -> None:
         done = {"step": self.step, "minutes": round(self.seconds / 60, 1)}
         print(json.dumps({**done, "accepted": round(kept, 3)}), flush=True)
-        partial = self.options.out.with_suffix(".partial")
-        parts = {"model": self.refiner.state_dict(), "optimizer": self.optimizer.state_dict()}
-        clock = {"step": self.step, "seconds": self.seconds}
-        torch.save({"config": asdict(self.refiner.config), **parts, **clock}, partial)
-        os.replace(partial, self.options.out)
+        saved.save(self.options.out, self.refiner, self.optimizer, self.step, self.seconds)
 
     def learn(self, windows: Windows) -> float:
         """One pass of the target."""
-        live = windows.live
-        with torch.no_grad():
-            drafts, drawn_from = windows.draft(self.refiner)
-            hidden = windows.score(drafts)
         share = max(1 - self.seconds / (60 * self.options.minutes), 0.01)
         self.optimizer.param_groups[0]["lr"] = RATE * min((self.step + 1) / 50, 1.0) * share
         self.optimizer.zero_grad()
-        loss, kept = losses(self.refiner, windows, hidden, self.head, live)
+        drafts, logits = windows.draft(self.refiner)
+        hidden = windows.score(drafts)
+        loss, kept = losses(logits, hidden[:, :-1] @ self.head.T, windows.live)
         loss.backward()
         self.optimizer.step()
         self.step += 1
-        with torch.no_grad():
-            windows.accept(drafts, drawn_from, hidden)
+        windows.accept(drafts, logits.detach(), hidden)
         return float(kept)
 
     def run(self, captions: list[str]) -> None:
-        limit, saved, told = 60 * self.options.minutes, self.seconds, []
+        limit, last, told = 60 * self.options.minutes, self.seconds, []
         prompts = batches(self.model, captions, self.options.batch, self.options.build)
         while self.seconds < limit:
             windows = Windows(self.model, self.head, next(prompts), self.options.slots)
@@ -131,10 +112,10 @@ class Training:
                 start = time.process_time()
                 told.append(self.learn(windows))
                 self.seconds += (time.process_time() - start) / torch.get_num_threads()
-                if self.seconds - saved > 60 * SAVE_MINUTES:
-                    self.save(sum(told) / len(told))
-                    saved, told = self.seconds, []
-        self.save(sum(told) / max(len(told), 1))
+                if self.seconds - last > 60 * SAVE_MINUTES:
+                    self.report(sum(told) / len(told))
+                    last, told = self.seconds, []
+        self.report(sum(told) / max(len(told), 1))
 
 
 def train(options: argparse.Namespace) -> None:
@@ -143,10 +124,7 @@ def train(options: argparse.Namespace) -> None:
             raise ExportError(f"--{name}: got {got}, expected 1 to {most}", 2)
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    if options.captions == "demo":
-        captions = demo_captions(CAPTIONS)
-    else:
-        captions = [line for line in read_lines(Path(options.captions)) if line.strip()]
+    captions = captions_of(options.captions, CAPTIONS)
     if not captions:
         raise ExportError(f"{options.captions}: got no captions")
     Training(options).run(captions)

@@ -6,7 +6,7 @@ of hidden states, V codes of the head. Hidden states are guided: the head is one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,18 +24,6 @@ class Seen:
 
     hidden: Tensor  # [n,L,H]
     stale: Tensor  # int64 [n,L], -1: no row is there
-    tokens: Tensor  # int64 [n,L]: those that stand there now
-
-
-def laws(refiner: Refiner, seen: Seen, head: Tensor) -> Tensor:
-    """Logits [n,L,V] that the refiner draws from, where `tokens` are known."""
-    read = refiner.read(seen.hidden, seen.stale)
-    known = (seen.hidden @ head.T) * (seen.stale >= 0).unsqueeze(2)
-    state, states = read.new_zeros(len(read), refiner.config.inner), []
-    for place in range(read.shape[1]):
-        state = refiner.step(read[:, place], state, seen.tokens[:, place])
-        states.append(state)
-    return known + refiner.logits(torch.stack(states, 1))
 
 
 class Windows:
@@ -62,9 +50,8 @@ class Windows:
         last = guided(hidden[torch.arange(len(rows)), self.valid - 1][:, None], model.sequences, model.guidance)  # fmt: skip
         self.count = torch.ones_like(self.all)  # tokens of a picture
         self.newest = torch.multinomial(self.law(last @ head.T)[:, 0], 1)[:, 0]
-        places = (len(prompts), slots)
-        none = torch.full(places, -1)
-        self.seen = Seen(last.expand(-1, slots, -1), none, none)
+        none = torch.full((len(prompts), slots), -1)
+        self.seen = Seen(last.expand(-1, slots, -1), none)
 
     def run(self, x: Tensor, positions: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
         """Hidden states [S,R,H] of rows; positions of a tree may lie behind the picture."""
@@ -82,20 +69,19 @@ class Windows:
         return self.count < self.model.tokens
 
     def draft(self, refiner: Refiner) -> tuple[Tensor, Tensor]:
-        """Drafts int64 [n,L] and what they were drawn from [n,L,V]; `seen.tokens` are filled in."""
+        """Drafts int64 [n,L] and the logits [n,L,V] that they were drawn from, for the refiner to learn by."""
         read = refiner.read(self.seen.hidden, self.seen.stale)
         known = (self.seen.hidden @ self.head.T) * (self.seen.stale >= 0).unsqueeze(2)
         state, token = read.new_zeros(len(read), refiner.config.inner), self.newest
-        drafts, drawn_from = [token], []
+        drafts, logits = [], []
         for place in range(read.shape[1]):
             state = refiner.step(read[:, place], state, token)
-            drawn_from.append(self.law(known[:, place] + refiner.logits(state)))
-            token = torch.multinomial(drawn_from[-1], 1)[:, 0]
+            logits.append(known[:, place] + refiner.logits(state))
+            token = torch.multinomial(self.law(logits[-1].detach()), 1)[:, 0]
             drafts.append(token)
-        nodes = torch.stack(drafts, 1)
-        self.seen = replace(self.seen, tokens=nodes[:, :-1])
-        return nodes[:, 1:], torch.stack(drawn_from, 1)
+        return torch.stack(drafts, 1), torch.stack(logits, 1)
 
+    @torch.no_grad()
     def score(self, drafts: Tensor) -> Tensor:
         """Guided hidden states [n,N,H] of the newest tokens and the drafts."""
         nodes = torch.cat([self.newest[:, None], drafts], 1)
@@ -108,9 +94,11 @@ class Windows:
         hidden = self.run(rows, positions, mask, torch.stack([begin, begin]))
         return guided(hidden, pairs, self.model.guidance)
 
-    def accept(self, drafts: Tensor, drawn_from: Tensor, hidden: Tensor) -> None:
+    @torch.no_grad()
+    def accept(self, drafts: Tensor, logits: Tensor, hidden: Tensor) -> None:
         """Judges, and sees what the pass left behind the newest tokens."""
-        target, slots = self.law(hidden @ self.head.T), drafts.shape[1]
+        target, drawn_from = self.law(hidden @ self.head.T), self.law(logits)
+        slots = drafts.shape[1]
         p, q = (law.gather(2, drafts.unsqueeze(2))[..., 0] for law in (target[:, :-1], drawn_from))
         kept = (torch.rand(p.shape) * q < p).long().cumprod(1).sum(1)
         law = target[self.all, kept]
@@ -121,4 +109,4 @@ class Windows:
         row = kept[:, None] + 1 + torch.arange(slots)  # of the place's stale draft
         nodes = row.clamp_max(slots)
         stale = drafts.gather(1, nodes - 1).masked_fill(row > slots, -1)
-        self.seen = Seen(hidden[self.all[:, None], nodes], stale, stale)
+        self.seen = Seen(hidden[self.all[:, None], nodes], stale)

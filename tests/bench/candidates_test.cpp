@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lamplighter/error.h"
+#include "tests/bench/refusal.h"
 
 namespace lamplighter {
 namespace {
 
+using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -16,18 +17,6 @@ std::vector<std::string> names(const std::string& method, const CandidateBounds&
   std::vector<std::string> names;
   for (const BenchMethod& candidate : tuning_candidates(method, bounds)) names.push_back(candidate.name);
   return names;
-}
-
-// The message of a refusal.
-template <class F>
-std::string refusal(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
 }
 
 TEST(RowDistances, AreDoubledUpToHalfOfARow) {

@@ -3,12 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lamplighter/error.h"
 #include "propose/options/options.h"
+#include "tests/bench/refusal.h"
 
 namespace lamplighter {
 namespace {
 
+using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -23,18 +24,6 @@ std::vector<std::string> names(const std::vector<BenchMethod>& methods) {
   std::vector<std::string> names;
   for (const BenchMethod& one : methods) names.push_back(one.name);
   return names;
-}
-
-// The message of a refusal.
-template <class F>
-std::string refusal(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Sweep, APieceWithAnEqualsSignBeginsTheNextOption) {

@@ -79,6 +79,7 @@ class Refine : public Proposer {
 
  private:
   // Rows [S, L, ..] of the N of every sequence, by their numbers int64 [S * L] in rows [S, N, ..].
+  // Whole rows are copied, which for rows as wide as the head is faster than what rows_at does.
   at::Tensor picked(const at::Tensor& rows, const at::Tensor& numbers) const {
     return rows.flatten(0, 1).index_select(0, numbers).view({rows.size(0), shape_.depth, -1});
   }

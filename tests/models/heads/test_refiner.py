@@ -17,7 +17,7 @@ from models.heads.refine import Refiner, RefinerConfig
 from models.heads.refine_module import RefinerModule
 from models.heads.train_refiner import check, losses
 from models.heads.train_refiner import main as train
-from models.heads.windows import Windows, laws
+from models.heads.windows import Windows
 
 CODES, HIDDEN = GPT_SHAPE.vocab_size, GPT_SHAPE.dim
 CAPTION = "a red boat on the sea at dawn"
@@ -92,10 +92,17 @@ def test_windows_know_what_the_target_says(demo_bundle: Path, build_dir: Path) -
     windows = Windows(model, head, prompt_ids(model, [CAPTION, "a house"], build_dir), 3)
     refiner = Refiner(RefinerConfig(head.shape[1], len(head), 16, 8)).requires_grad_(False)
     for _ in range(3):
-        drafts, drawn_from = windows.draft(refiner)
-        torch.testing.assert_close(windows.law(laws(refiner, windows.seen, head)), drawn_from)
+        tokens, seen = windows.newest, windows.seen
+        drafts, logits = windows.draft(refiner)
+        read, state = refiner.read(seen.hidden, seen.stale), torch.zeros(2, 16)
+        for place in range(3):
+            state = refiner.step(read[:, place], state, tokens)
+            row = seen.hidden[:, place] @ head.T * (seen.stale[:, place] >= 0)[:, None]
+            torch.testing.assert_close(logits[:, place], row + refiner.logits(state))
+            tokens = drafts[:, place]
+            assert (windows.law(logits[:, place]).gather(1, tokens[:, None]) > 0).all()
         hidden, before = windows.score(drafts), windows.count.clone()
-        windows.accept(drafts, drawn_from, hidden)
+        windows.accept(drafts, logits, hidden)
         kept = windows.count - before - 1
         stale = windows.seen.stale
         for picture, count in enumerate(kept.tolist()):
@@ -126,11 +133,10 @@ def test_training_raises_the_acceptance(demo_bundle: Path, build_dir: Path, tmp_
         windows = Windows(model, head, prompt_ids(model, [CAPTION] * 8, build_dir), 3)
         sums = 0.0
         for _ in range(10):
-            with torch.no_grad():
-                drafts, drawn_from = windows.draft(refiner)
-                hidden = windows.score(drafts)
-                sums += float(losses(refiner, windows, hidden, head, windows.live)[1])
-                windows.accept(drafts, drawn_from, hidden)
+            drafts, logits = windows.draft(refiner.requires_grad_(False))
+            hidden = windows.score(drafts)
+            sums += float(losses(logits, hidden[:, :-1] @ head.T, windows.live)[1])
+            windows.accept(drafts, logits, hidden)
         kept.append(sums / 10)
     assert kept[1] > kept[0] + 0.2
 
@@ -142,7 +148,7 @@ def test_a_file_of_another_refiner_is_not_continued(
     torch.save({"config": {"hidden": 1}}, file)
     words = ["--bundle", str(demo_bundle), "--captions", "demo", "--out", str(file)]
     assert train([*words, "--minutes", "0.01"]) == 7
-    assert "holds another refiner" in capsys.readouterr().err
+    assert "holds other heads" in capsys.readouterr().err
 
 
 def test_rows_that_end_are_refused(demo_bundle: Path) -> None:

@@ -1,0 +1,36 @@
+"""The file that a training of heads writes and continues from, which their exporters read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from models.export import checkpoint
+from models.export.checkpoint import ExportError
+
+
+def resume(out: Path, heads: Any, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+    """Steps and seconds so far. ExportError: the file holds something else."""
+    saved = checkpoint.read_file(out)
+    known = isinstance(saved, dict) and "optimizer" in saved
+    if not known or saved["config"] != asdict(heads.config):
+        raise ExportError(f"{out}: holds other heads; name a new file", 7)
+    heads.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    return saved["step"], saved["seconds"]
+
+
+def save(
+    out: Path, heads: Any, optimizer: torch.optim.Optimizer, step: int, seconds: float
+) -> None:
+    """Replaces the file as a whole."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_suffix(".partial")
+    parts = {"model": heads.state_dict(), "optimizer": optimizer.state_dict()}
+    clock = {"step": step, "seconds": seconds}
+    torch.save({"config": asdict(heads.config), **parts, **clock}, partial)
+    os.replace(partial, out)

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lamplighter/error.h"
+
+namespace lamplighter::test {
+
+// The message of a refusal of words.
+template <class F>
+std::string refusal(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace lamplighter::test
