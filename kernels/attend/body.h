@@ -232,13 +232,17 @@ void attend_item(const AttendArgs& args, int64_t item, void* scratch) {
   for (q.first = 0; q.first < queries; q.first += kQueryBlock) {
     q.count = queries - q.first < kQueryBlock ? queries - q.first : kQueryBlock;
     q.end = 0;
+    const bool last = q.first + q.count == queries;
     for (int64_t i = 0; i < q.count; ++i) {
       const int64_t end = visible_end(q, i);
       q.end = end > q.end ? end : q.end;
     }
     load_queries<V>(q);
     score<V>(q);
-    for (int64_t i = 0; i < q.count; ++i) weigh<V>(q, i);
+    for (int64_t i = 0; i < q.count; ++i) {
+      if (last) fetch_next(q, item, i);
+      weigh<V>(q, i);
+    }
     sum_values<V>(q);
   }
 }

@@ -87,5 +87,16 @@ void open_cache(Queries<T>& q, int64_t item) {
   q.values = values;
 }
 
+// What the next item reads first comes closer while the weights of query i are worked out: its keys or, of a
+// rounded cache, all of it. i-th of q.count parts.
+template <typename T>
+LAMPLIGHTER_INLINE void fetch_next(const Queries<T>& q, int64_t item, int64_t i) {
+  const AttendArgs& args = *q.args;
+  const int64_t bytes = cache_row_bytes(args), plane = (item + 1) * args.max_length * bytes;
+  const int64_t begin = q.length * i / q.count, end = q.length * (i + 1) / q.count;
+  fetch(args.keys, plane + begin * bytes, plane + end * bytes);
+  if (args.rounded_cache) fetch(args.values, plane + begin * bytes, plane + end * bytes);
+}
+
 }  // namespace
 }  // namespace lamplighter
