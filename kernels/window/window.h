@@ -21,7 +21,7 @@ namespace lamplighter {
 // tokens.
 struct RenewWindowArgs {
   JudgeArgs judge;       // exact; uniforms n < nodes test node n, nodes + n draw behind node n
-  const int64_t* count;  // [images], accepted nodes but the root
+  const int64_t* count;  // [images], accepted nodes but the root; -1: the root's place stays the last
   int64_t* tokens;       // out [images, L]
   float* rows;           // out [images, L, vocabulary]: probabilities
   bool keep;

@@ -3,10 +3,13 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/cummin.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <tuple>
 #include <utility>
 
 #include "propose/windows/chains.h"
@@ -20,6 +23,14 @@ at::Tensor packed(const at::Tensor& values, const at::Tensor& kept) {
   const at::Tensor place = at::where(kept, kept.cumsum(1) - 1, most);
   at::Tensor all = at::full({values.size(0), most + 1}, -1, values.options());
   return all.scatter_(1, place, values).narrow(1, 0, most).contiguous();
+}
+
+// Of the accepted drafts int64 [I, rows] of the windows what is within their limits.
+at::Tensor limited(const at::Tensor& accepted, const Draft& draft) {
+  if (!draft.above) return at::minimum(accepted, draft.limits);
+  // Every row takes the least of its own and its limit above what the row before took.
+  const at::Tensor limit = draft.limits.cumsum(1);
+  return limit + std::get<0>((accepted - limit).cummin(1));
 }
 
 }  // namespace
@@ -55,11 +66,13 @@ Judged judge_windows(const RunState& run, const Draft& draft, const ops::Distrib
   const ops::Judged chains =
       ops::judge_tree(chains_of(run, draft, judged.target.values, ops::Purpose::accept, 1), rule);
   const at::Tensor depth = chain_depths(draft.tokens).narrow(1, 0, nodes);
-  const at::Tensor closed = chain_depths(draft.tokens).narrow(1, 0, rows) >= draft.open.unsqueeze(1);
-  judged.accepted = chains.count.view_as(closed).masked_fill(closed, -1);
+  const at::Tensor count = chains.count.view_as(draft.limits);
+  judged.accepted = limited(count, draft).clamp_min(-1);
+  const at::Tensor closed = judged.accepted < 0;
   const at::Tensor accepted = judged.accepted.unsqueeze(2);  // [I, rows, 1]
-  const at::Tensor bonus = chains.token.view_as(accepted);
   const at::Tensor drafts = draft.tokens.narrow(1, 0, all).view({-1, rows, nodes});
+  const at::Tensor next = drafts.gather(2, (accepted + 1).clamp_max(nodes - 1));
+  const at::Tensor bonus = at::where(accepted < count.unsqueeze(2), next, chains.token.view_as(accepted));
   const at::Tensor code = at::where(depth < accepted, drafts.roll(-1, 2), bonus).flatten(1);
   const at::Tensor committed = (depth <= accepted).flatten(1);
   const at::Tensor codes = packed(code, committed);

@@ -139,6 +139,10 @@ struct Draft : Topology {
   at::Tensor open = {};
   // Of windows, whose first so many chains are judged, each as a tree of its own.
   OpenWindows windows = {};
+  // Of windows, int64 [I, rows], 0 or more: how many drafts each may accept at most or, with `above`, how
+  // many more than the row above it does. What the rule accepts of more stays drafted.
+  at::Tensor limits = {};
+  bool above = false;
   // The nodes' rows behind the first layers of the target, which have run already and have their rows in the
   // cache; undefined: none have.
   struct {

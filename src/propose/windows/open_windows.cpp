@@ -47,7 +47,7 @@ class Windows : public Proposer {
     guided_ = shape.guided;
     if (ahead_ == 0) ahead_ = std::max<std::int64_t>(1, width_ / 2);
     ahead_ = std::min(ahead_, width_);
-    most_ = std::min((width_ - 1) / ahead_ + 1, height_);
+    most_ = std::min((width_ - 1) / ahead_ + (slots_ > 0 ? 2 : 1), height_);
     const std::int64_t chains = most_ * (slots_ + 1), total = height_ * width_, images = shape.images;
     shape_ = {chains + 1, chains - 1, chains + 1, 0, height_};
     const auto integers = at::dtype(at::kLong).device(device_);
@@ -76,11 +76,13 @@ class Windows : public Proposer {
     };
     const at::Tensor drafts =
         at::cat({part(roots), tokens_.narrow(1, 0, windows.rows).narrow(2, 0, windows.nodes - 1)}, 2)
-            .masked_fill(depth >= part(rows.limits), -1);
+            .masked_fill(depth >= part(rows.left), -1);
     const at::Tensor ended = ended_.unsqueeze(1);
     const at::Tensor once_more = codes_.gather(1, ended.clamp_min(0)).masked_fill(ended < 0, -1);
     Draft draft;
     draft.windows = windows;
+    draft.limits = rows.limits.narrow(1, 0, windows.rows);
+    draft.above = across_;
     draft.open = rows.open.sum(1);
     draft.tokens = at::cat({drafts.flatten(1), once_more}, 1);
     const at::Tensor places =
@@ -111,10 +113,11 @@ class Windows : public Proposer {
   }
 
  private:
-  // All [I, R].
+  // All [I, R]. A row that runs and is not open yet prepares its window.
   struct Rows {
     at::Tensor open;    // bool
-    at::Tensor limits;  // int64, codes that a row may get in this pass; 0: it is not open
+    at::Tensor left;    // int64, codes that a row lacks; 0: it does not run
+    at::Tensor limits;  // int64, drafts that it may accept (Draft::limits)
     at::Tensor places;  // int64, of what stands before its next code
   };
 
@@ -127,11 +130,15 @@ class Windows : public Proposer {
     const at::Tensor row = first_.unsqueeze(1) + number;
     const at::Tensor longer = above(lengths_, 1, width_);
     Rows rows;
+    const at::Tensor exists = (row < height_) & (run.steps < run.total).unsqueeze(1);
     // The row under the first one takes no stand-in for its end.
-    rows.open = (row < height_) & (longer >= ahead_) & ((number == 0) | (first_ > 0).unsqueeze(1)) &
-                (run.steps < run.total).unsqueeze(1);
-    const at::Tensor most = (longer - (ahead_ - 1)).masked_fill(number == 0, width_).clamp_max(width_);
-    rows.limits = (most - lengths_).masked_fill(rows.open.logical_not(), 0);
+    const at::Tensor may_open = exists & ((number == 0) | (first_ > 0).unsqueeze(1));
+    rows.open = may_open & (longer >= ahead_);
+    const at::Tensor runs = slots_ > 0 ? exists & (number <= rows.open.sum(1, true)) : rows.open;
+    rows.left = (width_ - lengths_).masked_fill(runs.logical_not(), 0);
+    rows.limits = (longer - ahead_ - lengths_)
+                      .masked_fill(number == 0, width_)
+                      .masked_fill((runs & may_open).logical_not(), -height_ * width_);
     rows.places = row * width_ + lengths_ - 1;
     return rows;
   }
@@ -145,15 +152,15 @@ class Windows : public Proposer {
       return codes_.gather(1, at.clamp(0, height_ * width_ - 1));
     };
     const at::Tensor own = code(rows.places);
-    return at::where(own >= 0, own, code(place)).masked_fill(rows.open.logical_not(), 0).clamp_min(0);
+    return at::where(own >= 0, own, code(place)).masked_fill(rows.left == 0, 0).clamp_min(0);
   }
 
   // Rows and nodes that some image has a use for, where asking is cheap.
   OpenWindows windows_of(const RunState& run, const Rows& rows) const {
     OpenWindows windows{most_, slots_ + 1, most_, slots_ + 1};
     if (run.fixed_shapes) return windows;
-    windows.rows = std::max<std::int64_t>(1, rows.open.sum(1).max().item<std::int64_t>());
-    windows.nodes = std::clamp<std::int64_t>(rows.limits.max().item<std::int64_t>(), 1, slots_ + 1);
+    windows.rows = std::max<std::int64_t>(1, (rows.left > 0).sum(1).max().item<std::int64_t>());
+    windows.nodes = std::clamp<std::int64_t>(rows.left.max().item<std::int64_t>(), 1, slots_ + 1);
     return windows;
   }
 
@@ -204,19 +211,18 @@ class Windows : public Proposer {
     codes_.select(1, 0).copy_(code);
   }
 
-  // The windows behind what was accepted. Drafts that were not run are forgotten.
+  // The windows behind what was accepted. Drafts behind the end of a row were not run and are forgotten.
   void renew(const Draft& draft, const Judged& judged, const RunState& run) {
     const auto& [rows, nodes, most_rows, most_nodes] = draft.windows;
     tokens_.fill_(-1);
     if (nodes == 1) return;
-    const at::Tensor count = judged.accepted.clamp_min(0);
+    const at::Tensor& count = judged.accepted;
     auto [tokens, laws] =
         ops::renew_window(chains_of(run, draft, judged.target.values, ops::Purpose::window, 2),
                           count.flatten().contiguous(), window_.keep);
     const at::Tensor drafts = draft.tokens.narrow(1, 0, rows * nodes).view({-1, rows, nodes});
     const at::Tensor node = count.unsqueeze(2) + 1 + numbers(nodes - 1);  // that stood in a slot
-    const at::Tensor run_before = (node < nodes) & (drafts.gather(2, node.clamp_max(nodes - 1)) >= 0) &
-                                  (judged.accepted >= 0).unsqueeze(2);
+    const at::Tensor run_before = (node < nodes) & (drafts.gather(2, node.clamp_max(nodes - 1)) >= 0);
     const auto part = [&](const at::Tensor& all) { return all.narrow(1, 0, rows).narrow(2, 0, nodes - 1); };
     part(tokens_).copy_(at::where(run_before, tokens.view_as(node), -1));
     part(rows_).copy_(laws.view({-1, rows, nodes - 1, vocabulary_}));

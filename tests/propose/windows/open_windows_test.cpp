@@ -4,6 +4,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -11,6 +14,7 @@
 #include <map>
 #include <set>
 
+#include "decode/open_rows.h"
 #include "tests/decode/loop_law.h"
 #include "tests/decode/toy_methods.h"
 #include "tests/propose/windows/rows_run.h"
@@ -18,7 +22,21 @@
 namespace lamplighter::test {
 namespace {
 
-class WindowsTest : public RowsTest {};
+class WindowsTest : public RowsTest {
+ protected:
+  // What `places` make of rows of so many codes, in one pass. Distances are those to what the row above had
+  // before the pass or, where drafts see those above them, to what it accepts in it.
+  static void expect_distance(std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& places,
+                              std::int64_t ahead, bool across) {
+    const std::vector<std::int64_t> before = rows;
+    for (const std::int64_t place : places) EXPECT_EQ(place % kColumns, rows.at(place / kColumns)++);
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      if (rows[row] == before[row] || before[row - 1] == kColumns) continue;
+      const std::int64_t drawn = rows[row - 1] > before[row - 1] ? 1 : 0;  // and no draft
+      EXPECT_LE(rows[row] - 1 + ahead, across ? rows[row - 1] - drawn : before[row - 1]) << row;
+    }
+  }
+};
 
 // Two bodies for one thing: the passes of ZipAR planned beforehand, and found on the way.
 TEST_P(WindowsTest, WithoutSlotsAreOpenRows) {
@@ -60,39 +78,69 @@ TEST_P(WindowsTest, PicturesOfABatchAreThoseDrawnAlone) {
 
 // As on a device, where every pass has the most rows and nodes.
 TEST_P(WindowsTest, NodesThatHoldNothingChangeNothing) {
-  const Method method = windows_method(2, 3);
   const auto draws = requests(1);
-  at::Tensor order;
-  const at::Tensor fixed = decode_by_parts(toy_.models(), method, prompts_, draws, toy_.grid(),
-                                           [&](DecodeState& state, std::int64_t /*cycle*/) {
-                                             state.fixed_shapes = true;
-                                             order = state.proposer->order();
-                                           });
-  const at::Tensor expected = run(method, draws);
-  EXPECT_TRUE(at::equal(fixed, expected.gather(1, order.narrow(1, 0, kRows * kColumns))));
+  for (const bool across : {false, true}) {
+    const Method method = windows_method(2, 3, across);
+    at::Tensor order;
+    const at::Tensor fixed = decode_by_parts(toy_.models(), method, prompts_, draws, toy_.grid(),
+                                             [&](DecodeState& state, std::int64_t /*cycle*/) {
+                                               state.fixed_shapes = true;
+                                               order = state.proposer->order();
+                                             });
+    const at::Tensor expected = run(method, draws);
+    EXPECT_TRUE(at::equal(fixed, expected.gather(1, order.narrow(1, 0, kRows * kColumns)))) << across;
+  }
 }
 
 // Places are each committed once, every row from left to right and `ahead` codes behind the one above it.
 TEST_P(WindowsTest, KeepTheirDistance) {
-  for (const std::int64_t ahead : {1, 2, 4}) {
-    std::map<std::int64_t, std::vector<std::int64_t>> lengths;
-    run(windows_method(ahead, 3), requests(1), [&](const Report& report) {
-      for (const ImageReport& image : report.images) {
-        auto& rows = lengths.try_emplace(image.image, kRows, 0).first->second;
-        rows[0] = std::max<std::int64_t>(rows[0], 1);  // the prefill's code
-        for (const std::int64_t place : image.places) {
-          const auto row = static_cast<std::size_t>(place / kColumns);
-          EXPECT_EQ(place % kColumns, rows[row]++);
+  for (const bool across : {false, true}) {
+    for (const std::int64_t ahead : {1, 2, 4}) {
+      std::map<std::int64_t, std::vector<std::int64_t>> lengths;
+      run(windows_method(ahead, 3, across), requests(1), [&](const Report& report) {
+        for (const ImageReport& image : report.images) {
+          auto& rows = lengths.try_emplace(image.image, kRows, 0).first->second;
+          rows[0] = std::max<std::int64_t>(rows[0], 1);  // the prefill's code
+          expect_distance(rows, image.places, ahead, across);
         }
-        for (std::size_t row = 1; row < rows.size(); ++row) {
-          const bool above = rows[row - 1] == kColumns;
-          EXPECT_TRUE(above || rows[row] == 0 || rows[row] + ahead <= rows[row - 1]) << row;
-        }
-      }
-      return true;
-    });
-    for (const auto& [image, rows] : lengths) EXPECT_EQ(rows, std::vector<std::int64_t>(kRows, kColumns));
+        return true;
+      });
+      for (const auto& [image, rows] : lengths) EXPECT_EQ(rows, std::vector<std::int64_t>(kRows, kColumns));
+    }
   }
+}
+
+// Three chains of a root and three drafts that the target is sure of: what is accepted of them is what the
+// limits say, and so is what goes on from there.
+TEST(WindowsLimits, CountFromTheRowAboveOrFromNothing) {
+  constexpr std::int64_t rows = 3, nodes = 4, codes = 12;
+  const auto ids = at::dtype(at::kLong);
+  Draft draft;
+  draft.tokens = at::arange(rows * nodes, ids).unsqueeze(0);
+  draft.windows = {rows, nodes, rows, nodes};
+  draft.open = at::full({1}, 2, ids);
+  draft.limits = at::tensor({6, -1, 1}, ids).unsqueeze(0);
+  RunState run;
+  run.seeds = run.steps = at::ones({1}, ids);
+  run.temperature = at::ones({1});
+  // Node n is followed by n + 1, the next draft or, behind the last of a chain, some code.
+  const at::Tensor sure = at::eye(codes).roll(1, 1).unsqueeze(0);
+  draft.distributions = sure.view({rows, nodes, codes}).narrow(1, 0, nodes - 1).contiguous();
+  const auto judged = [&](bool above) {
+    draft.above = above;
+    return judge_windows(run, draft, ops::Distributions(sure), {});
+  };
+  const auto list = [&](std::initializer_list<std::int64_t> values) {
+    return at::tensor(std::vector<std::int64_t>(values), ids).unsqueeze(0);
+  };
+  const Judged alone = judged(false);
+  EXPECT_TRUE(at::equal(alone.accepted, list({3, -1, 1})));
+  EXPECT_EQ(alone.count.item<std::int64_t>(), 5);
+  EXPECT_TRUE(at::equal(alone.chain.narrow(1, 0, 6), list({0, 1, 2, 3, 4, 9})));
+  EXPECT_EQ(alone.token.item<std::int64_t>(), 10);
+  const Judged above = judged(true);
+  EXPECT_TRUE(at::equal(above.accepted, list({3, 2, 3})));
+  EXPECT_TRUE(at::equal(above.chain.narrow(1, 0, 11), list({0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11})));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, WindowsTest, ::testing::Values(at::kFloat, at::kBFloat16),
