@@ -165,6 +165,15 @@ def test_a_bundle_of_classes_draws_no_captions(refused: Refused, weightless: Pat
     assert f"class: got none, expected 0..{CLASSES - 1}: this bundle draws classes" in message
 
 
+def test_a_caption_beside_a_class(refused: Refused, weightless: Path, tmp_path: Path) -> None:
+    words = 'prompt: got "a boat" beside class 1, expected one of them: this bundle draws classes'
+    both = ("--class", 1, "-p", "a boat", "-o", "x.png")
+    assert words in refused(2, "generate", *both, model=weightless)
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a boat", "class": 1}\n')
+    file = ("--prompt-file", tmp_path / "p.jsonl", "-o", "%d.png")
+    assert words in refused(3, "generate", *file, model=weightless)
+
+
 def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
     """Refused before anything is read, with the batch that fits; drafts make passes larger."""
     count = ("--batch-count", 100_000, "--batch-size", 100_000, "-q")

@@ -51,6 +51,11 @@ void check_class(const Manifest& manifest, const Request& request) {
                                           : "class: got " + std::to_string(*request.class_id) +
                                                 ", expected a prompt: this bundle draws captions");
   }
+  if (by_class && !request.prompt.empty()) {
+    throw Error(ExitCode::usage, "prompt: got " + shorten(Json(request.prompt).dump(), 60) +
+                                     " beside class " + std::to_string(*request.class_id) +
+                                     ", expected one of them: this bundle draws classes");
+  }
   if (by_class && (*request.class_id < 0 || *request.class_id >= manifest.prompt->classes)) {
     throw Error(ExitCode::usage, "class: got " + std::to_string(*request.class_id) + ", expected 0.." +
                                      std::to_string(manifest.prompt->classes - 1));

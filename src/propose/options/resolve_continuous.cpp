@@ -34,7 +34,7 @@ MethodOptions resolve_continuous(const MethodOptions& options, const Manifest& m
   for (const MethodOption& option : method_options()) {
     if (is_set(method, option) && !has_use(method, option))
       refuse(std::string(option.key) + ": method " + method.method +
-             (method.rule.empty() ? "" : " with rule " + method.rule) +
+             (method.rule.empty() || std::string(option.key) == "rule" ? "" : " with rule " + method.rule) +
              " of continuous tokens has no use for it");
   }
   check_options(method);
