@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
@@ -71,7 +72,8 @@ class Refine : public Proposer {
     at::Tensor rows = per_sequence(row, run.guided);  // [S, L], then their numbers in those of all sequences
     rows = (rows + sequences_.narrow(0, 0, rows.size(0)) * (last + 1)).flatten();
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));
-    known_.copy_(picked(judged.target.values, rows).view_as(known_));
+    at::Tensor known = known_.view({rows.size(0), -1});
+    at::index_select_out(known, judged.target.values.flatten(0, 1), 0, rows);
     known_.masked_fill_((stale_ < 0).unsqueeze(1).unsqueeze(3), 0);
   }
 
