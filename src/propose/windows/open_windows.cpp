@@ -134,7 +134,9 @@ class Windows : public Proposer {
     // The row under the first one takes no stand-in for its end.
     const at::Tensor may_open = exists & ((number == 0) | (first_ > 0).unsqueeze(1));
     rows.open = may_open & (longer >= ahead_);
-    const at::Tensor runs = slots_ > 0 ? exists & (number <= rows.open.sum(1, true)) : rows.open;
+    // The next one may open after this pass, or by it.
+    const at::Tensor next = exists & (number == rows.open.sum(1, true)) & (longer + slots_ + 1 >= ahead_);
+    const at::Tensor runs = slots_ > 0 ? rows.open | next : rows.open;
     rows.left = (width_ - lengths_).masked_fill(runs.logical_not(), 0);
     rows.limits = (longer - ahead_ - lengths_)
                       .masked_fill(number == 0, width_)
