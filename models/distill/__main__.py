@@ -103,6 +103,7 @@ class Distillation:
             "grid": config.grid,
             "prefix_rotation": config.prefix_rotation,
         }
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         partial = self.out.with_suffix(".partial")
         torch.save(
             {

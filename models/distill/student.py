@@ -41,7 +41,7 @@ def student_config(model: TargetModel, size: Size) -> GPTConfig:
         return GPTConfig(
             dim=dim,
             n_layer=size.layers,
-            n_head=size.heads or dim // int(manifest["cache"]["head_dim"]),
+            n_head=size.heads or max(dim // int(manifest["cache"]["head_dim"]), 1),
             ffn_dim=size.ffn or 2 * dim,
             vocab_size=int(manifest["tokens"]["codebook_size"]),
             grid=rotations.grid,

@@ -46,7 +46,8 @@ class Set:
         files.save_t5(spiece, **T5Encoder(T5_SHAPE).state_dict())
         parts = ["--t5", files.t5] if kind == "text_features" else []
         assert files.export_gpt(*parts) == 0
-        self.bundle, self.pictures, self.out = files.out, folder / "pictures", folder / "student.pt"
+        self.bundle, self.pictures = files.out, folder / "pictures"
+        self.out = folder / "new/student.pt"
         self.model: TargetModel = load_target(self.bundle)
         codes = torch.randint(shape.vocab_size, (12, 16))
         features, valid = target_features(self.model, codes, IDS[kind])
@@ -123,6 +124,7 @@ def test_a_student_begins_with_the_ends_of_the_target(made: Set) -> None:
     assert torch.equal(begun.tok_embeddings.weight, made.network.tok_embeddings.weight)
     other = new_student(student_config(made.model, Size(dim=16, heads=2)), made.model)
     assert other.output.weight.shape == (40, 16)
+    assert student_config(made.model, Size(dim=8)).n_head == 1
     with pytest.raises(ExportError, match="n_head 3"):
         student_config(made.model, Size(dim=16, heads=3))
 
