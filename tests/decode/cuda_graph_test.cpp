@@ -61,7 +61,7 @@ TEST_F(CudaGraph, DrawsTheTokensOfARunWithout) {
     for (const Method& method :
          {Method{}, static_method(bushy_tree()), static_method(preset_tree("chain-3")),
           dynamic_method(2, 3, 7), window_method("chain-7"), window_method("fan-3-2-7"),
-          front_method("chain-7", 2), zipar_method(2), windows_method(2, 3)}) {
+          front_method("chain-7", 2), zipar_method(2), windows_method(2, 3), windows_method(2, 3, true)}) {
       if (row_ends && !method.tree && method.dynamic.nodes == 0) continue;  // refused by resolve_method
       const auto codes = drawn(toy, method, true);
       EXPECT_EQ(codes, drawn(toy, method, false));

@@ -87,8 +87,9 @@ constexpr MethodOption kOptions[] = {
      "Places of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, "", "front", 1,
      kNodes - 1},
     {"ahead", "ahead", "Ahead", kMethod, "N",
-     "Tokens that a row is ahead of the next; default: half of a row (zipar, zipar+sjd, pjd)", &M::ahead, "",
-     "ahead", 1},
+     "Tokens that a row is ahead of the next; a whole row or more: one row after the other; default: half of "
+     "a row (zipar, zipar+sjd, pjd)",
+     &M::ahead, "", "ahead", 1, 4096},
     {"zipar", "zipar", "ZipAR", kMethod, "NAME",
      "clean, or released: what a row lacks is seen as zeros, as in the published program (zipar)", &M::zipar,
      "", "rows", 0, kAny, kZipar},
