@@ -98,8 +98,10 @@ TEST(Request, RefusesWhatTheBundleCannotDraw) {
   EXPECT_TRUE(refuses(request));
   manifest.prompt->kind = "class";
   manifest.prompt->classes = 2;
-  EXPECT_FALSE(refuses(request));
   EXPECT_TRUE(refuses(caption("a")));
+  EXPECT_TRUE(refuses(request));  // a caption beside a class
+  request.prompt.clear();
+  EXPECT_FALSE(refuses(request));
   request.class_id = 2;
   EXPECT_TRUE(refuses(request));
   request.class_id = 0;
