@@ -175,7 +175,7 @@ def test_tune_tree_refuses_what_rows_have_no_use_for(
 ) -> None:
     for words, told in (
         (("zipar", "--ahead", 3), "--ahead: got 3, expected 1 to 2, half of a row"),
-        (("pjd", "--ahead", 0), "--ahead: got 0, expected 1 or more"),
+        (("pjd", "--ahead", 0), "--ahead: got 0, expected 1 to 4096"),
         (("sjd", "--ahead", 2), "--ahead: got method sjd, expected one whose rows"),
         (("zipar:ahead=2",), "--ahead N is the least"),
         (("zipar", "-o", "tree.json"), "--output: got method zipar, expected one with a tree"),
