@@ -84,7 +84,7 @@ Judged judge_windows(const RunState& run, const Draft& draft, const ops::Distrib
   // A complete picture stands still.
   judged.token = codes.gather(1, judged.count.unsqueeze(1))
                      .squeeze(1)
-                     .masked_fill(draft.open == 0, 0)
+                     .masked_fill(closed.all(1), 0)
                      .masked_fill(bad, -1);
   judged.status = at::zeros_like(judged.count);
   judged.chain =

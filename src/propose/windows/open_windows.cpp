@@ -83,7 +83,6 @@ class Windows : public Proposer {
     draft.windows = windows;
     draft.limits = rows.limits.narrow(1, 0, windows.rows);
     draft.above = across_;
-    draft.open = rows.open.sum(1);
     draft.tokens = at::cat({drafts.flatten(1), once_more}, 1);
     const at::Tensor places =
         at::cat({(part(rows.places) + depth).flatten(1), ended}, 1).clamp(0, height_ * width_ - 1);
