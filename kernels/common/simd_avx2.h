@@ -105,6 +105,11 @@ struct Avx2 {
   static W low_halves(W a) { return _mm256_and_si256(a, _mm256_set1_epi8(15)); }
   static W high_halves(W a) { return low_halves(_mm256_srli_epi16(a, 4)); }
   static F to_floats(W a) { return _mm256_cvtepi32_ps(a); }
+  static void store_bytes(int8_t* p, F a) {
+    const W words = _mm256_cvtps_epi32(a);
+    const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(halves, halves));
+  }
 
   static F turn(F x, F cos_sin) {
     const F crossed = _mm256_mul_ps(_mm256_permute_ps(x, 0xb1), _mm256_movehdup_ps(cos_sin));

@@ -79,12 +79,15 @@ struct Avx512 {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
   // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32; the halves of
-  // bytes as bytes; int32 lanes as floats.
+  // bytes as bytes; int32 lanes as floats; floats that are integers of -128 to 127 as bytes.
   static W bytes_of(uint32_t four) { return set_word(four); }
   static W add_bytes(W sum, W weights, W value) { return _mm512_dpbusd_epi32(sum, weights, value); }
   static W low_halves(W a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
   static W high_halves(W a) { return low_halves(_mm512_srli_epi16(a, 4)); }
   static F to_floats(W a) { return _mm512_cvtepi32_ps(a); }
+  static void store_bytes(int8_t* p, F a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
+  }
   // bf16 features of two rows -> pairs with `first` in the high half; unjoin() restores the order of the
   // features.
   static W join_low(W first, W second) { return _mm512_unpacklo_epi16(second, first); }

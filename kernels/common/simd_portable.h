@@ -99,6 +99,9 @@ struct Portable {
   static W low_halves(W a) { return a & 0x0f0f0f0fU; }
   static W high_halves(W a) { return a >> 4 & 0x0f0f0f0fU; }
   static F to_floats(W a) { return __builtin_convertvector(reinterpret_cast<Integers>(a), F); }
+  static void store_bytes(int8_t* p, F a) {
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(a[i]);
+  }
 
   static F turn(F x, F cs) {
     return F{x[0] * cs[0] - x[1] * cs[1], x[1] * cs[0] + x[0] * cs[1], x[2] * cs[2] - x[3] * cs[3],

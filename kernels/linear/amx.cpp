@@ -119,6 +119,7 @@ struct AmxKernel {
   static constexpr int64_t kLineElements = kTileFeatures;
   static constexpr int64_t kLineBytes = 64;
 
+  static constexpr int kStreamedRows = 0;
   static constexpr int blocks(int rows) { return rows <= kTileRows ? 4 : 2; }
   static int64_t block_bytes(int64_t in) { return in * kLinearBlock * 2; }
 

@@ -12,7 +12,10 @@ template <class Element>
 using FloatKernel = LanesKernel<Avx2, Element, 6, 2, sizeof(Element) == 2>;
 
 struct Panel {
+  static constexpr int kStreamedRows = 0;
   static constexpr int blocks(int rows) { return rows <= 2 ? 2 : 1; }
+  static constexpr int far(int, int) { return 64; }
+  static constexpr int near(int, int) { return 4; }
 };
 
 template <class Weights>

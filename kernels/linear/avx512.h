@@ -11,14 +11,16 @@
 namespace lamplighter {
 namespace {
 
-// Distances of the two prefetches, in steps. Few rows: the memory is the limit, and a short distance to the
-// second cache level leaves its queues free for the hardware's own. Many rows: a step takes longer and
-// arithmetic is the limit, so lines are fetched earlier, and moved to the first level well before use: what
-// memory delivers late must not stop the arithmetic.
-template <int R>
-struct Distance {
-  static constexpr int far = R <= 4 ? 20 : R <= 6 ? 48 : 96;
-  static constexpr int near = R <= 4 ? 4 : R <= 6 ? 8 : 32;
+// How weights of so many bits are read (see run_linear and IntegerKernel). Sums, weights and one value of x
+// fit the 32 registers. One block at a time: the memory is the limit, and a short distance to the first cache
+// level leaves its queues free for the hardware's own fetches. Several: arithmetic is the limit, and lines
+// come to the first level well before use, because what memory delivers late must not stop it.
+template <int Bits>
+struct Panel {
+  static constexpr int kStreamedRows = Bits == 8 ? 9 : Bits == 4 ? 4 : 6;
+  static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : rows > 6 ? 3 : 4; }
+  static constexpr int far(int rows, int n) { return n > 1 ? Bits == 4 ? 128 : 96 : rows > 4 ? 128 : 96; }
+  static constexpr int near(int, int n) { return n > 1 ? 32 : 4; }
 };
 
 // What differs between the types: one step is 64 bytes of a block's weights and 4 bytes of a row.
@@ -53,7 +55,7 @@ inline __attribute__((always_inline)) void step(__m512 (&sums)[R][N], const char
   }
 }
 
-template <class Step, int R, int N>
+template <class Step, class Panel, int R, int N>
 void compute_tile(const LinearTile& tile) {
   __m512 sums[R][N];
 #pragma GCC unroll 16
@@ -70,8 +72,8 @@ void compute_tile(const LinearTile& tile) {
   for (int64_t line = 0; line < lines; ++line, x += 64 * R) {
     for (int quarter = 0; quarter < 4; ++quarter, weight += 256) {
       const int64_t now = 16 * line + 4 * quarter;
-      const char* far = tile.fetched(now, Distance<R>::far, 16 * lines);
-      const char* near = tile.ahead(now + Distance<R>::near, 16 * lines);
+      const char* far = tile.fetched(now, Panel::far(R, N), 16 * lines);
+      const char* near = tile.ahead(now + Panel::near(R, N), 16 * lines);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
 #pragma GCC unroll 4
@@ -107,18 +109,14 @@ void compute_tile(const LinearTile& tile) {
   }
 }
 
-// Sums + weights + one value of x fit the 32 registers.
-struct Panel {
-  static constexpr int blocks(int rows) { return rows <= 6 ? 4 : rows <= 9 ? 3 : 2; }
-};
-
-template <class Step>
+template <class Step, class Panel>
 struct WideKernel {
   using Element = typename Step::Element;
   static constexpr int kMaxRows = 12;
   static constexpr int64_t kLineElements = 16 * Step::features;
   static constexpr int64_t kLineBytes = 64;
 
+  static constexpr int kStreamedRows = Panel::kStreamedRows;
   static constexpr int blocks(int rows) { return Panel::blocks(rows); }
   static int64_t block_bytes(int64_t in) { return in * kLinearBlock * static_cast<int64_t>(sizeof(Element)); }
 
@@ -134,20 +132,16 @@ struct WideKernel {
 
   template <int R, int N>
   static void compute(const LinearTile& tile) {
-    compute_tile<Step, R, N>(tile);
+    compute_tile<Step, Panel, R, N>(tile);
   }
 };
 
 template <class Element>
-using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>>;
-
-// Few rows read the weights as one stream, which memory delivers fastest; more take blocks side by side.
-struct IntegerPanel {
-  static constexpr int blocks(int rows) { return rows <= 6 ? 1 : 2; }
-};
+using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32Step, BFloat16Step>,
+                               Panel<8 * sizeof(Element)>>;
 
 template <class Weights>
-using Integers = IntegerKernel<Avx512, Weights, 12, IntegerPanel>;
+using Integers = IntegerKernel<Avx512, Weights, 12, Panel<Weights::kBits>>;
 
 }  // namespace
 }  // namespace lamplighter

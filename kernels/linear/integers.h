@@ -14,50 +14,62 @@ namespace {
 
 // A group of a row as the products read it: integers up to 127 times a scale. The weights are stored with an
 // offset, so that they have no sign; the sums begin with what it adds.
+template <int64_t Features>
 struct RowGroup {
   int32_t start;
   float scale;
-  int8_t values[kLinearGroup];
+  int8_t values[Features];
 };
 
-// Rounds `count` features, the rest of the group being zero. Loops without branches: the compiler's vectors
-// give the bits of single steps. A group that is not finite gets NaN as scale.
-inline void round_group(const uint16_t* x, int64_t count, int offset, RowGroup* group) {
-  uint16_t bits[kLinearGroup] = {};
-  std::memcpy(bits, x, static_cast<size_t>(count) * sizeof(uint16_t));
-  uint32_t top = 0;
-  for (const uint16_t value : bits) {
-    const uint32_t magnitude = value & 0x7fffU;
+// Rounds `count` features, the rest of the group being zero. A group that is not finite gets NaN as scale.
+template <class Simd, int64_t Features>
+inline void round_group(const uint16_t* x, int64_t count, int offset, RowGroup<Features>* group) {
+  uint16_t padded[Features];
+  if (count < Features) {
+    std::memset(padded, 0, sizeof(padded));
+    std::memcpy(padded, x, static_cast<size_t>(count) * sizeof(uint16_t));
+    x = padded;
+  }
+  uint16_t top = 0;
+  for (int64_t i = 0; i < Features; ++i) {
+    const auto magnitude = static_cast<uint16_t>(x[i] & 0x7fffU);
     top = magnitude > top ? magnitude : top;
+  }
+  if (top >= kBFloat16Infinity) {
+    *group = {0, std::numeric_limits<float>::quiet_NaN(), {}};
+    return;
   }
   const float largest = bfloat16_value(top);
   const float range = largest > kLinearSmallestRange ? largest : kLinearSmallestRange;
-  const bool finite = top < kBFloat16Infinity;
-  const float factor = finite ? 127.0F / range : 0.0F;
-  int32_t sum = 0;
-  for (int64_t i = 0; i < kLinearGroup; ++i) {
-    const int value = nearest_integer(finite ? bfloat16_value(bits[i]) * factor : 0.0F);
-    group->values[i] = static_cast<int8_t>(value);
-    sum += value;
+  const auto factor = Simd::set(127.0F / range);
+  auto sum = Simd::zero();  // exact: integers below 2^24
+  for (int64_t i = 0; i < Features; i += Simd::kLanes) {
+    const auto value = Simd::round(Simd::mul(Simd::load(x + i), factor));
+    sum = Simd::add(sum, value);
+    Simd::store_bytes(group->values + i, value);
   }
-  group->start = -offset * sum;
-  group->scale = finite ? range / 127.0F : std::numeric_limits<float>::quiet_NaN();
+  group->start = -offset * static_cast<int>(Simd::sum(sum));
+  group->scale = range / 127.0F;
 }
 
-// Tiles have at most MaxRows rows; blocks(rows) of the panel come from Panel. Within a group the sums are
-// exact; those of the groups are added in their order, each multiplied first by the scale of the weights if
-// groups of weights have one, then by that of the row's group.
+// Tiles have at most MaxRows rows. Panel has blocks(rows) and kStreamedRows, see run_linear; far(rows,
+// blocks) and near(rows, blocks), the lines of weights between a fetch to the second cache level, and to the
+// first, and their use. Within a group the sums are exact; those of the groups are added in their order, each
+// multiplied first by the scale of the weights if groups of weights have one, then by that of the row's
+// group.
 template <class Simd, class Weights, int MaxRows, class Panel>
 struct IntegerKernel {
   using Element = uint16_t;  // bf16
   static constexpr int kMaxRows = MaxRows;
-  static constexpr int64_t kLineElements = kLinearGroup;
-  static constexpr int64_t kLineBytes = sizeof(RowGroup);
+  using Group = RowGroup<Weights::kRowGroup>;
+  static constexpr int64_t kLineElements = Weights::kRowGroup;
+  static constexpr int64_t kLineBytes = sizeof(Group);
+  static constexpr int kStreamedRows = Panel::kStreamedRows;
   static constexpr int blocks(int rows) { return Panel::blocks(rows); }
   static int64_t block_bytes(int64_t in) { return linear_integer_block_bytes(Weights::kBits, in); }
 
   static void pack_line(const Element* x, int64_t count, char* line) {
-    round_group(x, count, Weights::kOffset, reinterpret_cast<RowGroup*>(line));
+    round_group<Simd>(x, count, Weights::kOffset, reinterpret_cast<Group*>(line));
   }
 
   template <int R, int N>
@@ -69,11 +81,11 @@ struct IntegerKernel {
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) totals[r][v] = Simd::zero();
     }
-    const int64_t groups = linear_groups(tile.in);
     const int64_t lines = tile.block_bytes / 64;
-    const auto* x = reinterpret_cast<const RowGroup*>(tile.x);
+    const auto* x = reinterpret_cast<const Group*>(tile.x);
     const char* weight = tile.weight + Weights::kBlockHeader;
-    for (int64_t group = 0; group < groups; ++group, x += R) {
+    const char* const end = tile.weight + tile.block_bytes;
+    for (; weight < end; x += R) {
       Words sums[R][V];
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -82,10 +94,13 @@ struct IntegerKernel {
       }
       const char* scales = weight;
       weight += Weights::kGroupHeader;
-      for (int first = 0; first < Weights::kLines; first += kTogether, weight += 64 * kTogether) {
+      const char* const whole = weight + 64 * Weights::kLines;
+      const char* const last = whole < end ? whole : end;
+      int first = 0;
+      do {  // at least once, which lets compilers keep the sums in registers
         const int64_t now = (weight - tile.weight) / 64;
-        const char* later = tile.fetched(now, far(R), lines);
-        const char* soon = tile.ahead(now + near(R), lines);
+        const char* later = tile.fetched(now, Panel::far(R, N), lines);
+        const char* soon = tile.ahead(now + Panel::near(R, N), lines);
 #pragma GCC unroll 4
         for (int line = 0; line < kTogether; ++line) {
 #pragma GCC unroll 4
@@ -95,7 +110,9 @@ struct IntegerKernel {
           }
           add_line<R, V>(sums, x, first + line, weight + 64 * line, tile.block_bytes);
         }
-      }
+        first += kTogether;
+        weight += 64 * kTogether;
+      } while (weight < last);
       add_group<R, V>(totals, sums, x, scales, tile.block_bytes);
     }
     store<R, V>(tile, totals);
@@ -107,16 +124,6 @@ struct IntegerKernel {
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kStepBytes = 64 / kVectors;
   static constexpr int kTogether = 4;  // lines
-  // Lines of weights between a fetch to the second cache level, and to the first, and their use: few rows are
-  // bound by the memory, whose queues a short distance leaves free for the hardware's own. A line of half
-  // bytes holds two steps of arithmetic.
-  static constexpr int far(int rows) {
-    return rows <= 6 ? 64 : 96 / Weights::kSteps;
-  }
-  static constexpr int near(int rows) {
-    return rows <= 6 ? 4 : 32 / Weights::kSteps;
-  }
-
   // Where vector v of a line lies, blocks side by side.
   static const char* place(const char* line, int v, int64_t block) {
     return line + v / kVectors * block + v % kVectors * kStepBytes;
@@ -124,7 +131,7 @@ struct IntegerKernel {
 
   // sums += the products of a line: four features of every output for each of its steps
   template <int R, int V>
-  static inline __attribute__((always_inline)) void add_line(Words (&sums)[R][V], const RowGroup* x, int line,
+  static inline __attribute__((always_inline)) void add_line(Words (&sums)[R][V], const Group* x, int line,
                                                              const char* weight, int64_t block) {
     Words stored[V];
 #pragma GCC unroll 8
@@ -147,7 +154,7 @@ struct IntegerKernel {
 
   template <int R, int V>
   static inline __attribute__((always_inline)) void add_group(Numbers (&totals)[R][V],
-                                                              const Words (&sums)[R][V], const RowGroup* x,
+                                                              const Words (&sums)[R][V], const Group* x,
                                                               const char* scales, int64_t block) {
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) {
@@ -188,7 +195,8 @@ struct IntegerKernel {
 // kInt8: a line is one step of four features.
 struct ByteWeights {
   static constexpr int kBits = 8, kOffset = 128, kSteps = 1;
-  static constexpr int kLines = static_cast<int>(kLinearGroup) / 4;
+  static constexpr int64_t kRowGroup = kLinearRowGroup;
+  static constexpr int kLines = static_cast<int>(kRowGroup) / 4;
   static constexpr int kBlockHeader = 64, kGroupHeader = 0;  // bytes
   template <class Simd>
   static typename Simd::W part(typename Simd::W stored, int) {
@@ -199,7 +207,8 @@ struct ByteWeights {
 // kInt4: the low halves of a line's bytes are one step, the high halves the next.
 struct HalfByteWeights {
   static constexpr int kBits = 4, kOffset = 8, kSteps = 2;
-  static constexpr int kLines = static_cast<int>(kLinearGroup) / 8;
+  static constexpr int64_t kRowGroup = kLinearGroup;
+  static constexpr int kLines = static_cast<int>(kRowGroup) / 8;
   static constexpr int kBlockHeader = 0, kGroupHeader = 32;
   template <class Simd>
   static typename Simd::W part(typename Simd::W stored, int step) {

@@ -17,6 +17,7 @@ struct LanesKernel {
   using Element = E;
   using Vector = typename Simd::F;
   static constexpr int kMaxRows = MaxRows;
+  static constexpr int kStreamedRows = 0;
   static constexpr int64_t kLineElements = 16;
   static constexpr int64_t kLineBytes = 64;
   static constexpr int blocks(int rows) { return rows <= PairedRows ? 2 : 1; }

@@ -23,10 +23,10 @@ namespace lamplighter {
 enum class LinearFormat { kFloat32, kBFloat16, kInt8, kInt4 };
 
 // out = x W^T for few rows, over packed weights (pack_linear). All pointers address contiguous elements. x
-// and out are fp32 for kFloat32, else bf16. Floats: sums in fp32, rounded once. Integers: every group of 64
-// features of a row of x is rounded to integers of -127 to 127 times its scale; sums within a group are
-// exact, those of the groups are added in fp32, multiplied by the scales of weights and row, and rounded to
-// bf16.
+// and out are fp32 for kFloat32, else bf16. Floats: sums in fp32, rounded once. Integers: every group of 128
+// features of a row of x (kInt4: 64) is rounded to integers of -127 to 127 times its scale; sums within a
+// group are exact, those of the groups are added in fp32, multiplied by the scales of weights and row, and
+// rounded to bf16.
 struct LinearArgs {
   const void* x;       // [rows, in]
   const void* weight;  // packed
@@ -39,7 +39,8 @@ struct LinearArgs {
 };
 
 constexpr int64_t kLinearBlock = 16;               // output features of a packed block
-constexpr int64_t kLinearGroup = 64;               // input features with a scale of their own
+constexpr int64_t kLinearGroup = 64;               // input features of a weight with a scale of their own
+constexpr int64_t kLinearRowGroup = 128;           // the same of a row, where weights are kInt8
 constexpr float kLinearSmallestRange = 0x1p-100F;  // ranges below count as this
 constexpr int64_t kLinearMostInputs = 1 << 20;
 

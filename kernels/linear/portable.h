@@ -12,7 +12,10 @@ template <class Element>
 using FloatKernel = LanesKernel<Portable, Element, 2, 0, false>;
 
 struct Panel {
+  static constexpr int kStreamedRows = 0;
   static constexpr int blocks(int) { return 1; }
+  static constexpr int far(int, int) { return 64; }
+  static constexpr int near(int, int) { return 4; }
 };
 
 template <class Weights>

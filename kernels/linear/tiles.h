@@ -72,7 +72,9 @@ auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> vo
 // Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
-//   blocks(R)                       blocks of a panel when the largest tile has R rows
+//   kStreamedRows                   up to so many rows a pass reads its blocks one after the other: memory
+//                                   delivers one stream fastest
+//   blocks(R)                       else blocks of a panel, side by side, when the largest tile has R rows
 //   kLineElements, kLineBytes       elements of x in a line, and what they take there
 //   block_bytes(in)                 size of a packed block
 //   pack_line(row, count, line)     writes one line: `count` elements of x, then zeros
@@ -108,7 +110,8 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
       first += tile_rows;
     }
 
-    const int64_t panel = Kernel::blocks(static_cast<int>(height + (higher > 0 ? 1 : 0)));
+    const int64_t panel =
+        rows <= Kernel::kStreamedRows ? 1 : Kernel::blocks(static_cast<int>(height + (higher > 0 ? 1 : 0)));
     for (int64_t block = begin; block < end; block += panel) {
       const int64_t blocks = end - block < panel ? end - block : panel;
       LinearTile tile;

@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, LinearIntegersTest,
                                             ::testing::Values(8, 4)),
                          name_of);
 
-at::Tensor whole_groups(const at::Tensor& values) {
-  return at::constant_pad_nd(values, {0, linear_groups(values.size(1)) * kLinearGroup - values.size(1)});
+at::Tensor whole_groups(const at::Tensor& values, int64_t group = kLinearGroup) {
+  return at::constant_pad_nd(values, {0, (values.size(1) + group - 1) / group * group - values.size(1)});
 }
 
 // Rounded weights [out, bytes] as numbers [out, in], in double precision.
@@ -85,12 +85,13 @@ at::Tensor numbers_of(const at::Tensor& rounded, int64_t in) {
 
 // x W^T with the rows rounded as kernels/linear/linear.h says, in double precision; and the sum of the sizes
 // of its terms.
-std::pair<at::Tensor, at::Tensor> rounded_product(const at::Tensor& x, const at::Tensor& numbers) {
-  const at::Tensor groups = whole_groups(x.to(at::kFloat)).view({x.size(0), -1, kLinearGroup});
+std::pair<at::Tensor, at::Tensor> rounded_product(const at::Tensor& x, const at::Tensor& numbers, int bits) {
+  const int64_t group = bits == 8 ? kLinearRowGroup : kLinearGroup;
+  const at::Tensor groups = whole_groups(x.to(at::kFloat), group).view({x.size(0), -1, group});
   const at::Tensor range = std::get<0>(groups.abs().max(2, true));
   const at::Tensor integers = (groups * (at::full({1}, 127.0F) / range)).round().to(at::kDouble);
   const at::Tensor a = (integers * (range / 127.0F).to(at::kDouble)).view({x.size(0), -1});
-  const at::Tensor w = whole_groups(numbers);
+  const at::Tensor w = whole_groups(numbers, group);
   return {at::matmul(a, w.t()), at::matmul(a.abs(), w.abs().t())};
 }
 
@@ -106,7 +107,7 @@ TEST_P(LinearIntegersTest, ProductsLoseNothingButTheRounding) {
     const at::Tensor result = linear(x, pack_linear(rounded), out);
     ASSERT_EQ(result.sizes(), at::IntArrayRef({count, out}));
     ASSERT_EQ(result.scalar_type(), at::kBFloat16);
-    const auto [product, terms] = rounded_product(x, numbers_of(rounded, in));
+    const auto [product, terms] = rounded_product(x, numbers_of(rounded, in), bits());
     const at::Tensor bound = product.abs() / 255 + terms * 1e-6;  // a step of bf16 and a few of fp32
     ASSERT_LE(((result.to(at::kDouble) - product).abs() / bound).max().item<double>(), 1.0);
   }
