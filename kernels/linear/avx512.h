@@ -17,9 +17,9 @@ namespace {
 // come to the first level well before use, because what memory delivers late must not stop it.
 template <int Bits>
 struct Panel {
-  static constexpr int kStreamedRows = Bits == 8 ? 9 : Bits == 4 ? 4 : 6;
+  static constexpr int kStreamedRows = Bits == 4 ? 4 : 9;
   static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : rows > 6 ? 3 : 4; }
-  static constexpr int far(int rows, int n) { return n > 1 ? Bits == 4 ? 128 : 96 : rows > 4 ? 128 : 96; }
+  static constexpr int far(int rows, int n) { return n > 1 ? Bits == 4 ? 128 : 96 : rows > 6 ? 160 : 96; }
   static constexpr int near(int, int n) { return n > 1 ? 32 : 4; }
 };
 
