@@ -112,7 +112,7 @@ void compute_tile(const LinearTile& tile) {
 template <class Step, class Panel>
 struct WideKernel {
   using Element = typename Step::Element;
-  static constexpr int kMaxRows = 12;
+  static constexpr int kMaxRows = 14;
   static constexpr int64_t kLineElements = 16 * Step::features;
   static constexpr int64_t kLineBytes = 64;
 
