@@ -18,9 +18,9 @@ namespace {
 template <int Bits>
 struct Panel {
   static constexpr int kStreamedRows = Bits == 4 ? 4 : 9;
-  static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : rows > 6 ? 3 : 4; }
+  static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : 3; }
   static constexpr int far(int rows, int n) { return n > 1 ? Bits == 4 ? 128 : 96 : rows > 6 ? 160 : 96; }
-  static constexpr int near(int, int n) { return n > 1 ? 32 : 4; }
+  static constexpr int near(int n) { return n > 1 ? 32 : 4; }
 };
 
 // What differs between the types: one step is 64 bytes of a block's weights and 4 bytes of a row.
@@ -73,7 +73,7 @@ void compute_tile(const LinearTile& tile) {
     for (int quarter = 0; quarter < 4; ++quarter, weight += 256) {
       const int64_t now = 16 * line + 4 * quarter;
       const char* far = tile.fetched(now, Panel::far(R, N), 16 * lines);
-      const char* near = tile.ahead(now + Panel::near(R, N), 16 * lines);
+      const char* near = tile.ahead(now + Panel::near(N), 16 * lines);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) {
 #pragma GCC unroll 4

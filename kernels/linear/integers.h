@@ -53,7 +53,7 @@ inline void round_group(const uint16_t* x, int64_t count, int offset, RowGroup<F
 }
 
 // Tiles have at most MaxRows rows. Panel has blocks(rows) and kStreamedRows, see run_linear; far(rows,
-// blocks) and near(rows, blocks), the lines of weights between a fetch to the second cache level, and to the
+// blocks) and near(blocks), the lines of weights between a fetch to the second cache level, and to the
 // first, and their use. Within a group the sums are exact; those of the groups are added in their order, each
 // multiplied first by the scale of the weights if groups of weights have one, then by that of the row's
 // group.
@@ -100,7 +100,7 @@ struct IntegerKernel {
       do {  // at least once, which lets compilers keep the sums in registers
         const int64_t now = (weight - tile.weight) / 64;
         const char* later = tile.fetched(now, Panel::far(R, N), lines);
-        const char* soon = tile.ahead(now + Panel::near(R, N), lines);
+        const char* soon = tile.ahead(now + Panel::near(N), lines);
 #pragma GCC unroll 4
         for (int line = 0; line < kTogether; ++line) {
 #pragma GCC unroll 4
@@ -124,6 +124,7 @@ struct IntegerKernel {
   static constexpr int kVectors = static_cast<int>(kLinearBlock) / Simd::kLanes;  // of a block
   static constexpr int kStepBytes = 64 / kVectors;
   static constexpr int kTogether = 4;  // lines
+
   // Where vector v of a line lies, blocks side by side.
   static const char* place(const char* line, int v, int64_t block) {
     return line + v / kVectors * block + v % kVectors * kStepBytes;

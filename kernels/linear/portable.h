@@ -15,7 +15,7 @@ struct Panel {
   static constexpr int kStreamedRows = 0;
   static constexpr int blocks(int) { return 1; }
   static constexpr int far(int, int) { return 64; }
-  static constexpr int near(int, int) { return 4; }
+  static constexpr int near(int) { return 4; }
 };
 
 template <class Weights>
