@@ -6,10 +6,11 @@
 // Products of few rows with plain weights on CUDA, which cost the streaming of the weights. Norm, gate and
 // sum with the residual are part of them: kernels of their own would cost more than their work.
 //
-// A block takes 16 output features, of kGated also those half of out_features further on; its warps take
-// turns with groups of 32 input features. Lane 4 g + t loads eight neighbours of it, of the weights of the
-// features g and g + 8 and of the row g of x: the inputs of two steps of a tensor core, whose order is the
-// same for weights and rows. Every output is a chain of sums whose order depends on `in` alone.
+// A block takes 16 output features or a few times as many, of kGated also those half of out_features further
+// on; its warps take turns with groups of 32 input features. Lane 4 g + t loads eight neighbours of it, of
+// the weights of the features g and g + 8 and of the row g of x: the inputs of two steps of a tensor core,
+// whose order is the same for weights and rows. Every output is a chain of sums whose order depends on `in`
+// alone.
 //
 // kDepth groups of a warp are on their way at any time, the first weights before the block waits for the
 // kernels that give x.
@@ -18,34 +19,53 @@ namespace {
 
 constexpr int kFewColumns = 8;  // rows of x in one step of a tensor core
 
-// How a product runs: warps of a block, groups in flight, blocks of a processor. Measured on an H200.
+// How a product runs. Measured on an H200.
+struct FewRowsShape {
+  int tiles;   // of 16 features in a block; of kGated those of a and of b
+  int warps;   // the same for any number of rows, because the order of sums depends on it
+  int depth;   // groups of a warp in flight, as registers allow
+  int blocks;  // of a processor
+};
+
+// By form, for up to 8, 16 and 32 rows.
+constexpr FewRowsShape kFewRowsShapes[4][3] = {
+    {{1, 8, 6, 2}, {1, 8, 5, 2}, {1, 8, 3, 2}},
+    {{1, 16, 5, 1}, {1, 16, 4, 1}, {1, 16, 3, 1}},
+    {{1, 8, 5, 2}, {1, 8, 3, 2}, {2, 8, 3, 1}},
+    {{2, 8, 3, 2}, {2, 8, 2, 2}, {2, 8, 1, 2}},
+};
+
 template <FewRowsForm form, int kSteps>
 struct FewRowsPlan {
-  static constexpr bool kNorm = form == FewRowsForm::kNorm || form == FewRowsForm::kGated;
-  static constexpr int kWarps = form == FewRowsForm::kAdd ? 16 : 8;  // few features: more of a processor each
-  static constexpr int kDepths[] = {6, 5, 5, 3},
-                       kDepthsOfTwo[] = {5, 4, 3, 2};  // by form, as registers allow
-  static constexpr int kDepth = (kSteps == 1 ? kDepths : kDepthsOfTwo)[static_cast<int>(form)];
-  static constexpr int kBlocks = 16 / kWarps;
-  static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kTiles = form == FewRowsForm::kGated ? 2 : 1;
+  static constexpr FewRowsShape kShape = kFewRowsShapes[static_cast<int>(form)][kSteps / 2];
+  static constexpr bool kGated = form == FewRowsForm::kGated;
+  static constexpr bool kNorm = form == FewRowsForm::kNorm || kGated;
+  static constexpr int kTiles = kShape.tiles, kWarps = kShape.warps, kDepth = kShape.depth;
+  static constexpr int kBlocks = kShape.blocks, kThreads = 32 * kWarps;
+  static constexpr int kOutputTiles = kGated ? 1 : kTiles;
   static constexpr int kStride = kWarps * static_cast<int>(kFewRowsGroup);
+  static constexpr int kRows = kSteps * kFewColumns;
 };
 
 template <FewRowsForm form, int kSteps>
 class FewRowsProduct {
   using Plan = FewRowsPlan<form, kSteps>;
   static constexpr int kTiles = Plan::kTiles, kFeatures = static_cast<int>(kFewRowsFeatures);
+  static constexpr int kRowStride = kFeatures + 4;  // from a row's sums to the next one's: other banks
 
  public:
-  static constexpr int kOutputs = kSteps * kFewColumns * kFeatures;  // of a tile
+  // What the block shares: sums of every warp, and of kNorm those of the squares of rows.
+  struct Sums {
+    float products[Plan::kWarps][kTiles][Plan::kRows * kRowStride];
+    float squares[Plan::kNorm ? Plan::kWarps : 1][Plan::kRows];
+  };
 
   // Rows past the last are the last again: their outputs are not stored.
   __device__ explicit FewRowsProduct(const FewRowsArgs& args) : args_(args) {
     const int g = lane() / 4, first = warp() * static_cast<int>(kFewRowsGroup) + lane() % 4 * 8;
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int64_t feature = int64_t{blockIdx.x} * kFeatures + g + tile * (args.out_features / kTiles);
-      weights_[tile] = static_cast<const uint16_t*>(args.weight) + feature * args.in + first;
+      weights_[tile] =
+          static_cast<const uint16_t*>(args.weight) + (first_feature(tile) + g) * args.in + first;
     }
     for (int step = 0; step < kSteps; ++step) {
       const int64_t n = kFewColumns * step + g;
@@ -67,7 +87,7 @@ class FewRowsProduct {
     for (int i = 0; i < Plan::kDepth; ++i) {
       if (i < groups_) load_x(groups[i], i);
     }
-    if (form == FewRowsForm::kAdd && threadIdx.x < args_.rows * kFeatures) old_ = widen(*place());
+    if (form == FewRowsForm::kAdd && threadIdx.x < args_.rows * kFeatures) old_ = widen(*place(threadIdx.x));
     for (int left = groups_; left > 0; left -= Plan::kDepth) {
 #pragma unroll
       for (int i = 0; i < Plan::kDepth; ++i) {
@@ -81,35 +101,52 @@ class FewRowsProduct {
     }
   }
 
-  // The warp's sums for the block: partial[tile][row][feature], and of kNorm those of the squares of rows.
-  __device__ __forceinline__ void share(float (&partial)[kTiles][kOutputs],
-                                        float (&squares)[kSteps * kFewColumns]) {
+  // The warp's sums for the block.
+  __device__ __forceinline__ void share(Sums& sums) const {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int i = 0; i < 4 * kTiles; ++i) {
         const int feature = lane() / 4 + i % 4 / 2 * 8, row = kFewColumns * step + lane() % 4 * 2 + i % 2;
-        partial[i / 4][row * kFeatures + feature] = sum_[i / 4][step][i % 4];
+        sums.products[warp()][i / 4][row * kRowStride + feature] = sum_[i / 4][step][i % 4];
       }
       if constexpr (Plan::kNorm) {
         float sum = squares_[step];
         sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
         sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
-        if (lane() % 4 == 0) squares[kFewColumns * step + lane() / 4] = sum;
+        if (lane() % 4 == 0) sums.squares[warp()][kFewColumns * step + lane() / 4] = sum;
       }
     }
   }
 
-  // The thread's output, from all sums.
-  __device__ __forceinline__ void store(const float (&total)[kTiles], float square) const {
-    const float scale = Plan::kNorm ? 1.0F / sqrtf(square / static_cast<float>(args_.in) + args_.eps) : 1.0F;
-    float value = rounded<BFloat16Bits>(total[0] * scale);
-    if constexpr (form == FewRowsForm::kAdd) value += old_;
-    if constexpr (form == FewRowsForm::kGated) {
-      const float silu = rounded<BFloat16Bits>(value / (1.0F + expf(-value)));
-      value = silu * rounded<BFloat16Bits>(total[kTiles - 1] * scale);
+  // The thread's outputs, from the sums of all warps.
+  __device__ __forceinline__ void store(const Sums& sums) const {
+    constexpr int kOutputs = Plan::kRows * Plan::kOutputTiles * kFeatures;
+    static_assert(form != FewRowsForm::kAdd || kOutputs <= Plan::kThreads, "a thread knows one old value");
+#pragma unroll
+    for (int first = 0; first < kOutputs; first += Plan::kThreads) {
+      const int output = first + static_cast<int>(threadIdx.x);
+      const int row = output / (Plan::kOutputTiles * kFeatures),
+                tile = output / kFeatures % Plan::kOutputTiles;
+      if (row >= args_.rows) return;
+      const int at = row * kRowStride + output % kFeatures;
+      float total = 0, gate = 0, square = 0;
+#pragma unroll
+      for (int w = 0; w < Plan::kWarps; ++w) {
+        total += sums.products[w][tile][at];
+        if constexpr (Plan::kGated) gate += sums.products[w][kTiles - 1][at];
+        if constexpr (Plan::kNorm) square += sums.squares[w][row];
+      }
+      const float scale =
+          Plan::kNorm ? 1.0F / sqrtf(square / static_cast<float>(args_.in) + args_.eps) : 1.0F;
+      float value = rounded<BFloat16Bits>(total * scale);
+      if constexpr (form == FewRowsForm::kAdd) value += old_;
+      if constexpr (Plan::kGated) {
+        const float silu = rounded<BFloat16Bits>(value / (1.0F + expf(-value)));
+        value = silu * rounded<BFloat16Bits>(gate * scale);
+      }
+      *place(output) = narrow<BFloat16Bits>(value);
     }
-    *place() = narrow<BFloat16Bits>(value);
   }
 
  private:
@@ -122,10 +159,18 @@ class FewRowsProduct {
   __device__ static int lane() {
     return static_cast<int>(threadIdx.x) % 32;
   }
-  __device__ BFloat16Bits* place() const {
-    const int64_t row = threadIdx.x / kFeatures, width = args_.out_features / kTiles;
-    return static_cast<BFloat16Bits*>(args_.out) + row * width + int64_t{blockIdx.x} * kFeatures +
-           threadIdx.x % kFeatures;
+  // Of a tile of the block.
+  __device__ int64_t first_feature(int tile) const {
+    const int64_t block = blockIdx.x;
+    return Plan::kGated ? block * kFeatures + tile * (args_.out_features / 2)
+                        : (block * kTiles + tile) * kFeatures;
+  }
+  // The block's outputs are numbered row by row.
+  __device__ BFloat16Bits* place(unsigned output) const {
+    constexpr unsigned kWidth = Plan::kOutputTiles * kFeatures;
+    const int64_t row = output / kWidth, width = Plan::kGated ? args_.out_features / 2 : args_.out_features;
+    return static_cast<BFloat16Bits*>(args_.out) + row * width + int64_t{blockIdx.x} * kWidth +
+           output % kWidth;
   }
   __device__ static int warp() {
     return static_cast<int>(threadIdx.x) / 32;
@@ -186,32 +231,20 @@ class FewRowsProduct {
   int groups_;  // of the warp
   float sum_[kTiles][kSteps][4] = {};
   float squares_[kSteps] = {};
-  float old_ = 0;  // of the thread's output, for kAdd
+  float old_ = 0;  // at the thread's output, for kAdd
 };
 
 template <FewRowsForm form, int kSteps>
 __global__ void __launch_bounds__(FewRowsPlan<form, kSteps>::kThreads, FewRowsPlan<form, kSteps>::kBlocks)
     few_rows_kernel(FewRowsArgs args) {
-  using Plan = FewRowsPlan<form, kSteps>;
   using Product = FewRowsProduct<form, kSteps>;
-  __shared__ float partial[Plan::kWarps][Plan::kTiles][Product::kOutputs];
-  __shared__ float squares[Plan::kWarps][kSteps * kFewColumns];
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  __shared__ typename Product::Sums sums;
   let_next_kernel_start();
   Product product(args);
   product.run();
-  product.share(partial[warp], squares[warp]);
+  product.share(sums);
   __syncthreads();
-  static_assert(Product::kOutputs <= Plan::kThreads, "a thread has at most one output");
-  if (threadIdx.x >= args.rows * kFewRowsFeatures) return;
-  float total[Plan::kTiles] = {}, square = 0;
-#pragma unroll
-  for (int w = 0; w < Plan::kWarps; ++w) {
-#pragma unroll
-    for (int tile = 0; tile < Plan::kTiles; ++tile) total[tile] += partial[w][tile][threadIdx.x];
-    if constexpr (Plan::kNorm) square += squares[w][threadIdx.x / kFewRowsFeatures];
-  }
-  product.store(total, square);
+  product.store(sums);
 }
 
 }  // namespace

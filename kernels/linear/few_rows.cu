@@ -6,10 +6,11 @@ namespace {
 
 template <FewRowsForm form>
 void launch(const FewRowsArgs& args, cudaStream_t stream) {
-  const auto kernel = args.rows <= kFewColumns ? few_rows_kernel<form, 1> : few_rows_kernel<form, 2>;
-  const int64_t features = form == FewRowsForm::kGated ? 2 * kFewRowsFeatures : kFewRowsFeatures;
-  launch_chained(kernel, dim3(grid_size(args.out_features / features)), FewRowsPlan<form, 1>::kThreads, 0,
-                 stream, args);
+  const auto kernel = args.rows <= 8    ? few_rows_kernel<form, 1>
+                      : args.rows <= 16 ? few_rows_kernel<form, 2>
+                                        : few_rows_kernel<form, 4>;
+  launch_chained(kernel, dim3(grid_size(args.out_features / few_rows_block(args))),
+                 FewRowsPlan<form, 1>::kThreads, 0, stream, args);
 }
 
 }  // namespace

@@ -26,15 +26,24 @@ struct FewRowsArgs {
   FewRowsForm form;
 };
 
-constexpr int64_t kFewRows = 16;          // the most that it takes
-constexpr int64_t kFewRowsFeatures = 16;  // output features of a block
-constexpr int64_t kFewRowsGroup = 32;     // input features of a warp's step
+constexpr int64_t kFewRows = 16;   // the most of any weights
+constexpr int64_t kMoreRows = 32;  // the most of weights so few that starting kernels costs as much as
+constexpr int64_t kMoreRowsWeights = 10 * 1000 * 1000;  // reading them, measured on an H200
+constexpr int64_t kFewRowsFeatures = 16;                // output features of a tile
+constexpr int64_t kFewRowsGroup = 32;                   // input features of a warp's step
+
+// Output features of a block.
+inline int64_t few_rows_block(const FewRowsArgs& args) {
+  const bool two_tiles =
+      args.form == FewRowsForm::kGated || (args.form == FewRowsForm::kNorm && args.rows > kFewRows);
+  return two_tiles ? 2 * kFewRowsFeatures : kFewRowsFeatures;
+}
 
 // Whether sizes and addresses are such as the kernels take.
 inline bool takes_few_rows(const FewRowsArgs& args) {
   const auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
-  const int64_t features = args.form == FewRowsForm::kGated ? 2 * kFewRowsFeatures : kFewRowsFeatures;
-  return args.rows <= kFewRows && args.in % kFewRowsGroup == 0 && args.out_features % features == 0 &&
+  const int64_t most = args.in * args.out_features <= kMoreRowsWeights ? kMoreRows : kFewRows;
+  return args.rows <= most && args.in % kFewRowsGroup == 0 && args.out_features % few_rows_block(args) == 0 &&
          aligned(args.x) && aligned(args.weight) && aligned(args.norm);
 }
 

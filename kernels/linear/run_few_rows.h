@@ -16,7 +16,7 @@ template <On on>
 bool run_few_rows(FewRowsForm form, const at::Tensor& x, const at::Tensor& weight, const at::Tensor* norm,
                   double eps, int64_t out_features, at::Tensor& out) {
   if (x.scalar_type() != at::kBFloat16 || weight.scalar_type() != at::kBFloat16) return false;
-  if (x.dim() < 1 || x.size(-1) == 0 || x.numel() > kFewRows * x.size(-1)) return false;
+  if (x.dim() < 1 || x.size(-1) == 0 || x.numel() > kMoreRows * x.size(-1)) return false;
   check_tensor("linear", "x", x, at::kBFloat16, weight.device());
   check_tensor("linear", "weight", weight, at::kBFloat16, x.device());
   check_shape("linear", "weight", weight, {out_features, x.size(-1)});

@@ -43,8 +43,11 @@ class FewRowsEmulatedTest : public ::testing::TestWithParam<std::tuple<FewRowsFo
   }
 
   template <FewRowsForm kForm>
-  static void launch(const FewRowsArgs& args, unsigned blocks) {
-    const auto kernel = args.rows <= kFewColumns ? few_rows_kernel<kForm, 1> : few_rows_kernel<kForm, 2>;
+  static void launch(const FewRowsArgs& args) {
+    const auto kernel = args.rows <= 8    ? few_rows_kernel<kForm, 1>
+                        : args.rows <= 16 ? few_rows_kernel<kForm, 2>
+                                          : few_rows_kernel<kForm, 4>;
+    const auto blocks = static_cast<unsigned>(args.out_features / few_rows_block(args));
     emulated::launch({blocks}, {FewRowsPlan<kForm, 1>::kThreads}, 0, [&] { kernel(args); });
   }
 
@@ -65,19 +68,18 @@ class FewRowsEmulatedTest : public ::testing::TestWithParam<std::tuple<FewRowsFo
     args.eps = static_cast<float>(kEps);
     args.form = form();
     EXPECT_TRUE(takes_few_rows(args));
-    const auto blocks = static_cast<unsigned>(width() / kFewRowsFeatures);
     switch (form()) {
       case FewRowsForm::kPlain:
-        launch<FewRowsForm::kPlain>(args, blocks);
+        launch<FewRowsForm::kPlain>(args);
         break;
       case FewRowsForm::kAdd:
-        launch<FewRowsForm::kAdd>(args, blocks);
+        launch<FewRowsForm::kAdd>(args);
         break;
       case FewRowsForm::kNorm:
-        launch<FewRowsForm::kNorm>(args, blocks);
+        launch<FewRowsForm::kNorm>(args);
         break;
       case FewRowsForm::kGated:
-        launch<FewRowsForm::kGated>(args, blocks);
+        launch<FewRowsForm::kGated>(args);
         break;
     }
     return out;
@@ -160,7 +162,8 @@ INSTANTIATE_TEST_SUITE_P(Forms, FewRowsEmulatedTest,
                                                               FewRowsForm::kNorm, FewRowsForm::kGated),
                                             ::testing::Values(Shape{1, 32, 32}, Shape{2, 192, 64},
                                                               Shape{8, 1280, 32}, Shape{9, 3456, 32},
-                                                              Shape{16, 4128, 32})),
+                                                              Shape{16, 4128, 32}, Shape{17, 1280, 64},
+                                                              Shape{32, 3456, 32})),
                          name_of);
 
 TEST(FewRows, OtherSizesAreLeftToOthers) {
@@ -174,7 +177,12 @@ TEST(FewRows, OtherSizesAreLeftToOthers) {
     change(other);
     return takes_few_rows(other);
   };
-  EXPECT_FALSE(changed([](FewRowsArgs& a) { a.rows = kFewRows + 1; }));
+  EXPECT_TRUE(changed([](FewRowsArgs& a) { a.rows = kMoreRows; }));
+  EXPECT_FALSE(changed([](FewRowsArgs& a) { a.rows = kMoreRows + 1; }));
+  const auto large = [](FewRowsArgs& a) { a.in = kMoreRowsWeights / 32 * 32, a.rows = kFewRows; };
+  EXPECT_TRUE(changed(large));
+  EXPECT_FALSE(changed([&](FewRowsArgs& a) { large(a), ++a.rows; }));
+  EXPECT_FALSE(changed([](FewRowsArgs& a) { a.form = FewRowsForm::kNorm, a.rows = kMoreRows; }));
   EXPECT_FALSE(changed([](FewRowsArgs& a) { a.in = 48; }));
   EXPECT_FALSE(changed([](FewRowsArgs& a) { a.out_features = 40; }));
   EXPECT_FALSE(changed([](FewRowsArgs& a) { a.form = FewRowsForm::kGated; }));
