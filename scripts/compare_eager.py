@@ -32,7 +32,7 @@ def load_plain(bundle: Path):  # noqa: ANN201
     return model, manifest
 
 
-def eager_runner(bundle: Path, device: str) -> Callable[[str], float]:
+def eager_runner(bundle: Path, device: str, compiled: bool) -> Callable[[str], float]:
     """A function that decodes one picture eagerly and gives milliseconds per token."""
     import torch
 
@@ -40,6 +40,10 @@ def eager_runner(bundle: Path, device: str) -> Callable[[str], float]:
 
     plain, manifest = load_plain(bundle)
     models = {"fp32": plain.to(device), "bf16": load_plain(bundle)[0].bfloat16().to(device)}
+    if compiled:
+        models["compiled bf16"] = load_plain(bundle)[0].bfloat16().to(device)
+        for layer in models["compiled bf16"].layers:
+            layer.step = torch.compile(layer.step, dynamic=True)  # positions are no constants
     for model in models.values():
         model.rotation = model.rotation.to(device)  # no buffer
     sampling = manifest["sampling"]
@@ -59,6 +63,8 @@ def eager_runner(bundle: Path, device: str) -> Callable[[str], float]:
 
         return ms_per_token(draw, model.config.tokens)
 
+    if compiled:
+        run("compiled bf16")  # compiles
     return run
 
 
@@ -68,13 +74,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--compile", action="store_true", help="time torch.compile of the layers too"
+    )
     parser.add_argument("--program", type=Path, default=PROGRAM, help="the engine's")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     import torch
 
     torch.set_num_threads(options.threads)
-    eager = eager_runner(options.model, options.device)
+    eager = eager_runner(options.model, options.device, options.compile)
     where = {"device": options.device, "program": options.program}
     times: dict[str, list[float]] = {}
     for _ in range(options.rounds):
@@ -82,6 +91,8 @@ def main() -> None:
             times.setdefault(f"eager {dtype}", []).append(eager(dtype))
             engine = engine_ms(options.model, dtype, options.threads, 3, **where)
             times.setdefault(f"engine {dtype}", []).append(engine["ar"])
+        if options.compile:
+            times.setdefault("compiled bf16", []).append(eager("compiled bf16"))
         engine = engine_ms(options.model, "auto", options.threads, 3, **where)
         times.setdefault("engine default", []).append(engine["ar"])
 
