@@ -47,12 +47,6 @@ __device__ unsigned visible_keys(const AttendArgs& args, const Span<T>& span, in
   return static_cast<unsigned>(bits & low_bits(span.end - begin));
 }
 
-// Two elements as the tensor core takes them.
-template <class T>
-__device__ __forceinline__ uint32_t pair_bits(T first, T second) {
-  return uint32_t{first.bits} | uint32_t{second.bits} << 16;
-}
-
 // 16 queries of a warp. With g = lane / 4 and t = lane % 4 a lane holds what concerns queries g and g + 8
 // (index `half`) and elements 2 t, 2 t + 1 of every 8.
 template <class T, int kHead, int kSlices>
@@ -244,10 +238,10 @@ __global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3
     fetched += kTileKeys;
   };
   // What was in the cache before is on its way while the new rows are made.
-  while (fetched < span.begin + kAhead && fetched + kTileKeys <= args.starts[blockIdx.z]) fetch_next();
-  QueryTile<T, kHead, kSlices> queries(args, pass, span);
-  append_rows<T, kHead>(args, span);
+  while (fetched < span.begin + kAhead && fetched + kTileKeys <= span.start) fetch_next();
+  append_rows<T, kHead, kSlices>(args, span);
   while (fetched < span.begin + kAhead) fetch_next();
+  QueryTile<T, kHead, kSlices> queries(args, pass, span);
   auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
   for (int begin = span.begin; begin < span.end; begin += kTileKeys) {
     const KeyTile<T, kHead> tile(begin);
