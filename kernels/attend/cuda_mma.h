@@ -47,10 +47,18 @@ __device__ unsigned visible_keys(const AttendArgs& args, const Span<T>& span, in
   return static_cast<unsigned>(bits & low_bits(span.end - begin));
 }
 
-// Two elements as the tensor core takes them.
-template <class T>
-__device__ __forceinline__ uint32_t pair_bits(T first, T second) {
-  return uint32_t{first.bits} | uint32_t{second.bits} << 16;
+// Lane t of four gives word i to lane i, as its word t.
+__device__ __forceinline__ void transpose(uint32_t (&word)[4]) {
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {
+    const bool upper = (threadIdx.x & step) != 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if ((i & step) != 0) continue;
+      const uint32_t got = __shfl_xor_sync(~0U, upper ? word[i] : word[i + step], step);
+      (upper ? word[i] : word[i + step]) = got;
+    }
+  }
 }
 
 // 16 queries of a warp. With g = lane / 4 and t = lane % 4 a lane holds what concerns queries g and g + 8
@@ -58,28 +66,33 @@ __device__ __forceinline__ uint32_t pair_bits(T first, T second) {
 template <class T, int kHead, int kSlices>
 class QueryTile {
  public:
+  // A lane loads and rotates every fourth 16 bytes of its queries; then lanes trade words.
   __device__ QueryTile(const AttendArgs& args, const AttendPass& pass, const Span<T>& span)
       : args_(args), pass_(pass), span_(span) {
+    constexpr int kPacks = kHead / kFeatures / 4;  // of a lane
     const int64_t blocks = args.heads + 2 * args.kv_heads;
+    const int feature = kFeatures * (lane() % 4);
+    Features<T> raw[2][kPacks];
+    const float* angles[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const bool real = query(half) < pass.queries;
       const int64_t row_of_query = row(half);
-      const T* from = static_cast<const T*>(args.qkv) +
+      const T* from = static_cast<const T*>(args.qkv) + feature +
                       ((int64_t{blockIdx.z} * args.rows + row_of_query) * blocks + head(half)) * kHead;
-      const float* angles = real ? rotary_row(args, blockIdx.z, row_of_query) : nullptr;
 #pragma unroll
-      for (int i = 0; i < kHead / 8; ++i) {
-        uint32_t& to = query_[i / 2][i % 2 * 2 + half];
-        to = 0;
-        if (!real) continue;
-        const int feature = 8 * i + 2 * (lane() % 4);
-        const auto raw = load_pack<T, 2>(from + feature);
-        const auto angle = load_pack<float, 2>(angles + feature);
-        const auto turned = rotate(raw.element[0], raw.element[1], angle.element);
-        to = pair_bits(turned.first, turned.second);
+      for (int i = 0; i < kPacks; ++i) raw[half][i] = Features<T>::load(from + 4 * kFeatures * i);
+      angles[half] = rotary_row(args, blockIdx.z, row_of_query) + feature;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const auto angle = load_pack<float, kFeatures>(angles[half] + 4 * kFeatures * i);
+        auto features = turned(raw[half][i], angle);
+        transpose(features.word);  // word j: of 8 features from 8 (4 i + j) on
+#pragma unroll
+        for (int j = 0; j < 4; ++j) query_[2 * i + j / 2][j % 2 * 2 + half] = features.word[j];
       }
-      __syncwarp();  // the loads of both halves at once would not fit the registers
     }
   }
 
@@ -244,10 +257,10 @@ __global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3
     fetched += kTileKeys;
   };
   // What was in the cache before is on its way while the new rows are made.
-  while (fetched < span.begin + kAhead && fetched + kTileKeys <= args.starts[blockIdx.z]) fetch_next();
-  QueryTile<T, kHead, kSlices> queries(args, pass, span);
-  append_rows<T, kHead>(args, span);
+  while (fetched < span.begin + kAhead && fetched + kTileKeys <= span.start) fetch_next();
+  append_rows<T, kHead, kSlices>(args, span);
   while (fetched < span.begin + kAhead) fetch_next();
+  QueryTile<T, kHead, kSlices> queries(args, pass, span);
   auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
   for (int begin = span.begin; begin < span.end; begin += kTileKeys) {
     const KeyTile<T, kHead> tile(begin);

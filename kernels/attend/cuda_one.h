@@ -14,27 +14,9 @@
 namespace lamplighter {
 namespace {
 
-// Eight features in four words, the earlier one of two in the low half.
-template <class T>
-struct Features {
-  uint32_t word[4];
-
-  __device__ static Features load(const T* from) {
-    const auto words = load_pack<uint32_t, 4>(reinterpret_cast<const uint32_t*>(from));
-    return {{words.element[0], words.element[1], words.element[2], words.element[3]}};
-  }
-  __device__ void store(T* to) const {
-    store_pack(reinterpret_cast<uint32_t*>(to), Pack<uint32_t, 4>{{word[0], word[1], word[2], word[3]}});
-  }
-  __device__ __forceinline__ T operator[](int i) const {
-    return T{static_cast<uint16_t>(i % 2 == 0 ? word[i / 2] : word[i / 2] >> 16)};
-  }
-};
-
 template <class T, int kHead>
 class OneQuery {
-  static constexpr int kPack = 8;
-  static constexpr int kLanes = kHead / kPack;  // of a group
+  static constexpr int kLanes = kHead / kFeatures;  // of a group
   static constexpr int kThreads = kOneThreads<kHead>;
   static constexpr int kGroups = kThreads / kLanes;
   static constexpr int kWarps = kThreads / 32;
@@ -47,7 +29,7 @@ class OneQuery {
   };
 
   __device__ OneQuery(const AttendArgs& args, const AttendPass& pass, const Span<T>& span)
-      : args_(args), pass_(pass), span_(span), start_(static_cast<int>(args.starts[blockIdx.z])) {}
+      : args_(args), pass_(pass), span_(span) {}
 
   __device__ void run(Storage& storage) {
     load_old();
@@ -79,7 +61,7 @@ class OneQuery {
   }
 
  private:
-  __device__ static int feature() { return static_cast<int>(threadIdx.x) % kLanes * kPack; }
+  __device__ static int feature() { return static_cast<int>(threadIdx.x) % kLanes * kFeatures; }
   // Cache index of the lane's key j.
   __device__ int index(int j) const {
     return span_.begin + j * kGroups + static_cast<int>(threadIdx.x) / kLanes;
@@ -91,14 +73,9 @@ class OneQuery {
   }
 
   __device__ Features<T> turned(int64_t block) const {
-    auto features = Features<T>::load(raw(block));
-    const auto angles = load_pack<float, kPack>(rotary_row(args_, blockIdx.z, 0) + feature());
-#pragma unroll
-    for (int i = 0; i < kPack; i += 2) {
-      const auto pair = rotate(features[i], features[i + 1], angles.element + i);
-      features.word[i / 2] = uint32_t{pair.first.bits} | uint32_t{pair.second.bits} << 16;
-    }
-    return features;
+    const auto features = Features<T>::load(raw(block));
+    return lamplighter::turned(features,
+                               load_pack<float, kFeatures>(rotary_row(args_, blockIdx.z, 0) + feature()));
   }
 
   // Keys and values that were in the cache before; zeros for others.
@@ -106,12 +83,12 @@ class OneQuery {
 #pragma unroll
     for (int j = 0; j < kOneKeys; ++j) {
       key_[j] = value_[j] = {};
-      if (index(j) >= span_.end || index(j) >= start_) continue;
+      if (index(j) >= span_.end || index(j) >= span_.start) continue;
       key_[j] = Features<T>::load(span_.keys + int64_t{index(j)} * kHead + feature());
     }
 #pragma unroll
     for (int j = 0; j < kOneKeys; ++j) {
-      if (index(j) >= span_.end || index(j) >= start_) continue;
+      if (index(j) >= span_.end || index(j) >= span_.start) continue;
       value_[j] = Features<T>::load(span_.values + int64_t{index(j)} * kHead + feature());
     }
   }
@@ -120,12 +97,12 @@ class OneQuery {
   __device__ void make_new() {
 #pragma unroll
     for (int j = 0; j < kOneKeys; ++j) {
-      if (index(j) != start_ || index(j) >= span_.end) continue;
+      if (index(j) != span_.start || index(j) >= span_.end) continue;
       const int64_t block = args_.heads + blockIdx.y;
       key_[j] = turned(block);
       value_[j] = Features<T>::load(raw(block + args_.kv_heads));
-      key_[j].store(span_.keys + int64_t{start_} * kHead + feature());
-      value_[j].store(span_.values + int64_t{start_} * kHead + feature());
+      key_[j].store(span_.keys + int64_t{span_.start} * kHead + feature());
+      value_[j].store(span_.values + int64_t{span_.start} * kHead + feature());
     }
   }
 
@@ -148,7 +125,7 @@ class OneQuery {
     for (int j = 0; j < kOneKeys; ++j) {
       float score = 0.0F;
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) {
+      for (int i = 0; i < kFeatures; ++i) {
         score = __fmaf_rn(widen(query[i]), widen(key_[j][i]), score);
       }
 #pragma unroll
@@ -159,25 +136,25 @@ class OneQuery {
       maximum = fmaxf(maximum, scores[j]);
     }
     SpanTotals totals{maximum, 0.0F};
-    float sum[kPack] = {};
+    float sum[kFeatures] = {};
 #pragma unroll
     for (int j = 0; j < kOneKeys; ++j) {
       if ((seen >> j & 1U) == 0) continue;
       const float weight = exp2_approximate(__fsub_rn(scores[j], maximum));
       totals.total = __fadd_rn(totals.total, weight);
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) sum[i] = __fmaf_rn(weight, widen(value_[j][i]), sum[i]);
+      for (int i = 0; i < kFeatures; ++i) sum[i] = __fmaf_rn(weight, widen(value_[j][i]), sum[i]);
     }
     join_groups(totals, sum);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (static_cast<int>(threadIdx.x) % 32 >= kLanes) return;
     if (feature() == 0) storage.totals[warp] = totals;
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) storage.sums[warp][feature() + i] = sum[i];
+    for (int i = 0; i < kFeatures; ++i) storage.sums[warp][feature() + i] = sum[i];
   }
 
   // The groups of a warp; a sum of two has the same bits either way round.
-  __device__ static void join_groups(SpanTotals& totals, float (&sum)[kPack]) {
+  __device__ static void join_groups(SpanTotals& totals, float (&sum)[kFeatures]) {
 #pragma unroll
     for (int step = kLanes; step < 32; step *= 2) {
       const float other = shuffled(totals.maximum, step);
@@ -191,7 +168,7 @@ class OneQuery {
       };
       totals = {maximum, joined(totals.total)};
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) sum[i] = joined(sum[i]);
+      for (int i = 0; i < kFeatures; ++i) sum[i] = joined(sum[i]);
     }
   }
 
@@ -202,7 +179,6 @@ class OneQuery {
   const AttendArgs& args_;
   const AttendPass& pass_;
   const Span<T>& span_;
-  const int start_;
   Features<T> key_[kOneKeys], value_[kOneKeys];
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attend/cuda_rows.h"
+#include "kernels/attend/cuda_features.h"
 #include "kernels/attend/plan.h"
 
 // A block's share of attention on tensor cores: one span of the cache for all rows of one key/value head.
@@ -13,6 +13,7 @@ struct Span {
   T* keys;  // [max_length, head_dim]
   T* values;
   int length;  // of the prefix
+  int start;   // cache index of the first new row
   int begin;   // cache indices of the block
   int end;
 };
@@ -28,6 +29,7 @@ __device__ inline int64_t visible_end(const AttendArgs& args, const AttendPass& 
 template <class T>
 __device__ Span<T> find_span(const AttendArgs& args, const AttendPass& pass) {
   Span<T> span{};
+  span.start = static_cast<int>(args.starts[blockIdx.z]);
   span.length = static_cast<int>(prefix_length(args, blockIdx.z));
   span.begin = static_cast<int>(blockIdx.x) * pass.keys;
   const int end = static_cast<int>(visible_end(args, pass, blockIdx.z, span.length));
@@ -40,31 +42,37 @@ __device__ Span<T> find_span(const AttendArgs& args, const AttendPass& pass) {
 
 // Rotated keys and values of the new rows that lie in the span go into the cache, before the block reads
 // them. No other block of a launch touches these entries; later passes write the same bits again.
-template <class T, int kHead>
+template <class T, int kHead, int kSlices>
 __device__ void append_rows(const AttendArgs& args, const Span<T>& span) {
-  constexpr int kPack = 8;
-  constexpr int kPacks = kHead / kPack;
-  const int64_t start = args.starts[blockIdx.z];
-  const int64_t first = start < span.begin ? span.begin : start;
-  const int64_t stop = start + args.rows < span.end ? start + args.rows : span.end;
+  constexpr int kPacks = kHead / kFeatures;
+  constexpr int kShare = kTileQueries * kPacks / (32 * kSlices);  // rows of a thread, one per query
+  constexpr int kAtOnce = kShare < 4 ? kShare : 4;                // of which the loads overlap
+  const int first = max(span.start, span.begin);
+  const int stop = min(span.start + static_cast<int>(args.rows), span.end);
   if (first >= stop) return;
   const int64_t blocks = args.heads + 2 * args.kv_heads;
-  for (int64_t i = threadIdx.x; i < (stop - first) * kPacks; i += blockDim.x) {
-    const int64_t index = first + i / kPacks;
-    const int64_t row = index - start;
-    const int64_t feature = i % kPacks * kPack;
-    const T* from = static_cast<const T*>(args.qkv) +
-                    ((int64_t{blockIdx.z} * args.rows + row) * blocks + args.heads + blockIdx.y) * kHead +
-                    feature;
-    const float* angles = rotary_row(args, blockIdx.z, row) + feature;
-    auto key = load_pack<T, kPack>(from);
-    for (int j = 0; j < kPack; j += 2) {
-      const auto pair = rotate(key.element[j], key.element[j + 1], angles + j);
-      key.element[j] = pair.first;
-      key.element[j + 1] = pair.second;
+  const int feature = static_cast<int>(threadIdx.x) % kPacks * kFeatures;
+  const int step = static_cast<int>(blockDim.x) / kPacks;
+  for (int begin = first + static_cast<int>(threadIdx.x) / kPacks; begin < stop; begin += kAtOnce * step) {
+    // The last row stands in for those past the end.
+    const auto index = [&](int i) { return min(begin + i * step, stop - 1); };
+    Features<T> keys[kAtOnce], values[kAtOnce];
+    Pack<float, kFeatures> angles[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t row = index(i) - span.start;
+      const T* from = static_cast<const T*>(args.qkv) + feature +
+                      ((int64_t{blockIdx.z} * args.rows + row) * blocks + args.heads + blockIdx.y) * kHead;
+      keys[i] = Features<T>::load(from);
+      values[i] = Features<T>::load(from + args.kv_heads * kHead);
+      angles[i] = load_pack<float, kFeatures>(rotary_row(args, blockIdx.z, row) + feature);
     }
-    store_pack(span.keys + index * kHead + feature, key);
-    store_pack(span.values + index * kHead + feature, load_pack<T, kPack>(from + args.kv_heads * kHead));
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int to = index(i) * kHead + feature;
+      turned(keys[i], angles[i]).store(span.keys + to);
+      values[i].store(span.values + to);
+    }
   }
   __syncthreads();
 }
