@@ -261,19 +261,21 @@ __global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3
   append_rows<T, kHead, kSlices>(args, span);
   while (fetched < span.begin + kAhead) fetch_next();
   QueryTile<T, kHead, kSlices> queries(args, pass, span);
-  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
-  for (int begin = span.begin; begin < span.end; begin += kTileKeys) {
+  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);  // a word per tile
+  if (threadIdx.x < kMostTiles) bad[threadIdx.x] = 0;
+  for (int begin = span.begin; begin < span.end; begin += kTileKeys, ++bad) {
     const KeyTile<T, kHead> tile(begin);
     wait_for_copies<KeyTile<T, kHead>::kStages - 1>();
-    if (threadIdx.x == 0) *bad = 0;
     __syncthreads();
     if (begin + kTileKeys > span.length) {
       tile.clear_bad(begin, span.length, bad);
       __syncthreads();
     }
     queries.add(tile, begin, *bad);
-    __syncthreads();
-    if (begin + kAhead < span.end) tile.fetch(span, begin + kAhead);
+    if (begin + kAhead < span.end) {
+      __syncthreads();
+      tile.fetch(span, begin + kAhead);
+    }
     commit_copies();
   }
   queries.store(results);

@@ -9,11 +9,13 @@
 // captured graph fits every length.
 namespace lamplighter {
 
-constexpr int kTileKeys = 32;        // cache indices that are in work at once
-constexpr int kTileQueries = 16;     // (row, head) pairs of one warp
-constexpr int kMostQueries = 192;    // of one block
-constexpr int kTileBytes = 1 << 15;  // shared memory for tiles of keys and values
-constexpr int kSpanSharedBytes = kTileBytes + 16;
+constexpr int kTileKeys = 32;                          // cache indices that are in work at once
+constexpr int kTileQueries = 16;                       // (row, head) pairs of one warp
+constexpr int kMostQueries = 192;                      // of one block
+constexpr int kTileBytes = 1 << 15;                    // shared memory for tiles of keys and values
+constexpr int kMostSpanKeys = 256;                     // of one block
+constexpr int kMostTiles = kMostSpanKeys / kTileKeys;  // of a span
+constexpr int kSpanSharedBytes = kTileBytes + kMostTiles * 4;
 
 constexpr int kOneKeys = 8;  // keys of a lane of a block for one query (cuda_one.h)
 template <int kHead>
@@ -67,7 +69,7 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.queries = pass.count * pass.group;
   const int keys_of_one = args.head_dim == 64 ? kOneSpan<64> : kOneSpan<128>;
   pass.one = args.rows * pass.group == 1 && args.max_length <= keys_of_one * kMostOneSpans;
-  pass.keys = pass.one ? keys_of_one : args.max_length <= 512 ? 128 : 256;
+  pass.keys = pass.one ? keys_of_one : args.max_length <= 512 ? 128 : kMostSpanKeys;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
   const int tiles = (pass.queries + kTileQueries - 1) / kTileQueries;
   pass.slices = tiles == 1 ? 4 : tiles == 2 ? 2 : 1;
