@@ -12,9 +12,9 @@
 // ends, or on the batch. The same keys at other cache indices (a branch of a tree, before it is moved next to
 // the prefix) may give other bits: a tensor core adds 16 products in an order of its own.
 //
-// A warp takes 16 queries and all keys of a tile. Up to 32 queries have kSlices warps per 16: all of them
-// compute the same scores and weights, and each sums its part of the features. Few rows are bound by memory,
-// and that way four warps keep up with the copies without talking to each other.
+// A warp takes 16 queries and all keys of a tile. Few queries of few features have kSlices warps per 16: all
+// of them compute the same scores and weights, and each sums its part of the features. Such calls are bound
+// by latency, and that way four to eight warps share the steps without talking to each other.
 //
 // Per block: kSpanSharedBytes of shared memory, 3/4 of it or more in flight; at most 168 registers per
 // thread, so that 3 blocks of 4 warps fit where the shared memory does.
@@ -243,7 +243,7 @@ class QueryTile {
 
 // Grid: spans, key/value heads, sequences; kSpanSharedBytes of dynamic shared memory.
 template <class T, int kHead, int kSlices>
-__global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3)
+__global__ void __launch_bounds__(kMostThreads<kHead, kSlices>, 384 / kMostThreads<kHead, kSlices>)
     attend_span_kernel(AttendArgs args, AttendPass pass, SpanResults results) {
   constexpr int kAhead = KeyTile<T, kHead>::kStages * kTileKeys;
   let_next_kernel_start();
@@ -261,19 +261,21 @@ __global__ void __launch_bounds__(kSlices == 1 ? 384 : 128, kSlices == 1 ? 1 : 3
   append_rows<T, kHead, kSlices>(args, span);
   while (fetched < span.begin + kAhead) fetch_next();
   QueryTile<T, kHead, kSlices> queries(args, pass, span);
-  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);
-  for (int begin = span.begin; begin < span.end; begin += kTileKeys) {
+  auto* bad = reinterpret_cast<unsigned*>(shared_memory() + kTileBytes);  // a word per tile
+  if (threadIdx.x < kMostTiles) bad[threadIdx.x] = 0;
+  for (int begin = span.begin; begin < span.end; begin += kTileKeys, ++bad) {
     const KeyTile<T, kHead> tile(begin);
     wait_for_copies<KeyTile<T, kHead>::kStages - 1>();
-    if (threadIdx.x == 0) *bad = 0;
     __syncthreads();
     if (begin + kTileKeys > span.length) {
       tile.clear_bad(begin, span.length, bad);
       __syncthreads();
     }
     queries.add(tile, begin, *bad);
-    __syncthreads();
-    if (begin + kAhead < span.end) tile.fetch(span, begin + kAhead);
+    if (begin + kAhead < span.end) {
+      __syncthreads();
+      tile.fetch(span, begin + kAhead);
+    }
     commit_copies();
   }
   queries.store(results);

@@ -113,12 +113,18 @@ struct KeyTile {
     for (int i = static_cast<int>(threadIdx.x); i < kTileKeys * kPacks; i += static_cast<int>(blockDim.x)) {
       const int row = i / kPacks;
       if (begin + row < length) continue;
-      T* pack = values + at(row, i % kPacks);
+      T* place = values + at(row, i % kPacks);
+      auto pack = load_pack<T, 8>(place);
+      bool finite = true;
+#pragma unroll
       for (int j = 0; j < 8; ++j) {
-        if (fabsf(widen(pack[j])) < -minus_infinity()) continue;
-        pack[j] = T{};
-        atomicOr(bad, 1U << row);
+        if (fabsf(widen(pack.element[j])) < -minus_infinity()) continue;
+        pack.element[j] = T{};
+        finite = false;
       }
+      if (finite) continue;
+      store_pack(place, pack);
+      atomicOr(bad, 1U << row);
     }
   }
 };

@@ -9,11 +9,15 @@
 // captured graph fits every length.
 namespace lamplighter {
 
-constexpr int kTileKeys = 32;        // cache indices that are in work at once
-constexpr int kTileQueries = 16;     // (row, head) pairs of one warp
-constexpr int kMostQueries = 192;    // of one block
-constexpr int kTileBytes = 1 << 15;  // shared memory for tiles of keys and values
-constexpr int kSpanSharedBytes = kTileBytes + 16;
+constexpr int kTileKeys = 32;                          // cache indices that are in work at once
+constexpr int kTileQueries = 16;                       // (row, head) pairs of one warp
+constexpr int kMostQueries = 192;                      // of one block
+constexpr int kTileBytes = 1 << 15;                    // shared memory for tiles of keys and values
+constexpr int kMostSpanKeys = 256;                     // of one block
+constexpr int kMostTiles = kMostSpanKeys / kTileKeys;  // of a span
+constexpr int kSpanSharedBytes = kTileBytes + kMostTiles * 4;
+template <int kHead, int kSlices>  // of a block of attend_span_kernel
+constexpr int kMostThreads = kSlices == 1 ? 32 * kMostQueries / kTileQueries : 128 * 128 / kHead;
 
 constexpr int kOneKeys = 8;  // keys of a lane of a block for one query (cuda_one.h)
 template <int kHead>
@@ -67,10 +71,11 @@ inline AttendPass attend_pass(const AttendArgs& args, int64_t first) {
   pass.queries = pass.count * pass.group;
   const int keys_of_one = args.head_dim == 64 ? kOneSpan<64> : kOneSpan<128>;
   pass.one = args.rows * pass.group == 1 && args.max_length <= keys_of_one * kMostOneSpans;
-  pass.keys = pass.one ? keys_of_one : args.max_length <= 512 ? 128 : 256;
+  pass.keys = pass.one ? keys_of_one : args.max_length <= 512 ? 128 : kMostSpanKeys;
   pass.splits = static_cast<int>((args.max_length + pass.keys - 1) / pass.keys);
   const int tiles = (pass.queries + kTileQueries - 1) / kTileQueries;
-  pass.slices = tiles == 1 ? 4 : tiles == 2 ? 2 : 1;
+  const int64_t features = tiles * args.head_dim;
+  pass.slices = features <= 128 ? 4 : features <= 256 ? 2 : 1;
   pass.threads = 32 * tiles * pass.slices;
   if (pass.one) pass.threads = args.head_dim == 64 ? kOneThreads<64> : kOneThreads<128>;
   return pass;
