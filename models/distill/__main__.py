@@ -145,9 +145,12 @@ class Distillation:
             "chains": {n: round(chain_compression(tests[..., :n]), 3) for n in range(1, STEPS + 1)},
         }
 
-    def report(self, loss: float) -> None:
-        result = {"step": self.step, "minutes": round(self.seconds / 60, 1),
-                  "training pictures": len(self.pictures), "loss": round(loss, 4)}  # fmt: skip
+    def report(self, loss: float | None) -> None:
+        """`loss`: of the last step of this run; None: there was none."""
+        result: dict[str, Any] = {"step": self.step, "minutes": round(self.seconds / 60, 1),
+                                  "training pictures": len(self.pictures)}  # fmt: skip
+        if loss is not None:
+            result["loss"] = round(loss, 4)
         print(json.dumps({**result, **self.evaluate()}), flush=True)
 
     def places(self) -> Iterator[list[Place]]:
@@ -156,7 +159,8 @@ class Distillation:
 
     def run(self) -> None:
         options, draws = self.options, self.places()
-        limit, saved, loss = 60 * options.minutes, self.seconds, float("nan")
+        limit, saved = 60 * options.minutes, self.seconds
+        loss: float | None = None
         while self.seconds < limit:
             start = time.process_time()
             with mixed("cpu"):

@@ -33,7 +33,9 @@ class ExportError(Exception):
 def read_file(path: Path) -> Any:
     """Content of a .safetensors or a pickled checkpoint, on the CPU; no code of it is run."""
     if not path.is_file():
-        raise ExportError(f"{path}: no such file")
+        raise ExportError(
+            f"{path}: {'is a folder, expected a file' if path.is_dir() else 'no such file'}"
+        )
     try:
         with path.open("rb") as stream:
             head = stream.read(64).lstrip()

@@ -104,10 +104,15 @@ def test_training_brings_the_student_nearer_and_goes_on_where_it_stopped(
     assert last["rate"] > first["rate"] + 0.02
     assert made.run("--dim", 32) == 7
     assert "holds another student" in capsys.readouterr().err
+    assert made.run("--out", made.pictures) != 0
+    assert "is a folder, expected a file" in capsys.readouterr().err
 
 
-def test_a_student_becomes_a_drafter(made: Set, tmp_path: Path) -> None:
+def test_a_student_becomes_a_drafter(
+    made: Set, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert made.run("--minutes", 0) == 0
+    assert "loss" not in json.loads(capsys.readouterr().out)  # no step was made
     out, description = tmp_path / "student-bundle", made.out.with_suffix(".json")
     words = ["--gpt", made.out, "--config", description, "--out", out]
     assert export(["llamagen", *map(str, words)]) == 0
