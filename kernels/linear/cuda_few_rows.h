@@ -130,11 +130,11 @@ class FewRowsProduct {
                 tile = output / kFeatures % Plan::kOutputTiles;
       if (row >= args_.rows) return;
       const int at = row * kRowStride + output % kFeatures;
-      float total = 0, gate = 0, square = 0;
+      float total = 0, up = 0, square = 0;
 #pragma unroll
       for (int w = 0; w < Plan::kWarps; ++w) {
         total += sums.products[w][tile][at];
-        if constexpr (Plan::kGated) gate += sums.products[w][kTiles - 1][at];
+        if constexpr (Plan::kGated) up += sums.products[w][kTiles - 1][at];
         if constexpr (Plan::kNorm) square += sums.squares[w][row];
       }
       const float scale =
@@ -143,7 +143,7 @@ class FewRowsProduct {
       if constexpr (form == FewRowsForm::kAdd) value += old_;
       if constexpr (Plan::kGated) {
         const float silu = rounded<BFloat16Bits>(value / (1.0F + expf(-value)));
-        value = silu * rounded<BFloat16Bits>(gate * scale);
+        value = silu * rounded<BFloat16Bits>(up * scale);
       }
       *place(output) = narrow<BFloat16Bits>(value);
     }
