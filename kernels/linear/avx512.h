@@ -18,7 +18,7 @@ namespace {
 template <int Bits>
 struct Panel {
   static constexpr int kStreamedRows = Bits == 4 ? 4 : 9;
-  static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : 3; }
+  static constexpr int blocks(int rows) { return Bits < 16 || rows > 9 ? 2 : rows > 6 ? 3 : 4; }
   static constexpr int far(int rows, int n) { return n > 1 ? Bits == 4 ? 128 : 96 : rows > 6 ? 160 : 96; }
   static constexpr int near(int n) { return n > 1 ? 32 : 4; }
 };

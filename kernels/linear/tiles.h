@@ -69,11 +69,14 @@ auto find_tile(int rows, int blocks, std::integer_sequence<int, Index...>) -> vo
   return kTiles[(rows - 1) * kMost + blocks - 1];
 }
 
+// Bytes of a product up to which its model is one that caches keep from pass to pass.
+constexpr int64_t kCachedWeights = 1 << 19;
+
 // Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
-//   kStreamedRows                   up to so many rows a pass reads its blocks one after the other: memory
-//                                   delivers one stream fastest
+//   kStreamedRows                   up to so many rows a pass reads blocks of weights that no cache keeps one
+//                                   after the other: memory delivers one stream fastest
 //   blocks(R)                       else blocks of a panel, side by side, when the largest tile has R rows
 //   kLineElements, kLineBytes       elements of x in a line, and what they take there
 //   block_bytes(in)                 size of a packed block
@@ -110,8 +113,9 @@ void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratc
       first += tile_rows;
     }
 
-    const int64_t panel =
-        rows <= Kernel::kStreamedRows ? 1 : Kernel::blocks(static_cast<int>(height + (higher > 0 ? 1 : 0)));
+    const bool streams =
+        rows <= Kernel::kStreamedRows && args.out_features * block_bytes / kLinearBlock > kCachedWeights;
+    const int64_t panel = streams ? 1 : Kernel::blocks(static_cast<int>(height + (higher > 0 ? 1 : 0)));
     for (int64_t block = begin; block < end; block += panel) {
       const int64_t blocks = end - block < panel ? end - block : panel;
       LinearTile tile;
