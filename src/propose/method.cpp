@@ -84,8 +84,9 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
     method.rows.slots = method.tree->max_depth();
     method.tree.reset();
   }
-  if (!resolved.init.empty())
-    method.window = {resolved.tail == "keep", window_fill_from(resolved.init), resolved.front.value_or(0)};
+  method.window.keep = resolved.tail == "keep";
+  method.window.front = resolved.front.value_or(0);
+  if (!resolved.init.empty()) method.window.fill = window_fill_from(resolved.init);
   if (entry.drafts_itself()) method.self = {*resolved.draft_layers, resolved.draft_window.value_or(0)};
   if (resolved.draft_length == "auto") method.confidence = *resolved.draft_confidence;
   method.conditional = resolved.draft_guidance == "conditional";

@@ -50,6 +50,7 @@ struct MethodEntry {
     return tree == TreeKind::fixed && (drafter == std::string("medusa") || drafter == std::string("flash"));
   }
   bool needs_refiner() const { return drafter == std::string("refine"); }
+  bool renews_drafts() const { return keeps_window() || needs_refiner(); }  // those of the cycle before
   bool needs_model() const { return drafter == std::string("model"); }
 };
 

@@ -81,8 +81,8 @@ constexpr MethodOption kOptions[] = {
      "uniform, random, repeat, sample or above: what new places of a window hold (sjd)", &M::init, "",
      "window", 0, kAny, kWindowFills},
     {"tail", "tail", "Tail", kMethod, "NAME",
-     "keep or fresh: whether drafts stay in a window where they may (sjd)", &M::tail, "", "window", 0, kAny,
-     kTails},
+     "keep or fresh: whether drafts stay in a window where they may (sjd, refine)", &M::tail, "", "tail", 0,
+     kAny, kTails},
     {"front", "front", "Front", kMethod, "N",
      "Places of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, "", "front", 1,
      kNodes - 1},
@@ -151,6 +151,7 @@ bool has_use(const MethodOptions& method, const MethodOption& option) {
   if (needs == "children") return entry.needs_drafter() || entry.drafts_itself();
   if (needs == "self") return entry.drafts_itself();
   if (needs == "window") return entry.keeps_window();
+  if (needs == "tail") return entry.renews_drafts();
   if (needs == "front") return entry.keeps_window() && entry.needs_drafter();
   if (needs == kDynamicTree)
     return method.tree.empty() ? entry.tree == TreeKind::dynamic : method.tree == kDynamicTree;

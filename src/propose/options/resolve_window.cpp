@@ -8,6 +8,18 @@ namespace {
 
 constexpr std::int64_t kFront = 2;  // places that a drafter fills
 
+// A short window that is drawn anew has as much accepted as one that stays, for less work.
+void resolve_tail(MethodOptions& method, const MethodEntry& entry, Rule rule) {
+  if (!entry.renews_drafts()) return refuse_options(method, "tail", "a method with a window of drafts");
+  const bool paths = rule == Rule::block || rule == Rule::traversal;
+  if (method.tail.empty()) method.tail = paths || entry.needs_refiner() ? "fresh" : "keep";
+  if (method.tail == "fresh" && method.method == "scd")
+    refuse("tail: got fresh, expected keep for method scd; sjd has both");
+  // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
+  if (paths && method.tail != "fresh")
+    refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
+}
+
 }  // namespace
 
 void resolve_window(MethodOptions& method, const MethodEntry& entry) {
@@ -25,16 +37,10 @@ void resolve_window(MethodOptions& method, const MethodEntry& entry) {
       refuse("tail: got fresh, expected keep: rule official-pac needs it");
     if (method.init == "sample" && entry.opens_rows())
       refuse("init: got sample, expected uniform, random, repeat or above for method " + method.method);
-    const bool paths = rule == Rule::block || rule == Rule::traversal;
-    if (method.tail.empty()) method.tail = paths ? "fresh" : "keep";
-    if (method.tail == "fresh" && method.method == "scd")
-      refuse("tail: got fresh, expected keep for method scd; sjd has both");
-    // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
-    if (paths && method.tail != "fresh")
-      refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
-    return;
+  } else {
+    refuse_options(method, "window", "a method with a window of drafts");
   }
-  refuse_options(method, "window", "a method with a window of drafts");
+  resolve_tail(method, entry, rule);
 }
 
 // The window is the chain of first candidates. The others of a place stand under several nodes, where

@@ -23,6 +23,7 @@ class Refine : public Proposer {
       : drafter_(*models.drafter),
         target_(*models.target),
         sampled_(method.judge.sampled),
+        keep_(method.window.keep && sampled_),
         shape_(shape_of(*method.tree)),
         topology_(topology(*method.tree, models.target->placement().device)) {
     for (std::int64_t depth = 0; depth < shape_.depth; ++depth)
@@ -40,6 +41,12 @@ class Refine : public Proposer {
     hidden_ = at::zeros({shape.images, shape_.depth, target.hidden}, like);
     known_ = at::zeros({shape.images, shape.sequences() / shape.images, shape_.depth, target.head}, like);
     stale_ = at::full({shape.images, shape_.depth}, -1, slots_.options());
+    if (!keep_) return;
+    stood_ = stale_.clone();
+    laws_ = at::zeros({shape.images, shape_.depth, target.head}, like.dtype(at::kFloat));
+    parents_ = slots_.new_zeros({1, 2}).index_fill(1, slots_.new_zeros({1}), -1);
+    draft_rows_ = parents_.flip(1);
+    before_ = slots_.new_full({shape.images}, -1);
   }
 
   Draft propose(const RunState& run) override {
@@ -48,12 +55,15 @@ class Refine : public Proposer {
     at::Tensor token = run.root.unsqueeze(1);
     std::vector<at::Tensor> tokens{token};
     std::vector<ops::Distributions> laws;
+    at::Tensor uniforms;
+    if (keep_) uniforms = ops::uniforms(run.seeds, run.steps, ops::Purpose::window, kUniforms * shape_.depth);
     for (std::int64_t slot = 0; slot < shape_.depth; ++slot) {
       state = drafter_.refine(read.narrow(1, slot, 1), state, token.clamp_min(0));
       // The same for both halves of a pair, so guidance leaves it as it is.
       const at::Tensor logits = known_.narrow(2, slot, 1) + drafter_.logits(state).unsqueeze(1);
-      DrawnChildren drawn =
-          draw_children(run, children_[static_cast<std::size_t>(slot)], logits.flatten(0, 1), sampled_);
+      const Children& children = children_[static_cast<std::size_t>(slot)];
+      DrawnChildren drawn = keep_ ? keep_or_draw(run, slot, logits.flatten(0, 1), token, uniforms)
+                                  : draw_children(run, children, logits.flatten(0, 1), sampled_);
       laws.push_back(std::move(drawn.distributions));
       token = drawn.tokens;
       tokens.push_back(token);
@@ -69,21 +79,55 @@ class Refine : public Proposer {
     const at::Tensor node = judged.count.unsqueeze(1) + 1 + slots_;  // [I, L]
     const at::Tensor row = node.clamp_max(last);
     stale_.copy_(draft.tokens.gather(1, row).masked_fill(node > last, -1));
-    at::Tensor rows = per_sequence(row, run.guided);  // [S, L], then their numbers in those of all sequences
-    rows = (rows + sequences_.narrow(0, 0, rows.size(0)) * (last + 1)).flatten();
+    const at::Tensor rows = per_sequence(row, run.guided);  // [S, L]
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));
-    at::Tensor known = known_.view({rows.size(0), -1});
-    at::index_select_out(known, judged.target.values.flatten(0, 1), 0, rows);
+    at::Tensor known = known_.view({rows.numel(), -1});
+    at::index_select_out(known, judged.target.values.flatten(0, 1), 0, numbers(judged.target.values, rows));
     known_.masked_fill_((stale_ < 0).unsqueeze(1).unsqueeze(3), 0);
+    if (!keep_) return;
+    const at::Tensor draft_here = node + 1;
+    stood_.copy_(draft.tokens.gather(1, draft_here.clamp_max(last)).masked_fill(draft_here > last, -1));
+    if (last > 0) laws_.copy_(picked(draft.distributions.values, node.clamp_max(last - 1)));
   }
 
-  std::vector<PerImage> per_image() override { return {{&hidden_}, {&known_}, {&stale_}}; }
+  std::vector<PerImage> per_image() override {
+    std::vector<PerImage> all{{&hidden_}, {&known_}, {&stale_}};
+    if (keep_) all.insert(all.end(), {{&stood_}, {&laws_}});
+    return all;
+  }
 
  private:
-  // Rows [S, L, ..] of the N of every sequence, by their numbers int64 [S * L] in rows [S, N, ..].
+  static constexpr std::int64_t kUniforms = 4;  // a slot's, as renew_window takes them for two nodes
+
+  // The draft that stood in the slot stays where its new law lets it (SCD's coupling): then the rows behind
+  // it saw the token that stands there. logits [S, 1, V]; token int64 [I, 1], that in front.
+  DrawnChildren keep_or_draw(const RunState& run, std::int64_t slot, const at::Tensor& logits,
+                             const at::Tensor& token, const at::Tensor& uniforms) const {
+    const Children& children = children_[static_cast<std::size_t>(slot)];
+    const ops::Distributions law = distributions(run, run.draft_filter, logits, children.depths);
+    const auto both = [](const at::Tensor& row) { return row.expand({-1, 2, -1}).contiguous(); };
+    const auto [drawn, row] = ops::renew_window({{both(law.values), both(law.statistics)},
+                                                 laws_.narrow(1, slot, 1).contiguous(),
+                                                 at::cat({token, stood_.narrow(1, slot, 1)}, 1),
+                                                 parents_,
+                                                 draft_rows_,
+                                                 uniforms.narrow(1, kUniforms * slot, kUniforms).contiguous(),
+                                                 run.temperature,
+                                                 1},
+                                                before_.narrow(0, 0, token.size(0)), true);
+    return {drawn, row};
+  }
+
+  // int64 [S * L]: where in all rows of `rows` [S, N, ..] those are that `index` [S, L] names.
+  at::Tensor numbers(const at::Tensor& rows, const at::Tensor& index) const {
+    return (index + sequences_.narrow(0, 0, index.size(0)) * rows.size(1)).flatten();
+  }
+
+  // Rows [S, L, ..] of `rows` [S, N, ..] that `index` [S, L] names.
   // Whole rows are copied, which for rows as wide as the head is faster than what rows_at does.
-  at::Tensor picked(const at::Tensor& rows, const at::Tensor& numbers) const {
-    return rows.flatten(0, 1).index_select(0, numbers).view({rows.size(0), shape_.depth, -1});
+  at::Tensor picked(const at::Tensor& rows, const at::Tensor& index) const {
+    const at::Tensor all = rows.flatten(0, 1).index_select(0, numbers(rows, index));
+    return all.view({index.size(0), index.size(1), -1});
   }
 
   // Hidden rows [S, L, H] that say what follows nodes int64 [I, L], as one row a pair.
@@ -100,6 +144,7 @@ class Refine : public Proposer {
   const Drafter& drafter_;
   const Target& target_;
   bool sampled_;
+  bool keep_;  // drafts stay where they may
   TreeShape shape_;
   Topology topology_;
   std::vector<Children> children_;  // by depth
@@ -108,6 +153,9 @@ class Refine : public Proposer {
   at::Tensor hidden_;               // [I, L, H]: rows of the pass before, guided
   at::Tensor known_;                // [I, P, L, V]: their logits, P sequences an image; 0: there is no row
   at::Tensor stale_;                // int64 [I, L]: the tokens that these rows saw; -1: there is no row
+  // Of keep_: the drafts int64 [I, L] that stood in the slots, -1: none did, and their laws fp32 [I, L, V]; a
+  // chain of two nodes, int64 [1, 2] each, of which none is committed, int64 [I].
+  at::Tensor stood_, laws_, parents_, draft_rows_, before_;
 };
 
 }  // namespace

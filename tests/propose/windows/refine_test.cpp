@@ -12,7 +12,15 @@ namespace lamplighter::test {
 namespace {
 
 Method refined(const char* chain, const std::string& rule = "exact", bool top = false) {
-  return heads_method("refine", preset_tree(chain), rule, top);
+  Method method = heads_method("refine", preset_tree(chain), rule, top);
+  method.window.keep = false;
+  return method;
+}
+
+Method kept(const char* chain) {
+  Method method = refined(chain);
+  method.window.keep = true;
+  return method;
 }
 
 class RefineTest : public ::testing::Test {
@@ -36,14 +44,15 @@ TEST_F(RefineTest, GreedyTokensAreThoseOfAutoregression) {
 TEST_F(RefineTest, PicturesOfABatchAreThoseDrawnAlone) {
   for (const bool row_ends : {false, true}) {
     const Guessed guessed(small_shape(row_ends), "refine");
-    const Method method = refined("chain-4");
     const Grid grid = guessed.toy.grid();
-    const at::Tensor together =
-        decode(guessed.models(), method, guessed.toy.prompts({0, 1, 2, 3}, true), four_requests(1), grid);
-    for (std::int64_t image = 0; image < 4; ++image) {
-      const at::Tensor alone = decode(guessed.models(), method, guessed.toy.prompts({image}, true),
-                                      {four_requests(1)[static_cast<std::size_t>(image)]}, grid);
-      EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+    for (const Method& method : {refined("chain-4"), kept("chain-4")}) {
+      const at::Tensor together =
+          decode(guessed.models(), method, guessed.toy.prompts({0, 1, 2, 3}, true), four_requests(1), grid);
+      for (std::int64_t image = 0; image < 4; ++image) {
+        const at::Tensor alone = decode(guessed.models(), method, guessed.toy.prompts({image}, true),
+                                        {four_requests(1)[static_cast<std::size_t>(image)]}, grid);
+        EXPECT_TRUE(at::equal(alone, together.narrow(0, image, 1))) << image;
+      }
     }
   }
 }
@@ -69,7 +78,11 @@ INSTANTIATE_TEST_SUITE_P(Chains, RefineLaw,
                                            MethodCase{"block", refined("chain-3", "block")},
                                            MethodCase{"top", refined("chain-3", "exact", true)},
                                            MethodCase{"row_ends", refined("chain-3"), true},
-                                           MethodCase{"partly_guided", refined("chain-3"), false, 0}),
+                                           MethodCase{"partly_guided", refined("chain-3"), false, 0},
+                                           MethodCase{"kept", kept("chain-3")},
+                                           MethodCase{"kept_long", kept("chain-7")},
+                                           MethodCase{"kept_row_ends", kept("chain-3"), true},
+                                           MethodCase{"kept_partly_guided", kept("chain-3"), false, 0}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
