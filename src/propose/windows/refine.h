@@ -11,7 +11,8 @@ namespace lamplighter {
 // told both, corrects what every row says of the next place, and goes on alone where no row is left. A draft
 // is drawn from the corrected law and judged by it, so any rule holds whatever the network says; or, with
 // Method::window.keep, the draft that stood there stays where that law lets it, by a maximal coupling (SCD),
-// which rules that judge whole paths forbid. Trees are chains. Pairs are guided before the network reads them.
+// which rules that judge whole paths forbid. Trees are chains. Pairs are guided before the network reads
+// them.
 std::unique_ptr<Proposer> make_refine(const Method& method, const Models& models);
 
 }  // namespace lamplighter
