@@ -56,7 +56,7 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
     [("eagle",), ("eagle-2",), ("eagle", "--tree", "lantern-26"),
      ("sjd",), ("sjd", "--init", "above", "--tail", "fresh"), ("scd", "--tree", "chain-9"), ("gsd",),
      ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3),
-     ("medusa",), ("medusa", "--tree", "chain-2"), ("mlp",), ("refine",), ("refine", "--tree", "chain-9", "--tail", "keep"), ("eagle", "--draft-length", "auto"), ("self",), ("flash",), ("flash+sjd", "--front", 2),
+     ("medusa",), ("medusa", "--tree", "chain-2"), ("mlp",), ("refine",), ("refine", "--tree", "chain-9"), ("refine", "--tail", "keep"), ("eagle", "--draft-length", "auto"), ("self",), ("flash",), ("flash+sjd", "--front", 2),
      ("eagle-3",), ("eagle-3", "--tree", "dynamic", "--children", "top"), ("self", "--draft-window", 3, "--tree", "lantern-26"),
      ("lookahead",), ("lookahead", "--tree", "chain-1")],
 )  # fmt: skip

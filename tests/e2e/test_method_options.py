@@ -189,6 +189,7 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd", "--rule", "block", "--tail", "keep"), "--tail"),
         (("--method", "scd", "--tail", "fresh"), "--tail"),
         (("--method", "refine", "--rule", "block", "--tail", "keep"), "--tail"),
+        (("--method", "refine", "--children", "top", "--tail", "keep"), "--tail"),
         (("--trace", "x.png"), "x.png twice"),
         (("--preview", "y.png", "--acceptance-map", "y.png"), "y.png twice"),
     ],

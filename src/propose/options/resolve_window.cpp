@@ -18,6 +18,8 @@ void resolve_tail(MethodOptions& method, const MethodEntry& entry, Rule rule) {
   // Drafts that stay depend on those before them, and whole paths are judged by the product of their laws.
   if (paths && method.tail != "fresh")
     refuse("tail: got " + method.tail + ", expected fresh: rule " + method.rule + " needs it");
+  if (entry.needs_refiner() && method.children == "top" && method.tail != "fresh")
+    refuse("tail: got " + method.tail + ", expected fresh: children top are not drawn");
 }
 
 }  // namespace

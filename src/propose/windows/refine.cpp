@@ -61,9 +61,9 @@ class Refine : public Proposer {
       state = drafter_.refine(read.narrow(1, slot, 1), state, token.clamp_min(0));
       // The same for both halves of a pair, so guidance leaves it as it is.
       const at::Tensor logits = known_.narrow(2, slot, 1) + drafter_.logits(state).unsqueeze(1);
-      const Children& children = children_[static_cast<std::size_t>(slot)];
       DrawnChildren drawn = keep_ ? keep_or_draw(run, slot, logits.flatten(0, 1), token, uniforms)
-                                  : draw_children(run, children, logits.flatten(0, 1), sampled_);
+                                  : draw_children(run, children_[static_cast<std::size_t>(slot)],
+                                                  logits.flatten(0, 1), sampled_);
       laws.push_back(std::move(drawn.distributions));
       token = drawn.tokens;
       tokens.push_back(token);
@@ -79,15 +79,15 @@ class Refine : public Proposer {
     const at::Tensor node = judged.count.unsqueeze(1) + 1 + slots_;  // [I, L]
     const at::Tensor row = node.clamp_max(last);
     stale_.copy_(draft.tokens.gather(1, row).masked_fill(node > last, -1));
-    const at::Tensor rows = per_sequence(row, run.guided);  // [S, L]
+    const at::Tensor rows = numbers(per_sequence(row, run.guided), last + 1);
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));
-    at::Tensor known = known_.view({rows.numel(), -1});
-    at::index_select_out(known, judged.target.values.flatten(0, 1), 0, numbers(judged.target.values, rows));
+    at::Tensor known = known_.view({rows.size(0), -1});
+    at::index_select_out(known, judged.target.values.flatten(0, 1), 0, rows);
     known_.masked_fill_((stale_ < 0).unsqueeze(1).unsqueeze(3), 0);
     if (!keep_) return;
     const at::Tensor draft_here = node + 1;
     stood_.copy_(draft.tokens.gather(1, draft_here.clamp_max(last)).masked_fill(draft_here > last, -1));
-    if (last > 0) laws_.copy_(picked(draft.distributions.values, node.clamp_max(last - 1)));
+    if (last > 0) laws_.copy_(picked(draft.distributions.values, numbers(node.clamp_max(last - 1), last)));
   }
 
   std::vector<PerImage> per_image() override {
@@ -103,8 +103,8 @@ class Refine : public Proposer {
   // it saw the token that stands there. logits [S, 1, V]; token int64 [I, 1], that in front.
   DrawnChildren keep_or_draw(const RunState& run, std::int64_t slot, const at::Tensor& logits,
                              const at::Tensor& token, const at::Tensor& uniforms) const {
-    const Children& children = children_[static_cast<std::size_t>(slot)];
-    const ops::Distributions law = distributions(run, run.draft_filter, logits, children.depths);
+    const at::Tensor& depths = children_[static_cast<std::size_t>(slot)].depths;
+    const ops::Distributions law = distributions(run, run.draft_filter, logits, depths);
     const auto both = [](const at::Tensor& row) { return row.expand({-1, 2, -1}).contiguous(); };
     const auto [drawn, row] = ops::renew_window({{both(law.values), both(law.statistics)},
                                                  laws_.narrow(1, slot, 1).contiguous(),
@@ -118,16 +118,15 @@ class Refine : public Proposer {
     return {drawn, row};
   }
 
-  // int64 [S * L]: where in all rows of `rows` [S, N, ..] those are that `index` [S, L] names.
-  at::Tensor numbers(const at::Tensor& rows, const at::Tensor& index) const {
-    return (index + sequences_.narrow(0, 0, index.size(0)) * rows.size(1)).flatten();
+  // int64 [S * L]: the rows that `index` [S, L] names, `count` of every sequence, in those of all sequences.
+  at::Tensor numbers(const at::Tensor& index, std::int64_t count) const {
+    return (index + sequences_.narrow(0, 0, index.size(0)) * count).flatten();
   }
 
-  // Rows [S, L, ..] of `rows` [S, N, ..] that `index` [S, L] names.
+  // Rows [S, L, ..] of the N of every sequence, by their numbers int64 [S * L] in rows [S, N, ..].
   // Whole rows are copied, which for rows as wide as the head is faster than what rows_at does.
-  at::Tensor picked(const at::Tensor& rows, const at::Tensor& index) const {
-    const at::Tensor all = rows.flatten(0, 1).index_select(0, numbers(rows, index));
-    return all.view({index.size(0), index.size(1), -1});
+  at::Tensor picked(const at::Tensor& rows, const at::Tensor& numbers) const {
+    return rows.flatten(0, 1).index_select(0, numbers).view({rows.size(0), shape_.depth, -1});
   }
 
   // Hidden rows [S, L, H] that say what follows nodes int64 [I, L], as one row a pair.
