@@ -145,8 +145,9 @@ std::vector<Table> tables(const BenchRun& run) {
 }
 
 std::vector<Table> tables(const SyntheticReport& report) {
-  Table table{{"tree (synthetic)", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
-               "cycle / ar step [95 %]", "draft + score + judge + commit", "weights + cache MB", "GB/s"},
+  Table table{{"method (synthetic)", "batch", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
+               "cycle / ar step [95 %]", "draft + score + judge + commit", "decode ms", "pictures/s",
+               "weights + cache MB", "GB/s"},
               {}};
   const bool floor = report.bandwidth > 0;
   const bool projected = floor && report.bandwidth_is_published && report.bandwidth > kA100Bandwidth;
@@ -156,9 +157,10 @@ std::vector<Table> tables(const SyntheticReport& report) {
   if (projected) table.head.push_back("A100 ms (projected by bytes)");
   for (const SyntheticRow& row : report.rows) {
     table.rows.push_back(
-        {row.name, std::to_string(row.rows), std::to_string(row.drafter_passes),
-         format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2), with_interval(row.ratio),
-         stages(row.stages),
+        {row.name, std::to_string(row.batch_size), std::to_string(row.rows),
+         std::to_string(row.drafter_passes), format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2),
+         with_interval(row.ratio), stages(row.stages), format_fixed(row.decode_ms, 0),
+         format_fixed(row.pictures_per_second(), 2),
          format_fixed(row.weight_bytes / 1e6, 0) + " + " + format_fixed(row.cache_bytes / 1e6, 0),
          format_fixed(row.bytes() / row.cycle_ms / 1e6, 1)});
     std::vector<std::string>& cells = table.rows.back();

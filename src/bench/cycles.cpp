@@ -64,24 +64,27 @@ struct Runners : std::vector<Runner> {
   }
 };
 
-// int64 [1, D + 2]: the path of `count` first children, and their number.
-at::Tensor scripted(const Tree& tree, std::int64_t count, const c10::Device& device) {
-  std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 2, -1);
+// What the cycles of a method accept: the path of `count` first children and their number, for every image.
+// int64 [I * (D + 2)]: paths [I, D + 1], then counts [I].
+at::Tensor scripted(const Tree& tree, std::int64_t count, std::int64_t images, const c10::Device& device) {
+  std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 1, -1);
   std::int64_t node = 0, accepted = 0;
   path[0] = 0;
   while (accepted < count && tree.child_count(node) > 0) {
     node = tree.child_begin[static_cast<std::size_t>(node)];
     path[static_cast<std::size_t>(++accepted)] = node;
   }
-  path.back() = accepted;
-  return at::tensor(path, at::kLong).unsqueeze(0).to(device);
+  std::vector<std::int64_t> all;
+  for (std::int64_t image = 0; image < images; ++image) all.insert(all.end(), path.begin(), path.end());
+  all.insert(all.end(), static_cast<std::size_t>(images), accepted);
+  return at::tensor(all, at::kLong).to(device);
 }
 
 // Draws the first token and goes on by the codes of half of the rows as if they had been drawn, to the second
 // code of a row.
 DecodeState go_to_middle(const Models& models, const Method& method, const Prompts& prompts,
-                         const DecodeRequest& request, const Grid& grid) {
-  DecodeState state = make_state(models, method, prompts, {request}, grid);
+                         const std::vector<DecodeRequest>& requests, const Grid& grid) {
+  DecodeState state = make_state(models, method, prompts, requests, grid);
   state.cache.zero_();
   const Scores scores = prefill(models, prompts, state);
   const Draft root = root_alone(state);
@@ -99,8 +102,9 @@ void run_scripted(Runner& runner, const OnStage& done) {
   run_cycle(runner.models, *runner.method, state, done, [&](Draft& tree, Judged& judged) {
     // Nodes past the end of a row are none; to measure, they stand for codes like others.
     if (state.columns > 0) tree.tokens = tree.tokens.clamp_min(0);
-    judged.path = runner.accepted.narrow(1, 0, runner.accepted.size(1) - 1);
-    judged.count = runner.accepted.select(1, -1);
+    const std::int64_t paths = runner.accepted.size(0) - state.images();
+    judged.path = runner.accepted.narrow(0, 0, paths).view({state.images(), -1});
+    judged.count = runner.accepted.narrow(0, paths, state.images());
   });
 }
 
@@ -162,8 +166,9 @@ std::int64_t rows_to_middle(const Grid& grid) {
 }
 
 MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& methods,
-                              const Prompts& prompts, const DecodeRequest& request, const Grid& grid,
-                              const CycleOptions& options, const std::function<bool(int round)>& on_round) {
+                              const Prompts& prompts, const std::vector<DecodeRequest>& requests,
+                              const Grid& grid, const CycleOptions& options,
+                              const std::function<bool(int round)>& on_round) {
   const c10::InferenceMode inference;
   const c10::Device device = models.target->placement().device;
   Runners runners;
@@ -173,14 +178,14 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
     Runner runner;
     runner.models = models;
     runner.method = &method;
-    runner.state = go_to_middle(models, method, prompts, request, grid);
+    runner.state = go_to_middle(models, method, prompts, requests, grid);
     runner.middle = snapshot(runner.state);
     const bool replayable = runner.state.proposer->replayable();
     runner.replay =
         std::make_unique<Replay>(device, options.graph && !options.stages && replayable, options.note);
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
-      runner.script.push_back(scripted(*method.tree, count, device));
+      runner.script.push_back(scripted(*method.tree, count, runner.state.images(), device));
     }
     runner.accepted = runner.script.front().clone();
     runners.push_back(std::move(runner));

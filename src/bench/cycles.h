@@ -53,13 +53,13 @@ struct MeasuredCycles {
 // Rows of a cache that half of the rows of a picture take, with their row ends: where cycles are measured.
 std::int64_t rows_to_middle(const Grid& grid);
 
-// Runs the methods in turn in the middle of a picture, block by block, the order rotated, always from the
-// same place, and gives for each its rounds. The rows of the picture's first half are zeros: their content
-// costs nothing. Before the rounds every method runs one block that is not measured. `on_round` stops the run
-// by returning false (Error(ExitCode::interrupted)).
+// Runs the methods in turn in the middle of pictures drawn together, one per request, block by block, the
+// order rotated, always from the same place, and gives for each its rounds. The rows of the picture's first
+// half are zeros: their content costs nothing. Before the rounds every method runs one block that is not
+// measured. `on_round` stops the run by returning false (Error(ExitCode::interrupted)).
 MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& methods,
-                              const Prompts& prompts, const DecodeRequest& request, const Grid& grid,
-                              const CycleOptions& options,
+                              const Prompts& prompts, const std::vector<DecodeRequest>& requests,
+                              const Grid& grid, const CycleOptions& options,
                               const std::function<bool(int round)>& on_round = {});
 
 // Bytes per millisecond at which one pass over memory larger than any cache runs here, with the threads that

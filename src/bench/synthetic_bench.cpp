@@ -4,6 +4,8 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "bundle/machine.h"
 #include "bundle/modules/drafter.h"
@@ -17,8 +19,8 @@
 namespace lamplighter {
 namespace {
 
-// A caption that fills the rows of a prompt.
-Prompts full_prompt(const Models& models, bool guided) {
+// A caption that fills the rows of a prompt, for so many pictures.
+Prompts full_prompts(const Models& models, bool guided, int pictures) {
   const c10::InferenceMode inference;
   const Target& target = *models.target;
   const PromptEntry& prompt = *target.manifest().prompt;
@@ -27,19 +29,38 @@ Prompts full_prompt(const Models& models, bool guided) {
   if (prompt.kind == "tokens") {
     condition.ids.assign(static_cast<std::size_t>(prompt.length), 0);
     condition.unconditional = prompt.unconditional_pad ? condition.ids : prompt.unconditional;
-    return embed_prompts(models, {condition}, guided);
+  } else {
+    condition.features = at::ones({1, prompt.length, prompt.features}, options);
+    condition.mask = at::ones({1, prompt.length}, options.dtype(at::kLong));
   }
-  condition.features = at::ones({1, prompt.length, prompt.features}, options);
-  condition.mask = at::ones({1, prompt.length}, options.dtype(at::kLong));
-  return embed_prompts(models, {condition}, guided);
+  return embed_prompts(models, std::vector<Condition>(static_cast<std::size_t>(pictures), condition), guided);
 }
 
-Method static_tree(const std::string& tree, const Manifest& manifest, const Placement& placement,
-                   bool greedy) {
-  MethodOptions options;
-  options.method = "eagle";
-  options.tree = tree;
-  return make_method(resolve_method(options, manifest), manifest, placement.device, greedy);
+// A method as it runs, and how many passes of the drafter a cycle of it has.
+struct Measured {
+  std::string name;
+  Method method;
+  std::int64_t drafter_passes = 0;
+};
+
+Measured measured_method(const BenchMethod& named, const Manifest& manifest, const Placement& placement) {
+  const MethodEntry& entry = find_method(named.options.method);
+  const bool fixed = !entry.drafts() || entry.tree == TreeKind::fixed || entry.tree == TreeKind::window ||
+                     entry.tree == TreeKind::fan;
+  if (!fixed || entry.drafts_itself() || (entry.needs_drafter() && !entry.needs_layer()))
+    throw Error(ExitCode::usage, "method: got " + named.name +
+                                     ", expected one that random weights can measure: eagle or another with "
+                                     "its drafter and a fixed tree, or sjd or another window");
+  const char* device = placement.device.is_cpu() ? "cpu" : "cuda";
+  const MethodOptions resolved = resolve_method(named.options, manifest, device);
+  Measured measured{named.name,
+                    make_method(resolved, manifest, placement.device, manifest.sampling.temperature <= 0)};
+  if (entry.keeps_window()) {
+    measured.drafter_passes = measured.method.window.front;
+  } else if (entry.drafts()) {
+    measured.drafter_passes = measured.method.tree->max_depth();
+  }
+  return measured;
 }
 
 double scripted_mean(const Tree& tree, const CycleOptions& options) {
@@ -51,65 +72,77 @@ double scripted_mean(const Tree& tree, const CycleOptions& options) {
   return sum / options.block;
 }
 
+// What was measured of a method, beside the rounds of the baseline.
+SyntheticRow row_of(const Measured& measured, CycleRounds rounds, const CycleRounds& baseline) {
+  SyntheticRow row;
+  row.name = measured.name;
+  row.drafter_passes = measured.drafter_passes;
+  row.rounds = std::move(rounds);
+  row.stages = median_stages(row.rounds);
+  std::vector<double> times, ratios;
+  for (std::size_t round = 0; round < row.rounds.size(); ++round) {
+    times.push_back(total(row.rounds[round]));
+    ratios.push_back(times.back() / total(baseline[round]));
+  }
+  row.cycle_ms = summarise(std::move(times)).p50;
+  row.ratio = ratio_interval(ratios);
+  return row;
+}
+
 }  // namespace
 
-SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std::string>& trees,
-                              const CycleOptions& options, const Placement& placement,
-                              const std::function<bool(int round)>& on_round) {
+SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<BenchMethod>& methods,
+                              const std::vector<int>& batch_sizes, const CycleOptions& options,
+                              const Placement& placement, const std::function<bool(int round)>& on_round) {
+  std::vector<Measured> all;
+  std::vector<Method> run;
+  for (const BenchMethod& method : methods) {
+    all.push_back(measured_method(method, synthetic_manifest(shape, placement.dtype), placement));
+    run.push_back(all.back().method);
+  }
   const SyntheticBundle bundle = make_synthetic(shape, placement);
   const Manifest& manifest = bundle.manifest;
   const Target target(manifest, bundle.target);
   const DecodeRequest request{manifest.sampling, 42};
   const bool guided = is_guided({request});
-  std::vector<Method> methods{Method{}};
-  std::vector<std::string> names{kBaseline};
-  std::vector<Drafter> drafter;
-  if (bundle.drafter) drafter.emplace_back(manifest.drafters.begin()->second, *bundle.drafter);
-  for (const std::string& tree : trees) {
-    methods.push_back(static_tree(tree, manifest, placement, request.sampling.temperature <= 0));
-    names.push_back(tree);
-  }
-  const Models models{&target, drafter.empty() ? nullptr : &drafter.front()};
+  std::optional<Drafter> drafter;
+  if (bundle.drafter) drafter.emplace(manifest.drafters.begin()->second, *bundle.drafter);
+  const Models models{&target, drafter ? &*drafter : nullptr};
   const Grid& grid = manifest.grids.front();
-  const Prompts prompts = full_prompt(models, guided);
-  const MeasuredCycles measured = measure_cycles(models, methods, prompts, request, grid, options, on_round);
+  CacheEntry layer = manifest.cache;
+  layer.layers = 1;
   SyntheticReport report;
   report.target_bytes = bundle.target_bytes;
   report.drafter_bytes = bundle.drafter_bytes;
-  report.context = prompts.longest() + rows_to_middle(grid);
+  for (const int pictures : batch_sizes) {
+    const Prompts prompts = full_prompts(models, guided, pictures);
+    const MeasuredCycles cycles = measure_cycles(
+        models, run, prompts, std::vector<DecodeRequest>(static_cast<std::size_t>(pictures), request), grid,
+        options, on_round);
+    report.context = prompts.longest() + rows_to_middle(grid);
+    // Rows of all sequences: prompts without a caption may be shorter.
+    const double context = static_cast<double>(prompts.valid.sum().item<std::int64_t>() +
+                                               prompts.valid.size(0) * rows_to_middle(grid));
+    const double target_rows = context * static_cast<double>(row_bytes(manifest.cache, placement));
+    const double drafter_rows =
+        context * static_cast<double>(row_bytes(layer, {placement.device, placement.dtype}));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Tree& tree = *all[i].method.tree;
+      SyntheticRow row = row_of(all[i], cycles.rounds[i], cycles.rounds[0]);
+      row.batch_size = pictures;
+      row.rows = tree.size() * (guided ? 2 : 1) * pictures;
+      row.accepted = scripted_mean(tree, options);
+      row.decode_ms = row.cycle_ms * grid.rows * grid.columns / (1 + row.accepted);
+      row.kernels = cycles.kernels[i];
+      const auto passes = static_cast<double>(row.drafter_passes);
+      row.weight_bytes =
+          static_cast<double>(bundle.target_bytes) + passes * static_cast<double>(bundle.drafter_bytes);
+      row.cache_bytes = target_rows + passes * drafter_rows;
+      report.rows.push_back(std::move(row));
+    }
+  }
   report.peak_bytes = peak_memory(placement.device);
   if (placement.device.is_cpu()) report.bandwidth = streaming_rate(options.clock);
-  // Rows of all sequences: prompts without a caption may be shorter.
-  const double context = static_cast<double>(prompts.valid.sum().item<std::int64_t>() +
-                                             prompts.valid.size(0) * rows_to_middle(grid));
-  const double target_rows = context * static_cast<double>(row_bytes(manifest.cache, placement));
-  CacheEntry layer = manifest.cache;
-  layer.layers = 1;
-  const double drafter_rows =
-      context * static_cast<double>(row_bytes(layer, {placement.device, placement.dtype}));
-  for (std::size_t i = 0; i < methods.size(); ++i) {
-    const Tree& tree = *methods[i].tree;
-    SyntheticRow row;
-    row.name = names[i];
-    row.rows = tree.size() * (guided ? 2 : 1);
-    row.drafter_passes = tree.max_depth();
-    row.accepted = scripted_mean(tree, options);
-    row.rounds = measured.rounds[i];
-    row.kernels = measured.kernels[i];
-    row.stages = median_stages(row.rounds);
-    std::vector<double> times, ratios;
-    for (std::size_t round = 0; round < row.rounds.size(); ++round) {
-      times.push_back(total(row.rounds[round]));
-      ratios.push_back(times.back() / total(measured.rounds[0][round]));
-    }
-    row.cycle_ms = summarise(std::move(times)).p50;
-    row.ratio = ratio_interval(ratios);
-    const auto passes = static_cast<double>(row.drafter_passes);
-    row.weight_bytes =
-        static_cast<double>(bundle.target_bytes) + passes * static_cast<double>(bundle.drafter_bytes);
-    row.cache_bytes = target_rows + passes * drafter_rows;
-    report.rows.push_back(std::move(row));
-  }
   return report;
 }
 

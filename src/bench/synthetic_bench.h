@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/bench.h"
 #include "bench/cycles.h"
 #include "bench/report/statistics.h"
 #include "bundle/placement.h"
@@ -11,21 +12,24 @@
 
 namespace lamplighter {
 
-// One method of a synthetic run: the baseline or a tree. Times are real; how many drafted tokens a cycle
-// accepts is scripted.
+// A method of a synthetic run with so many pictures drawn together. Times are real; how many drafted tokens a
+// cycle accepts is scripted.
 struct SyntheticRow {
   std::string name;
-  std::int64_t rows = 0;  // of a target pass, both halves of guidance
+  int batch_size = 1;
+  std::int64_t rows = 0;  // of a target pass, both halves of guidance of all pictures
   std::int64_t drafter_passes = 0;
   double accepted = 0;       // scripted, mean per cycle
   CycleRounds rounds;        // milliseconds per cycle
   StageTimes stages;         // medians over the rounds
   double cycle_ms = 0;       // median
-  Interval ratio;            // of a cycle over a step of ar, paired by round
+  Interval ratio;            // of a cycle over a step of ar with as many pictures, paired by round
+  double decode_ms = 0;      // of whole pictures if every cycle is one of these, without their prompts
   std::int64_t kernels = 0;  // of a cycle that was captured as a graph; 0: none was
   double weight_bytes = 0;   // of weights, that a cycle reads: the target once, the drafter pass by pass
   double cache_bytes = 0;    // of keys and values before the cycle, the same
   double bytes() const { return weight_bytes + cache_bytes; }
+  double pictures_per_second() const { return 1000 * batch_size / decode_ms; }
 };
 
 struct SyntheticReport {
@@ -42,10 +46,13 @@ struct SyntheticReport {
   double floor_ms(const SyntheticRow& row) const { return row.bytes() / bandwidth; }
 };
 
-// Costs of cycles with static trees (names or files) on modules of this shape, against the autoregressive
-// step. `on_round` as in measure_cycles. Throws Error (usage, input, memory).
-SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<std::string>& trees,
-                              const CycleOptions& options, const Placement& placement,
+// Costs of cycles on modules of this shape, against the autoregressive step. Methods: the baseline first;
+// others have a fixed tree or window, and draft with EAGLE's drafter or with none. Every batch size is a run
+// of its own, in which the methods take turns. `on_round` as in measure_cycles. Throws Error (usage, input,
+// memory), what is asked for before weights are made.
+SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<BenchMethod>& methods,
+                              const std::vector<int>& batch_sizes, const CycleOptions& options,
+                              const Placement& placement,
                               const std::function<bool(int round)>& on_round = {});
 
 }  // namespace lamplighter

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench/methods.h"
 #include "bench/synthetic_bench.h"
 #include "lamplighter/error.h"
 
@@ -16,6 +17,13 @@ SyntheticShape toy() {
   shape.rows = shape.columns = 6;
   shape.sampling.cfg_scale = 3;
   return shape;
+}
+
+// EAGLE's method with each of these trees, the baseline first.
+std::vector<BenchMethod> trees(const std::vector<std::string>& names) {
+  std::vector<std::string> methods;
+  for (const std::string& name : names) methods.push_back("eagle:tree=" + name);
+  return bench_methods(methods);
 }
 
 TEST(AcceptedAround, HasTheMeanThatWasAskedFor) {
@@ -34,8 +42,8 @@ TEST(SyntheticBench, MeasuresEveryTreeAgainstTheSameSteps) {
   options.block = 2;
   options.accepted = {1, 2};
   int rounds = 0;
-  const SyntheticReport report =
-      run_synthetic(toy(), {"chain-1", "chain-3"}, options, {}, [&](int) { return ++rounds > 0; });
+  const SyntheticReport report = run_synthetic(toy(), trees({"chain-1", "chain-3"}), {1}, options, {},
+                                               [&](int) { return ++rounds > 0; });
   EXPECT_EQ(rounds, 3);
   ASSERT_EQ(report.rows.size(), 3U);
   EXPECT_EQ(report.rows[0].name, "ar");
@@ -77,7 +85,7 @@ TEST(SyntheticBench, MeasuresTheChameleonFamily) {
   options.block = 6;  // beyond the end of a row
   options.accepted = {3};
   options.stages = false;
-  const SyntheticReport report = run_synthetic(shape, {"chain-3", "lantern-26"}, options, {});
+  const SyntheticReport report = run_synthetic(shape, trees({"chain-3", "lantern-26"}), {1}, options, {});
   ASSERT_EQ(report.rows.size(), 3U);
   EXPECT_GT(report.rows[2].cycle_ms, 0);
   EXPECT_EQ(report.rows[2].kernels, 0);  // a graph is captured on CUDA alone
@@ -89,9 +97,36 @@ TEST(SyntheticBench, MeasuresTheChameleonFamily) {
 TEST(SyntheticBench, StopsAndRefuses) {
   CycleOptions options;
   options.rounds = 2;
-  EXPECT_THROW(run_synthetic(toy(), {"chain-2"}, options, {}, [](int) { return false; }), Error);
-  EXPECT_THROW(run_synthetic(toy(), {"dynamic"}, options, {}), Error);
-  EXPECT_THROW(run_synthetic(toy(), {"chain-64"}, options, {}), Error);
+  EXPECT_THROW(run_synthetic(toy(), trees({"chain-2"}), {1}, options, {}, [](int) { return false; }), Error);
+  for (const char* method : {"eagle:tree=dynamic", "eagle:tree=chain-64", "eagle-2", "lantern", "self",
+                             "zipar", "medusa", "eagle:rule=lantern"})
+    EXPECT_THROW(run_synthetic(toy(), bench_methods({method}), {1}, options, {}), Error) << method;
+}
+
+// A window drafts without a drafter; one whose first places a drafter fills has a pass for each of them.
+TEST(SyntheticBench, MeasuresWindowsAndBatches) {
+  CycleOptions options;
+  options.rounds = 2;
+  options.accepted = {2};
+  const auto methods =
+      bench_methods({"sjd:tree=chain-3", "eagle+sjd:tree=chain-5:front=2", "sjd-pac:tree=fan-3-2-7"});
+  const SyntheticReport report = run_synthetic(toy(), methods, {1, 3}, options, {});
+  ASSERT_EQ(report.rows.size(), 8U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const SyntheticRow &alone = report.rows[i], &batch = report.rows[4 + i];
+    EXPECT_EQ(alone.name, batch.name);
+    EXPECT_EQ(alone.batch_size, 1);
+    EXPECT_EQ(batch.batch_size, 3);
+    EXPECT_EQ(batch.rows, 3 * alone.rows);
+    EXPECT_EQ(batch.drafter_passes, i == 2 ? 2 : 0);
+    EXPECT_DOUBLE_EQ(batch.weight_bytes, alone.weight_bytes);
+    EXPECT_DOUBLE_EQ(batch.cache_bytes, 3 * alone.cache_bytes);
+    EXPECT_DOUBLE_EQ(batch.decode_ms, batch.cycle_ms * 36 / (i == 0 ? 1 : 3));
+    EXPECT_DOUBLE_EQ(batch.pictures_per_second(), 3000 / batch.decode_ms);
+    if (batch.name == "ar") {
+      EXPECT_DOUBLE_EQ(batch.ratio.mean, 1);
+    }  // over ar with as many pictures
+  }
 }
 
 }  // namespace

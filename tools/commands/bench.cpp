@@ -25,12 +25,13 @@ struct Kind {
   const char* why;
 };
 
-const Kind kSynthetic{"--synthetic",
-                      {"--synthetic",   "--layers",  "--accept",      "--clock",      "--tree",
-                       "--repeats",     "--json",    "--export-json", "--export-csv", "--export-markdown",
-                       "--export-html", "--growth",  "--overwrite",   "--device",     "--dtype",
-                       "--cache-dtype", "--threads", "--no-graph",    "--quiet",      "--verbose"},
-                      ": random weights have no bundle and no pictures"};
+const Kind kSynthetic{
+    "--synthetic",
+    {"--synthetic",       "--layers",      "--accept",   "--clock",     "--tree",        "--methods",
+     "--sweep",           "--batch-sizes", "--repeats",  "--json",      "--export-json", "--export-csv",
+     "--export-markdown", "--export-html", "--growth",   "--overwrite", "--device",      "--dtype",
+     "--cache-dtype",     "--threads",     "--no-graph", "--quiet",     "--verbose"},
+    ": random weights have no bundle and no pictures"};
 const Kind kCompare{
     "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
 const Kind kStartup{"--startup",
@@ -205,6 +206,13 @@ void add_page(CLI::App& command, BenchFlags& flags) {
 
 }  // namespace
 
+Sweep sweep_of(const BenchFlags& flags) {
+  std::vector<std::string> pieces = flags.trees;
+  if (!pieces.empty()) pieces.front() = "tree=" + pieces.front();
+  pieces.insert(pieces.end(), flags.sweep.begin(), flags.sweep.end());
+  return parse_sweep(pieces);
+}
+
 void add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* command = app.add_subcommand("bench", "Measure methods against plain autoregression");
@@ -221,8 +229,9 @@ void add_bench(CLI::App& app) {
   add_list(
       *command, "--methods", flags->methods,
       "Methods, as in ar,sjd,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: exact "
-      "ones and a relaxed one that the bundle can, on four captions)");
-  add_list(*command, "--tree", flags->trees, "As --sweep tree=LIST; with --synthetic: the trees to run");
+      "ones and a relaxed one that the bundle can, on four captions; synthetic: eagle)");
+  add_list(*command, "--tree", flags->trees,
+           "As --sweep tree=LIST (synthetic, where nothing is named: chain-3)");
   add_list(*command, "--sweep", flags->sweep,
            "Options for the methods that name none: tree=chain-2,chain-4,lambda=2,3 runs every combination "
            "that a method has a use for");
@@ -265,7 +274,7 @@ void add_bench(CLI::App& app) {
         "lamplighter bench --methods eagle,lantern++ --sweep tree=chain-2,chain-4 --captions captions.json "
         "--limit 20 --export-html page.html"},
        {"cycles of a published model's shape, no checkpoint needed",
-        "lamplighter bench --synthetic lumina-768 --tree chain-3,lantern-58"},
+        "lamplighter bench --synthetic lumina-768 --methods eagle:tree=lantern-58,sjd:tree=chain-15"},
        {"what changed between two runs", "lamplighter bench --compare before.json after.json"}});
   command->callback([flags, command] {
     Terminal terminal(flags->talk);

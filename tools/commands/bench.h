@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "batch/plan.h"
 #include "bench/page/page.h"
+#include "bench/sweep.h"
 #include "tools/bench_report.h"
 #include "tools/requests.h"
 #include "tools/terminal.h"
@@ -47,6 +48,9 @@ struct BenchResults {
   Json json;
   std::vector<PagePicture> pictures;  // of the first captions, for --export-html
 };
+
+// --tree is what is swept first.
+Sweep sweep_of(const BenchFlags& flags);
 
 // Both check all they can before weights are loaded. Throw Error.
 BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal);

@@ -21,14 +21,6 @@ std::size_t largest(const std::vector<int>& sizes) {
   return static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
 }
 
-// --tree is what is swept first.
-Sweep sweep_of(const BenchFlags& flags) {
-  std::vector<std::string> pieces = flags.trees;
-  if (!pieces.empty()) pieces.front() = "tree=" + pieces.front();
-  pieces.insert(pieces.end(), flags.sweep.begin(), flags.sweep.end());
-  return parse_sweep(pieces);
-}
-
 std::vector<Request> read_captions(const BenchFlags& flags) {
   PlanOptions options = flags.captions;
   flags.jobs.sampling.apply(options.defaults);

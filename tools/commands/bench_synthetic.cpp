@@ -6,6 +6,7 @@
 #include "bench/machine/environment.h"
 #include "bench/machine/nvml.h"
 #include "bench/machine/published.h"
+#include "bench/methods.h"
 #include "bench/report/json.h"
 #include "bench/synthetic_bench.h"
 #include "bundle/machine.h"
@@ -31,6 +32,13 @@ std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
   return values.size() == 1 ? accepted_around(values.front()) : counts;
 }
 
+// EAGLE's with a short chain where nothing is named.
+std::vector<BenchMethod> methods_of(const BenchFlags& flags) {
+  if (!flags.methods.empty()) return bench_methods(flags.methods, sweep_of(flags));
+  if (!flags.trees.empty() || !flags.sweep.empty()) return bench_methods({"eagle"}, sweep_of(flags));
+  return bench_methods({"eagle:tree=chain-3"});
+}
+
 }  // namespace
 
 BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
@@ -39,8 +47,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   options.rounds = flags.repeats.value_or(12);
   options.clock = clock_from(flags.clock);
   options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
-  const std::vector<std::string> trees =
-      flags.trees.empty() ? std::vector<std::string>{"chain-3"} : flags.trees;
+  const std::vector<BenchMethod> methods = methods_of(flags);
   const Placement placement = resolve_placement(flags.model.runtime);
   options.graph = flags.model.options().graph;
   options.note = flags.model.runtime.note;
@@ -52,10 +59,11 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   Environment environment = read_environment(placement.device.is_cpu() ? "" : name, nvml);
   const OrderlyStop orderly;
   const LoadMeter load;
-  SyntheticReport report = run_synthetic(shape, trees, options, placement, [&](int round) {
-    terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
-    return stop_signal() == 0;
-  });
+  SyntheticReport report =
+      run_synthetic(shape, methods, flags.batch_sizes, options, placement, [&](int round) {
+        terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
+        return stop_signal() == 0;
+      });
   environment.others = load.others();
   if (const std::optional<double> rate = published_bandwidth(name)) {
     report.bandwidth = *rate;

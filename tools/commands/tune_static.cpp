@@ -123,7 +123,7 @@ void measure_costs(const Bench& bench, const ResolvedRequest& request, const Tun
   options.accepted = accepted_around(expected_tokens(*chains.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
   tuning.costs = measured_costs(
-      measure_cycles(bench.models(), chains, prompts, draw(request), *request.grid, options, [](int) {
+      measure_cycles(bench.models(), chains, prompts, {draw(request)}, *request.grid, options, [](int) {
         return stop_signal() == 0;
       }).rounds);
 }

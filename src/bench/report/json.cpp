@@ -166,11 +166,14 @@ Json to_json(const SyntheticReport& report) {
     Json rounds = Json::array();
     for (const StageTimes& times : row.rounds) rounds.push_back(to_json(times));
     rows.push_back({{"method", row.name},
+                    {"batch_size", row.batch_size},
                     {"rows", row.rows},
                     {"drafter_passes", row.drafter_passes},
                     {"accepted_scripted", row.accepted},
                     {"cycle_ms", row.cycle_ms},
                     {"ratio", to_json(row.ratio)},
+                    {"decode_ms", row.decode_ms},
+                    {"pictures_per_second", row.pictures_per_second()},
                     {"stage_ms", to_json(row.stages)},
                     {"kernels", row.kernels > 0 ? Json(row.kernels) : Json()},
                     {"weight_bytes", row.weight_bytes},

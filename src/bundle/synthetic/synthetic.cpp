@@ -11,13 +11,15 @@ namespace {
 
 constexpr const char* kDrafter = "synthetic";
 
-Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
-  const std::string dtype = type == at::kFloat ? "float32" : type == at::kHalf ? "float16" : "bfloat16";
+}  // namespace
+
+Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) {
+  const std::string stored = dtype == at::kFloat ? "float32" : dtype == at::kHalf ? "float16" : "bfloat16";
   Manifest manifest;
   manifest.name = manifest.directory = "synthetic " + shape.name;
   manifest.family = shape.chameleon ? "chameleon" : "llamagen-t2i";
   manifest.source = "random weights";
-  manifest.modules["target"] = {"", dtype, {kForwardLayers, kForwardFeatures}};
+  manifest.modules["target"] = {"", stored, {kForwardLayers, kForwardFeatures}};
   PromptEntry& prompt = manifest.prompt.emplace();
   prompt.kind = shape.chameleon ? "tokens" : "text_features";
   prompt.length = shape.prompt_length;
@@ -36,7 +38,7 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   if (shape.drafter) {
     DrafterEntry& drafter = manifest.drafters[kDrafter];
     manifest.first_drafter = kDrafter;
-    drafter.module.dtype = dtype;
+    drafter.module.dtype = stored;
     drafter.layers = 1;
     drafter.kv_heads = shape.kv_heads;
     drafter.head_dim = shape.head_dim;
@@ -45,8 +47,6 @@ Manifest describe(const SyntheticShape& shape, c10::ScalarType type) {
   }
   return manifest;
 }
-
-}  // namespace
 
 SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
   const c10::InferenceMode inference;
@@ -57,7 +57,8 @@ SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& pla
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
   Module target(made.target, "target", methods, placement);
   const std::int64_t read = target_bytes(made.target, shape);  // as packed
-  SyntheticBundle bundle{describe(shape, placement.dtype), std::move(target), std::nullopt, read, 0};
+  SyntheticBundle bundle{synthetic_manifest(shape, placement.dtype), std::move(target), std::nullopt, read,
+                         0};
   if (made.drafter) {
     const std::vector<std::string> entries{"embed", "forward", "logits"};
     bundle.drafter.emplace(*made.drafter, "drafter", entries, placement);

@@ -18,6 +18,9 @@ struct SyntheticBundle {
   std::int64_t drafter_bytes = 0;  // the same of the drafter: fc, block and head
 };
 
+// What that manifest says.
+Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype);
+
 // Makes the modules with the operators and entry points of exported ones, in the dtype and on the device of
 // `placement`. Weights of large shapes repeat a block of random numbers. Throws Error(memory), at once when
 // the weights cannot fit.

@@ -144,10 +144,18 @@ def test_repeats_give_the_same_tokens(cli: Cli, drafter_bundle: Path) -> None:
 def test_shapes_made_on_the_fly(cli: Cli, tmp_path: Path) -> None:
     report = numbers(
         cli, "bench", "--synthetic", "llamagen-l-256", "--layers", 1, "--tree", "chain-1",
-        "--repeats", 2, "--dtype", "bf16", "--export-markdown", "t.md", model=None,
+        "--methods", "eagle,sjd", "--batch-sizes", "1,2", "--repeats", 2, "--dtype", "bf16",
+        "--export-markdown", "t.md", "--export-csv", "t.csv", model=None,
     )  # fmt: skip
     assert report["synthetic"] and report["acceptance"] == "scripted"
-    ar, chain = report["methods"]
+    names = ["ar", "eagle:tree=chain-1", "sjd:tree=chain-1"]
+    rows = [(row["method"], row["batch_size"], row["rows"]) for row in report["methods"]]
+    assert rows == [
+        (name, size, 2 * size * (1 + (name != "ar"))) for size in (1, 2) for name in names
+    ]
+    ar, chain, window = report["methods"][:3]
+    assert abs(chain["decode_ms"] - 256 / 2 * chain["cycle_ms"]) < 1e-6 * chain["decode_ms"]
+    assert window["weight_bytes"] == ar["weight_bytes"] and window["drafter_passes"] == 0
     # One block of 12,845,056 weights and the head in 16 bits; keys and values of two sequences.
     assert ar["weight_bytes"] == report["target_bytes"] == 2 * (12845056 + 16384 * 1024)
     assert ar["cache_bytes"] == 2 * report["context"] * 2 * 1024 * 2
@@ -158,6 +166,7 @@ def test_shapes_made_on_the_fly(cli: Cli, tmp_path: Path) -> None:
         assert abs(row["floor_ms"] - 1000 * size / rate) < 1e-6 * row["floor_ms"]
     assert report["peak_bytes"] > report["target_bytes"]
     text = (tmp_path / "t.md").read_text()
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 1 + len(rows)
     assert "accepted (scripted)" in text and f"Torch {report['environment']['torch']}" in text
 
 
@@ -181,6 +190,11 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--select", "first"), "--captions"),
         (("--count", 0), "--count"),
         (("--synthetic", "llamagen-s"), "llamagen-l-256"),
+        (
+            ("--synthetic", "anole-512", "--methods", "zipar"),
+            "expected one that random weights can",
+        ),
+        (("--synthetic", "anole-512", "--batch-sizes", "0"), "expected 1 or more"),
         (("--accept", 2), "--synthetic"),
         (("--synthetic", "anole-512", "--layers", 33), "expected 1 to 32"),
     ):
@@ -191,7 +205,7 @@ def test_shapes_have_no_pictures(refused: Refused, drafter_bundle: Path) -> None
     for flag in (
         "--model", "--prompt", "--prompt-file", "--class", "--seed", "--batch-count", "--count",
         "--width", "--height", "--cfg-scale", "--cfg-interval", "--temperature", "--top-k", "--top-p",
-        "--methods", "--batch-sizes", "--sweep", "--captions", "--warmup", "--count-prompt",
+        "--captions", "--warmup", "--count-prompt",
     ):  # fmt: skip
         message = refused(2, "bench", flag, 1, "--synthetic", "anole-512", model=drafter_bundle)
         assert f"{flag} and --synthetic" in message
