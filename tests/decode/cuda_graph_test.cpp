@@ -9,6 +9,7 @@
 #include "decode/replay.h"
 #include "tests/decode/toy.h"
 #include "tests/decode/toy_methods.h"
+#include "tests/propose/drafters/random_drafter.h"
 
 // Cycles that are captured as a CUDA graph and replayed.
 namespace lamplighter::test {
@@ -31,8 +32,20 @@ DecodeRequest request(std::int64_t number) {
   return {sampling, 90 + static_cast<std::uint64_t>(number)};
 }
 
+const c10::Device kDevice(c10::kCUDA, 0);
+
+SyntheticShape small_rows(bool row_ends) {
+  SyntheticShape shape;
+  shape.vocabulary = 12;
+  shape.rows = shape.columns = 6;
+  shape.row_ends = row_ends;
+  shape.weight_scale = 1.5;
+  return shape;
+}
+
 // The codes of more pictures than slots.
-std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& method, bool graph) {
+std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Models& models, const Method& method,
+                                             bool graph) {
   const Grid grid = toy.grid();
   RunShape shape;
   shape.grid = &grid;
@@ -41,7 +54,7 @@ std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& metho
   shape.guided = shape.varying = true;
   shape.graph = graph;
   Recorder recorder(method);
-  decode(toy.models(), method, shape, Queue{toy, kImages, request}, [&](const Report& report) {
+  decode(models, method, shape, Queue{toy, kImages, request}, [&](const Report& report) {
     recorder.add(report);
     return true;
   });
@@ -50,22 +63,40 @@ std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Method& metho
   return codes;
 }
 
+void expect_same_tokens(const Toy& toy, const Models& models, const Method& method) {
+  const auto codes = drawn(toy, models, method, true);
+  EXPECT_EQ(codes, drawn(toy, models, method, false));
+  for (const auto& picture : codes) EXPECT_EQ(picture.size(), 36U);
+}
+
 TEST_F(CudaGraph, DrawsTheTokensOfARunWithout) {
+  const at::Tensor neighbours = next_codes(small_rows(false).vocabulary).to(kDevice);
   for (const bool row_ends : {false, true}) {
-    SyntheticShape shape;
-    shape.vocabulary = 12;
-    shape.rows = shape.columns = 6;
-    shape.row_ends = row_ends;
-    shape.weight_scale = 1.5;
-    const Toy toy(shape, at::kBFloat16, {c10::kCUDA, 0});
+    const Toy toy(small_rows(row_ends), at::kBFloat16, kDevice);
     for (const Method& method :
          {Method{}, static_method(bushy_tree()), static_method(preset_tree("chain-3")),
+          relaxed_method(bushy_tree(), "lantern++", 2, 3, neighbours), self_method(bushy_tree(), 1),
           dynamic_method(2, 3, 7), window_method("chain-7"), window_method("fan-3-2-7"),
           front_method("chain-7", 2), zipar_method(2), windows_method(2, 3), windows_method(2, 3, true)}) {
       if (row_ends && !method.tree && method.dynamic.nodes == 0) continue;  // refused by resolve_method
-      const auto codes = drawn(toy, method, true);
-      EXPECT_EQ(codes, drawn(toy, method, false));
-      for (const auto& picture : codes) EXPECT_EQ(picture.size(), 36U);
+      expect_same_tokens(toy, toy.models(), method);
+    }
+  }
+}
+
+TEST_F(CudaGraph, DrawsTheTokensOfARunWithoutWithEveryDrafter) {
+  for (const bool row_ends : {false, true}) {
+    const Toy toy(small_rows(row_ends), at::kFloat, kDevice);
+    for (const auto& [kind, how] : kinds()) {
+      SCOPED_TRACE(kind);
+      const Drafter drafter = random_drafter(toy.target, kind, 1);
+      Method chain = heads_method(kind, preset_tree("chain-3"));
+      for (const bool keep : {false, true}) {
+        chain.window.keep = keep;  // of windows of drafts alone
+        expect_same_tokens(toy, {&toy.target, &drafter}, chain);
+      }
+      if (kind != "refine")
+        expect_same_tokens(toy, {&toy.target, &drafter}, heads_method(kind, bushy_tree()));
     }
   }
 }

@@ -74,11 +74,6 @@ at::Tensor run(const Toy& toy, const Method& method, const std::vector<std::int6
   return decode(toy.models(), method, prompts, draws, toy.grid(), on_cycle);
 }
 
-at::Tensor neighbours_of_toy() {
-  const std::int64_t codes = loop_shape().vocabulary;
-  return integers({codes, 3}, [&](std::int64_t i) { return (i / 3 + 1 + i % 3) % codes; }).to(at::kInt);
-}
-
 const std::vector<std::int64_t> kNumbers{0, 1, 2, 3, 4, 5};
 
 std::vector<LoopCase> exact_cases(bool greedy) {
@@ -155,10 +150,12 @@ std::vector<LoopCase> all_cases() {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     cases.push_back({"autoregression", {}, dtype});
     if (dtype == at::kFloat) cases.push_back({"autoregression", {}, dtype, 2});
-    cases.push_back(
-        {"lantern", relaxed_method(bushy_tree(), "lantern", 0.2F, 3, neighbours_of_toy()), dtype});
-    cases.push_back(
-        {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, neighbours_of_toy()), dtype});
+    cases.push_back({"lantern",
+                     relaxed_method(bushy_tree(), "lantern", 0.2F, 3, next_codes(loop_shape().vocabulary)),
+                     dtype});
+    cases.push_back({"lanternpp",
+                     relaxed_method(bushy_tree(), "lantern++", 2, 3, next_codes(loop_shape().vocabulary)),
+                     dtype});
   }
   return cases;
 }
@@ -200,7 +197,7 @@ class Loop : public ::testing::Test {
 };
 
 TEST_F(Loop, RulesThatRelaxNothingDecideAsTheExactRule) {
-  const at::Tensor table = neighbours_of_toy();
+  const at::Tensor table = next_codes(loop_shape().vocabulary);
   for (const float temperature : {0.9F, 0.0F}) {
     const std::vector<DecodeRequest> draws = requests(kNumbers, guided(temperature));
     const auto tokens = [&](const Method& method) { return run(toy_, method, kNumbers, draws); };

@@ -10,6 +10,7 @@
 #include "propose/windows/jacobi.h"
 #include "propose/windows/open_windows.h"
 #include "propose/windows/zipar.h"
+#include "tests/kernels/common/operators.h"
 
 // Methods for runs of the toy.
 namespace lamplighter::test {
@@ -89,6 +90,11 @@ inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64
   method.dynamic = {passes, width, nodes};
   method.judge.sampled = false;
   return method;
+}
+
+// int32 [codes, 3]: every code is next to the three behind it.
+inline at::Tensor next_codes(std::int64_t codes) {
+  return integers({codes, 3}, [=](std::int64_t i) { return (i / 3 + 1 + i % 3) % codes; }).to(at::kInt);
 }
 
 // A relaxed rule on a static tree of sampled children; neighbours int32 [codes, K].
