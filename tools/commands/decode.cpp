@@ -1,5 +1,7 @@
 #include <memory>
 
+#include "base/format.h"
+#include "base/stopwatch.h"
 #include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
@@ -50,11 +52,15 @@ void decode(const DecodeFlags& flags) {
   TextToImage engine(manifest.directory, flags.model.options());
   const OrderlyStop orderly;
   for (std::size_t i = 0; i < pictures.size(); ++i) {
+    Stopwatch watch;
     const Image image = engine.decode(pictures[i].codes);
+    const double image_ms = watch.lap();
     const bool text = !flags.no_metadata && !pictures[i].parameters.is_null();
     write_picture(paths[i], image, text ? picture_text(pictures[i].parameters) : PictureText(),
                   flags.overwrite);
-    terminal.detail(std::to_string(i + 1) + "/" + std::to_string(pictures.size()) + " " + paths[i]);
+    terminal.detail(std::to_string(i + 1) + "/" + std::to_string(pictures.size()) + " " + paths[i] +
+                    ": image " + format_fixed(image_ms, 1) + " ms, file " + format_fixed(watch.lap(), 1) +
+                    " ms");
     terminal.result(paths[i]);
     if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
   }
