@@ -1,47 +1,31 @@
 #!/usr/bin/env bash
-# Builds on a machine with a CUDA device, runs what needs one, and measures, within nine minutes.
-#   scripts/gpu_check.sh collect   here, after scripts/setup.sh: copies the headers and libraries of the
-#                                  distribution's packages to .cache/gpu-packages, for machines without them
-#   scripts/gpu_check.sh           there: configure, build, tests of CUDA, costs of cycles, costs of kernels
-#   scripts/gpu_check.sh build     there or here: configure and build alone (on two cores 10 to 20 minutes:
+# Tests and measures on a machine with a CUDA device, in parts that each have a limit of their own.
+#   scripts/gpu_check.sh           all of it, within nine minutes
+#   scripts/gpu_check.sh tests     what needs a device of the test programs, and the sanitizer
+#   scripts/gpu_check.sh cycles    cycles of published shapes, alone and in batches; kernels by themselves
+#   scripts/gpu_check.sh pictures  the demo at LlamaGen-XL's size: real acceptance and real time, batches, start
+#   scripts/gpu_check.sh beside    PyTorch on the same weights, image decoders of published sizes
+#   scripts/gpu_check.sh build     configure and build alone (on two cores 10 to 20 minutes:
 #                                  LAMPLIGHTER_GPU_SECONDS=2400)
-# The machine brings CMake, Ninja, a C++ compiler, nvcc and a python3 with Torch 2.11; .cache/gpu-packages and
-# .cache/sentencepiece (10 MB) travel with the tree, which can do without tests/golden (60 MB). Results:
-# summary.md, a log per part and JSON in build-gpu/results; where OUT names a folder, summary.md and all of
-# them as results.tar.gz are put there. Every part has a time limit; what fails does not keep the others from
-# running.
+# The programs are those of .cache/gpu-programs.tar.xz where scripts/gpu_pack.sh made it; else they are built
+# here. The machine brings a python3 with Torch 2.11 and, to build, CMake, Ninja, a C++ compiler and nvcc. It
+# can do without tests/golden (60 MB). Results: summary.md, a log per part and JSON in build-gpu/results; where
+# OUT names a folder, summary.md and all of them as results.tar.gz are put there. What fails does not keep the
+# others from running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 LAMPLIGHTER_JOBS=${LAMPLIGHTER_JOBS:-$(nproc)} # free memory is no bound: virtual machines may grow
 source scripts/environment.sh
 packages=.cache/gpu-packages
+packed=.cache/gpu-programs.tar.xz
 build="build-gpu"
 out=$build/results
 seconds=${LAMPLIGHTER_GPU_SECONDS:-530} # for all parts together; all but 250 of them may go to the build
-shapes=(llamagen-xl-256 llamagen-xl-512 anole-512 lumina-768)
+device=${LAMPLIGHTER_GPU_DEVICE:-cuda}  # cpu: to try the parts where there is none
+layers=${LAMPLIGHTER_GPU_LAYERS:-}      # of published shapes, and
+size=${LAMPLIGHTER_GPU_SIZE:-XL}        # of the enlarged demo, for such a try
 failed=0
-
-collect() {
-  local names=(nlohmann-json3-dev libcli11-dev libstb-dev zlib1g zlib1g-dev libgtest-dev libgmock-dev
-    libbenchmark-dev)
-  # The shared library behind libbenchmark-dev carries its version in the package's name.
-  names+=("$(dpkg-query --show --showformat='${Package}\n' 'libbenchmark1*' | head -n 1)")
-  rm -rf "$packages"
-  mkdir -p "$packages"
-  # /lib is a link to /usr/lib today, but the packages' lists may still name it. Links become files.
-  dpkg -L "${names[@]}" | grep -E '/include/|/cmake/|/lib/[^/]*/[^/]*\.(a|so[^/]*)$' |
-    while read -r path; do
-      [ -d "$path" ] || echo "$path"
-    done | sort -u |
-    tar --create --dereference --hard-dereference --files-from=- --absolute-names \
-      --transform='s,^/\(usr/\)\?,usr/,' | tar --extract --directory "$packages"
-  # What makes the enlarged demo, for the Python of that machine.
-  mapfile -t names < <(.venv/bin/python -m pip freeze | grep -E '^(safetensors|sentencepiece|jsonschema)==')
-  .venv/bin/python -m pip install --quiet --target "$packages/python" --python-version 3.12 --only-binary=:all: \
-    "${names[@]}"
-  echo "gpu_check: $(du -sh "$packages" | cut -f 1) in $packages"
-}
 
 # part NAME LIMIT COMMAND...: runs it for at most LIMIT seconds and what is left of all; output to NAME.log.
 part() {
@@ -65,9 +49,11 @@ part() {
   return 1
 }
 
+torch_folder() { python3 -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])'; }
+
 configure() {
   local torch prefix=
-  torch=$(python3 -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+  torch=$(torch_folder)
   [ ! -d "$packages" ] || prefix=$PWD/$packages/usr
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLAMPLIGHTER_CUDA=ON -DTORCH_ROOT="$torch" \
     -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_LIBRARY_ARCHITECTURE=x86_64-linux-gnu \
@@ -78,50 +64,118 @@ configure() {
 device_tests() { grep -rl --include='*_test.cpp' hasCUDA tests | xargs basename --multiple --suffix=.cpp; }
 benches() { grep -rl --include='*_bench.cpp' hasCUDA tests | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
 
+# What of the build runs here.
+programs() { echo lamplighter_cli; device_tests; benches; }
+
 build_all() {
   part configure 60 bash "$0" configure || return 1 # a function cannot be given to `timeout`
   local names
-  mapfile -t names < <(echo lamplighter_cli; device_tests; benches)
+  mapfile -t names < <(programs)
   # One test that does not compile keeps neither the others nor the program from being built.
   part build $((seconds - 250)) ninja -k 0 -j "$LAMPLIGHTER_JOBS" -C "$build" "${names[@]}" || [ -x "$build/lamplighter" ]
 }
 
-measure() {
-  local shape=$1 name=synthetic-$1
-  shift
-  [ $# = 0 ] || name+=$(printf '%s' "$@")
-  part "$name" 60 "$build/lamplighter" bench --synthetic "$shape" --device cuda --dtype bf16 \
-    --tree chain-3,chain-15,lantern-58 "$@" --export-json "$out/$name.json" --export-markdown "$out/$name.md" || true
+# Programs that were built elsewhere find their bundle where their tree was.
+unpack() {
+  local torch source
+  tar --extract --xz --file "$packed" --directory "$build"
+  torch=$(torch_folder)
+  export LD_LIBRARY_PATH=$root/$build:$root/$build/lib:$torch/lib:$torch/../nvidia/cu13/lib
+  source=$(cat "$build/source")
+  [ -e "$source" ] || { mkdir -p "$(dirname "$source")" && ln -s "$root" "$source"; }
 }
 
-# Real acceptance and real time in one run: the demo at a published model's size.
-measure_enlarged() {
-  local bundle=$build/demo-$1
-  part "enlarge-$1" 90 env PYTHONPATH="$packages/python" LAMPLIGHTER_OPS="$PWD/$build/liblamplighter_ops.so" \
-    python3 -m models.demo.enlarge --size "$1" --out "$bundle" || return 0
-  part "demo-$1" 90 "$build/lamplighter" bench -m "$bundle" --device cuda --dtype bf16 -b 4 \
-    --methods eagle:tree=chain-5,eagle:tree=lantern-26,lantern++:lambda=3:tree=chain-5,sjd:tree=chain-15,sjd:tree=chain-15:rule=cool:nu=0:delta=4,refine:tree=chain-15 \
-    --export-json "$out/demo-$1.json" --export-markdown "$out/demo-$1.md" --overwrite || true
+provide() {
+  if [ -e "$packed" ]; then unpack; else build_all; fi
 }
 
-check() {
-  build_all || return 0
-  # Without a device every test would skip itself.
-  part device 90 bash -c "'$build/lamplighter' devices --json | tee '$out/devices.json' | grep '\"cuda:'" || return 0
-  local name shape
-  part check 60 "$build/lamplighter" check models/demo/bundle --device cuda || true
+tests() {
+  local name
+  part check 60 "$build/lamplighter" check models/demo/bundle --device "$device" || true
   for name in $(device_tests); do
     # Laws are bound by the host, which has many cores.
     part "$name" 120 xargs -P 8 -I {} env GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX={} "$build/$name" \
       --gtest_filter='*Cuda*' --gtest_output="json:$out/$name-{}.json" <<<"$(seq 0 7)" || true
   done
-  for shape in "${shapes[@]}"; do measure "$shape"; done
-  measure llamagen-xl-256 --no-graph
-  measure_enlarged XL
   if command -v compute-sanitizer >/dev/null; then sanitize; fi
+}
+
+# bench NAME LIMIT FLAGS...: a table and its JSON.
+bench() {
+  local name=$1 limit=$2
+  shift 2
+  part "$name" "$limit" "$build/lamplighter" bench --device "$device" --dtype bf16 --overwrite \
+    --export-json "$out/$name.json" --export-markdown "$out/$name.md" "$@" || true
+}
+
+# synthetic NAME SHAPE FLAGS...
+synthetic() {
+  local name=$1 shape=$2
+  shift 2
+  bench "synthetic-$name" 60 --synthetic "$shape" ${layers:+--layers "$layers"} --repeats 4 "$@"
+}
+
+cycles() {
+  local shape name
+  local trees=eagle:tree=chain-3,eagle:tree=lantern-58
+  for shape in llamagen-xl-256 llamagen-xl-512 anole-512; do
+    synthetic "$shape" "$shape" --methods "$trees,sjd:tree=chain-7,sjd:tree=chain-15"
+  done
+  # As many tokens a pass as LANTERN++ has there (its Table 2): 3.63.
+  synthetic lumina-768 lumina-768 --methods "$trees,sjd:tree=chain-15" --accept 2.63
+  synthetic no-graph llamagen-xl-256 --methods eagle:tree=chain-3 --no-graph
+  for shape in llamagen-xl-256 llamagen-xl-512; do
+    synthetic "batches-$shape" "$shape" --methods sjd:tree=chain-3,sjd:tree=chain-7 --batch-sizes 4,16,64
+  done
   for name in $(benches); do
     part "$name" 60 "$build/$name" --benchmark_out_format=json --benchmark_out="$out/$name.json" || true
   done
+}
+
+# The Python of this machine, with what makes the enlarged demo.
+python() {
+  env PYTHONPATH="$root/$packages/python" LAMPLIGHTER_OPS="$root/$build/liblamplighter_ops.so" python3 "$@"
+}
+
+# The demo at a published model's size, made once.
+enlarged=$build/demo-$size
+enlarge() {
+  [ -e "$enlarged/manifest.json" ] ||
+    part "enlarge-$size" 90 bash "$0" python -m models.demo.enlarge --size "$size" --out "$enlarged"
+}
+
+pictures() {
+  enlarge || return 0
+  local cool=rule=cool:nu=0:delta=4
+  bench "demo-$size" 120 -m "$enlarged" -b 4 --repeats 2 --methods \
+    "eagle:tree=chain-5,eagle:tree=lantern-26,eagle:tree=lantern-58,lantern++:lambda=3:tree=chain-5,lantern++:lambda=3:tree=lantern-58,sjd:tree=chain-7,sjd:tree=chain-15,sjd:tree=chain-15:$cool,refine:tree=chain-15,refine:tree=chain-15:$cool,refine:tree=chain-31:tail=keep"
+  bench "batches-$size" 90 -m "$enlarged" -b 64 --batch-sizes 4,16,64 --methods ar,sjd:tree=chain-7
+  part "startup-$size" 60 "$build/lamplighter" bench --startup -m "$enlarged" --device "$device" --repeats 3 \
+    --export-json "$out/startup.json" --export-markdown "$out/startup.md" --overwrite || true
+  # To be looked at.
+  for method in ar sjd refine; do
+    part "picture-$method" 30 "$build/lamplighter" generate -m "$enlarged" --device "$device" --method "$method" \
+      -p "a white lighthouse on the coast at dusk" -b 4 --grid "$out/$method.png" -o "$out/$method-%d.png" --overwrite || true
+  done
+}
+
+beside() {
+  local flags=(--device "$device" --program "$build/lamplighter")
+  part decoder-llamagen 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 256 "${flags[@]}" || true
+  part decoder-llamagen-512 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 512 "${flags[@]}" || true
+  part decoder-lumina 60 bash "$0" python scripts/measure_decoder.py lumina-mgpt --pixels 768 "${flags[@]}" || true
+  enlarge || return 0
+  part eager 120 bash "$0" python scripts/compare_eager.py --model "$enlarged" --rounds 1 "${flags[@]}" || true
+  part compiled 180 bash "$0" python scripts/compare_eager.py --model "$enlarged" --rounds 1 --compile "${flags[@]}" || true
+}
+
+# check ROOM...: without a device every test would skip itself.
+check() {
+  provide || return 0
+  [ "$device" = cpu ] || part device 90 bash -c \
+    "'$build/lamplighter' devices --json | tee '$out/devices.json' | grep '\"cuda:'" || return 0
+  local room
+  for room in "$@"; do "$room"; done
 }
 
 # Our kernels, with every tensor in memory of its own. Virtual machines may keep the tool from the device; that
@@ -143,8 +197,11 @@ summary() {
       "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
     printf '| part | result | seconds |\n|---|---|---|\n'
     cat "$out/parts.md"
-    for table in "$out"/synthetic-*.md "$out"/demo-*.md; do
-      [ ! -f "$table" ] || { echo; cat "$table"; }
+    for table in "$out"/*.md; do
+      case "$table" in */summary.md | */parts.md) ;; *) echo && cat "$table" ;; esac
+    done
+    for table in "$out"/decoder-*.log "$out"/eager.log "$out"/compiled.log; do
+      [ ! -f "$table" ] || { printf '\n```\n' && cat "$table" && printf '```\n'; }
     done
   } >"$out/summary.md"
   cat "$out/summary.md"
@@ -154,22 +211,24 @@ summary() {
   tar --create --gzip --file "$OUT/results.tar.gz" --directory "$build" results
 }
 
-mode=${1:-check}
+mode=${1:-all}
 case "$mode" in
-  collect | configure) "$mode" ;;
-  build | check)
+  programs | configure) "$mode" ;;
+  python) shift && python "$@" ;;
+  build | all | tests | cycles | pictures | beside)
     mkdir -p "$out"
-    rm -f "$out"/*
+    rm -rf "${out:?}"/*
     : >"$out/parts.md"
     trap summary EXIT
     case "$mode" in
-      check) check ;;
       build) build_all || true ;;
+      all) check tests cycles pictures beside ;;
+      *) check "$@" ;;
     esac
     exit "$failed"
     ;;
   *)
-    echo "usage: scripts/gpu_check.sh [collect|build]" >&2
+    echo "usage: scripts/gpu_check.sh [build | tests | cycles | pictures | beside ...]" >&2
     exit 2
     ;;
 esac

@@ -1,15 +1,33 @@
 #include "prompt_lines.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/utf8.h"
 #include "pipeline/requests/request_fields.h"
 #include "propose/options/options.h"
+#include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
+
+// Which files are read, and which are written outside of the current folder, is for flags alone to say: lines
+// may come from strangers.
+[[noreturn]] void refuse_file(const std::string& where, const std::string& got, const std::string& expected) {
+  throw Error(ExitCode::input, where + ": got " + shorten(got, 200) + ", expected " + expected);
+}
+
+std::string read_output(JsonReader& record, const std::string& origin) {
+  const std::string output = record.text("output");
+  const std::filesystem::path path(output);
+  if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
+    refuse_file(origin + ": output", output, "a name below the current folder; --output may name any file");
+  return output;
+}
 
 void set_prompt(PromptLine& line, std::string_view prompt) {
   line.request.prompt = prompt;
@@ -21,12 +39,17 @@ void set_method(PromptLine& line, JsonReader& record) {
   method.options = read_options(record);
   method.named = record.has("method");
   if (method.named) method.options.method = record.text("method");
+  const MethodOptions& options = method.options;
+  if (is_tree_file(options.tree))
+    refuse_file(line.origin + ": tree", options.tree, "the name of a tree; --tree may name a file");
+  if (!options.neighbours.empty())
+    refuse_file(line.origin + ": neighbours", options.neighbours, "none; --neighbours may name a file");
   if (method.named || !is_same(method.options, {})) line.method = std::move(method);
 }
 
 void set_fields(PromptLine& line, const Json& json) {
   JsonReader record(json, line.origin, ExitCode::input);
-  if (record.has("output")) line.output = record.text("output");
+  if (record.has("output")) line.output = read_output(record, line.origin);
   if (record.has("batch_count"))
     line.count = static_cast<int>(record.integer("batch_count", 1, std::numeric_limits<int>::max()));
   set_method(line, record);

@@ -30,6 +30,13 @@ const char* known_text(int count, char** arguments) {
   return nullptr;
 }
 
+int print(const char* text) {
+  constexpr int kOutput = 7;  // of the engine's exit codes
+  if (std::puts(text) >= 0 && std::fflush(stdout) == 0) return 0;
+  std::fprintf(stderr, "lamplighter: error: cannot write to standard output: %s\n", std::strerror(errno));
+  return kOutput;
+}
+
 std::string engine_path() {
   std::array<char, PATH_MAX> self{};
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
@@ -47,7 +54,7 @@ constexpr const char* kMemory =
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (const char* text = known_text(count, arguments)) return std::puts(text) < 0 || std::fflush(stdout) != 0;
+  if (const char* text = known_text(count, arguments)) return print(text);
   const std::string engine = engine_path();
   ::setenv("GLIBC_TUNABLES", kMemory, 0);
   ::execv(engine.c_str(), arguments);

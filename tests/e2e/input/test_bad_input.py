@@ -213,8 +213,9 @@ def test_full_disk(refused: Refused) -> None:
 
 def test_closed_standard_output(cli: Cli, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
-        result = cli(*DRAW, "-q", capture_output=False, stdout=full, stderr=-1)
-    assert result.returncode == 7 and "standard output" in result.stderr
+        for words in ((*DRAW, "-q"), ("--help",), ("--version",), ("bench", "-h")):
+            result = cli(*words, capture_output=False, stdout=full, stderr=-1)
+            assert result.returncode == 7 and "standard output" in result.stderr, words
 
 
 def test_missing_device(refused: Refused, cli: Cli) -> None:

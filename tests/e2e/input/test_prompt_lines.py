@@ -125,6 +125,27 @@ def test_a_failed_line_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0.png", "6.png"]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("output", "/tmp/lamplighter-elsewhere.png"),
+        ("output", "../x.png"),
+        ("output", "a/../../x.png"),
+        ("tree", "/etc/passwd"),
+        ("tree", "t.json"),
+        ("neighbours", "/etc/passwd"),
+    ],
+)
+def test_lines_choose_no_files(
+    refused: Refused, drafter_bundle: Path, tmp_path: Path, key: str, value: str
+) -> None:
+    (tmp_path / "t.json").write_text('{"paths": [[0]]}')
+    line = {"prompt": "a", "method": "lantern", key: value}
+    (tmp_path / "p").write_text(json.dumps(line))
+    words = refused(3, "generate", "--prompt-file", "p", "-o", "x.png", model=drafter_bundle)
+    assert f"p line 1: {key}: got {value}, expected" in words and f"--{key} may name" in words
+
+
 def test_nothing_is_drawn_where_all_lines_fail(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p").write_text('{"prompt": 1}\n{"prompt": 2}\n')
     assert "p line 1: prompt: got 1" in refused(3, "generate", "--prompt-file", "p", "-o", "x/")
