@@ -14,7 +14,7 @@ export OMP_NUM_THREADS=1
 laws() {
   scripts/setup.sh
   export LAMPLIGHTER_LAW_PICTURES=$((1 << 20))
-  printf '%s\n' loop_law_test mutation_test ngram_test lookahead_test jacobi_law_test official_window_test self_test heads_test |
+  printf '%s\n' loop_law_test mutation_test ngram_test lookahead_test jacobi_law_test official_window_test self_test heads_test refine_test |
     xargs -P 2 -I NAME build/NAME --gtest_brief=1
   build/judge_law_test --gtest_brief=1
 }

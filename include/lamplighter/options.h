@@ -38,21 +38,26 @@ struct SamplingOptions {
 //   ar         -          -            -         one token a pass
 //   eagle      exact      static       sampled   EAGLE (Li et al. 2024)
 //   eagle-2    exact      dynamic      top       EAGLE-2 (Li et al. 2024)
+//   eagle-3    exact      static       sampled   EAGLE-3 (Li et al. 2025): the drafter reads inner layers
 //   lantern    lantern    static       sampled   LANTERN (arXiv 2410.03355): neighbours up to a mass of delta
 //   lantern++  lantern++  static       sampled   LANTERN++ (2025): neighbours up to (lambda - 1) * p(token)
 //   draft-model exact     static       sampled   speculative sampling: a small target drafts (Leviathan 2023)
 //   medusa     exact      static       sampled   heads on the target's hidden state (Cai et al. 2024)
 //   mlp        exact      static       sampled   MLP speculator (Wertheimer et al. 2024)
+//   flash      exact      static       sampled   one pass guesses several tokens (FLASH)
 //   self       exact      static       sampled   the target's first layers draft (LayerSkip, MagicDec)
 //   sjd        exact      window       -         speculative Jacobi decoding (Teng et al. 2024), no drafter
 //   scd        exact      window       -         sjd, whose drafts stay where they may
-//   sjd-pac    exact      fan        -         sjd with several candidates for its first places (SJD-PAC)
-//   eagle+sjd  exact      fan        sampled   sjd whose first places EAGLE's drafter fills
+//   sjd-pac    exact      fan          -         sjd with several candidates for its first places (SJD-PAC)
+//   eagle+sjd  exact      fan          sampled   sjd whose first places EAGLE's drafter fills
+//   flash+sjd  exact      fan          sampled   the same with FLASH's drafter
 //   refine     exact      chain        sampled   sjd whose drafts a small network corrects
 //   gsd        grouped    window       -         sjd with groups of tokens that are alike
 //   lookahead  exact      chain        top       lookahead decoding (Fu et al. 2024), no drafter
 //   ngram      exact      chain        top       prompt lookup (Saxena 2023), no drafter
 //   zipar      -          -            -         ZipAR (He et al. 2024): rows side by side, relaxed
+//   zipar+sjd  exact      window       -         zipar with a window of drafts in every row
+//   pjd        exact      window       -         the same; drafts see those of the rows above
 // Of bundles whose tokens are continuous:
 //   ar         -          -            -         MAR's parallel decoding (Li et al. 2024, arXiv 2406.11838)
 //   cspd       exact      -            -         continuous speculative decoding (arXiv 2411.11925)
@@ -60,7 +65,7 @@ struct MethodOptions {
   std::string method = "ar";
   std::string rule;      // exact, traversal, block (exact laws); relaxed: lantern, lantern++, cool, typical,
                          // grouped, lenient, official-pac; cspd: exact, paper, released
-  std::string tree;      // chain-N, lantern-26, lantern-58, dynamic, or a JSON file of child-rank paths
+  std::string tree;      // chain-N, fan-K-S-N, lantern-26, lantern-58, dynamic, or a JSON file of paths
   std::string children;  // sampled (without replacement from the filtered draft distribution) or top
   std::string residual;  // paper, optimal, or official-static, official-dynamic, official-lumina-static,
                          // official-lumina-dynamic: what is left of the target after a relaxed rejection
@@ -68,17 +73,17 @@ struct MethodOptions {
   std::string drafter;         // name in the bundle; empty = its first
   std::string neighbours;      // safetensors or official .npy file; empty = the bundle's, else computed
   std::string init;   // sjd: what new places of the window hold: uniform, random, repeat, sample or above
-  std::string tail;   // sjd: keep (drafts stay where they may) or fresh (all are drawn anew in every cycle)
+  std::string tail;   // sjd, refine: keep (drafts stay where they may) or fresh (all are drawn anew)
   std::string zipar;  // zipar: clean, or released (what a row lacks of the picture is seen as zeros)
   std::string draft_length;               // full, or auto: chains end where the drafter is not sure of them
   std::optional<float> draft_confidence;  // auto: the least that it must give what it has drafted
   std::optional<std::int64_t> draft_layers;  // self: layers of the target that draft, the first ones
   std::optional<std::int64_t> draft_window;  // self: rows of the picture that they see; not set: all
-  std::optional<std::int64_t> front;  // eagle+sjd: places of the window that the drafter fills, 1 or more
-  std::optional<std::int64_t> k;      // neighbours looked at besides the token itself
-  std::optional<float> delta;         // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
-  std::optional<float> mu, nu;        // cool: the weight at depth i is delta * exp(-nu * i - mu)
-  std::optional<float> lenience;      // lenient: l in (0, 1], tokens count 1 / l times; 1: the law of ar
+  std::optional<std::int64_t> front;         // eagle+sjd, flash+sjd: places that the drafter fills, 1 or more
+  std::optional<std::int64_t> k;             // neighbours looked at besides the token itself
+  std::optional<float> delta;     // lantern: bound on the borrowed mass, >= 0; cool: scale of the weights
+  std::optional<float> mu, nu;    // cool: the weight at depth i is delta * exp(-nu * i - mu)
+  std::optional<float> lenience;  // lenient: l in (0, 1], tokens count 1 / l times; 1: the law of ar
   // typical: a token is accepted with a probability above min(epsilon, alpha * exp(-entropy))
   std::optional<float> epsilon, alpha;
   // grouped: tokens of a group differ in probability by less than the gap, their vectors, at unit length, by
@@ -91,7 +96,7 @@ struct MethodOptions {
   std::optional<float> prefill_ratio;
   std::optional<std::int64_t> gamma, cap;
   std::string last_noise;
-  std::optional<std::int64_t> ahead;          // zipar: tokens that a row is ahead of the next; half of a row
+  std::optional<std::int64_t> ahead;          // rows side by side: tokens that one is ahead of the next
   std::vector<float> lambda;                  // lantern++: factor >= 1, one for all depths or one per depth
   std::optional<std::int64_t> dynamic_depth;  // dynamic: expansions after the first
   std::optional<std::int64_t> dynamic_width;  // dynamic: nodes expanded per level
