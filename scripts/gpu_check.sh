@@ -165,8 +165,9 @@ beside() {
   part decoder-llamagen-512 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 512 "${flags[@]}" || true
   part decoder-lumina 60 bash "$0" python scripts/measure_decoder.py lumina-mgpt --pixels 768 "${flags[@]}" || true
   enlarge || return 0
-  part eager 120 bash "$0" python scripts/compare_eager.py --model "$enlarged" --rounds 1 "${flags[@]}" || true
-  part compiled 180 bash "$0" python scripts/compare_eager.py --model "$enlarged" --rounds 1 --compile "${flags[@]}" || true
+  # With torch.compile beside both, or else without.
+  local eager=(scripts/compare_eager.py --model "$enlarged" --rounds 1 "${flags[@]}")
+  part compiled 200 bash "$0" python "${eager[@]}" --compile || part eager 120 bash "$0" python "${eager[@]}" || true
 }
 
 # check ROOM...: without a device every test would skip itself.

@@ -247,5 +247,13 @@ __global__ void __launch_bounds__(FewRowsPlan<form, kSteps>::kThreads, FewRowsPl
   product.store(sums);
 }
 
+// The kernel for so many rows.
+template <FewRowsForm form>
+auto few_rows_kernel_for(int64_t rows) {
+  return rows <= 8    ? few_rows_kernel<form, 1>
+         : rows <= 16 ? few_rows_kernel<form, 2>
+                      : few_rows_kernel<form, 4>;
+}
+
 }  // namespace
 }  // namespace lamplighter

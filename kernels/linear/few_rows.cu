@@ -6,11 +6,9 @@ namespace {
 
 template <FewRowsForm form>
 void launch(const FewRowsArgs& args, cudaStream_t stream) {
-  const auto kernel = args.rows <= 8    ? few_rows_kernel<form, 1>
-                      : args.rows <= 16 ? few_rows_kernel<form, 2>
-                                        : few_rows_kernel<form, 4>;
-  launch_chained(kernel, dim3(grid_size(args.out_features / few_rows_block(args))),
-                 FewRowsPlan<form, 1>::kThreads, 0, stream, args);
+  launch_chained(few_rows_kernel_for<form>(args.rows),
+                 dim3(grid_size(args.out_features / few_rows_block(args))), FewRowsPlan<form, 1>::kThreads, 0,
+                 stream, args);
 }
 
 }  // namespace

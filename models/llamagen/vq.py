@@ -71,10 +71,6 @@ class Decoder(Trunk):
         self.norm_out = group_norm(width)
         self.conv_out = nn.Conv2d(width, out_channels, 3, padding=1)
 
-    @property
-    def last_layer(self) -> Tensor:
-        return self.conv_out.weight
-
     def blocks(self) -> Iterator[nn.Module]:
         yield from self.mid
         for level in self.conv_blocks:

@@ -24,10 +24,6 @@ void write_if_changed(const std::string& folder, const std::string& name, const 
   publish_file(path, join_path(folder, ".tmp/" + name), bytes);
 }
 
-std::string text_of(const Record& record) {
-  return record.class_id ? "class " + std::to_string(*record.class_id) : record.caption;
-}
-
 std::string line(const Json& json) {
   return to_text(json) + "\n";
 }
@@ -39,8 +35,8 @@ void write_captions(const std::string& folder, std::vector<const Record*> pictur
   Json captions = Json::array();
   std::string metadata;
   for (const Record* record : pictures) {
-    captions.push_back(text_of(*record));
-    Json json{{"file_name", record->file}, {"text", text_of(*record)}, {"seed", record->seed}};
+    captions.push_back(record->text());
+    Json json{{"file_name", record->file}, {"text", record->text()}, {"seed", record->seed}};
     if (!record->id.empty()) json["id"] = record->id;
     if (record->image_id) json["image_id"] = *record->image_id;
     metadata += line(json);

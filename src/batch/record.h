@@ -35,6 +35,7 @@ struct Record {
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
   int batch = 1;  // most pictures that were drawn side by side with it
 
+  std::string text() const { return class_id ? "class " + std::to_string(*class_id) : caption; }
   bool is_failed() const { return !error.empty(); }
   double step_compression() const {
     return target_passes > 0 ? static_cast<double>(tokens) / static_cast<double>(target_passes) : 0.0;

@@ -51,7 +51,6 @@ struct MethodEntry {
   }
   bool needs_refiner() const { return drafter == std::string("refine"); }
   bool renews_drafts() const { return keeps_window() || needs_refiner(); }  // those of the cycle before
-  bool needs_model() const { return drafter == std::string("model"); }
 };
 
 // What the others are measured against.

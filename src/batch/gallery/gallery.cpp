@@ -38,10 +38,6 @@ std::string id_of(const Record& record) {
   return record.id + (record.id.empty() || image.empty() ? "" : " ") + image;
 }
 
-std::string caption_of(const Record& record) {
-  return record.class_id ? "class " + std::to_string(*record.class_id) : record.caption;
-}
-
 double rounded(double value, double steps) {
   return std::round(value * steps) / steps;
 }
@@ -52,12 +48,12 @@ class GalleryData {
   void add(const Record& record) {
     if (record.is_failed()) {
       add_line(failures_,
-               Json::array({caption_of(record), std::to_string(record.seed), id_of(record), record.error}));
+               Json::array({record.text(), std::to_string(record.seed), id_of(record), record.error}));
       return;
     }
     // JavaScript's numbers are not exact for large seeds.
-    add_line(pictures_, Json::array({record.file, caption_of(record), std::to_string(record.seed),
-                                     id_of(record), kind_of(record), record.tokens, record.target_passes,
+    add_line(pictures_, Json::array({record.file, record.text(), std::to_string(record.seed), id_of(record),
+                                     kind_of(record), record.tokens, record.target_passes,
                                      rounded(record.total_ms(), 1), pack(record.committed)}));
     ++drawn_;
     step_compression_ += record.step_compression();

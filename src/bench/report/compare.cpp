@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "bench/report/json.h"
@@ -31,10 +30,6 @@ struct Run {
   std::vector<Row> rows;
   std::map<std::string, Json> facts;
 };
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 // One batch drawn once.
 struct Batch {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <utility>
 
 namespace lamplighter {
@@ -26,10 +25,6 @@ std::vector<Group> groups_of(const std::vector<BenchSample>& samples) {
     group->samples.push_back(&sample);
   }
   return groups;
-}
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // Time of drawing tokens: what the method changes.

@@ -11,10 +11,6 @@
 namespace lamplighter {
 namespace {
 
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // Of sorted values.
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
@@ -57,6 +53,10 @@ std::vector<double> resampled_means(const std::vector<double>& units) {
 }
 
 }  // namespace
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 Summary summarise(std::vector<double> values) {
   Summary summary;

@@ -5,6 +5,8 @@
 
 namespace lamplighter {
 
+double mean_of(const std::vector<double>& values);  // one at least
+
 // Distribution of a quantity over samples; quantiles by linear interpolation between order statistics.
 struct Summary {
   double mean = 0, min = 0, p10 = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;

@@ -44,9 +44,7 @@ class FewRowsEmulatedTest : public ::testing::TestWithParam<std::tuple<FewRowsFo
 
   template <FewRowsForm kForm>
   static void launch(const FewRowsArgs& args) {
-    const auto kernel = args.rows <= 8    ? few_rows_kernel<kForm, 1>
-                        : args.rows <= 16 ? few_rows_kernel<kForm, 2>
-                                          : few_rows_kernel<kForm, 4>;
+    const auto kernel = few_rows_kernel_for<kForm>(args.rows);
     const auto blocks = static_cast<unsigned>(args.out_features / few_rows_block(args));
     emulated::launch({blocks}, {FewRowsPlan<kForm, 1>::kThreads}, 0, [&] { kernel(args); });
   }
