@@ -44,7 +44,7 @@ LAMPLIGHTER_API std::string refuse_picture_name(const std::string& path);
 LAMPLIGHTER_API PictureText read_picture_text(const std::string& path);
 
 // All pictures on one sheet, row by row, `gap` pixels apart, on a white ground. Pictures of different sizes
-// are centred in equal cells.
+// are centred in equal cells. Throws Error(ExitCode::usage) where there are no pictures or no columns.
 LAMPLIGHTER_API Image contact_sheet(const std::vector<Image>& images, int columns, int gap = 2);
 
 // The same with as many columns as rows, or one more.

@@ -16,9 +16,9 @@ LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const 
                                              const std::string& device = "cpu", int batch = 1);
 
 // The method that draws `pictures` pictures: `wanted`, or where that is "auto" the fastest exact one by the
-// table that `lamplighter bench --save-table` left in the user's cache folder for this bundle and machine,
-// else the bundle's default; `note` is told which and why. Throws Error(usage) where auto comes with options,
-// and (device).
+// table that `lamplighter bench --save-table` or `tune-tree --save-table` left in the user's cache folder for
+// this bundle and machine, else the bundle's default; `note` is told which and why. Throws Error(usage) where
+// auto comes with options, and (device).
 LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
                                             const RuntimeOptions& runtime, std::size_t pictures,
                                             const NoteCallback& note);

@@ -172,7 +172,9 @@ def evaluate(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m models.demo.evaluate", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("-n", type=int, default=500, help="number of captions (default 500)")
     parser.add_argument(

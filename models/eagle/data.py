@@ -265,7 +265,9 @@ def make_data(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m models.eagle.data", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
     parser.add_argument("--out", type=Path, required=True, help="folder of the data set")

@@ -1,4 +1,4 @@
-"""Command line: python -m models.export FAMILY ..."""
+"""Writes bundles from published checkpoints, and attaches drafters to them."""
 
 from __future__ import annotations
 

@@ -156,7 +156,9 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m models.heads.train", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("kind", choices=("medusa", "mlp", "flash"))
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")

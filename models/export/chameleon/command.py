@@ -37,12 +37,14 @@ from .bundle import (
 )
 from .weights import Weights, read_weights
 
+TITLES = {"chameleon": "Chameleon", "anole": "Anole", "lumina-mgpt": "Lumina-mGPT"}
+
 
 def add_parsers(families: Any) -> None:
     for name, family in FAMILIES.items():
         parser = families.add_parser(
             name,
-            help=f"{name}, Hugging Face folder or Meta's consolidated.pth",
+            help=f"{TITLES[name]}, a Hugging Face folder or Meta's consolidated.pth",
             description="Writes a bundle from official files. Every part is optional.",
         )
         parser.set_defaults(run=run)
