@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 
 #include "lamplighter/pipeline.h"
 #include "tests/decode/loop_law.h"
 #include "tests/decode/toy_methods.h"
+#include "tests/propose/drafters/random_drafter.h"
 
 // The decode loop on a CUDA device: pictures follow the law of the target, and the most probable ones are
 // those of the CPU. Skipped where no device is found.
@@ -23,6 +25,7 @@ struct CudaCase {
   std::string name;
   Method method;
   bool row_ends = false;
+  const char* drafter = nullptr;  // of the kinds in random_drafter.h; null: the toy's own, or none
 };
 
 void PrintTo(const CudaCase& test, std::ostream* out) {
@@ -35,9 +38,17 @@ class CudaLoop : public ::testing::TestWithParam<CudaCase> {
     if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
   }
 
-  static at::Tensor run(const Toy& toy, const Method& method, const Prompts& prompts,
+  static at::Tensor run(const Toy& toy, const std::vector<std::int64_t>& numbers,
                         const std::vector<DecodeRequest>& requests) {
-    return decode(toy.models(), method, prompts, requests, toy.grid());
+    const std::optional<Drafter> drafter = drafter_of(toy);
+    return decode(models(toy, drafter), GetParam().method, toy.prompts(numbers, true), requests, toy.grid());
+  }
+  static std::optional<Drafter> drafter_of(const Toy& toy) {
+    if (GetParam().drafter == nullptr) return std::nullopt;
+    return random_drafter(toy.target, GetParam().drafter, 1);
+  }
+  static Models models(const Toy& toy, const std::optional<Drafter>& drafter) {
+    return drafter ? Models{&toy.target, &*drafter} : toy.models();
   }
 };
 
@@ -46,7 +57,9 @@ class CudaLoop : public ::testing::TestWithParam<CudaCase> {
 TEST_P(CudaLoop, DrawsTheLawOfTheTarget) {
   const SyntheticShape shape = law_shape(GetParam().row_ends);
   const Toy toy(shape, at::kFloat, kDevice);
-  const Law counts = law_of_slots(toy, GetParam().method, law_sampling(), kPictures, kSlots);
+  const std::optional<Drafter> drafter = drafter_of(toy);
+  const Law counts =
+      law_of_slots(toy, GetParam().method, law_sampling(), kPictures, kSlots, models(toy, drafter));
   EXPECT_TRUE(fits(exact_law(Toy(shape), law_sampling()), counts));
 }
 
@@ -60,13 +73,15 @@ TEST_P(CudaLoop, GreedyPicturesAreThoseOfTheCpu) {
   std::vector<DecodeRequest> requests(numbers.size());
   for (DecodeRequest& request : requests) request.sampling = {3, 0, 0, 1, -1};
   const Toy host(shape), device(shape, at::kFloat, kDevice);
-  const at::Tensor expected = run(host, GetParam().method, host.prompts(numbers, true), requests);
-  const at::Tensor got = run(device, GetParam().method, device.prompts(numbers, true), requests);
+  const at::Tensor expected = run(host, numbers, requests);
+  const at::Tensor got = run(device, numbers, requests);
   EXPECT_TRUE(at::equal(got, expected)) << "expected\n" << expected << "\ngot\n" << got;
 }
 
 std::vector<CudaCase> cuda_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
+  Method refined = heads_method("refine", preset_tree("chain-3")), kept = refined;
+  refined.window.keep = false;
   return {{"autoregression", {}},
           {"siblings", static_method(siblings)},
           {"chain", static_method(preset_tree("chain-3"))},
@@ -78,6 +93,8 @@ std::vector<CudaCase> cuda_cases() {
           {"front", front_method("chain-3", 2)},
           {"fan", window_method("fan-2-2-3")},
           {"window_above", window_method("chain-3", WindowFill::above, false)},
+          {"refine", refined, false, "refine"},
+          {"refine_kept", kept, false, "refine"},
           {"row_ends_autoregression", {}, true},
           {"row_ends_siblings", static_method(siblings), true},
           {"row_ends_window", window_method("chain-3"), true},
