@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -130,6 +131,27 @@ TEST_P(ContinuousTest, WrongArgumentsAreNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Isas, ContinuousTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& each) { return std::string(isa_name(each.param)); });
+
+TEST(CudaContinuous, RatiosAndProposalsAreThoseOfTheCpu) {
+  if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
+  std::mt19937 rng(43);
+  for (int trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const GaussianProblem problem(rng, pick(rng, 1, 150), 16, 30, trial % 3 == 0 ? 3 : 0.3);
+    const ops::GaussianPair pair{there(problem.pair.target_mean), there(problem.pair.target_deviation),
+                                 there(problem.pair.draft_mean), there(problem.pair.draft_deviation)};
+    const at::Tensor ratio = ops::gaussian_log_ratio(problem.x, problem.pair);
+    const at::Tensor own_ratio = ops::gaussian_log_ratio(there(problem.x), pair).cpu();
+    EXPECT_LE(((own_ratio - ratio).abs() / ratio.abs().clamp_min(1)).max().item<double>(), 1e-12);
+    const auto [token, tries] =
+        ops::gaussian_residual(problem.pair, problem.log_sigma, problem.noise, problem.uniforms);
+    const auto [own_token, own_tries] =
+        ops::gaussian_residual(pair, there(problem.log_sigma), there(problem.noise), there(problem.uniforms));
+    EXPECT_TRUE(own_tries.cpu().equal(tries));
+    EXPECT_LE((own_token.cpu() - token).abs().max().item<float>(), 1e-6F);
+  }
+}
 
 }  // namespace
 }  // namespace lamplighter::test

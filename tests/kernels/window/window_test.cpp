@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -233,6 +234,50 @@ TEST_P(WindowTest, EvenRowsAreTheLawOfTheirCodes) {
 
 INSTANTIATE_TEST_SUITE_P(Window, WindowTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& set) { return isa_name(set.param); });
+
+class CudaWindow : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+
+  static void expect_close(const at::Tensor& device, const at::Tensor& host) {
+    EXPECT_LE((device.cpu() - host).abs().max().item<float>(), 1e-6F);
+  }
+
+  std::mt19937 rng_{41};
+};
+
+TEST_F(CudaWindow, RenewsTheDraftsOfTheCpu) {
+  for (int trial = 0; trial < 40; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const WindowProblem problem = window_problem(rng_, 2, pick(rng_, 2, 12), pick(rng_, 2, 3000),
+                                                 trial % 4 == 0 ? 0.1 : 0, trial % 3 == 0 ? 0.1 : 0);
+    const bool keep = trial % 5 != 4;
+    const auto [tokens, rows] = ops::renew_window(problem.tree, problem.count, keep);
+    const auto [own_tokens, own_rows] =
+        ops::renew_window(on_device(problem.tree, at::kCUDA), problem.count.to(at::kCUDA), keep);
+    EXPECT_TRUE(own_tokens.cpu().equal(tokens));
+    expect_close(own_rows, rows);
+  }
+}
+
+TEST_F(CudaWindow, RenewsTheFansOfTheCpu) {
+  for (int trial = 0; trial < 40; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    JudgeShape shape;
+    shape.images = 2;
+    shape.nodes = pick(rng_, 1, 14);
+    shape.vocabulary = shape.codes = pick(rng_, 2, 3000);
+    const FanProblem problem = fan_problem(rng_, shape, pick(rng_, 1, 4), pick(rng_, 1, 3));
+    const auto [tokens, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
+    const auto [own_tokens, own_rows, own_left] = ops::renew_fan(
+        on_device(problem.tree, at::kCUDA), problem.nodes.to(at::kCUDA), problem.draws.to(at::kCUDA));
+    EXPECT_TRUE(own_tokens.cpu().equal(tokens));
+    expect_close(own_rows, rows);
+    expect_close(own_left, left);
+  }
+}
 
 }  // namespace
 }  // namespace lamplighter::test
