@@ -17,12 +17,13 @@ std::int64_t children_of(std::size_t depth, std::int64_t rank) {
   return rank < kSurvey[depth].ranks ? kSurvey[depth].children : 0;
 }
 
-void grow(TreePath& path, std::vector<TreePath>& paths) {
+void grow(std::int64_t deepest, TreePath& path, std::vector<TreePath>& paths) {
+  if (static_cast<std::int64_t>(path.size()) == deepest) return;
   const std::int64_t children = children_of(path.size(), path.empty() ? 0 : path.back());
   for (std::int64_t rank = 0; rank < children; ++rank) {
     path.push_back(rank);
     paths.push_back(path);
-    grow(path, paths);
+    grow(deepest, path, paths);
     path.pop_back();
   }
 }
@@ -37,11 +38,24 @@ bool is_expanded(const Tree& tree, std::int64_t depth, std::int64_t rank) {
 
 }  // namespace
 
-Tree survey_tree() {
+Tree survey_tree(std::int64_t deepest) {
   std::vector<TreePath> paths;
   TreePath root;
-  grow(root, paths);
+  grow(deepest, root, paths);
   return make_tree(std::move(paths), "survey tree");
+}
+
+std::vector<Tree> cost_trees(std::int64_t nodes, std::int64_t deepest) {
+  std::vector<Tree> trees{make_tree({})};
+  std::vector<TreePath> paths;
+  for (std::int64_t count = 1; count <= nodes; ++count) {
+    if (count <= deepest)
+      paths.emplace_back(static_cast<std::size_t>(count), 0);
+    else
+      paths.push_back({count - deepest});
+    trees.push_back(make_tree(paths));
+  }
+  return trees;
 }
 
 SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& pictures,
@@ -77,24 +91,24 @@ Interval tokens_by_picture(const Tree& tree, const Tree& survey, const std::vect
   return mean_interval(tokens);
 }
 
-TreeCosts measured_costs(const std::vector<CycleRounds>& chains) {
+TreeCosts measured_costs(const std::vector<CycleRounds>& trees, std::int64_t deepest) {
   TreeCosts costs;
   double depths = 0, drafts = 0, products = 0, squares = 0;
-  for (std::size_t depth = 0; depth < chains.size(); ++depth) {
-    const StageTimes times = median_stages(chains[depth]);
+  for (std::size_t nodes = 0; nodes < trees.size(); ++nodes) {
+    const StageTimes times = median_stages(trees[nodes]);
     const double before = costs.target_pass.empty() ? 0 : costs.target_pass.back();
     costs.target_pass.push_back(std::max(before, times.score + times.judge + times.commit));
-    if (depth == 0) continue;  // drafts nothing
-    const double d = static_cast<double>(depth);
+    if (nodes == 0) continue;  // drafts nothing
+    const double d = static_cast<double>(std::min(static_cast<std::int64_t>(nodes), deepest));
     depths += d;
     squares += d * d;
     drafts += times.draft;
     products += d * times.draft;
   }
-  const double count = static_cast<double>(chains.size()) - 1;
+  const double count = static_cast<double>(trees.size()) - 1;
   const double spread = count * squares - depths * depths;
   if (count < 1) return costs;
-  // Least squares; one chain alone has no slope, so all of its time counts per level.
+  // Least squares; one depth alone has no slope, so all of its time counts per level.
   costs.draft_level =
       spread > 0 ? std::max(0.0, (count * products - depths * drafts) / spread) : drafts / depths;
   costs.cycle = std::max(0.0, (drafts - costs.draft_level * depths) / count);

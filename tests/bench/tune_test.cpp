@@ -21,6 +21,21 @@ TEST(SurveyTree, ShowsEightDepthsAndDecidesByDepthAndRank) {
   }
 }
 
+TEST(SurveyTree, GoesAsDeepAsADrafterGuesses) {
+  for (const std::int64_t deepest : {1, 3, 8}) EXPECT_EQ(survey_tree(deepest).max_depth(), deepest);
+  EXPECT_EQ(survey_tree(63).size(), survey_tree().size());
+}
+
+TEST(CostTrees, HaveEverySizeAndNoMoreThanTheDepth) {
+  const std::vector<Tree> trees = cost_trees(5, 3);
+  ASSERT_EQ(trees.size(), 6U);
+  for (std::size_t nodes = 0; nodes < trees.size(); ++nodes) {
+    EXPECT_EQ(trees[nodes].drafted(), static_cast<std::int64_t>(nodes));
+    EXPECT_EQ(trees[nodes].max_depth(), std::min<std::int64_t>(static_cast<std::int64_t>(nodes), 3));
+  }
+  EXPECT_EQ(trees.back().child_count(0), 3);
+}
+
 Statistics survey_of(std::size_t cycles, std::vector<std::vector<std::int64_t>> reached) {
   Statistics statistics;
   statistics.cycles.resize(cycles);
@@ -47,6 +62,13 @@ TEST(MeasuredCosts, SeparateLevelsFromTheRest) {
   const auto chain = [](double draft, double verify) { return CycleRounds(3, {draft, verify, 0.5, 0.25}); };
   const TreeCosts costs = measured_costs({chain(0, 10), chain(3, 11), chain(5, 10.5), chain(7, 13)});
   EXPECT_EQ(costs.target_pass, (std::vector<double>{10.75, 11.75, 11.75, 13.75}));
+  EXPECT_NEAR(costs.draft_level, 2, 1e-12);
+  EXPECT_NEAR(costs.cycle, 1, 1e-12);
+}
+
+TEST(MeasuredCosts, CountLevelsNotNodes) {
+  const auto tree = [](double draft) { return CycleRounds(3, {draft, 10, 0.5, 0.25}); };
+  const TreeCosts costs = measured_costs({tree(0), tree(3), tree(5), tree(5), tree(5)}, 2);
   EXPECT_NEAR(costs.draft_level, 2, 1e-12);
   EXPECT_NEAR(costs.cycle, 1, 1e-12);
 }

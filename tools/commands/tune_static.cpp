@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "lamplighter/version.h"
 #include "pipeline/requests/request.h"
 #include "propose/method.h"
+#include "propose/registry.h"
 #include "tools/bench_report.h"
 #include "tools/signals.h"
 #include "tune_tree.h"
@@ -19,8 +22,12 @@
 namespace lamplighter::cli {
 namespace {
 
+constexpr int kMaxDepth = 8;  // unless the flags say otherwise
+
 // What is measured, and what follows from it.
 struct Tuning {
+  std::int64_t deepest = kMaxTreeNodes - 1;  // tree that the drafter can draw
+  Tree survey;
   SiblingAcceptance acceptance;
   TreeCosts costs;
   TunedTree best;
@@ -35,7 +42,7 @@ struct Tuning {
  private:
   // The expected tokens per cycle; the ends tell what other pictures would change.
   Interval scale(double factor) const {
-    const Interval spread = tokens_by_picture(best.tree, survey_tree(), pictures);
+    const Interval spread = tokens_by_picture(best.tree, survey, pictures);
     factor *= best.tokens / spread.mean;
     return {spread.mean * factor, spread.low * factor, spread.high * factor, spread.count};
   }
@@ -50,7 +57,7 @@ struct Bench {
   Manifest manifest;
   Placement placement;
   Target target;
-  Drafter drafter;
+  std::optional<Drafter> drafter;  // none where the target drafts itself
   PromptTokenizer tokenizer;
   PromptEncoder prompts;
   MethodOptions method;  // resolved; its tree is replaced
@@ -59,12 +66,17 @@ struct Bench {
       : manifest(bundle),
         placement(where),
         target(bundle, where),
-        drafter(bundle, options.drafter, where),
         tokenizer(bundle),
         prompts(bundle, where),
-        method(options) {}
+        method(options) {
+    if (!options.drafter.empty()) drafter.emplace(bundle, options.drafter, where);
+  }
 
-  Models models() const { return {&target, &drafter}; }
+  Models models() const { return {&target, drafter ? &*drafter : nullptr}; }
+  // How deep the trees of the method can be: heads guess so many tokens at most.
+  std::int64_t deepest() const {
+    return find_method(method.method).needs_heads() ? drafter->entry().heads : kMaxTreeNodes - 1;
+  }
   std::vector<ResolvedRequest> resolve(const std::vector<Request>& requests) const {
     return resolve_requests(manifest, requests, [&](const Request& request, const Grid& grid) {
       return tokenizer.encode(request, grid);
@@ -72,10 +84,11 @@ struct Bench {
   }
   Prompts embed(const ResolvedRequest& request) const {
     return embed_prompts(models(), {prompts.encode(*request.prompt)}, is_guided({draw(request)}),
-                         drafter.entry().padding);
+                         drafter && drafter->entry().padding);
   }
   Method with_tree(Tree tree, bool greedy) const {
     Method made = make_method(method, manifest, placement.device, greedy);
+    if (tree.drafted() == 0) made.proposer = &make_none;  // heads cannot draft nothing
     made.tree = std::move(tree);
     return made;
   }
@@ -84,10 +97,9 @@ struct Bench {
 // Draws all pictures with the survey tree.
 void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& requests, Terminal& terminal,
                         Tuning& tuning) {
-  const Tree survey = survey_tree();
   std::vector<Statistics>& pictures = tuning.pictures;
   for (const ResolvedRequest& request : requests) {
-    const Method method = bench.with_tree(survey, request.is_greedy());
+    const Method method = bench.with_tree(tuning.survey, request.is_greedy());
     const Prompts rows = bench.embed(request);
     const std::int64_t each = request.grid->tokens(),
                        done = each * static_cast<std::int64_t>(pictures.size());
@@ -101,31 +113,30 @@ void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& 
     pictures.push_back(recorder.of(0).statistics);
     tuning.cycles += pictures.back().cycles.size();
   }
-  tuning.acceptance = measured_acceptance(survey, pictures);
+  tuning.acceptance = measured_acceptance(tuning.survey, pictures);
   if (tuning.acceptance.empty()) {
     throw Error(ExitCode::usage,
                 "got " + std::to_string(tuning.cycles) + " cycles, expected at least 50: give more prompts");
   }
 }
 
-// Chains of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt. As many tokens are
-// accepted as the longest chain is to expect: the drafter's next pass is over so many rows.
+// Trees of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt. As many tokens are
+// accepted as the largest tree is to expect: the drafter's next pass is over so many rows.
 void measure_costs(const Bench& bench, const ResolvedRequest& request, const TuneFlags& flags,
                    Tuning& tuning) {
-  std::vector<Method> chains;
-  for (int length = 0; length <= flags.max_nodes; ++length) {
-    chains.push_back(bench.with_tree(preset_tree("chain-" + std::to_string(length)), request.is_greedy()));
-  }
+  std::vector<Method> methods;
+  for (Tree& tree : cost_trees(flags.max_nodes, tuning.deepest))
+    methods.push_back(bench.with_tree(std::move(tree), request.is_greedy()));
   const Prompts prompts = bench.embed(request);
   CycleOptions options;
   options.rounds = flags.rounds.value_or(options.rounds);
   options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
-  options.accepted = accepted_around(expected_tokens(*chains.back().tree, tuning.acceptance) - 1);
+  options.accepted = accepted_around(expected_tokens(*methods.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
-  tuning.costs = measured_costs(
-      measure_cycles(bench.models(), chains, prompts, {draw(request)}, *request.grid, options, [](int) {
-        return stop_signal() == 0;
-      }).rounds);
+  tuning.costs = measured_costs(measure_cycles(bench.models(), methods, prompts, {draw(request)},
+                                               *request.grid, options, [](int) { return stop_signal() == 0; })
+                                    .rounds,
+                                tuning.deepest);
 }
 
 // The best tree that drafts at all, also where autoregression is quicker.
@@ -163,12 +174,15 @@ Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const P
   const Bench bench(manifest, placement, method);
   const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
   Tuning tuning;
+  tuning.deepest = bench.deepest();
+  tuning.survey = survey_tree(tuning.deepest);
   tuning.device = placement.device.str();
   tuning.dtype = dtype_name(placement);
   const OrderlyStop orderly;
   measure_acceptance(bench, wanted, terminal, tuning);
   measure_costs(bench, wanted.front(), flags, tuning);
-  tuning.best = best_drafting_tree(tuning, flags.max_depth);
+  tuning.best = best_drafting_tree(
+      tuning, std::min(static_cast<std::int64_t>(flags.max_depth.value_or(kMaxDepth)), tuning.deepest));
   const Tree& tree = tuning.best.tree;
   return {tree,
           about(tuning, flags, manifest),

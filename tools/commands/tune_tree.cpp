@@ -58,7 +58,7 @@ void check_flags(const TuneFlags& flags, const CLI::App& command) {
     }
   };
   within("--max-nodes", flags.max_nodes, static_cast<int>(kMaxTreeNodes) - 1);
-  within("--max-depth", flags.max_depth, static_cast<int>(kMaxTreeNodes) - 1);
+  within("--max-depth", flags.max_depth.value_or(1), static_cast<int>(kMaxTreeNodes) - 1);
   within("--rounds", flags.rounds.value_or(1), 100000);
   if (!draws_candidates(method) && flags.output.empty() && flags.bundle.empty() && !flags.json &&
       !flags.save_table)
@@ -135,10 +135,21 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
   if (draws_candidates(entry) && !flags.bundle.empty())
     throw Error(ExitCode::usage, "--bundle: got method " + method.method +
                                      ", whose window a bundle does not keep; give --save-table or --output");
+  if (!draws_candidates(entry) && !entry.needs_layer() && !flags.bundle.empty())
+    throw Error(ExitCode::usage, "--bundle: got method " + method.method +
+                                     ", expected one whose drafter is a layer: a bundle keeps no other tree; "
+                                     "give --output or --save-table");
   if (entry.tree != TreeKind::rows) method.tree = "chain-1";
   method = resolve_method(method, manifest);
   if (!draws_candidates(entry) && rule_from(method.rule) == Rule::block)
     throw Error(ExitCode::usage, "--method: the rule block judges chains, there is no tree to look for");
+  if (entry.needs_heads()) {
+    const std::int64_t heads = manifest.drafters.at(method.drafter).heads;
+    if (flags.max_depth.value_or(1) > heads)
+      throw Error(ExitCode::usage, "--max-depth: got " + std::to_string(*flags.max_depth) + ", expected 1.." +
+                                       std::to_string(heads) + ": drafter " + method.drafter +
+                                       " has so many heads");
+  }
   if (flags.save_table && !is_exact(method))
     throw Error(ExitCode::usage, "--save-table: got method " + flags.method + ", expected an exact one");
   return method;
@@ -224,7 +235,10 @@ void add_tune_tree(CLI::App& app) {
       ->add_option("--method", flags->method, "Method that is tuned, as for bench --methods (default: eagle)")
       ->type_name("NAME");
   command->add_option("--max-nodes", flags->max_nodes, "Most drafted nodes (default: 8)")->type_name("N");
-  command->add_option("--max-depth", flags->max_depth, "Greatest depth (default: 8)")->type_name("N");
+  command
+      ->add_option("--max-depth", flags->max_depth,
+                   "Greatest depth (default: 8, heads: as many as there are)")
+      ->type_name("N");
   command
       ->add_option(
           "--ahead", flags->ahead,

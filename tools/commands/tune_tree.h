@@ -25,8 +25,8 @@ struct TuneFlags {
   TalkFlags talk;
   std::string method = "eagle", bundle, output, clock = "wall";
   std::size_t count = 0;
-  int max_nodes = 8, max_depth = 8;
-  std::optional<int> rounds;
+  int max_nodes = 8;
+  std::optional<int> max_depth, rounds;
   std::optional<std::int64_t> ahead;
   bool json = false, overwrite = false, save_table = false;
 };

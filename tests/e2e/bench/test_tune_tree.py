@@ -192,6 +192,44 @@ def test_tune_tree_refuses_what_rows_have_no_use_for(
     assert "expected --model DIR" in refused(2, *stored, model=None)
 
 
+@pytest.mark.parametrize(("method", "deepest"), [("medusa", 4), ("mlp", 4), ("flash", 3)])
+def test_tune_tree_goes_no_deeper_than_heads_guess(
+    cli: Cli, refused: Refused, drafter_bundle: Path, tmp_path: Path, method: str, deepest: int
+) -> None:
+    words = ("tune-tree", "--method", method, "-p", "a red hill", "--rounds", 1, "-o", "tree.json")
+    assert f"--max-depth: got {deepest + 1}, expected 1..{deepest}: drafter " in refused(
+        2, *words, "--max-depth", deepest + 1, model=drafter_bundle
+    )
+    assert "expected one whose drafter is a layer" in refused(
+        2, *words, "--bundle", drafter_bundle, model=None
+    )
+    more = ("-b", 20, "--max-nodes", deepest + 2, "-t", 1)
+    result = cli(*words, *more, model=drafter_bundle)
+    assert result.returncode == 0, result.stderr
+    tree = json.loads((tmp_path / "tree.json").read_text())
+    assert max(map(len, tree["paths"])) <= deepest
+    assert len(tree["about"]["target_pass_ms_by_rows"]) == deepest + 3
+    drawn = ("generate", "-p", "a", "--method", method, "--tree", "tree.json", "-o", "a.png")
+    assert cli(*drawn, model=drafter_bundle).returncode == 0
+    assert (
+        cli(*words, *more, "--max-depth", deepest, "--json", model=drafter_bundle).returncode == 7
+    )
+
+
+def test_tune_tree_finds_the_tree_of_a_target_that_drafts_itself(
+    cli: Cli, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    words = ("tune-tree", "--method", "self", "-p", "a red hill", "-b", 20, "--rounds", 1, "-t", 1)
+    result = cli(
+        *words, "--max-nodes", 3, "-o", "tree.json", model=tiny_bundle
+    )  # without a drafter
+    assert result.returncode == 0, result.stderr
+    tree = json.loads((tmp_path / "tree.json").read_text())
+    assert 1 <= len(tree["paths"]) <= 3 and tree["about"]["method"] == "self"
+    drawn = ("generate", "-p", "a", "--method", "self", "--tree", "tree.json", "-o", "a.png")
+    assert cli(*drawn, model=tiny_bundle).returncode == 0
+
+
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
     words = ("tune-tree", "-p", "x", "--bundle", "missing")
     # The flag goes before the variable.
