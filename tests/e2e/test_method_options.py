@@ -190,6 +190,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "scd", "--tail", "fresh"), "--tail"),
         (("--method", "refine", "--rule", "block", "--tail", "keep"), "--tail"),
         (("--method", "refine", "--children", "top", "--tail", "keep"), "--tail"),
+        (("--method", "flash", "--draft-length", "auto"), "got auto, expected full for method flash"),
+        (("--method", "self", "--draft-length", "auto"), "got auto, expected full for method self"),
         (("--trace", "x.png"), "x.png twice"),
         (("--preview", "y.png", "--acceptance-map", "y.png"), "y.png twice"),
     ],

@@ -126,6 +126,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
     if (!method.draft_guidance.empty()) refuse("draft_guidance: got " + method.draft_guidance + none);
   }
   check_options(method);
+  check_length(method, entry);
   resolve_window(method, entry);
   if (entry.opens_rows()) check_rows(method, manifest);
   check_calls(entry, manifest);
@@ -137,7 +138,7 @@ MethodOptions resolve_method(const MethodOptions& options, const Manifest& manif
   resolve_tree(method, rule, entry, manifest, device, batch);
   check_children(method, entry, rule, residual);
   if (entry.needs_heads()) check_heads(method, rule, entry, manifest);
-  resolve_length(method, entry);
+  resolve_length(method);
   return method;
 }
 

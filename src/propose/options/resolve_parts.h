@@ -33,7 +33,8 @@ void resolve_tree(MethodOptions& method, Rule rule, const MethodEntry& entry, co
                   const std::string& device, int batch);
 // Heads guess so many tokens at most.
 void check_heads(const MethodOptions& method, Rule rule, const MethodEntry& entry, const Manifest& manifest);
-// Whether chains end early.
-void resolve_length(MethodOptions& method, const MethodEntry& entry);
+// Whether chains can end early at all, which the user's tree does not change; and whether they do.
+void check_length(const MethodOptions& method, const MethodEntry& entry);
+void resolve_length(MethodOptions& method);
 
 }  // namespace lamplighter

@@ -112,12 +112,17 @@ void check_heads(const MethodOptions& method, Rule rule, const MethodEntry& entr
     refuse("rule traversal: got method " + method.method + " and a tree with siblings, expected rule exact");
 }
 
-void resolve_length(MethodOptions& method, const MethodEntry& entry) {
+void check_length(const MethodOptions& method, const MethodEntry& entry) {
+  if (method.draft_length != "auto" ||
+      (entry.needs_drafter() && !entry.keeps_window() && !entry.needs_heads() && !entry.needs_refiner()))
+    return;
+  refuse("draft_length: got auto, expected full for method " + method.method);
+}
+
+void resolve_length(MethodOptions& method) {
   const bool ends = method.draft_length == "auto";
   if (method.draft_confidence && !ends) refuse("draft_confidence needs draft_length auto");
   if (!ends) return;
-  if (entry.keeps_window() || entry.needs_heads() || entry.needs_refiner())
-    refuse("draft_length: got auto, expected full for method " + method.method);
   if (method.tree == kDynamicTree || load_tree(method.tree).max_children() > 1)
     refuse("draft_length auto needs a chain, tree " + tree_name(method.tree) + " has siblings");
   if (!method.draft_confidence) method.draft_confidence = kConfidence;

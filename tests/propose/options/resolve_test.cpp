@@ -131,6 +131,9 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
             "draft_length auto needs a chain, tree lantern-26 has siblings");
   EXPECT_EQ(refusal("eagle-2", {{"draft_length", "auto"}, {"tree", "dynamic"}}),
             "draft_length auto needs a chain, tree dynamic has siblings");
+  for (const char* method : {"flash", "medusa", "mlp", "self", "ngram", "sjd", "refine"})
+    EXPECT_EQ(refusal(method, {{"draft_length", "auto"}}),
+              std::string("draft_length: got auto, expected full for method ") + method);
   EXPECT_EQ(refusal("self", {{"draft_layers", 5}}),
             "draft_layers: got 5, expected 1 to 4, the layers of the target");
   EXPECT_EQ(refusal("self", {{"draft_layers", 4}, {"draft_window", 3}}), "");
