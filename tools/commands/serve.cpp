@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,7 +27,8 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr const char* kKeyVariable = "LAMPLIGHTER_API_KEY";
-constexpr std::size_t kMaxKey = 4096;  // bytes
+constexpr std::size_t kMaxKey = 4096;                 // bytes
+constexpr std::int64_t kMostSeconds = 1'000'000'000;  // clocks count nanoseconds
 
 struct ServeFlags {
   std::vector<std::string> models;
@@ -82,23 +84,32 @@ void ServeFlags::add(CLI::App& command) {
       .add_option("--deadline", service.limits.deadline_s,
                   "Seconds from a request to its last picture; requests may ask for less (default: 600)")
       ->type_name("SECONDS");
-  command.add_option("--url-lifetime", url_seconds, "How long pictures by url stay (default: 600)")
-      ->type_name("SECONDS");
+  command.add_option("--url-lifetime", url_seconds, "Seconds that pictures by url stay (default: 600)")
+      ->type_name("N");
   talk.add(command);
   command.add_flag("--log-prompts", http.log_prompts, "Print the captions of requests");
 }
 
 void ServeFlags::check() const {
-  const auto at_least = [](const char* flag, auto value, auto least) {
-    if (value >= least) return;
-    throw Error(ExitCode::usage, std::string(flag) + ": got " + Json(value).dump() + ", expected " +
-                                     Json(least).dump() + " or more");
+  const auto refuse = [](const char* flag, auto value, auto bound, const char* words) {
+    std::ostringstream line;
+    line << flag << ": got " << value << ", expected " << words << bound;
+    throw Error(ExitCode::usage, line.str() + (*words == '\0' ? " or more" : ""));
+  };
+  const auto at_least = [&](const char* flag, auto value, auto least) {
+    if (!(value >= least)) refuse(flag, value, least, "");
+  };
+  const auto lasts = [&](const char* flag, auto seconds, auto least) {
+    at_least(flag, seconds, least);
+    if (seconds > kMostSeconds) refuse(flag, seconds, kMostSeconds, "at most ");
   };
   at_least("--queue", queue, std::int64_t{0});
   at_least("--max-pictures", service.limits.pictures, std::int64_t{1});
   at_least("--max-pixels", service.limits.pixels, std::int64_t{1});
-  at_least("--deadline", service.limits.deadline_s, 0.001);
-  at_least("--url-lifetime", url_seconds, std::int64_t{1});
+  at_least("--max-prompt", service.limits.prompt_bytes, std::size_t{1});
+  at_least("--max-body", http.body_bytes, std::size_t{1});
+  lasts("--deadline", service.limits.deadline_s, 0.001);
+  lasts("--url-lifetime", url_seconds, std::int64_t{1});
   at_least("--batch-size", model.runtime.batch_size, 1);
   if (http.port < 0 || http.port > 65535)
     throw Error(ExitCode::usage, "--port: got " + std::to_string(http.port) + ", expected 0 to 65535");
