@@ -74,7 +74,12 @@ std::optional<FastestMethod> look_up(const TableKey& key, int batch_size, const 
 
 MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
                             const RuntimeOptions& runtime, std::size_t pictures, const NoteCallback& note) {
-  if (wanted.method != kAutoMethod) return wanted;
+  if (wanted.method != kAutoMethod) {
+    const auto is_wanted = [&](const MethodEntry& method) { return wanted.method == method.name; };
+    if (std::any_of(methods().begin(), methods().end(), is_wanted)) return wanted;
+    throw Error(ExitCode::usage,
+                "method: got '" + wanted.method + "', expected " + method_names() + " or " + kAutoMethod);
+  }
   for (const MethodOption& option : method_options()) {
     if (is_set(wanted, option))
       throw Error(ExitCode::usage,
