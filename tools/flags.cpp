@@ -5,6 +5,8 @@
 #include <charconv>
 #include <filesystem>
 #include <random>
+#include <set>
+#include <type_traits>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -14,6 +16,8 @@
 #include "propose/options/options.h"
 #include "propose/registry.h"
 #include "terminal.h"
+#include "usage.h"
+#include "values.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -42,18 +46,39 @@ std::string flag_text(const JsonReader& reader, const std::string& key, const Js
 
 template <class T>
 void add_option(CLI::App& command, const MethodOption& option, T& value) {
-  CLI::Option* flag = command.add_option("--" + flag_name(option), value, option.help);
+  const std::string name = "--" + flag_name(option);
+  CLI::Option* flag = nullptr;
+  if constexpr (std::is_same_v<T, std::vector<float>>)
+    flag = add_list(command, name, value, option.help);
+  else
+    flag = command.add_option(name, value, option.help);
   flag->group(option.group)->type_name(option.value);
-  if constexpr (std::is_same_v<T, std::vector<float>>) flag->delimiter(',')->allow_extra_args(false);
+}
+
+// Whether a flag says more than that it is off.
+bool is_on(const CLI::Option& option) {
+  return option.count() != 0 && (option.get_expected_max() != 0 || option.as<bool>());
+}
+
+using Options = std::set<const CLI::Option*>;
+
+// One of the options that do not go together with this one, or none.
+const CLI::Option* excluding(const CLI::Option& option, const Options& others) {
+  for (const CLI::Option* other : option.get_excludes()) {
+    if (others.count(other) != 0) return other;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 void ModelFlags::add_model(CLI::App& command, bool positional) {
   begin_group(command, "Model and machine");
-  model_ = command.add_option(positional ? "-m,--model,model" : "-m,--model", model,
-                              "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)");
-  model_->envname("LAMPLIGHTER_MODEL")->type_name("DIR");
+  command
+      .add_option(positional ? "-m,--model,model" : "-m,--model", model,
+                  "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
+      ->envname("LAMPLIGHTER_MODEL")
+      ->type_name("DIR");
 }
 
 void ModelFlags::add_batch_size(CLI::App& command) {
@@ -86,8 +111,6 @@ void ModelFlags::add_runtime(CLI::App& command) {
 }
 
 std::string ModelFlags::folder() const {
-  if (model_ != nullptr && model_->count() != 0 && model.empty())
-    throw Error(ExitCode::usage, "--model: got an empty name, expected a bundle's folder");
   const std::string folder = model.empty() ? demo_bundle() : model;
   if (folder.empty()) {
     throw Error(ExitCode::bundle, "no model: the demo bundle is not beside the program; give --model DIR");
@@ -151,8 +174,13 @@ void SamplingFlags::apply(Request& request) const {
   set(request.top_k, top_k);
   set(request.cfg_interval, cfg_interval);
   set(request.negative_prompt, negative_prompt);
-  if (width != 0) request.width = width;
-  if (height != 0) request.height = height;
+  const auto set_side = [](int& side, const char* flag, const std::optional<int>& value) {
+    if (value && *value == 0)  // to requests that is the bundle's own side
+      throw Error(ExitCode::usage, std::string(flag) + ": got 0, expected 1 or more");
+    side = value.value_or(side);
+  };
+  set_side(request.width, "--width", width);
+  set_side(request.height, "--height", height);
 }
 
 void MethodFlags::add(CLI::App& command) {
@@ -189,22 +217,31 @@ std::uint64_t parse_seed(const std::string& text) {
 void apply_config(CLI::App& command, const std::string& path) {
   const Json config = parse_json(read_input(path, limits::kConfig), path, ExitCode::input);
   const JsonReader reader(config, path, ExitCode::input);
+  Options given, taken;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() != 0) given.insert(option);
+  }
   for (const auto& [key, value] : config.items()) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
     CLI::Option* option = command.get_option_no_throw("--" + name);
     if (option == nullptr || name == "config" || name == "help") reader.fail("unknown flag " + key);
-    if (option->count() != 0) continue;
+    if (given.count(option) != 0 || excluding(*option, given) != nullptr) continue;
     if (value.is_array()) {
+      if (value.empty()) reader.reject(key, "a value or more");
       for (const Json& element : value) option->add_result(flag_text(reader, key, element));
     } else {
       option->add_result(flag_text(reader, key, value));
     }
     try {
-      if (option->count() != 0) option->run_callback();
+      option->run_callback();
     } catch (const CLI::ParseError& error) {
-      reader.fail(error.what());
+      reader.fail(describe_value(command, error));
     }
+    if (!is_on(*option)) continue;
+    if (const CLI::Option* other = excluding(*option, taken))
+      reader.fail(option->get_name() + " and " + other->get_name() + " exclude each other");
+    taken.insert(option);
   }
 }
 

@@ -21,15 +21,12 @@ struct ModelFlags {
   void add_batch_size(CLI::App& command);
 
   // The bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
-  // Throws Error(ExitCode::bundle) when there is none, and Error(ExitCode::usage) for an empty --model.
+  // Throws Error(ExitCode::bundle) when there is none.
   std::string folder() const;
   RuntimeOptions options() const;
 
   // The words that the demo bundle knows, under a command's help. Comes after all else that its footer holds.
   static void add_known_words(CLI::App& command);
-
- private:
-  CLI::Option* model_ = nullptr;
 };
 
 // How much is said on standard error.
@@ -44,7 +41,7 @@ struct SamplingFlags {
   std::optional<float> cfg_scale, temperature, top_p;
   std::optional<std::int64_t> top_k, cfg_interval;
   std::optional<std::string> negative_prompt;
-  int width = 0, height = 0;
+  std::optional<int> width, height;
 
   void add(CLI::App& command);
   void apply(Request& request) const;
@@ -67,7 +64,8 @@ struct MethodFlags {
 std::uint64_t parse_seed(const std::string& text);
 
 // Gives the flags named in a JSON file ({"cfg_scale": 5, "prompt": ["a", "b"]}) to a command, except those
-// that the command line or the environment has set. Throws Error (input, usage).
+// that the command line or the environment has set, or that one of those excludes. Throws Error (input,
+// usage).
 void apply_config(CLI::App& command, const std::string& path);
 
 }  // namespace lamplighter::cli

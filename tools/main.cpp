@@ -20,6 +20,7 @@
 #include "signals.h"
 #include "terminal.h"
 #include "usage.h"
+#include "values.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -87,6 +88,7 @@ int run(int count, char** arguments) {
   add_tune_tree(app);
   add_bench(app);
   add_devices(app);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) check_values(*command);
   add_examples(app,
                {{"draw a picture with the demo model",
                  "lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png"},

@@ -1,10 +1,11 @@
 #include "usage.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 #include <vector>
+
+#include "values.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -68,15 +69,9 @@ std::string unknown_argument(const CLI::App& command) {
   return "unknown argument " + word + hint;
 }
 
-// What the value of an option is called in its help.
-std::string expected_of(const CLI::App& command, const std::string& flag) {
-  static const std::map<std::string, std::string> kinds{
-      {"N", "a whole number"}, {"K", "a whole number"}, {"X", "a number"}};
+std::string expected_by(const CLI::App& command, const std::string& flag) {
   const CLI::Option* option = command.get_option_no_throw(flag);
-  if (option == nullptr) return "another value";
-  const std::string type = option->get_type_name();
-  const auto kind = kinds.find(type.substr(0, type.find(' ')));
-  return kind == kinds.end() ? type : kind->second;
+  return option == nullptr ? "another value" : expected_of(*option);
 }
 
 // "Could not convert: --seed = foo"
@@ -84,7 +79,10 @@ std::string wrong_value(const CLI::App& command, const std::string& message) {
   const std::size_t begin = message.find(": "), middle = message.find(" = ");
   if (begin == std::string::npos || middle == std::string::npos) return message;
   const std::string flag = message.substr(begin + 2, middle - begin - 2);
-  return flag + ": got '" + message.substr(middle + 3) + "', expected " + expected_of(command, flag);
+  const std::string value = message.substr(middle + 3);
+  const bool large = value.find_first_not_of("0123456789") == std::string::npos;
+  return flag + ": got '" + value + "', expected " +
+         (large ? "a smaller number" : expected_by(command, flag));
 }
 
 // "--seed: 1 required N missing" or "--seed: At Most 1 required but received 2"
@@ -92,7 +90,7 @@ std::string wrong_count(const CLI::App& command, const std::string& message) {
   const std::string flag = message.substr(0, message.find(':'));
   constexpr const char* kReceived = "received ";
   const std::size_t received = message.rfind(kReceived);
-  if (received == std::string::npos) return flag + ": got nothing, expected " + expected_of(command, flag);
+  if (received == std::string::npos) return flag + ": got nothing, expected " + expected_by(command, flag);
   return flag + ": got " + message.substr(received + std::string(kReceived).size()) + " values, expected one";
 }
 
@@ -100,15 +98,19 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   if (chosen.empty()) return unknown_command(app);
   const CLI::App& command = *chosen.front();
-  const std::string message = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !command.remaining(true).empty())
     return unknown_argument(command);
+  return describe_value(command, error);
+}
+
+}  // namespace
+
+std::string describe_value(const CLI::App& command, const CLI::ParseError& error) {
+  const std::string message = error.what();
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return wrong_value(command, message);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return wrong_count(command, message);
   return message.substr(0, message.find('\n'));
 }
-
-}  // namespace
 
 std::string describe_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();

@@ -9,4 +9,7 @@ namespace lamplighter::cli {
 // what parsing it threw.
 std::string describe_usage(const CLI::App& app, const CLI::ParseError& error);
 
+// The same about a value alone: "--top-k: got 'x', expected a whole number".
+std::string describe_value(const CLI::App& command, const CLI::ParseError& error);
+
 }  // namespace lamplighter::cli

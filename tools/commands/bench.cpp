@@ -14,6 +14,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
 #include "tools/help.h"
+#include "tools/values.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -139,11 +140,6 @@ void give_results(const BenchFlags& flags, const BenchResults& results, const Pa
   if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results), flags.overwrite);
   if (!flags.export_html.empty())
     write_file(flags.export_html, html(results, files, terminal), flags.overwrite);
-}
-
-template <typename T>
-CLI::Option* add_list(CLI::App& command, const char* name, std::vector<T>& values, const char* words) {
-  return command.add_option(name, values, words)->delimiter(',')->allow_extra_args(false)->type_name("LIST");
 }
 
 void add_captions(CLI::App& command, BenchFlags& flags) {

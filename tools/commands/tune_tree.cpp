@@ -59,6 +59,7 @@ void check_flags(const TuneFlags& flags, const CLI::App& command) {
   };
   within("--max-nodes", flags.max_nodes, static_cast<int>(kMaxTreeNodes) - 1);
   within("--max-depth", flags.max_depth.value_or(1), static_cast<int>(kMaxTreeNodes) - 1);
+  if (flags.count == 0) throw Error(ExitCode::usage, "--count: got 0, expected 1 or more");
   within("--rounds", flags.rounds.value_or(1), 100000);
   if (!draws_candidates(method) && flags.output.empty() && flags.bundle.empty() && !flags.json &&
       !flags.save_table)
@@ -86,7 +87,7 @@ std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manif
     TextToImage::check(manifest, job.request);
     requests.push_back(std::move(job.request));
   }
-  if (flags.count > 0 && flags.count < requests.size()) requests.resize(flags.count);
+  requests.resize(std::min(requests.size(), flags.count.value_or(requests.size())));
   return requests;
 }
 

@@ -24,7 +24,7 @@ struct TuneFlags {
   JobFlags jobs;
   TalkFlags talk;
   std::string method = "eagle", bundle, output, clock = "wall";
-  std::size_t count = 0;
+  std::optional<std::size_t> count;
   int max_nodes = 8;
   std::optional<int> max_depth, rounds;
   std::optional<std::int64_t> ahead;

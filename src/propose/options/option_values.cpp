@@ -71,6 +71,7 @@ Json to_json(const std::vector<float>& list) {
 
 void read(std::string& value, const MethodOption& option, JsonReader& reader) {
   value = reader.text(option.key);
+  if (value.empty()) reader.reject(option.key, "a name");
 }
 void read(std::optional<std::int64_t>& value, const MethodOption& option, JsonReader& reader) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -82,6 +83,7 @@ void read(std::optional<float>& value, const MethodOption& option, JsonReader& r
 }
 void read(std::vector<float>& list, const MethodOption& option, JsonReader& reader) {
   const Json& json = reader.value(option.key);
+  if (json.is_array() && json.empty()) reader.reject(option.key, "a list of numbers");
   for (const Json& value : json.is_array() ? json : Json::array({json})) {
     if (!value.is_number()) reader.reject(option.key, "a list of numbers");
     list.push_back(value.get<float>());

@@ -1,0 +1,96 @@
+#include "values.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace lamplighter::cli {
+namespace {
+
+constexpr const char *kWhole = "a whole number", *kNumber = "a number";
+
+// Below 0 they mean something, or are told of with what the bundle has.
+const std::set<std::string> kSigned{"--cfg-interval", "--class", "--width", "--height"};
+// Up to 2^64 - 1, or -1 (parse_seed).
+constexpr const char* kSeed = "--seed";
+
+std::string kind_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(' '));
+}
+
+// What is wrong with a whole number, empty where nothing is; what CLI11 would take for octal becomes decimal.
+std::string check_whole(const std::string& flag, std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return "got '" + text + "', expected " + kWhole;
+  if (error == std::errc::result_out_of_range) {
+    const bool low = text.front() == '-';
+    return "got " + text + ", expected " +
+           (low ? std::string("0 or more")
+                : "at most " + std::to_string(std::numeric_limits<std::int64_t>::max()));
+  }
+  if (value < 0 && kSigned.count(flag) == 0) return "got " + text + ", expected 0 or more";
+  text = std::to_string(value);
+  return "";
+}
+
+// "{}" is a number that was not given to CLI11.
+std::string check_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end == text.c_str() + text.size() ? "" : "got '" + text + "', expected " + kNumber;
+}
+
+std::string check_value(const CLI::Option& option, std::string& text) {
+  const std::string kind = kind_of(option), flag = option.get_name();
+  if (text.empty()) {
+    if (kind == "TEXT") return "";
+    return std::string("got ") + (kind == "DIR" ? "an empty name" : "''") + ", expected " +
+           expected_of(option);
+  }
+  const std::string expected = expected_of(option);
+  if (expected == kWhole && flag != kSeed) return check_whole(flag, text);
+  if (expected == kNumber && option.get_expected_max() == 1) return check_number(text);
+  return "";
+}
+
+}  // namespace
+
+void check_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_expected_max() == 0) continue;  // takes no value
+    option->transform(
+        CLI::Validator([option](std::string& text) { return check_value(*option, text); }, std::string()));
+  }
+}
+
+std::string expected_of(const CLI::Option& option) {
+  static const std::map<std::string, std::string> kinds{{"N", kWhole},
+                                                        {"K", kWhole},
+                                                        {"BYTES", kWhole},
+                                                        {"X", kNumber},
+                                                        {"L", kNumber},
+                                                        {"SECONDS", kNumber},
+                                                        {"DIR", "a folder"},
+                                                        {"FILE", "a file"},
+                                                        {"NAME", "a name"},
+                                                        {"NAME|FILE", "a name or a file"},
+                                                        {"PATTERN", "a name or a pattern of names"},
+                                                        {"LIST", "values with commas between them"}};
+  const auto kind = kinds.find(kind_of(option));
+  return kind == kinds.end() ? option.get_type_name() : kind->second;
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(',', begin);
+    parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+  }
+  return parts;
+}
+
+}  // namespace lamplighter::cli
