@@ -49,7 +49,10 @@ void set_method(PromptLine& line, JsonReader& record) {
 
 void set_fields(PromptLine& line, const Json& json) {
   JsonReader record(json, line.origin, ExitCode::input);
-  if (record.has("output")) line.output = read_output(record, line.origin);
+  if (record.has("output")) {
+    line.names_output = true;
+    line.output = read_output(record, line.origin);
+  }
   if (record.has("batch_count"))
     line.count = static_cast<int>(record.integer("batch_count", 1, std::numeric_limits<int>::max()));
   set_method(line, record);
@@ -62,6 +65,7 @@ template <class Fill>
 void take_line(const PromptLine& pattern, std::string origin, const TakeLine& take, const Fill& fill) {
   PromptLine line = pattern;
   line.origin = std::move(origin);
+  line.is_of_file = true;
   try {
     fill(line);
     if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);

@@ -25,6 +25,8 @@ struct PromptLine {
   std::string output;                 // pattern
   int count = 1;                      // pictures
   std::string origin;                 // for messages: "prompt 2", "prompts.txt line 3"
+  bool is_of_file = false;            // not of flags: what is wrong with it concerns it alone
+  bool names_output = false;          // `output` is its own
   std::optional<LineMethod> method;
   std::optional<Error> failure;  // what is wrong with it
 };

@@ -112,7 +112,8 @@ void JobReader::add(const PromptLine& line, std::vector<Job>& jobs) {
                                      " in all; see --batch-count");
   }
   for (std::size_t copy = 0; copy < count; ++copy) {
-    Job job{line.request, pictures_, line.output, line.origin, line.method, line.failure};
+    Job job{line.request,    pictures_,         line.output, line.origin,
+            line.is_of_file, line.names_output, line.method, line.failure};
     job.request.seed = line.seed ? *line.seed + copy : seed_ + pictures_;
     ++pictures_;
     jobs.push_back(std::move(job));

@@ -16,9 +16,10 @@ namespace lamplighter::cli {
 // One picture to draw, and where it goes.
 struct Job {
   Request request;
-  std::size_t index = 0;  // its number in the run, from 0
-  std::string output;     // pattern
-  std::string origin;     // for messages: "prompt 2", "prompts.txt line 3"
+  std::size_t index = 0;                          // its number in the run, from 0
+  std::string output;                             // pattern
+  std::string origin;                             // for messages: "prompt 2", "prompts.txt line 3"
+  bool is_of_file = false, names_output = false;  // as PromptLine has them
   std::optional<LineMethod> method;
   std::optional<Error> failure;  // why it cannot be drawn; it keeps its number and its name
 };

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "bundle/codebook.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
@@ -29,21 +31,44 @@ void check_files(const GenerateFlags& flags, const MethodOptions& method) {
     refuse("--neighbours", method.neighbours);
 }
 
-// Of a file of prompts; what flags say wrong concerns all.
-bool is_from_file(const Job& job) {
-  return job.origin.rfind("prompt", 0) != 0 || job.origin.find(" line ") != std::string::npos;
+// Tables of neighbours that lines name. A bad one would stop the run when its line is drawn.
+class Tables {
+ public:
+  explicit Tables(const Manifest& manifest) : manifest_(manifest) {}
+
+  // Throws Error (usage, input).
+  void check(const MethodOptions& method) {
+    if (method.neighbours.empty()) return;
+    const MethodOptions resolved = resolve_method(method, manifest_);
+    const std::int64_t width = resolved.k.value_or(0);
+    if (!good_.insert({method.neighbours, width}).second) return;
+    read_neighbours(method.neighbours, manifest_.tokens.codebook_size, width, ExitCode::input);
+  }
+
+ private:
+  const Manifest& manifest_;
+  std::set<std::pair<std::string, std::int64_t>> good_;
+};
+
+// What is wrong with a line of a file concerns that line, what is wrong with flags concerns all.
+template <class Check>
+void check_line(Job& job, const Check& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (!job.is_of_file) throw;
+    if (!job.failure) job.failure = Error(ExitCode::input, job.origin + ": " + error.what());
+  }
 }
 
 // Sets the method of a job and checks all that it asks for.
-void check_job(const Manifest& manifest, const Settings& settings, Job& job) {
+void check_job(const Manifest& manifest, const Settings& settings, Tables& tables, Job& job) {
   if (job.failure) return;
   if (job.method) job.request.method = merge_methods(settings.method, job.method->options, job.method->named);
-  try {
+  check_line(job, [&] {
     TextToImage::check(manifest, job.request);
-  } catch (const Error& error) {
-    if (!is_from_file(job)) throw;
-    job.failure = Error(ExitCode::input, job.origin + ": " + error.what());
-  }
+    if (job.method && !job.method->options.neighbours.empty()) tables.check(*job.request.method);
+  });
 }
 
 bool has_failed(const Picture& picture) {
@@ -54,46 +79,88 @@ void leave_out(std::vector<Picture>& pictures, const std::function<bool(const Pi
   pictures.erase(std::remove_if(pictures.begin(), pictures.end(), out), pictures.end());
 }
 
-// The pictures of jobs, and the largest extent that one of them has.
-std::vector<Picture> make_pictures(const GenerateFlags& flags, const Settings& settings,
-                                   const Manifest& manifest, std::vector<Job> jobs, Extent& largest) {
-  std::vector<Picture> pictures;
-  std::vector<OutputRequest> outputs;
-  for (Job& job : jobs) {
-    check_job(manifest, settings, job);
-    outputs.push_back({job.output, flags.first_index + job.index, job.request.seed, job.request.prompt});
-    if (!job.failure) {
-      const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
-      largest = {std::max<std::int64_t>(largest.width, grid.width),
-                 std::max<std::int64_t>(largest.height, grid.height)};
-    }
-    pictures.push_back({std::move(job), outputs.back(), ""});
-  }
-  const std::vector<std::string> paths = expand_outputs(outputs);
-  for (std::size_t i = 0; i < paths.size(); ++i) pictures[i].path = paths[i];
-  return pictures;
+std::size_t count_drawable(const std::vector<Picture>& pictures) {
+  return pictures.size() -
+         static_cast<std::size_t>(std::count_if(pictures.begin(), pictures.end(), has_failed));
 }
 
 // Standard output takes the picture or words about it.
-void check_standard_output(const GenerateFlags& flags, const std::vector<Picture>& pictures) {
-  const auto is_standard = [](const Picture& picture) { return picture.path == "-"; };
-  if (std::none_of(pictures.begin(), pictures.end(), is_standard)) return;
+void check_standard_output(const GenerateFlags& flags, const std::string& path) {
+  if (path != "-") return;
   if (flags.json)
     throw Error(ExitCode::usage, "--output: got '-' with --json, expected one of them: both print");
   if (::isatty(STDOUT_FILENO) == 1)
     throw Error(ExitCode::usage, "--output: got '-' on a terminal, expected a file or a pipe behind it");
 }
 
-void prepare_files(const GenerateFlags& flags, const std::vector<Picture>& pictures) {
+// Whether the output that a line names can be a picture's. Lines that failed keep theirs, too: the others
+// have the names that they would have beside them.
+bool check_own_output(const GenerateFlags& flags, const OutputRequest& output, std::size_t pictures,
+                      Job& job) {
+  bool is_good = false;
+  check_line(job, [&] {
+    if (output.pattern == "-" && pictures > 1)
+      throw Error(ExitCode::usage, "output: got '-', expected one picture for standard output");
+    check_standard_output(flags, expand_outputs({output}).front());
+    is_good = true;
+  });
+  return is_good;
+}
+
+// The pictures of jobs, and the largest extent that one of them has.
+std::vector<Picture> make_pictures(const GenerateFlags& flags, const Settings& settings,
+                                   const Manifest& manifest, std::vector<Job> jobs, Extent& largest) {
+  std::vector<Picture> pictures;
   std::vector<OutputRequest> outputs;
-  std::vector<std::string> paths;
+  std::vector<std::size_t> named;  // whose outputs those are
+  Tables tables(manifest);
+  for (Job& job : jobs) {
+    check_job(manifest, settings, tables, job);
+    const OutputRequest output{job.output, flags.first_index + job.index, job.request.seed,
+                               job.request.prompt};
+    if (!job.names_output || check_own_output(flags, output, jobs.size(), job)) {
+      outputs.push_back(output);
+      named.push_back(pictures.size());
+    }
+    if (!job.failure) {
+      const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
+      largest = {std::max<std::int64_t>(largest.width, grid.width),
+                 std::max<std::int64_t>(largest.height, grid.height)};
+    }
+    pictures.push_back({std::move(job), output, ""});
+  }
+  const std::vector<std::string> paths = expand_outputs(outputs);
+  for (std::size_t i = 0; i < paths.size(); ++i) pictures[named[i]].path = paths[i];
+  return pictures;
+}
+
+// Makes the folders of pictures and sees that their files can be written.
+void prepare_files(const GenerateFlags& flags, std::vector<Picture>& pictures) {
+  std::vector<OutputRequest> outputs;
+  std::vector<std::string> paths, all;
   for (const Picture& picture : pictures) {
+    if (has_failed(picture)) continue;
+    all.push_back(picture.path);
+    if (picture.job.names_output) continue;
     outputs.push_back(picture.output);
     paths.push_back(picture.path);
   }
-  for (const std::string& path : flags.files.paths()) paths.push_back(path);
-  check_distinct(paths);
+  for (const std::string& path : flags.files.paths()) {
+    paths.push_back(path);
+    all.push_back(path);
+  }
+  check_distinct(all);
   prepare_outputs(outputs, paths, flags.overwrite);
+  for (Picture& picture : pictures) {
+    if (has_failed(picture) || !picture.job.names_output) continue;
+    check_line(picture.job, [&] { prepare_outputs({picture.output}, {picture.path}, flags.overwrite); });
+  }
+}
+
+// The first failure is the run's where all fail.
+void require_some(const Settings& settings, const std::vector<Picture>& pictures) {
+  if (!settings.streams && !pictures.empty() && count_drawable(pictures) == 0)
+    throw Error(*pictures.front().job.failure);
 }
 
 }  // namespace
@@ -116,7 +183,8 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   return settings;
 }
 
-void Failures::take(std::vector<Picture>& pictures) {
+void Failures::take(std::vector<Picture>& pictures, std::size_t present) {
+  total_ += pictures.size() + present;
   for (const Picture& picture : pictures) {
     if (!has_failed(picture)) continue;
     ++failed_;
@@ -125,7 +193,6 @@ void Failures::take(std::vector<Picture>& pictures) {
     if (message != last_) terminal_.complain(message);  // once for all pictures of a line
     last_ = message;
   }
-  total_ += pictures.size();
   leave_out(pictures, has_failed);
 }
 
@@ -143,19 +210,23 @@ Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manif
   flags.files.check_tokens(manifest);
   plan.pictures = make_pictures(flags, settings, manifest, std::move(jobs), largest);
   resolve_method(settings.method, manifest);
-  if (!settings.streams && std::all_of(plan.pictures.begin(), plan.pictures.end(), has_failed))
-    throw Error(*plan.pictures.front().job.failure);
-  failures.take(plan.pictures);
-  plan.total = plan.pictures.size();
-  flags.files.check_room(static_cast<std::int64_t>(plan.total), largest);
-  check_standard_output(flags, plan.pictures);
+  require_some(settings, plan.pictures);
+  flags.files.check_room(static_cast<std::int64_t>(count_drawable(plan.pictures)), largest);
+  for (const Picture& picture : plan.pictures) {
+    if (!has_failed(picture)) check_standard_output(flags, picture.path);
+  }
+  const std::size_t wanted = plan.pictures.size();
   if (flags.skip_existing) {
     leave_out(plan.pictures, [](const Picture& picture) {
       std::error_code ignored;
-      return std::filesystem::exists(picture.path, ignored);
+      return !has_failed(picture) && std::filesystem::exists(picture.path, ignored);
     });
   }
+  const std::size_t present = wanted - plan.pictures.size();
   prepare_files(flags, plan.pictures);
+  if (present == 0) require_some(settings, plan.pictures);
+  failures.take(plan.pictures, present);
+  plan.total = plan.pictures.size() + present;
   return plan;
 }
 

@@ -60,8 +60,9 @@ class Failures {
  public:
   Failures(bool json, Terminal& terminal) : json_(json), terminal_(terminal) {}
 
-  // Takes them out of what is to be drawn.
-  void take(std::vector<Picture>& pictures);
+  // Takes them out of `pictures`, which are all of the run or of some lines of a stream, but for those that
+  // are there: `present` of them.
+  void take(std::vector<Picture>& pictures, std::size_t present);
   // Throws Error (some_failed; input where nothing was drawn) where there were some.
   void finish() const;
 

@@ -146,6 +146,60 @@ def test_lines_choose_no_files(
     assert f"p line 1: {key}: got {value}, expected" in words and f"--{key} may name" in words
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            {"method": "lantern", "neighbours": "nope"},
+            "neighbours: got nope, expected none; --neighbours",
+        ),
+        ({"output": "nodir/x.png"}, "cannot write nodir/x.png: folder nodir: No such file"),
+        ({"output": "file/new/"}, "cannot create folder file/new/"),
+        ({"output": ""}, "output: got '', expected a file name"),
+        ({"output": "x.gif"}, "output: got 'x.gif', expected"),
+        ({"output": "{name}.png"}, "{index}, {prompt} or {seed} between braces"),
+        ({"output": "-"}, "one picture for standard output"),
+        ({"output": "there.png"}, "cannot write there.png: it exists"),
+        ({"output": "", "batch_count": 2, "width": 31}, "size: got width 31"),
+        ({"output": "x.gif", "colour": 1}, "unknown field colour"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["lines", "array"])
+def test_files_of_a_line_concern_that_line(
+    cli: Cli, drafter_bundle: Path, tmp_path: Path, kind: str, line: dict[str, Any], words: str
+) -> None:
+    (tmp_path / "there.png").write_bytes(b"kept")
+    (tmp_path / "file").write_text("")
+    lines = [{"prompt": "x", **line}, {"prompt": "a boat"}]
+    text = json.dumps(lines) if kind == "array" else "\n".join(map(json.dumps, lines))
+    (tmp_path / "prompts").write_text(text)
+    result = cli("generate", "--prompt-file", "prompts", "-o", "one/", "-q", model=drafter_bundle)
+    assert result.returncode == 8, result.stderr
+    first, last = result.stderr.splitlines()
+    place = "prompts element 0: " if kind == "array" else "prompts line 1: "
+    assert first.startswith(f"lamplighter: error: {place}") and words in first
+    count = line.get("batch_count", 1)
+    assert f"{count} of {count + 1} pictures could not be drawn" in last
+    assert result.stdout.splitlines() == [f"one/{count:04d}.png"]  # the name it has among all
+    assert (tmp_path / "there.png").read_bytes() == b"kept"
+
+
+def test_outputs_of_lines_that_all_fail(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "p").write_text('{"prompt": "a", "output": "nodir/x.png"}\n')
+    words = refused(3, "generate", "--prompt-file", "p")
+    assert "p line 1: cannot write nodir/x.png" in words
+
+
+def test_lines_whose_pictures_are_there(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "there.png").write_bytes(b"kept")
+    lines = [{"prompt": "a", "output": "there.png"}, {"prompt": "b", "output": "nodir/x.png"}]
+    (tmp_path / "p").write_text("\n".join(map(json.dumps, lines)))
+    result = cli("generate", "--prompt-file", "p", "--skip-existing")
+    assert result.returncode == 8, result.stderr
+    assert "p line 2: cannot write nodir/x.png" in result.stderr
+    assert "1 of 2 pictures could not be drawn" in result.stderr
+
+
 def test_nothing_is_drawn_where_all_lines_fail(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p").write_text('{"prompt": 1}\n{"prompt": 2}\n')
     assert "p line 1: prompt: got 1" in refused(3, "generate", "--prompt-file", "p", "-o", "x/")
