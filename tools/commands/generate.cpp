@@ -10,6 +10,7 @@
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
 #include "lamplighter/sinks.h"
+#include "params_from.h"
 #include "tools/help.h"
 #include "tools/report.h"
 #include "tools/signals.h"
@@ -127,9 +128,7 @@ void load(const GenerateFlags& flags, const Settings& settings, std::optional<Te
   note_changes(flags.params_from, settings.recorded, describe_origin(*engine), terminal);
 }
 
-void generate(const GenerateFlags& flags, const Given& given) {
-  Terminal terminal(flags.talk);
-  Settings settings = read_flags(flags, given, terminal);
+void draw_all(const GenerateFlags& flags, Settings settings, Terminal& terminal) {
   JobReader reader(flags.jobs, settings.recorded.request, settings.seed, settings.streams);
   std::vector<Job> jobs = reader.next();
   const Manifest manifest = read_manifest(flags.model.folder());
@@ -147,6 +146,18 @@ void generate(const GenerateFlags& flags, const Given& given) {
     draw(flags, settings, plan, *engine, terminal);
   }
   failures.finish();
+}
+
+void generate(const GenerateFlags& flags, const Given& given) {
+  Terminal terminal(flags.talk);
+  const Settings settings = read_flags(flags, given, terminal);
+  try {
+    draw_all(flags, settings, terminal);
+  } catch (const Error& error) {
+    if (flags.params_from.empty()) throw;
+    throw Error(blame_picture(flags.params_from, settings.recorded, flags.model.folder(),
+                              flags.model.options(), error));
+  }
 }
 
 }  // namespace

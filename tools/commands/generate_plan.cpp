@@ -9,27 +9,15 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/utf8.h"
 #include "bundle/codebook.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
+#include "params_from.h"
 #include "propose/options/options.h"
-#include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
-
-// Which files are read is for flags alone to say: pictures come from strangers.
-void check_files(const GenerateFlags& flags, const MethodOptions& method) {
-  const auto refuse = [&](const char* flag, const std::string& path) {
-    throw Error(ExitCode::input, flags.params_from + ": was drawn with the file " + shorten(path, 200) +
-                                     ", which a picture cannot choose; give " + flag + " FILE");
-  };
-  if (flags.method.options.tree.empty() && is_tree_file(method.tree)) refuse("--tree", method.tree);
-  if (flags.method.options.neighbours.empty() && !method.neighbours.empty())
-    refuse("--neighbours", method.neighbours);
-}
 
 // Tables of neighbours that lines name. A bad one would stop the run when its line is drawn.
 class Tables {
@@ -173,7 +161,7 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   settings.seed = own_seed ? parse_seed(flags.jobs.seed) : settings.recorded.request.seed;
   if (own_seed && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(settings.seed));
   settings.method = flags.method.over(settings.recorded.method);
-  if (recorded) check_files(flags, settings.method);
+  if (recorded) check_files(flags.params_from, settings.method, flags.method.options);
   settings.runtime = flags.model.options();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;
   if (recorded && !given.cache_dtype) settings.runtime.cache_dtype = settings.recorded.cache_dtype;

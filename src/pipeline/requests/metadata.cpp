@@ -117,6 +117,11 @@ PictureText picture_text(const Json& picture) {
 
 Recorded parse_picture(const Json& picture, const std::string& where) {
   JsonReader reader(picture, where, ExitCode::input);
+  const auto caption = [&](const char* key) {
+    const std::string text = reader.text(key);
+    if (text.find('\0') != std::string::npos) reader.fail(std::string(key) + ": got a zero byte");
+    return text;
+  };
   reader.integer("schema", kSchema, kSchema);
   reader.text("version");
   reader.integer("target_passes", 0);
@@ -124,8 +129,8 @@ Recorded parse_picture(const Json& picture, const std::string& where) {
   if (reader.has("class")) {
     request.class_id = reader.integer("class", 0);
   } else {
-    request.prompt = reader.text("prompt");
-    if (reader.has("negative_prompt")) request.negative_prompt = reader.text("negative_prompt");
+    request.prompt = caption("prompt");
+    if (reader.has("negative_prompt")) request.negative_prompt = caption("negative_prompt");
   }
   request.seed = reader.unsigned_integer("seed");
   request.width = static_cast<int>(reader.integer("width", 1, kMaxSide));

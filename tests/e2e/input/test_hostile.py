@@ -74,6 +74,63 @@ def test_pictures_with_bad_trees(
 
 
 @pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"temperature": -1}, "temperature: got -1"),
+        ({"cfg_scale": 1e9}, "cfg_scale: got 1000000000"),
+        ({"top_k": -3}, "top_k: got -3"),
+        ({"top_p": 0}, "top_p: got 0"),
+        ({"cfg_interval": -2}, "cfg_interval: got -2"),
+        ({"width": 31}, "size: got 31x32"),
+        ({"prompt": "a\0b"}, "prompt: got a zero byte"),
+        ({"prompt": "a", "negative_prompt": "b"}, "negative_prompt: got"),
+        ({"dtype": "int3"}, "dtype: got 'int3'"),
+        ({"cache_dtype": "int3"}, "cache_dtype: got 'int3'"),
+        ({"method": "guess"}, "method: got 'guess'"),
+        ({"rule": "guess"}, 'rule "guess": expected one of exact'),
+        ({"tree": "chain-x"}, "tree"),
+        ({"drafter": "nobody"}, "drafter: got 'nobody'"),
+        ({"method": "sjd", "init": "guess", "drafter": ""}, "init: got 'guess'"),
+        ({"method": "sjd", "tail": "guess", "drafter": ""}, "tail: got 'guess'"),
+        ({"method": "lantern++", "rule": "lantern++", "lambda": [0.5]}, "lambda: got 0.5"),
+    ],
+)  # fmt: skip
+def test_pictures_with_settings_out_of_range(
+    draw: Any,
+    refused: Refused,
+    drafter_bundle: Path,
+    tmp_path: Path,
+    changes: dict[str, Any],
+    words: str,
+) -> None:
+    """The user typed no flag: the picture is told of, with the field."""
+    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+
+    def change(picture: dict[str, Any]) -> None:
+        if changes.get("method"):
+            for key in ("tree", "rule", "children", "residual", "draft_guidance"):
+                picture.pop(key, None)
+        picture.update(changes)
+
+    forge(tmp_path / "a.png", change)
+    line = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
+    assert line.startswith("lamplighter: error: a.png: parameters: ") and words in line
+    assert "--" not in line
+
+
+def test_flags_over_pictures_answer_for_themselves(
+    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    again = ("generate", "--params-from", "a.png", "-o", "b.png")
+    for flag, value in (("--temperature", -1), ("--method", "guess"), ("--dtype", "int3")):
+        line = refused(2, *again, flag, value, model=drafter_bundle)
+        assert line.startswith(f"lamplighter: error: {flag}: got ")
+    forge(tmp_path / "a.png", lambda picture: picture.update(temperature=-1))
+    draw("--params-from", "a.png", "--temperature", 1, "-o", "b.png")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("generate", "-p", "a", *EAGLE, "--tree", "/dev/zero"), "a device or a pipe"),
