@@ -227,9 +227,14 @@ std::vector<std::string> JsonReader::texts(const std::string& key) {
 }
 
 std::vector<std::int64_t> JsonReader::integers(const std::string& key) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> result;
   for (const Json& element : array(key, "integers")) {
     if (!element.is_number_integer()) reject(key, "an array of integers");
+    if (element.is_number_unsigned() && element.get<std::uint64_t>() > kMost) {
+      throw Error(code_,
+                  where_ + ": " + name(key) + ": got " + excerpt(element) + ", expected integers below 2^63");
+    }
     result.push_back(element.get<std::int64_t>());
   }
   return result;

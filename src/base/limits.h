@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 // What files of strangers may hold, in bytes unless it says otherwise: far above what honest ones do, and
 // small enough that nothing they hold exhausts a machine.
@@ -26,5 +27,9 @@ inline constexpr std::size_t kPngTexts = 1000;
 
 // Pixels of a picture's side: keeps the 32-bit sizes of what packs and unpacks PNG files far from overflow.
 inline constexpr int kPngSide = 16384;
+
+// Codes of a picture for a decoder whose bundle lists no grids, four times those of the largest pictures that
+// published models draw; attention within decoders takes the square of their number.
+inline constexpr std::int64_t kCodes = 16384;
 
 }  // namespace lamplighter::limits

@@ -20,6 +20,7 @@
 #include "pipeline/drawing/session.h"
 #include "pipeline/methods.h"
 #include "pipeline/painter.h"
+#include "pipeline/requests/codes_check.h"
 #include "pipeline/requests/request.h"
 
 namespace lamplighter {
@@ -239,21 +240,7 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
 }
 
 Image TextToImage::decode(const Codes& codes) {
-  const Manifest& manifest = implementation_->manifest;
-  if (manifest.is_continuous())
-    throw Error(ExitCode::input,
-                "codes: got some, expected none: the tokens of " + manifest.name + " are continuous");
-  if (codes.rows <= 0 || codes.columns <= 0 ||
-      codes.ids.size() != static_cast<std::size_t>(codes.rows) * static_cast<std::size_t>(codes.columns)) {
-    throw Error(ExitCode::input, "codes: got " + std::to_string(codes.ids.size()) + " ids for a grid of " +
-                                     std::to_string(codes.rows) + " x " + std::to_string(codes.columns));
-  }
-  for (const std::int32_t id : codes.ids) {
-    if (id < 0 || id >= manifest.decoder.codebook_size) {
-      throw Error(ExitCode::input, "codes: got id " + std::to_string(id) + ", expected 0.." +
-                                       std::to_string(manifest.decoder.codebook_size - 1));
-    }
-  }
+  check_codes(implementation_->manifest, codes, "codes", CodeRows::first);
   return implementation_->load_painter().paint(codes);
 }
 

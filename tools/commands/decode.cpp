@@ -7,6 +7,7 @@
 #include "lamplighter/image.h"
 #include "lamplighter/outputs.h"
 #include "lamplighter/pipeline.h"
+#include "pipeline/requests/codes_check.h"
 #include "pipeline/requests/codes_file.h"
 #include "pipeline/requests/metadata.h"
 #include "tools/flags.h"
@@ -37,6 +38,15 @@ std::vector<OutputRequest> output_requests(const DecodeFlags& flags,
   return outputs;
 }
 
+// Before weights are read.
+void check_pictures(const DecodeFlags& flags, const Manifest& manifest,
+                    const std::vector<SavedCodes>& pictures) {
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    const std::string where = flags.codes + ": pictures[" + std::to_string(i) + "]: codes";
+    check_codes(manifest, pictures[i].codes, where, CodeRows::all);
+  }
+}
+
 void decode(const DecodeFlags& flags) {
   Terminal terminal(flags.talk);
   const std::vector<SavedCodes> pictures = read_codes(flags.codes);
@@ -46,6 +56,7 @@ void decode(const DecodeFlags& flags) {
     throw Error(ExitCode::bundle,
                 "bundle " + manifest.directory + " cannot decode codes: it lacks image_decoder");
   }
+  check_pictures(flags, manifest, pictures);
   const std::vector<std::string> paths = expand_outputs(outputs);
   prepare_outputs(outputs, paths, flags.overwrite);
 
