@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/message.h"
 #include "bundle_facts.h"
 #include "help.h"
 #include "lamplighter/error.h"
@@ -209,7 +210,7 @@ std::uint64_t parse_seed(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
     throw Error(ExitCode::usage,
-                "--seed: got '" + text + "', expected -1 (random) or 0 to 18446744073709551615");
+                "--seed: got " + quote(text) + ", expected -1 (random) or 0 to 18446744073709551615");
   }
   return seed;
 }
@@ -225,7 +226,8 @@ void apply_config(CLI::App& command, const std::string& path) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
     CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help") reader.fail("unknown flag " + key);
+    if (option == nullptr || name == "config" || name == "help")
+      reader.fail("unknown flag " + excerpt_of(key));
     if (given.count(option) != 0 || excluding(*option, given) != nullptr) continue;
     if (value.is_array()) {
       if (value.empty()) reader.reject(key, "a value or more");

@@ -118,8 +118,8 @@ int run(int count, char** arguments) {
 int report_other(const std::exception& error) {
   if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return fail(kInternal, std::string("internal: ") +
-                             (torch_error != nullptr ? torch_error->what_without_backtrace() : error.what()));
+  const std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  return fail(kInternal, "internal: " + text.substr(0, text.find('\n')));  // a stack trace follows
 }
 
 // Libraries allocate where nothing may be thrown: nlohmann::json does when a tree of it is destroyed. When

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/limits.h"
+#include "base/message.h"
 #include "image/acceptance_map.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
@@ -64,8 +65,8 @@ std::vector<std::string> OutputFlags::paths() const {
     if (paths_[i].empty()) continue;
     if (kOutputs[i].is_picture) check_picture_name(kOutputs[i].flag, paths_[i]);
     if (paths_[i].find_first_of("%{") != std::string::npos)
-      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got '" + paths_[i] +
-                                       "', expected one name: all pictures go into one file");
+      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + quote(paths_[i]) +
+                                       ", expected one name: all pictures go into one file");
     wanted.push_back(paths_[i]);
   }
   return wanted;
@@ -74,8 +75,8 @@ std::vector<std::string> OutputFlags::paths() const {
 void OutputFlags::check_tokens(const Manifest& manifest) const {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (!paths_[i].empty() && kOutputs[i].needs_codes && manifest.is_continuous())
-      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got '" + paths_[i] +
-                                       "', expected none: the tokens of " + manifest.name +
+      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + quote(paths_[i]) +
+                                       ", expected none: the tokens of " + manifest.name +
                                        " are continuous, not codes");
   }
 }

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "base/utf8.h"
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter::cli {
@@ -25,14 +25,12 @@ bool terminal_draws_bars() {
 }  // namespace
 
 void print_note(const std::string& text) {
-  std::cerr << "lamplighter: note: " << text << std::endl;
+  std::cerr << "lamplighter: note: " << one_line(text) << std::endl;
 }
 
-// Messages of libraries bring stack traces along, and damaged files put arbitrary bytes into them; terminals
-// and logs want UTF-8.
+// Values and damaged files put arbitrary bytes into messages; terminals and logs want one line of UTF-8.
 void print_error(const std::string& message) {
-  const std::string line = message.substr(0, message.find('\n'));
-  std::cerr << "lamplighter: error: " << encode_utf8(decode_utf8(line)) << std::endl;
+  std::cerr << "lamplighter: error: " << one_line(message) << std::endl;
 }
 
 Terminal::Terminal(const TalkFlags& flags)
@@ -50,7 +48,7 @@ void Terminal::clear_bar() {
 void Terminal::say(const std::string& line) {
   if (flags_.quiet) return;
   clear_bar();
-  std::cerr << line << std::endl;
+  std::cerr << one_line(line) << std::endl;
 }
 
 void Terminal::complain(const std::string& line) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "values.h"
 
 namespace lamplighter::cli {
@@ -54,7 +55,7 @@ std::string closest(const std::string& word, const std::vector<std::string>& kno
 std::string unknown_command(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
   if (extra.empty()) return "no command given";
-  return "unknown command " + extra.front() + closest(extra.front(), commands_of(app));
+  return "unknown command " + excerpt_of(extra.front()) + closest(extra.front(), commands_of(app));
 }
 
 std::string unknown_argument(const CLI::App& command) {
@@ -66,7 +67,7 @@ std::string unknown_argument(const CLI::App& command) {
   } else if (name.rfind('-', 0) != 0 && command.get_option_no_throw("--prompt") != nullptr) {
     hint = "; a caption of several words needs quotes: -p \"a red boat\"";
   }
-  return "unknown argument " + word + hint;
+  return "unknown argument " + excerpt_of(word) + hint;
 }
 
 std::string expected_by(const CLI::App& command, const std::string& flag) {
@@ -81,7 +82,7 @@ std::string wrong_value(const CLI::App& command, const std::string& message) {
   const std::string flag = message.substr(begin + 2, middle - begin - 2);
   const std::string value = message.substr(middle + 3);
   const bool large = value.find_first_not_of("0123456789") == std::string::npos;
-  return flag + ": got '" + value + "', expected " +
+  return flag + ": got " + quote(value) + ", expected " +
          (large ? "a smaller number" : expected_by(command, flag));
 }
 
@@ -109,7 +110,7 @@ std::string describe_value(const CLI::App& command, const CLI::ParseError& error
   const std::string message = error.what();
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return wrong_value(command, message);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return wrong_count(command, message);
-  return message.substr(0, message.find('\n'));
+  return message;
 }
 
 std::string describe_usage(const CLI::App& app, const CLI::ParseError& error) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/message.h"
+
 namespace lamplighter::cli {
 namespace {
 
@@ -25,14 +27,14 @@ std::string kind_of(const CLI::Option& option) {
 std::string check_whole(const std::string& flag, std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return "got '" + text + "', expected " + kWhole;
+  if (end != text.data() + text.size()) return "got " + quote(text) + ", expected " + kWhole;
   if (error == std::errc::result_out_of_range) {
     const bool low = text.front() == '-';
-    return "got " + text + ", expected " +
+    return "got " + excerpt_of(text) + ", expected " +
            (low ? std::string("0 or more")
                 : "at most " + std::to_string(std::numeric_limits<std::int64_t>::max()));
   }
-  if (value < 0 && kSigned.count(flag) == 0) return "got " + text + ", expected 0 or more";
+  if (value < 0 && kSigned.count(flag) == 0) return "got " + excerpt_of(text) + ", expected 0 or more";
   text = std::to_string(value);
   return "";
 }
@@ -41,7 +43,7 @@ std::string check_whole(const std::string& flag, std::string& text) {
 std::string check_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
-  return end == text.c_str() + text.size() ? "" : "got '" + text + "', expected " + kNumber;
+  return end == text.c_str() + text.size() ? "" : "got " + quote(text) + ", expected " + kNumber;
 }
 
 std::string check_value(const CLI::Option& option, std::string& text) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/message.h"
+
 namespace lamplighter {
 namespace {
 
@@ -90,7 +92,7 @@ void select(std::vector<std::pair<double, std::int64_t>>& all, std::int64_t k, s
 Metric metric_from(const std::string& name) {
   if (name == "l2") return Metric::l2;
   if (name == "cosine") return Metric::cosine;
-  throw Error(ExitCode::usage, "metric \"" + name + "\": expected one of l2, cosine");
+  throw Error(ExitCode::usage, "metric \"" + excerpt_of(name) + "\": expected one of l2, cosine");
 }
 
 NeighbourTable nearest_neighbours(const std::vector<float>& codebook, std::int64_t dimension, std::int64_t k,

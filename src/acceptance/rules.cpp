@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -36,7 +37,7 @@ Value value_of(const Names<Value, Count>& names, const std::string& name, const 
     if (text == name) return value;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
-  throw Error(ExitCode::usage, std::string(what) + " \"" + name + "\": expected one of " + known);
+  throw Error(ExitCode::usage, std::string(what) + " \"" + excerpt_of(name) + "\": expected one of " + known);
 }
 
 template <class Value, std::size_t Count>

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/message.h"
 #include "base/utf8.h"
 
 namespace lamplighter {
@@ -275,7 +276,7 @@ void JsonReader::finish() const {
     known.insert(seen_.begin(), seen_.end());
     std::string names;
     for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-    throw Error(code_, where_ + ": unknown field " + name(key) +
+    throw Error(code_, where_ + ": unknown field " + excerpt_of(name(key)) +
                            (names.empty() ? "" : ", expected one of " + shorten(names, 400)));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/message.h"
 #include "bundle/machine.h"
 #include "lamplighter/error.h"
 
@@ -10,7 +11,8 @@ namespace lamplighter {
 std::string first_line(const std::exception& error) {
   const std::optional<Error> told = machine_error(error);
   const std::string text = told ? told->what() : error.what();
-  return text.substr(0, text.find('\n'));
+  if (told || dynamic_cast<const Error*>(&error) != nullptr) return one_line(text);
+  return one_line(text.substr(0, text.find('\n')));  // libraries add stack traces
 }
 
 bool ends_run(const std::exception& error) {

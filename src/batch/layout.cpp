@@ -6,6 +6,7 @@
 
 #include "base/durable.h"
 #include "base/files.h"
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "pipeline/outputs/name_pattern.h"
@@ -94,7 +95,7 @@ const Layout& find_layout(const std::string& name) {
   for (const Layout& layout : layouts()) {
     if (name == layout.name) return layout;
   }
-  throw Error(ExitCode::usage, "layout: got '" + name + "', expected " + layout_names());
+  throw Error(ExitCode::usage, "layout: got " + quote(name) + ", expected " + layout_names());
 }
 
 std::string layout_names() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/message.h"
 #include "bench/methods.h"
 #include "lamplighter/error.h"
 
@@ -33,7 +34,7 @@ std::vector<std::string> rows_with_windows(const std::string& method, const Cand
   const std::optional<std::int64_t> own = parse_method(method).ahead, fixed = own ? own : bounds.ahead;
   if (own && bounds.ahead)
     throw Error(ExitCode::usage, "ahead: got " + std::to_string(*bounds.ahead) + " and " +
-                                     std::to_string(*own) + " in '" + method + "', expected one");
+                                     std::to_string(*own) + " in " + quote(method) + ", expected one");
   std::vector<std::string> names;
   for (const std::int64_t distance : fixed ? std::vector{*fixed} : row_distances(bounds.columns)) {
     names.push_back(at_distance(kRowsAlone, distance));
@@ -67,8 +68,8 @@ std::vector<BenchMethod> tuning_candidates(const std::string& method, const Cand
   } else if (kind == TreeKind::rows) {
     if (options.ahead)
       throw Error(ExitCode::usage,
-                  "method: got an ahead in '" + method +
-                      "', which is what is looked for; --ahead N is the least distance that is tried");
+                  "method: got an ahead in " + quote(method) +
+                      ", which is what is looked for; --ahead N is the least distance that is tried");
     for (const std::int64_t distance : row_distances(bounds.columns, bounds.ahead.value_or(1)))
       names.push_back(at_distance(method, distance));
   } else {

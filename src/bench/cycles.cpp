@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/message.h"
 #include "bench/report/statistics.h"
 #include "decode/cycle.h"
 #include "decode/prefill.h"
@@ -135,7 +136,7 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
 Clock clock_from(const std::string& name) {
   if (name == "wall") return Clock::wall;
   if (name == "processor") return Clock::processor;
-  throw Error(ExitCode::usage, "clock: got '" + name + "', expected wall or processor");
+  throw Error(ExitCode::usage, "clock: got " + quote(name) + ", expected wall or processor");
 }
 
 double total(const StageTimes& times) {

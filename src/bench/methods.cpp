@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "propose/options/option_values.h"
 #include "propose/options/options.h"
@@ -22,14 +23,15 @@ std::vector<std::string> split(const std::string& text, char mark) {
 
 void set(MethodOptions& options, const std::string& part, const std::string& method) {
   const auto refuse = [&](const std::string& expected) {
-    throw Error(ExitCode::usage, "method: got '" + part + "' in '" + method + "', expected " + expected);
+    throw Error(ExitCode::usage,
+                "method: got " + quote(part) + " in " + quote(method) + ", expected " + expected);
   };
   const std::size_t equals = part.find('=');
   if (equals == std::string::npos) refuse("KEY=VALUE");
   const std::string value = part.substr(equals + 1);
   if (value.empty()) refuse("a value");
   const MethodOption& option =
-      find_option(part.substr(0, equals), "method: '" + part + "' in '" + method + "'");
+      find_option(part.substr(0, equals), "method: " + quote(part) + " in " + quote(method));
   if (!parse_option(options, option, value)) refuse("a number");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "propose/options/options.h"
 
@@ -19,7 +20,7 @@ void add_value(SweptOption& swept, const std::string& value) {
   if (std::count(swept.values.begin(), swept.values.end(), value) > 0)
     refuse(word + "=" + value + " twice", "every value once");
   MethodOptions tried;
-  if (!parse_option(tried, *swept.option, value)) refuse("'" + value + "' for " + word, "a number");
+  if (!parse_option(tried, *swept.option, value)) refuse(quote(value) + " for " + word, "a number");
   swept.values.push_back(value);
 }
 
@@ -37,7 +38,7 @@ Sweep parse_sweep(const std::vector<std::string>& pieces) {
       }
       sweep.push_back({&option, {}});
     } else if (sweep.empty()) {
-      refuse("'" + piece + "'", "KEY=VALUE,VALUE...");
+      refuse(quote(piece), "KEY=VALUE,VALUE...");
     }
     add_value(sweep.back(), equals == std::string::npos ? piece : piece.substr(equals + 1));
   }

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "base/message.h"
 #include "bundle/machine.h"
 #include "kernels/attend/rounded.h"
 #include "kernels/common/isa.h"
@@ -31,10 +32,10 @@ c10::Device resolve_device(const std::string& name, const NoteCallback& note) {
   try {
     device = c10::Device(name);
   } catch (const c10::Error&) {
-    throw Error(ExitCode::usage, "device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+    throw Error(ExitCode::usage, "device: got " + quote(name) + ", expected auto, cpu, cuda or cuda:N");
   }
   if (!device.is_cuda()) {
-    throw Error(ExitCode::usage, "device: got '" + name + "', expected auto, cpu, cuda or cuda:N");
+    throw Error(ExitCode::usage, "device: got " + quote(name) + ", expected auto, cpu, cuda or cuda:N");
   }
   const int count = count_cuda_devices();
   const int index = device.has_index() ? device.index() : 0;
@@ -53,7 +54,8 @@ void check_isa() {
   try {
     active_isa();
   } catch (const c10::Error& error) {
-    throw Error(ExitCode::usage, error.what_without_backtrace());
+    const std::string text = error.what_without_backtrace();
+    throw Error(ExitCode::usage, text.substr(0, text.find('\n')));
   }
 }
 
@@ -89,13 +91,13 @@ Placement resolve_placement(const RuntimeOptions& options) {
     placement.dtype = c10::kBFloat16;
     placement.weight_bits = options.dtype == "int8" ? 8 : 4;
   } else {
-    throw Error(ExitCode::usage, "dtype: got '" + options.dtype + "' on " + placement.device.str() +
+    throw Error(ExitCode::usage, "dtype: got " + quote(options.dtype) + " on " + placement.device.str() +
                                      ", expected auto, fp32, bf16, int8" +
                                      (cuda ? ", int4 or fp16" : " or int4 (fp16 needs CUDA)"));
   }
   if (options.cache_dtype != "auto" && options.cache_dtype != "int8") {
-    throw Error(ExitCode::usage, "cache_dtype: got '" + options.cache_dtype +
-                                     "', expected auto (that of the activations) or int8");
+    throw Error(ExitCode::usage, "cache_dtype: got " + quote(options.cache_dtype) +
+                                     ", expected auto (that of the activations) or int8");
   }
   placement.rounded_cache = options.cache_dtype == "int8";
   if (!cuda) check_isa();
@@ -110,7 +112,7 @@ int stored_bits(const ModuleEntry& entry) {
 Placement resolve_placement(const RuntimeOptions& options, const Manifest& manifest) {
   RuntimeOptions wanted = options;
   const auto refuse = [&](const std::string& role, const ModuleEntry& entry, const std::string& expected) {
-    throw Error(ExitCode::usage, "dtype: got '" + options.dtype + "', expected " + expected +
+    throw Error(ExitCode::usage, "dtype: got " + quote(options.dtype) + ", expected " + expected +
                                      ": the bundle stores " + role + " in " + entry.dtype);
   };
   const auto target = manifest.modules.find("target");
@@ -123,12 +125,12 @@ Placement resolve_placement(const RuntimeOptions& options, const Manifest& manif
   if (manifest.is_continuous()) {
     if (wanted.dtype == "auto") wanted.dtype = "fp32";
     if (wanted.dtype != "fp32")
-      throw Error(ExitCode::usage, "dtype: got '" + options.dtype +
-                                       "', expected auto or fp32: the tokens of " + manifest.name +
+      throw Error(ExitCode::usage, "dtype: got " + quote(options.dtype) +
+                                       ", expected auto or fp32: the tokens of " + manifest.name +
                                        " are continuous");
     if (wanted.cache_dtype != "auto")
-      throw Error(ExitCode::usage, "cache_dtype: got '" + options.cache_dtype +
-                                       "', expected auto: " + manifest.name + " has no cache");
+      throw Error(ExitCode::usage, "cache_dtype: got " + quote(options.cache_dtype) +
+                                       ", expected auto: " + manifest.name + " has no cache");
   }
   const Placement placement = resolve_placement(wanted);
   if (placement.dtype == c10::kBFloat16) return placement;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "propose/drafters/flash.h"
 #include "propose/drafters/medusa.h"
@@ -74,7 +75,7 @@ const MethodEntry& find_method(const std::string& name) {
   for (const MethodEntry& method : methods()) {
     if (name == method.name) return method;
   }
-  throw Error(ExitCode::usage, "method: got '" + name + "', expected " + method_names());
+  throw Error(ExitCode::usage, "method: got " + quote(name) + ", expected " + method_names());
 }
 
 std::string method_names(bool drafting) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/message.h"
 #include "base/utf8.h"
 
 namespace lamplighter {
@@ -203,7 +204,7 @@ Tree preset_tree(const std::string& name) {
   }
   auto paths = described_paths(name);
   if (!paths || !fits(*paths)) {
-    throw Error(ExitCode::usage, "tree \"" + name + "\": expected chain-1 to chain-" +
+    throw Error(ExitCode::usage, "tree \"" + excerpt_of(name) + "\": expected chain-1 to chain-" +
                                      std::to_string(kMaxTreeNodes - 1) +
                                      ", lantern-26, lantern-58, fan-K-S-N (at most " +
                                      std::to_string(kMaxTreeNodes - 1) + " nodes), dynamic or a file");

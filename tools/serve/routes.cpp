@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/stopwatch.h"
+#include "batch/failure.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "serve/page/page_html.h"
@@ -140,7 +141,7 @@ void Routes::guard(const std::string& path, ErrorForm form, bool open, const Ask
     send(answer, to_refusal(error), form);
   } catch (const std::exception& error) {
     const std::lock_guard lock(log_);
-    terminal_.complain(path + ": " + error.what());
+    terminal_.complain(path + ": " + first_line(error));
     send(answer, Refusal(500, "internal_error", "something went wrong here"), form);
   }
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -14,7 +15,7 @@ namespace {
 constexpr int kMostShards = 100'000;
 
 [[noreturn]] void reject(const std::string& what, const std::string& got, const std::string& expected) {
-  throw Error(ExitCode::usage, what + ": got '" + got + "', expected " + expected);
+  throw Error(ExitCode::usage, what + ": got " + quote(got) + ", expected " + expected);
 }
 
 int number(const std::string& what, std::string_view text) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 C10_DECLARE_int(caffe2_log_level);
@@ -43,7 +44,7 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& address) 
   const auto [last, error] = std::from_chars(begin, end, port);
   if (colon == std::string::npos || colon == 0 || error != std::errc() || last != end || port < 1 ||
       port > 65535)
-    throw Error(ExitCode::usage, "queue: got '" + address + "', expected HOST:PORT");
+    throw Error(ExitCode::usage, "queue: got " + quote(address) + ", expected HOST:PORT");
   return {address.substr(0, colon), static_cast<std::uint16_t>(port)};
 }
 

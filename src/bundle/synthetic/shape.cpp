@@ -1,5 +1,6 @@
 #include "bundle/synthetic/shape.h"
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -150,7 +151,7 @@ SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64
     shape.layers = *layers;
     return shape;
   }
-  throw Error(ExitCode::usage, "synthetic shape: got '" + name + "', expected " + known);
+  throw Error(ExitCode::usage, "synthetic shape: got " + quote(name) + ", expected " + known);
 }
 
 std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {

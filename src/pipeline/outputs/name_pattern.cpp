@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -18,7 +19,7 @@ struct Pattern {
 };
 
 [[noreturn]] void reject(const Pattern& pattern, const std::string& expected) {
-  throw Error(ExitCode::usage, pattern.what + ": got '" + pattern.text + "', expected " + expected);
+  throw Error(ExitCode::usage, pattern.what + ": got " + quote(pattern.text) + ", expected " + expected);
 }
 
 bool is_figure(char c) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "pipeline/outputs/name_pattern.h"
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void reject(const std::string& pattern, const std::string& expected) {
-  throw Error(ExitCode::usage, "output: got '" + pattern + "', expected " + expected);
+  throw Error(ExitCode::usage, "output: got " + quote(pattern) + ", expected " + expected);
 }
 
 bool is_folder(const std::string& pattern) {
@@ -44,7 +45,8 @@ std::string numbered(const std::string& pattern) {
 
 void check_picture_name(const std::string& what, const std::string& path) {
   const std::string expected = refuse_picture_name(path);
-  if (!expected.empty()) throw Error(ExitCode::usage, what + ": got '" + path + "', expected " + expected);
+  if (!expected.empty())
+    throw Error(ExitCode::usage, what + ": got " + quote(path) + ", expected " + expected);
 }
 
 bool is_numbered(const std::string& pattern) {

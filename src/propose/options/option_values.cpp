@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/message.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
 
@@ -118,7 +119,7 @@ void check(const std::string& text, const MethodOption& option) {
   if (option.choices[0] == nullptr ||
       std::any_of(std::begin(option.choices), std::end(option.choices), is_text))
     return;
-  refuse(option, "'" + text + "'", choices_of(option));
+  refuse(option, quote(text), choices_of(option));
 }
 void check(double number, const MethodOption& option) {
   if (std::isfinite(number) && number >= option.least && number <= option.most) return;

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "acceptance/rules.h"
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "propose/options/option_values.h"
 #include "propose/options/resolve.h"
@@ -132,7 +133,7 @@ const MethodOption& find_option(const std::string& word, const std::string& wher
     if (word == option.word) return option;
     known += (known.empty() ? "" : ", ") + std::string(option.word);
   }
-  throw Error(ExitCode::usage, where + ": got '" + word + "', expected " + known);
+  throw Error(ExitCode::usage, where + ": got " + quote(word) + ", expected " + known);
 }
 
 bool has_use(const MethodOptions& method, const MethodOption& option) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "propose/options/options.h"
@@ -89,7 +90,7 @@ void resolve_drafter(MethodOptions& method, const std::string& kind, const Manif
   if (method.drafter.empty()) method.drafter = first;
   const auto found = manifest.drafters.find(method.drafter);
   if (found == manifest.drafters.end() || found->second.kind != kind)
-    refuse("drafter: got '" + method.drafter + "', this bundle has " + known);
+    refuse("drafter: got " + quote(method.drafter) + ", this bundle has " + known);
 }
 
 MethodOptions resolve_method(const MethodOptions& options, const Manifest& manifest,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/message.h"
 #include "propose/options/options.h"
 #include "propose/options/resolve.h"
 #include "propose/options/resolve_parts.h"
@@ -45,7 +46,8 @@ MethodOptions resolve_continuous(const MethodOptions& options, const Manifest& m
   }
   if (method.rule.empty()) method.rule = "exact";
   if (method.rule != "exact" && method.rule != "paper" && method.rule != "released")
-    refuse("rule: got '" + method.rule + "', expected exact, paper or released for method " + method.method);
+    refuse("rule: got " + quote(method.rule) + ", expected exact, paper or released for method " +
+           method.method);
   const bool released = method.rule == "released";
   if (released) resolve_steps(method, manifest, 1 << 20);
   if (!method.prefill_ratio) method.prefill_ratio = released ? kReleasedPrefill : kPrefill;
