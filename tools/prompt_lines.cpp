@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
-#include "base/utf8.h"
+#include "base/message.h"
 #include "pipeline/requests/request_fields.h"
 #include "propose/options/options.h"
 #include "tree/tree.h"
@@ -18,7 +18,7 @@ namespace {
 // Which files are read, and which are written outside of the current folder, is for flags alone to say: lines
 // may come from strangers.
 [[noreturn]] void refuse_file(const std::string& where, const std::string& got, const std::string& expected) {
-  throw Error(ExitCode::input, where + ": got " + shorten(got, 200) + ", expected " + expected);
+  throw Error(ExitCode::input, where + ": got " + excerpt_of(got) + ", expected " + expected);
 }
 
 std::string read_output(JsonReader& record, const std::string& origin) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
+
 // What is typed behind flags. CLI11 takes an empty text for a default, numbers beyond their type for the
 // nearest, and -1 for the largest number without a sign; a person meant none of that.
 namespace lamplighter::cli {
@@ -57,7 +59,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T
     for (const std::string& part : split_list(text)) {
       T value{};
       if (!parse_value(part, value))
-        return "got '" + text + "', expected " + kind + " with commas between them";
+        return "got " + quote(text) + ", expected " + kind + " with commas between them";
     }
     return "";
   };

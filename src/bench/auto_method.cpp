@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/message.h"
 #include "bench/machine/devices.h"
 #include "bench/machine/environment.h"
 #include "lamplighter/error.h"
@@ -77,8 +78,8 @@ MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifes
   if (wanted.method != kAutoMethod) {
     const auto is_wanted = [&](const MethodEntry& method) { return wanted.method == method.name; };
     if (std::any_of(methods().begin(), methods().end(), is_wanted)) return wanted;
-    throw Error(ExitCode::usage,
-                "method: got '" + wanted.method + "', expected " + method_names() + " or " + kAutoMethod);
+    throw Error(ExitCode::usage, "method: got " + quote(wanted.method) + ", expected " + method_names() +
+                                     " or " + kAutoMethod);
   }
   for (const MethodOption& option : method_options()) {
     if (is_set(wanted, option))

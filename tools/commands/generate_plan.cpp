@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "base/json.h"
-#include "bundle/codebook.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
@@ -18,25 +16,6 @@
 
 namespace lamplighter::cli {
 namespace {
-
-// Tables of neighbours that lines name. A bad one would stop the run when its line is drawn.
-class Tables {
- public:
-  explicit Tables(const Manifest& manifest) : manifest_(manifest) {}
-
-  // Throws Error (usage, input).
-  void check(const MethodOptions& method) {
-    if (method.neighbours.empty()) return;
-    const MethodOptions resolved = resolve_method(method, manifest_);
-    const std::int64_t width = resolved.k.value_or(0);
-    if (!good_.insert({method.neighbours, width}).second) return;
-    read_neighbours(method.neighbours, manifest_.tokens.codebook_size, width, ExitCode::input);
-  }
-
- private:
-  const Manifest& manifest_;
-  std::set<std::pair<std::string, std::int64_t>> good_;
-};
 
 // What is wrong with a line of a file concerns that line, what is wrong with flags concerns all.
 template <class Check>
@@ -50,13 +29,10 @@ void check_line(Job& job, const Check& check) {
 }
 
 // Sets the method of a job and checks all that it asks for.
-void check_job(const Manifest& manifest, const Settings& settings, Tables& tables, Job& job) {
+void check_job(const Manifest& manifest, const Settings& settings, Job& job) {
   if (job.failure) return;
   if (job.method) job.request.method = merge_methods(settings.method, job.method->options, job.method->named);
-  check_line(job, [&] {
-    TextToImage::check(manifest, job.request);
-    if (job.method && !job.method->options.neighbours.empty()) tables.check(*job.request.method);
-  });
+  check_line(job, [&] { TextToImage::check(manifest, job.request); });
 }
 
 bool has_failed(const Picture& picture) {
@@ -101,9 +77,8 @@ std::vector<Picture> make_pictures(const GenerateFlags& flags, const Settings& s
   std::vector<Picture> pictures;
   std::vector<OutputRequest> outputs;
   std::vector<std::size_t> named;  // whose outputs those are
-  Tables tables(manifest);
   for (Job& job : jobs) {
-    check_job(manifest, settings, tables, job);
+    check_job(manifest, settings, job);
     const OutputRequest output{job.output, flags.first_index + job.index, job.request.seed,
                                job.request.prompt};
     if (!job.names_output || check_own_output(flags, output, jobs.size(), job)) {

@@ -1,5 +1,6 @@
 #include "tools/serve/http.h"
 
+#include "base/message.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter::cli {
@@ -65,7 +66,7 @@ int Http::bind() {
   if (port < 0) {
     if (!is_own(options.host))
       throw Error(ExitCode::usage,
-                  "--host: got '" + options.host + "', expected a name or an address of this machine");
+                  "--host: got " + quote(options.host) + ", expected a name or an address of this machine");
     throw Error(ExitCode::usage, "--port: cannot listen on " + options.host + ":" +
                                      std::to_string(options.port) + ": the port is taken or not ours");
   }

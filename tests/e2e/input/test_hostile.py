@@ -90,8 +90,8 @@ def test_pictures_with_bad_trees(
         ({"rule": "guess"}, 'rule "guess": expected one of exact'),
         ({"tree": "chain-x"}, "tree"),
         ({"drafter": "nobody"}, "drafter: got 'nobody'"),
-        ({"method": "sjd", "init": "guess", "drafter": ""}, "init: got 'guess'"),
-        ({"method": "sjd", "tail": "guess", "drafter": ""}, "tail: got 'guess'"),
+        ({"method": "sjd", "init": "guess"}, "init: got 'guess'"),
+        ({"method": "sjd", "tail": "guess"}, "tail: got 'guess'"),
         ({"method": "lantern++", "rule": "lantern++", "lambda": [0.5]}, "lambda: got 0.5"),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_pictures_with_settings_out_of_range(
 
     def change(picture: dict[str, Any]) -> None:
         if changes.get("method"):
-            for key in ("tree", "rule", "children", "residual", "draft_guidance"):
+            for key in ("tree", "rule", "children", "residual", "draft_guidance", "drafter"):
                 picture.pop(key, None)
         picture.update(changes)
 
