@@ -58,7 +58,7 @@ std::string quote(std::string_view value) {
 }
 
 std::string one_line(std::string_view message) {
-  const std::string text = escaped(message);
+  std::string text = escaped(message);
   if (text.size() <= kHead + kTail) return text;
   std::size_t tail = text.size() - kTail;
   while (tail < text.size() && continues(text[tail])) ++tail;
