@@ -1,4 +1,3 @@
-#include <c10/util/Exception.h>
 #include <torch/headeronly/version.h>
 #include <CLI/CLI.hpp>
 
@@ -12,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "batch/failure.h"
 #include "bundle/machine.h"
 #include "commands/commands.h"
 #include "help.h"
@@ -117,9 +117,7 @@ int run(int count, char** arguments) {
 // Of the machine, which may strike anywhere, and our own.
 int report_other(const std::exception& error) {
   if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
-  return fail(kInternal, "internal: " + text.substr(0, text.find('\n')));  // a stack trace follows
+  return fail(kInternal, "internal: " + first_line(error));
 }
 
 // Libraries allocate where nothing may be thrown: nlohmann::json does when a tree of it is destroyed. When

@@ -96,8 +96,9 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
                               const Placement& placement, const std::function<bool(int round)>& on_round) {
   std::vector<Measured> all;
   std::vector<Method> run;
+  const Manifest described = synthetic_manifest(shape, placement.dtype);
   for (const BenchMethod& method : methods) {
-    all.push_back(measured_method(method, synthetic_manifest(shape, placement.dtype), placement));
+    all.push_back(measured_method(method, described, placement));
     run.push_back(all.back().method);
   }
   const SyntheticBundle bundle = make_synthetic(shape, placement);

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import resource
-import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 
-from tests.e2e.support import CODES, Cli, Refused, edit_manifest
+from tests.e2e.support import Cli, Refused
 
 DRAW = ("generate", "-p", "a")
-DECODER_KEYS = {
-    "schema_version", "name", "family", "exporter", "licence", "source", "files", "modules", "decoder",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -82,46 +75,6 @@ DECODER_KEYS = {
 )  # fmt: skip
 def test_usage(refused: Refused, arguments: tuple[object, ...], words: str) -> None:
     assert words in refused(2, *arguments)
-
-
-@pytest.mark.parametrize(
-    "value", ["a\nb", "a\rb\x1b[2J", "a" * 40_000, "\u732b" * 10_000, "a\u2028b"]
-)
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("--method",), "expected ar, eagle"),
-        (("--method", "eagle", "--rule"), "expected one of exact"),
-        (("--method", "eagle", "--tree"), "or a file"),
-        (("--method", "sjd", "--init"), "expected uniform"),
-        (("--dtype",), "int4"),
-        (("--seed",), "expected -1 (random) or 0 to"),
-        (("--top-k",), "expected a whole number"),
-        (("-o", "{name}"), "between braces"),
-        ((), "(help: lamplighter generate --help)"),
-    ],
-)  # fmt: skip
-def test_values_end_no_message(
-    refused: Refused, drafter_bundle: Path, arguments: tuple[str, ...], expected: str, value: str
-) -> None:
-    given = (*arguments[:-1], arguments[-1] + value) if "-o" in arguments else (*arguments, value)
-    line = refused(2, *DRAW, *given, model=drafter_bundle)
-    assert expected in line and len(line) < 1000
-    assert len(line.splitlines()) == 1 and line[:-1].isprintable()
-
-
-def test_values_of_files_end_no_message(refused: Refused, tmp_path: Path) -> None:
-    for value in ("a\0b", "a\nb", "a" * 40_000):
-        (tmp_path / "p.jsonl").write_text(json.dumps({"prompt": "a", "method": value}))
-        line = refused(3, "generate", "--prompt-file", "p.jsonl")
-        assert "p.jsonl line 1: method: got 'a" in line and "expected ar" in line
-        (tmp_path / "p.jsonl").write_text(json.dumps({"prompt": "a", value: 1}))
-        line = refused(3, "generate", "--prompt-file", "p.jsonl")
-        assert "p.jsonl line 1: unknown field a" in line and "expected one of" in line
-        (tmp_path / "c.json").write_text(json.dumps({value: 1}))
-        assert "c.json: unknown flag a" in refused(3, *DRAW, "--config", "c.json")
-    line = refused(3, "generate", "--prompt-file", "x" * 40_000)
-    assert "File name too long" in line and len(line) < 2000
 
 
 def test_links_and_zero_bytes(refused: Refused, tmp_path: Path) -> None:
@@ -189,12 +142,6 @@ def test_prompt_files(refused: Refused, tmp_path: Path, content: str, words: str
     if content.startswith("{{"):
         words = "no valid JSON"
     assert words in refused(3, "generate", "--prompt-file", "p")
-
-
-def test_a_picture_holds_no_codes(cli: Cli, tmp_path: Path) -> None:
-    assert cli(*DRAW, "-o", "a.png").returncode == 0
-    result = cli("decode", "a.png", "-o", "b.png")
-    assert result.returncode == 3 and "a.png: got a picture, expected the tokens" in result.stderr
 
 
 def test_instructions_that_do_not_exist(refused: Refused) -> None:
@@ -298,91 +245,3 @@ def test_full_memory(refused: Refused, demo_bundle: Path) -> None:
     found = re.search(r"batch_size (\d+) fits", refuse(400))
     assert found
     refuse(int(found[1]))
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "no valid JSON"),
-        ("{}", "format is missing"),
-        ('{"format": "other", "schema": 1, "pictures": []}', "format"),
-        ('{"format": "lamplighter codes", "schema": 2, "pictures": []}', "schema"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": []}', "pictures"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 2, "codes": [1]}]}', "1 indices, expected 2"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [-1]}]}', "-1"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [40]}]}', "got id 40"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 0, "columns": 1, "codes": []}]}', "rows"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": ["a"]}]}', "integers"),
-    ],
-)  # fmt: skip
-def test_code_files(refused: Refused, tmp_path: Path, content: str, words: str) -> None:
-    (tmp_path / "codes.json").write_text(content)
-    assert words in refused(3, "decode", "codes.json", "-o", "x.png")
-
-
-def codes_file(*grids: tuple[int, int], first: int = 0) -> str:
-    pictures = [
-        {"rows": rows, "columns": columns, "codes": [first] + [0] * (rows * columns - 1)}
-        for rows, columns in grids
-    ]
-    return json.dumps({"format": "lamplighter codes", "schema": 1, "pictures": pictures})
-
-
-@pytest.mark.parametrize("grid", [(1, 4096), (128, 128), (1024, 1024), (3, 4), (4, 3), (8, 8)])
-def test_codes_of_other_grids(
-    refused: Refused, tiny_bundle: Path, tmp_path: Path, grid: tuple[int, int]
-) -> None:
-    """Before weights are read, which are gone, and before files are made."""
-    copy = tmp_path / "bundle"
-    shutil.copytree(tiny_bundle, copy)
-    (copy / "image_decoder.pt").unlink()
-    (tmp_path / "codes.json").write_text(codes_file((4, 4), grid))
-    words = refused(3, "decode", "codes.json", "-o", "new/", model=copy, timeout=60)
-    got = f"{grid[0]}x{grid[1]} (rows x columns), expected 4x4"
-    assert f"codes.json: pictures[1]: codes: got {got}" in words
-
-
-@pytest.mark.parametrize("id", [-1, CODES, 2**31, 2**63, 2**64 - 1])
-def test_codes_out_of_range(refused: Refused, tmp_path: Path, id: int) -> None:
-    pictures = [json.loads(codes_file((4, 4), first=i))["pictures"][0] for i in (0, id)]
-    file = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
-    (tmp_path / "codes.json").write_text(json.dumps(file))
-    words = refused(3, "decode", "codes.json", "-o", "x.png")
-    assert words.startswith("lamplighter: error: codes.json: pictures[1]") and f"{id}, " in words
-
-
-def test_codes_for_a_decoder_alone(
-    cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
-) -> None:
-    """Its bundle names no grids: any that a machine can bear."""
-    copy = tmp_path / "bundle"
-    shutil.copytree(tiny_bundle, copy)
-
-    def strip(manifest: dict[str, Any]) -> None:
-        manifest["modules"] = {"image_decoder": manifest["modules"]["image_decoder"]}
-        manifest["files"] = {"image_decoder.pt": manifest["files"]["image_decoder.pt"]}
-        for key in set(manifest) - DECODER_KEYS:
-            del manifest[key]
-
-    edit_manifest(copy, strip)
-    for rows, columns in ((3, 5), (1, 40)):
-        (tmp_path / "codes.json").write_text(codes_file((rows, columns)))
-        result = cli("decode", "codes.json", "-o", "x.png", "--overwrite", model=copy)
-        assert result.returncode == 0, result.stderr
-        with Image.open(tmp_path / "x.png") as image:
-            assert image.size == (8 * columns, 8 * rows)
-    for grid in ((1, 4096), (129, 128)):
-        (tmp_path / "codes.json").write_text(codes_file(grid))
-        words = refused(3, "decode", "codes.json", "-o", "y.png", model=copy, timeout=60)
-        assert (
-            f"pictures[0]: codes: got {grid[0]}x{grid[1]} (rows x columns), expected at most"
-            in words
-        )
-
-
-def test_code_file_with_other_parameters(refused: Refused, tmp_path: Path) -> None:
-    for parameters in ({}, {"schema": 1, "prompt": 3}, 5):
-        picture = {"rows": 1, "columns": 1, "codes": [1], "parameters": parameters}
-        file = {"format": "lamplighter codes", "schema": 1, "pictures": [picture]}
-        (tmp_path / "codes.json").write_text(json.dumps(file))
-        assert "pictures[0].parameters" in refused(3, "decode", "codes.json", "-o", "x.png")
