@@ -13,9 +13,12 @@ import torch
 from torch import Tensor, nn
 
 STORAGES = {
-    "Float": torch.float32, "BFloat16": torch.bfloat16, "Half": torch.float16,
-    "Char": torch.int8, "Byte": torch.uint8,
-}  # fmt: skip
+    "Float": torch.float32,
+    "BFloat16": torch.bfloat16,
+    "Half": torch.float16,
+    "Char": torch.int8,
+    "Byte": torch.uint8,
+}
 MOST_DEPTH = 32  # of modules in modules
 
 
@@ -122,7 +125,7 @@ def rebuild(storage: tuple[str, torch.dtype | None], offset: int, *layout: Any) 
 
 
 def archived_tensor(path: Path, name: str) -> Tensor | None:
-    """A tensor attribute of the archive's module on the CPU; None when it has no such tensor.
+    """A tensor attribute of the archive's module on the CPU; None when it has none of that name.
 
     RuntimeError: no TorchScript archive.
     """

@@ -9,8 +9,8 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,17 +25,26 @@ from . import ops
 from .archive import write_archive
 from .recording import Call, Recorder, inputs_in, made, save_tensors
 from .rounding import round_products
+from .scratch import clean_leftovers, temporary
 
-VERSION = "0.1.0"
 SCHEMA_VERSION = 1
-OPTIONAL_METHODS = ("forward_layers", "forward_features")  # of targets, for some ways of drawing
-SCHEMA_FILE = Path(__file__).resolve().parent.parent / "src/bundle/manifest/manifest.schema.json"
+OPTIONAL_METHODS = ("forward_layers", "forward_features")  # of targets, for some methods
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA_FILE = ROOT / "src/bundle/manifest/manifest.schema.json"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+
+
+def version() -> str:
+    """The project's version."""
+    text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(r"project\(lamplighter VERSION ([0-9.]+)", text)
+    assert found
+    return found[1]
 
 
 @dataclass(frozen=True)
 class Storage:
-    """How weights are stored: their precision, and of those of products the bits if they are rounded."""
+    """How weights are stored: their precision, and the bits of rounded products."""
 
     dtype: torch.dtype
     bits: int | None = None
@@ -73,7 +82,7 @@ class Bundle:
     files: dict[str, Path] = field(default_factory=dict)
     tensors: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     entries: dict[str, Any] = field(default_factory=dict)
-    say: Callable[[str], None] = lambda line: None  # told what takes a while
+    log: Callable[[str], None] = lambda line: None  # gets one line before each long step
 
     def write(self, out: Path, overwrite: bool = False) -> None:
         """Writes the folder `out`; it appears complete or not at all."""
@@ -94,7 +103,7 @@ class Bundle:
             "schema_version": SCHEMA_VERSION,
             "name": self.name,
             "family": self.family,
-            "exporter": {"version": VERSION, "torch": torch.__version__.partition("+")[0]},
+            "exporter": {"version": version(), "torch": torch.__version__.partition("+")[0]},
             "licence": self.licence,
             "source": self.source,
             "files": {},
@@ -102,18 +111,22 @@ class Bundle:
         for kind, parts in (("modules", self.modules), ("drafters", self.drafters)):
             manifest[kind] = {}
             for role, part in parts.items():
-                self.say(f"writing and recording {role}")
+                self.log(f"writing and recording {role}")
                 add_part(folder, manifest, recorded, kind, role, part)
         manifest.update(self.entries)
         recorded.save(folder, manifest)
-        self.say("computing checksums")
+        self.log("computing checksums")
         write_manifest(folder, manifest)
 
 
 def add_part(
-    folder: Path, manifest: dict[str, Any], recorded: Recorder, kind: str, role: str,
+    folder: Path,
+    manifest: dict[str, Any],
+    recorded: Recorder,
+    kind: str,
+    role: str,
     part: BundleModule,
-) -> None:  # fmt: skip
+) -> None:
     """Writes the archive of a module (kind "modules") or drafter, its entry and its records."""
     path = folder / (f"{role}.pt" if kind == "modules" else f"drafter-{role}.pt")
     dtype = torch.bfloat16 if part.bits else torch.float32
@@ -132,7 +145,7 @@ def add_part(
 
 
 def results_in(part: BundleModule, dtype: torch.dtype, path: Path) -> list[list[Tensor]]:
-    """What the calls of a module give that is not rounded yet; `path` is used for a while."""
+    """Results of the calls of a module before it is rounded; `path` is used for a while."""
     if part.prepared is None:
         write_archive(part.module, path)
     module = prepared_module(part, dtype, path)
@@ -193,16 +206,14 @@ def link_or_copy(source: Path, target: Path) -> None:
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
     """An empty folder that takes the place of `out` at the end; on an error `out` stays."""
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    clean_leftovers(out)
+    with temporary(out, "new") as folder:
         yield folder
         for path in folder.iterdir():  # temporary files start out private
             if path.is_file():
                 path.chmod(0o644)
         folder.chmod(0o755)
         replace_folder(folder, out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_manifest(
@@ -243,11 +254,12 @@ def replace_folder(new: Path, out: Path) -> None:
     if not out.exists():
         os.rename(new, out)
     elif not exchange(new, out):
-        old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-        os.rename(out, old / out.name)
-        os.rename(new, out)
-        os.rename(old / out.name, new)
-        old.rmdir()
+        with temporary(out, "old") as old:
+            os.rename(out, old / out.name)
+            try:
+                os.rename(new, out)
+            finally:
+                os.rename(old / out.name, new if out.exists() else out)
     sync(out.parent)
 
 

@@ -36,7 +36,7 @@ def packed(weight: Tensor, like: Tensor, int8: bool = False) -> Tensor:
 
     For use in scripted modules; a weight that is packed already is returned as it is. With int8,
     weights in bf16 are rounded to int8, which the CPU streams faster: for drafters, which only
-    propose, and what the target makes of their proposals stays exact. Weights that the bundle
+    draft, and verification by the target stays lossless. Weights that the bundle
     stores rounded (models.rounding) stay so.
     """
     if weight.dim() != 2:

@@ -6,7 +6,7 @@ import torch
 
 
 def fast_dtype(device: str | torch.device) -> torch.dtype:
-    """bf16 where matrices of it are multiplied natively; elsewhere fp32, which PyTorch's bf16 would be slower than."""
+    """bf16 where the device multiplies it natively; elsewhere fp32, which is faster there."""
     able = torch.cpu.get_capabilities()
     native = bool(able.get("avx512_bf16")) or bool(able.get("amx_bf16"))
     return torch.bfloat16 if native or torch.device(device).type != "cpu" else torch.float32

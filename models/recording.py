@@ -56,7 +56,7 @@ class Recorder:
 
     @classmethod
     def load(cls, folder: Path, manifest: dict[str, Any], without: str) -> Recorder:
-        """The records of a bundle less those of one module."""
+        """The records of a bundle without the ones of a module."""
         recorded = cls()
         if "golden" not in manifest:
             return recorded
@@ -77,9 +77,13 @@ class Recorder:
 
     @torch.inference_mode()
     def record(
-        self, role: str, module: nn.Module, calls: Sequence[Call],
-        dtype: torch.dtype = torch.float32, exact: Sequence[Sequence[Tensor]] = (),
-    ) -> None:  # fmt: skip
+        self,
+        role: str,
+        module: nn.Module,
+        calls: Sequence[Call],
+        dtype: torch.dtype = torch.float32,
+        exact: Sequence[Sequence[Tensor]] = (),
+    ) -> None:
         """Makes the calls of a module that is prepared in `dtype`.
 
         exact: what they give with weights that are not rounded; the entries say how far from it

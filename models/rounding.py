@@ -1,4 +1,4 @@
-"""Weights in 8 or 4 bits: a bundle stores those of products as integers with scales."""
+"""Weights in 8 or 4 bits: a bundle stores products as integers with scales."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUP = 64  # features of a weight in 4 bits that share a scale
 
 
 def round_products(module: nn.Module, bits: int) -> None:
-    """Rounds in place what the module and its parts name as PRODUCTS: weights [out,in] that `prepare` packs."""
+    """Rounds in place the weights [out,in] that the module and its parts name as PRODUCTS."""
     for part in module.modules():
         for name in getattr(part, "PRODUCTS", ()):
             weight = getattr(part, name)

@@ -12,23 +12,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NAMES = {
-    torch.float32: "F32", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32",
-}  # fmt: skip
+NAMES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32"}
 ALIGNMENT = 8  # of the tensors' bytes in the file
 Layout = Mapping[str, tuple[torch.dtype, Sequence[int]]]
 
 
 def header_of(layout: Layout) -> tuple[bytes, dict[str, int]]:
-    """What stands in front of the tensors, where each of them starts, and under "" where all end."""
+    """The file's header, and where each tensor starts; "" gives the end."""
     entries: dict[str, Any] = {}
     end = 0
     # Wide numbers first, so that all lie aligned.
     for name, (dtype, shape) in sorted(layout.items(), key=lambda e: (-e[1][0].itemsize, e[0])):
         start, end = end, end + torch.Size(shape).numel() * dtype.itemsize
-        entries[name] = {
-            "dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [start, end],
-        }  # fmt: skip
+        entries[name] = {"dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
     text = json.dumps(entries).encode()
     text += b" " * (-len(text) % ALIGNMENT)
     first = ALIGNMENT + len(text)
@@ -57,23 +53,25 @@ class TensorFile:
             raise
         return self
 
-    def write(self, name: str, value: Tensor, place: int | None = None) -> None:
-        """A whole tensor, or its entry `place` of the first dimension."""
+    def write(self, name: str, value: Tensor, entry: int | None = None) -> None:
+        """A whole tensor, or one entry of its first dimension."""
         dtype, shape = self.layout[name]
-        expected = torch.Size(shape if place is None else shape[1:])
+        expected = torch.Size(shape if entry is None else shape[1:])
         if value.shape != expected or value.dtype != dtype:
             raise ValueError(
                 f"{name}: got {value.dtype} {value.shape}, expected {dtype} {expected}"
             )
-        self.stream.seek(self.starts[name] + (place or 0) * value.nbytes)
+        self.stream.seek(self.starts[name] + (entry or 0) * value.nbytes)
         left = memoryview(value.contiguous().flatten().view(torch.uint8).numpy())
         while left:
             left = left[self.stream.write(left) :]
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.stream.close()
         if error is None:
             os.replace(self.partial, self.path)

@@ -1,9 +1,9 @@
-"""Pictures a second and memory of `lamplighter batch`, in Markdown.
+"""Measures images per second and memory of `lamplighter batch`, in Markdown.
 
-python scripts/batch_measure.py speed CAPTIONS [--pictures 48] [--rounds 3] [-- FLAGS]
+python scripts/batch_measure.py speed CAPTIONS [--images 48] [--rounds 3] [-- FLAGS]
 python scripts/batch_measure.py memory CAPTIONS [--at 100 2000] [-- FLAGS]
 
-`speed` runs everything in turn, round by round, and gives medians; start-up counts for all. FLAGS go to lamplighter.
+`speed` interleaves all variants and prints medians, start-up included. FLAGS go to lamplighter.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def call(*words: object) -> None:
     subprocess.run([str(PROGRAM), *(str(word) for word in words)], check=True, capture_output=True)
 
 
-def speed(captions: Path, pictures: int, rounds: int, flags: list[str]) -> None:
+def speed(captions: Path, images: int, rounds: int, flags: list[str]) -> None:
     prompts = [each["caption"] for each in json.loads(captions.read_text())["annotations"]]
-    few = max(1, pictures // 4)  # a process a picture is slow
+    few = max(1, images // 4)  # one process per image is slow
 
     def loop(folder: Path) -> None:
         for number, prompt in enumerate(prompts[:few]):
@@ -43,18 +43,18 @@ def speed(captions: Path, pictures: int, rounds: int, flags: list[str]) -> None:
 
     def batch(size: int) -> Callable[[Path], None]:
         return lambda folder: call(
-            "batch", captions, "--limit", pictures, "-o", folder, "--batch-size", size, *flags
+            "batch", captions, "--limit", images, "-o", folder, "--batch-size", size, *flags
         )
 
     rows: dict[str, tuple[int, Callable[[Path], None]]] = {
         "`generate` in a loop": (few, loop),
-        **{f"`batch --batch-size {size}`": (pictures, batch(size)) for size in SIZES},
+        **{f"`batch --batch-size {size}`": (images, batch(size)) for size in SIZES},
     }
     rates: dict[str, list[float]] = {name: [] for name in rows}
     for _ in range(rounds):
         for name, (count, run) in rows.items():
             rates[name].append(count / seconds(run))
-    print("| | pictures/s | ratio |\n|---|---|---|")
+    print("| | images/s | ratio |\n|---|---|---|")
     first = statistics.median(next(iter(rates.values())))
     for name, values in rates.items():
         rate = statistics.median(values)
@@ -62,7 +62,7 @@ def speed(captions: Path, pictures: int, rounds: int, flags: list[str]) -> None:
 
 
 def memory(captions: Path, at: list[int], flags: list[str]) -> None:
-    print("| pictures | resident MB |\n|---|---|")
+    print("| images | resident MB |\n|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         words = ["batch", captions, "-o", folder, *flags]
         process = subprocess.Popen(
@@ -84,13 +84,13 @@ def main() -> None:
     )
     parser.add_argument("what", choices=["speed", "memory"])
     parser.add_argument("captions", type=Path)
-    parser.add_argument("--pictures", type=int, default=48)
+    parser.add_argument("--images", type=int, default=48)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--at", type=int, nargs="+", default=[100, 2000])
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args, flags = parser.parse_args(sys.argv[1:split]), sys.argv[split + 1 :]
     if args.what == "speed":
-        speed(args.captions, args.pictures, args.rounds, flags)
+        speed(args.captions, args.images, args.rounds, flags)
     else:
         memory(args.captions, args.at, flags)
 

@@ -1,4 +1,4 @@
-"""Checks that includes only point down the layers: a file may include its own folder's files and those of lower layers."""
+"""Checks that includes only point down the layers: a file may include files of its own folder and of lower layers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ LAYERS = [
     ["src/text"],
     ["src/tree", "src/acceptance"],
     ["kernels"],
+    ["src/device"],
     ["src/bundle"],
-    ["src/propose"],
+    ["src/draft"],
     ["src/decode", "src/continuous"],
     ["src/pipeline", "src/bench"],
     ["src/batch", "src/serve"],
@@ -25,8 +26,8 @@ LAYERS = [
     ["tests/reference"],
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
-# Without Torch: these know nothing of tensors. `include` is what other programs see. The reference, which the tests
-# compare with, shares nothing with the operators.
+# Folders without Torch. `include` is for other programs. The reference, which tests compare with, shares nothing
+# with the operators.
 TORCH_FREE = [
     "include",
     "src/base",
@@ -37,7 +38,7 @@ TORCH_FREE = [
     "tests/reference",
 ]
 TORCH = re.compile(r"(torch|ATen|c10)/")
-# Headers that the build generates.
+# Generated headers.
 GENERATED = {
     "lamplighter/version.h",
     "batch/gallery/gallery_html.h",
@@ -46,8 +47,13 @@ GENERATED = {
     "bench/page/page_html.h",
     "bench/page/vega_js.h",
     "bundle/synthetic/model_sources.h",
+    "serve/page/history_js.h",
+    "serve/page/image_js.h",
+    "serve/page/page_css.h",
     "serve/page/page_html.h",
-    "tools/help_texts.h",
+    "serve/page/page_js.h",
+    "serve/page/server_js.h",
+    "tools/launcher_texts.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 

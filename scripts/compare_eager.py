@@ -1,8 +1,8 @@
 """Times the engine against the plain PyTorch definition run eagerly on the same weights.
 
-Both decode the same caption with guidance, at batch 1 and on the same device and number of threads,
-turn by turn in one run, in fp32 and in bf16. Then the cost of a layer.
-The last line is `ratio R`: eager fp32 over the engine at its default precision, time per token.
+Both decode the same caption with guidance at batch 1, on the same device and number of threads, in interleaved
+rounds, in fp32 and in bf16. The script also prints the cost of a layer. The last line is `ratio R`: time per token
+of eager fp32 over the engine at its default precision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OPERATORS_PER_LAYER = 8  # qkv, attend, wo, norm, w1|w3, silu_mul, w2, norm
 
 
 def load_plain(bundle: Path):  # noqa: ANN201
-    """The plain GPT with the weights of a bundle's target, and the bundle's manifest."""
+    """Returns the plain GPT with the weights of a bundle's target, and the bundle's manifest."""
     import torch
 
     from models.llamagen.gpt import GPT
@@ -33,7 +33,7 @@ def load_plain(bundle: Path):  # noqa: ANN201
 
 
 def eager_runner(bundle: Path, device: str, compiled: bool) -> Callable[[str], float]:
-    """A function that decodes one picture eagerly and gives milliseconds per token."""
+    """Returns a function that decodes one image eagerly and returns milliseconds per token."""
     import torch
 
     from models.llamagen.generate import generate
@@ -43,9 +43,9 @@ def eager_runner(bundle: Path, device: str, compiled: bool) -> Callable[[str], f
     if compiled:
         models["compiled bf16"] = load_plain(bundle)[0].bfloat16().to(device)
         for layer in models["compiled bf16"].layers:
-            layer.step = torch.compile(layer.step, dynamic=True)  # positions are no constants
+            layer.step = torch.compile(layer.step, dynamic=True)  # positions vary
     for model in models.values():
-        model.rotation = model.rotation.to(device)  # no buffer
+        model.rotation = model.rotation.to(device)  # not a registered buffer
     sampling = manifest["sampling"]
     length, width = manifest["prompt"]["length"], manifest["prompt"]["features"]
     valid = min(12, length)
@@ -58,10 +58,10 @@ def eager_runner(bundle: Path, device: str, compiled: bool) -> Callable[[str], f
         cond = (features * mask[..., None]).to(model.output.weight.dtype)
         settings = {k: sampling[k] for k in ("cfg_scale", "temperature", "top_k", "top_p")}
 
-        def draw(tokens: int) -> None:
+        def generate_image(tokens: int) -> None:
             generate(model, cond, mask, tokens=tokens, **settings).cpu()  # waits for a device
 
-        return ms_per_token(draw, model.config.tokens)
+        return ms_per_token(generate_image, model.config.tokens)
 
     if compiled:
         run("compiled bf16")  # compiles
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument(
         "--compile", action="store_true", help="time torch.compile of the layers too"
     )
-    parser.add_argument("--program", type=Path, default=PROGRAM, help="the engine's")
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="program of the engine")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     import torch
@@ -96,7 +96,7 @@ def main() -> None:
         engine = engine_ms(options.model, "auto", options.threads, 3, **where)
         times.setdefault("engine default", []).append(engine["ar"])
 
-    # The smallest of interleaved rounds is what the program needs; the rest is other load.
+    # The minimum of interleaved rounds is the cost of the program; the rest is load of other programs.
     best = {name: min(values) for name, values in times.items()}
     layers = json.loads((options.model / "manifest.json").read_text())["cache"]["layers"]
     print(f"{options.threads} thread(s), batch 1, guided, {options.rounds} interleaved rounds")
@@ -108,7 +108,7 @@ def main() -> None:
         )
     print(
         f"{OPERATORS_PER_LAYER} operators and {1000 * best['engine default'] / layers:.0f} us per layer "
-        f"({layers} layers; head, guidance, filter and draw included)"
+        f"({layers} layers; head, guidance, filter and sampling included)"
     )
     print(f"ratio {best['eager fp32'] / best['engine default']:.2f}")
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The engine's products of rounded weights beside those of ggml, which llama.cpp runs on.
+"""Times the engine's matrix products with rounded weights beside ggml's, which llama.cpp uses.
 
     .venv/bin/pip install ggml-python
     .venv/bin/python scripts/compare_ggml.py [--layers 24] [--rounds 15]
 
-multiplies all weights of a decoder of LlamaGen-L's width, one layer after the other as in a step, by 1 to 16
-rows on one thread: bf16, int8 and int4 by lamplighter::linear, Q8_0 and Q4_0 by ggml_mul_mat. All take turns;
-the table gives the tenth percentile of each in milliseconds, and its share of the time of bf16 at the same
-rows. ggml keeps a scale for every 32 weights (8.5 and 4.5 bits a weight) and reads fp32 rows.
+multiplies all weights of a decoder of LlamaGen-L's width, layer by layer as in a step, by 1 to 16 rows on one
+thread: bf16, int8 and int4 by lamplighter::linear, Q8_0 and Q4_0 by ggml_mul_mat. Rounds are interleaved. The
+table gives the tenth percentile in milliseconds, and its share of the time of bf16 with as many rows. ggml stores
+a scale for every 32 weights (8.5 and 4.5 bits per weight) and reads fp32 rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Product = Callable[[], None]
 
 
 def ours(weights: list[torch.Tensor], bits: int, rows: int) -> Product:
-    """All products of one pass by the engine's operator."""
+    """All products of one pass with the engine's operator."""
     packed = [
         lamplighter.pack_linear(lamplighter.round_linear(w, bits) if bits < 16 else w)
         for w in weights
@@ -50,7 +50,7 @@ def ours(weights: list[torch.Tensor], bits: int, rows: int) -> Product:
 
 
 def theirs(weights: list[torch.Tensor], kind: str, rows: int) -> Product:
-    """The same by ggml, as one graph."""
+    """All products of one pass with ggml, as one graph."""
     import ggml
 
     code = {"Q8_0": ggml.GGML_TYPE_Q8_0, "Q4_0": ggml.GGML_TYPE_Q4_0}[kind]
@@ -79,14 +79,14 @@ def theirs(weights: list[torch.Tensor], kind: str, rows: int) -> Product:
     plan.work_data = ctypes.cast(work, type(plan.work_data))
 
     def run() -> None:
-        _ = work  # which the plan points to
+        _ = work  # keeps the memory of the plan alive
         ggml.ggml_graph_compute(graph, ctypes.byref(plan))
 
     return run
 
 
 def measure(products: dict[str, Product], rounds: int) -> dict[str, float]:
-    """Milliseconds of this thread, the tenth percentile of interleaved rounds."""
+    """Returns thread milliseconds: the tenth percentile of interleaved rounds."""
     times: dict[str, list[float]] = {name: [] for name in products}
     for turn in range(rounds + 1):
         for name, run in products.items():

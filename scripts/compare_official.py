@@ -2,10 +2,10 @@
 
     python scripts/compare_official.py --llamagen CHECKOUT [--lantern CHECKOUT] [--model BUNDLE] [-t N]
 
-CHECKOUT is a clone of FoundationVision/LlamaGen (of jadohu/LANTERN); its files are used as they are. The official
-`Transformer` gets the weights of the bundle's target, or those of --checkpoint, and its own `generate()` draws; the
-prompt's pass is left out on both sides. First both draw one picture's most probable tokens, in fp32: how many are the
-same says whether it is the same model. Then all programs take turns.
+CHECKOUT is a clone of FoundationVision/LlamaGen (of jadohu/LANTERN), used unchanged. The official `Transformer` gets
+the weights of the bundle's target, or of --checkpoint, and runs its own `generate()`. Neither side counts the prefill.
+First both decode one image greedily in fp32: the number of equal tokens shows whether the models are the same. Then
+the script times all programs in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from comparison import ROOT, engine_ms, ms_per_token, plain_gpt, print_table
 
 CAPTION = "a red sailboat on the sea at dusk"
-LEAST = 2  # tokens that the official `generate` can draw
+LEAST = 2  # tokens that the official `generate` produces at least
 
 
 class Official:
@@ -51,7 +51,7 @@ class Official:
             block_size=config.tokens, model_type="t2i",
         )  # fmt: skip
         self.model = Transformer(arguments).eval()
-        # It is made for 120 positions of text, whatever `cls_token_num` says.
+        # The official module has 120 text positions, even if `cls_token_num` differs.
         shape = (config.cls_token_num, config.caption_dim)
         self.model.cls_embedding.uncond_embedding = torch.zeros(shape)
         self.model.load_state_dict(read_checkpoint(checkpoint) if checkpoint else state)
@@ -62,7 +62,7 @@ class Official:
         self.features = (features * self.mask[..., None]).to(self.model.output.weight.dtype)
 
     def keep_rotations(self, table: Any) -> None:
-        """The bundle's rotary table: the demo turns text by the identity, where the official table is zero."""
+        """Keeps the bundle's rotary table: for text the demo has the identity where the official table has zeros."""
         make = self.model.setup_caches
 
         def setup_caches(*arguments: Any, **options: Any) -> None:
@@ -71,10 +71,10 @@ class Official:
 
         self.model.setup_caches = setup_caches
 
-    def draw(self, tokens: int, **settings: Any) -> list[int]:
+    def generate_image(self, tokens: int, **settings: Any) -> list[int]:
         names = ("cfg_scale", "temperature", "top_k", "top_p")
         settings = {**{name: self.sampling[name] for name in names}, **settings}
-        with warnings.catch_warnings():  # of its attention's context manager, in every step
+        with warnings.catch_warnings():  # every step warns about a deprecated context manager
             warnings.simplefilter("ignore")
             codes = self.generate(self.model, self.features, tokens, self.mask, **settings)
         return codes[0].tolist()
@@ -93,7 +93,7 @@ def read_checkpoint(file: Path) -> dict[str, Any]:
 
 
 def caption_features(bundle: Path, manifest: dict[str, Any]) -> tuple[Any, Any]:
-    """Features [1,T,C] and mask [1,T] of CAPTION, valid rows last, as the official sampling script gives them."""
+    """Features [1,T,C] and mask [1,T] of CAPTION, padded on the left as in the official sampling script."""
     import sentencepiece
     import torch
 
@@ -111,34 +111,34 @@ def caption_features(bundle: Path, manifest: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def engine_codes(bundle: Path, threads: int) -> list[int]:
-    """The most probable tokens of CAPTION, in fp32."""
+    """Greedy tokens of CAPTION, in fp32."""
     with tempfile.TemporaryDirectory() as folder:
         codes = Path(folder) / "codes.json"
         command = [ROOT / "build" / "lamplighter", "generate", "-q", "-m", bundle, "-p", CAPTION,
                    "--method", "ar", "--temperature", 0, "--dtype", "fp32", "--device", "cpu", "-t", threads,
                    "-o", Path(folder) / "a.png", "--save-codes", codes]  # fmt: skip
         subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
-        return json.loads(codes.read_text())["pictures"][0]["codes"]
+        return json.loads(codes.read_text())["images"][0]["codes"]
 
 
 def lantern_line(checkout: Path) -> str:
-    """Whether LANTERN's program can be measured here; why not, in one line."""
+    """Says in one line why LANTERN's program cannot be measured here."""
     import torch
 
     command = [sys.executable, "-m", "entrypoints.generate_images", "--help"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     result = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
     if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["no word"])[-1]
+        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
         return f"LANTERN: not measured: {' '.join(command[1:3])} exits with {result.returncode} ({last})"
     source = (checkout / "entrypoints" / "generate_images.py").read_text(encoding="utf-8")
     fixed = [n for n, line in enumerate(source.splitlines(), 1) if "device='cuda'" in line]
     if fixed and not torch.cuda.is_available():
         return (
             "LANTERN: not measured: entrypoints/generate_images.py puts its models on 'cuda' in lines "
-            f"{', '.join(map(str, fixed))}, and there is no such device"
+            f"{', '.join(map(str, fixed))}, and this machine has no CUDA device"
         )
-    return "LANTERN: not measured: its program starts, but draws from its own checkpoints alone"
+    return "LANTERN: not measured: its program starts, but reads only its own checkpoints"
 
 
 def is_checkout(text: str, file: str) -> Path:
@@ -155,10 +155,10 @@ def parse() -> argparse.Namespace:
     add("--llamagen", required=True, metavar="CHECKOUT", type=lambda text: is_checkout(text, "autoregressive/models/generate.py"))  # fmt: skip
     add("--lantern", metavar="CHECKOUT", type=lambda text: is_checkout(text, "entrypoints/generate_images.py"))  # fmt: skip
     add("--model", type=Path, default=ROOT / "models" / "demo" / "bundle", metavar="BUNDLE")
-    add("--checkpoint", type=Path, metavar="FILE", help="official weights in place of the bundle's, which was exported from them")  # fmt: skip
-    add("--exact", default="eagle", metavar="METHOD", help="beside ar: a method of `bench --methods` (default: eagle with the bundle's tree)")  # fmt: skip
+    add("--checkpoint", type=Path, metavar="FILE", help="official weights that the bundle was exported from, to use instead of the bundle's")  # fmt: skip
+    add("--exact", default="eagle", metavar="METHOD", help="lossless method to time beside ar, as for `bench --methods` (default: eagle with the bundle's tree)")  # fmt: skip
     add("--rounds", type=int, default=5, metavar="N")
-    add("--tokens", type=int, metavar="N", help="of the official program (default: a whole picture)")  # fmt: skip
+    add("--tokens", type=int, metavar="N", help="tokens of the official program (default: a whole image)")  # fmt: skip
     add("-t", "--threads", type=int, default=1, metavar="N")
     add("--export-json", type=Path, metavar="FILE")
     options = words.parse_args()
@@ -179,13 +179,13 @@ def measure(options: argparse.Namespace) -> dict[str, list[float]]:
     }
     first = programs["fp32"]
     count = min(options.tokens or first.tokens, first.tokens)
-    theirs = first.draw(count, top_k=1)
+    theirs = first.generate_image(count, top_k=1)
     ours = engine_codes(options.model, options.threads)[:count]
     same = next((i for i, pair in enumerate(zip(theirs, ours)) if len({*pair}) > 1), count)
-    print(f"same most probable tokens: the first {same} of {count}", flush=True)
+    print(f"equal greedy tokens: the first {same} of {count}", flush=True)
     takes: dict[str, Callable[[], dict[str, float]]] = {
         f"official {name}": lambda name=name: {
-            f"official {name}": ms_per_token(programs[name].draw, count, LEAST)
+            f"official {name}": ms_per_token(programs[name].generate_image, count, LEAST)
         }
         for name in programs
     }

@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""What rounding costs: a target's distributions in bf16, int8 and int4, teacher-forced.
+"""Measures the error of rounding: a target's teacher-forced distributions in bf16, int8 and int4.
 
     .venv/bin/python scripts/compare_precision.py [--bundle DIR] --captions FILE [-n 64]
 
-draws the first n lines of FILE with the engine in bf16 at temperature 1, runs the target over the same
-tokens in every precision, and compares the guided distributions of all tokens with those of bf16: mean
-KL(bf16 || other) in millinats, the share of tokens whose likeliest code is the same, and the mean of the
-largest difference of a probability. fp32 shows how far bf16 itself is from more digits; "int8 cache" rounds
-keys and values alone.
+generates the first n lines of FILE with the engine in bf16 at temperature 1, runs the target over these tokens in
+every precision, and compares all guided distributions with bf16: mean KL(bf16 || other) in millinats, the share of
+tokens with the same likeliest code, and the mean of the largest difference of a probability. fp32 shows the error
+of bf16 itself; "int8 cache" rounds only keys and values.
 
     .venv/bin/python scripts/compare_precision.py --random-7b [--layers 32] [--tokens 1024]
 
-runs two pictures of random codes through random weights of the 7B Chameleon's shape, which Anole and
-Lumina-mGPT share, block by block, so that one block at a time is in memory, and compares the logits
-with those of bf16: their distance relative to the logits' own size.
+runs two images of random codes through random weights with the shape of the 7B Chameleon, which Anole and
+Lumina-mGPT share, and prints the error of the logits relative to bf16. It keeps one block at a time in memory.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from models import ops
 from models.chameleon.config import ChameleonConfig, TokenIds
-from models.chameleon.target_module import layer_shape
+from models.chameleon.target_module import block_shape
 from models.chameleon.transformer import weight_shapes
-from models.eagle.data import BUILD, draw_codes, read_codes, read_lines
+from models.eagle.data import BUILD, generate_codes, read_codes, read_lines
 from models.eagle.features import (
     Ids,
     TargetModel,
@@ -56,11 +54,11 @@ from models.transformer.decoder import block_reader
 from models.transformer.layer import Layer
 from models.transformer.rotary import line_table
 
-FP8 = -8  # four bits of exponent, three of mantissa; it takes the bytes of int8
+FP8 = -8  # e4m3, which takes as many bytes as int8
 PRECISIONS = {"fp32": 32, "bf16": 16, "int8": 8, "fp8 (e4m3)": FP8, "int4": 4}
 ROUNDED_CACHE = "bf16, int8 cache"
 PRODUCTS = {*Layer.PRODUCTS, *TargetModule.PRODUCTS, *TextEncoderLayer.PRODUCTS}
-PICTURES = 8  # in a pass
+IMAGES = 8  # per pass
 
 
 def kind_of(bits: int) -> torch.dtype:
@@ -68,18 +66,18 @@ def kind_of(bits: int) -> torch.dtype:
 
 
 def as_fp8(weight: Tensor) -> Tensor:
-    """What weights [out,in] are worth in e4m3 with a scale a row, in bf16."""
+    """Rounds weights [out,in] to e4m3 with one scale per row, and returns them in bf16."""
     scale = weight.float().abs().amax(1, keepdim=True).clamp_min(1e-30) / 448
     return ((weight.float() / scale).to(torch.float8_e4m3fn).float() * scale).bfloat16()
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """Weights bf16 [out,in] in fewer bits, as products take them."""
+    """Rounds weights bf16 [out,in] to fewer bits, in the form that products take."""
     return as_fp8(weight) if bits == FP8 else lamplighter.round_linear(weight, bits)
 
 
 def prepare(module: Any, bits: int) -> None:
-    """Prepares a module in fp32, bf16 or, weights of products rounded, beside bf16."""
+    """Prepares a module in fp32 or bf16, or in bf16 with rounded weights of products."""
     for name, weight in list(module.named_buffers()):
         part, _, leaf = name.rpartition(".")
         if bits < 16 and leaf in PRODUCTS and weight.dim() == 2:
@@ -121,18 +119,18 @@ def distributions(model: TargetModel, codes: Tensor, prompts: list[list[Ids]]) -
 def compare(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     model = load_target(options.bundle)
-    captions = [line for line in read_lines(options.captions) if line.strip()][: options.pictures]
+    captions = [line for line in read_lines(options.captions) if line.strip()][: options.images]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "codes.json"
-        draw_codes(model, captions, 0, file, options.build / "lamplighter")
+        generate_codes(model, captions, 0, file, options.build / "lamplighter")
         codes = read_codes(file)
     prompts = prompt_ids(model, captions, options.build)
     models = {name: in_precision(model, bits) for name, bits in PRECISIONS.items()}
     models[ROUNDED_CACHE] = replace(models["bf16"], rounded_cache=True)
     sums = {name: torch.zeros(3, dtype=torch.float64) for name in models}
     tokens = 0
-    for first in range(0, len(captions), PICTURES):
-        part = slice(first, first + PICTURES)
+    for first in range(0, len(captions), IMAGES):
+        part = slice(first, first + IMAGES)
         found = {n: distributions(m, codes[part], prompts[part]) for n, m in models.items()}
         exact = found["bf16"]
         tokens += exact[..., 0].numel()
@@ -141,7 +139,7 @@ def compare(options: argparse.Namespace) -> None:
             same = (exact.argmax(-1) == other.argmax(-1)).double()
             largest = (exact.exp() - other.exp()).abs().amax(-1)
             sums[name] += torch.stack([t.double().sum() for t in (divergence, same, largest)])
-    print(f"{len(captions)} pictures, {tokens} tokens, against bf16\n")
+    print(f"{len(captions)} images, {tokens} tokens, against bf16\n")
     print(
         "| precision | KL, millinats | same likeliest code | largest difference of a probability |"
     )
@@ -153,7 +151,7 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def random_weight(name: str, shape: tuple[int, ...]) -> Tensor:
-    """A weight bf16 that keeps the size of what it multiplies; norms scale by one."""
+    """A random bf16 weight that preserves the norm of its input; norms scale by one."""
     if name.endswith("bias"):
         return torch.zeros(shape, dtype=torch.bfloat16)
     if len(shape) == 1 or "norm" in name:
@@ -180,7 +178,7 @@ def compare_random(options: argparse.Namespace) -> None:
 
     states = {name: (x, F.rms_norm(x, (config.dim,))) for name, x in rows.items()}
     for number in range(config.n_layer):
-        block = Layer(layer_shape(config), 0, block_reader(read, number, config.n_layer, False))
+        block = Layer(block_shape(config), 0, block_reader(read, number, config.n_layer, False))
         for name, (residual, h) in states.items():
             one = copy.deepcopy(block)
             prepare(one, PRECISIONS[name])
@@ -198,7 +196,7 @@ def compare_random(options: argparse.Namespace) -> None:
         weight = lamplighter.pack_linear(weight)
         logits[name] = lamplighter.linear(h, weight, len(head)).float()
     exact = logits["bf16"]
-    print(f"{config.n_layer} layers, {sequences} pictures of {tokens} tokens, against bf16\n")
+    print(f"{config.n_layer} layers, {sequences} images of {tokens} tokens, against bf16\n")
     print("| precision | relative error of the logits | same likeliest code |\n|---|---|---|")
     for name, other in logits.items():
         if name != "bf16":
@@ -211,16 +209,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     demo = Path(__file__).resolve().parent.parent / "models" / "demo" / "bundle"
     parser.add_argument("--bundle", type=Path, default=demo)
-    parser.add_argument("--captions", type=Path, help="a line a picture")
+    parser.add_argument("--captions", type=Path, help="text file, one caption per line")
     parser.add_argument("--random-7b", action="store_true", help="random weights, no bundle")
-    parser.add_argument("--layers", type=int, default=32, help="of --random-7b")
-    parser.add_argument("--tokens", type=int, default=1024, help="of a picture of --random-7b")
-    parser.add_argument("-n", "--pictures", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=32, help="layers of --random-7b")
+    parser.add_argument("--tokens", type=int, default=1024, help="tokens per image of --random-7b")
+    parser.add_argument("-n", "--images", type=int, default=64)
     parser.add_argument("-t", "--threads", type=int, default=1)
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     options = parser.parse_args()
     if not options.random_7b and options.captions is None:
-        parser.error("--captions is needed, or --random-7b")
+        parser.error("expected --captions or --random-7b")
     return run_command(lambda: compare_random(options) if options.random_7b else compare(options))
 
 

@@ -1,4 +1,4 @@
-"""What scripts that time another program beside the engine share: its weights, and both programs' times."""
+"""Shared by scripts that compare the engine with another program: reads weights and measures times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def engine_ms(
     bundle: Path, dtype: str, threads: int, repeats: int, methods: str = "ar",
     prompts: tuple[str, ...] = (), device: str = "cpu", program: Path = PROGRAM,
 ) -> dict[str, float]:  # fmt: skip
-    """Median milliseconds per token of the binary, by method; `ar` is always among them."""
+    """Median milliseconds per token of the engine, by method; `bench` always adds `ar`."""
     command = [
         str(program), "bench", "--model", str(bundle), "--methods", methods,
         "--dtype", dtype, "--threads", str(threads), "--repeats", str(repeats),
@@ -37,7 +37,7 @@ def engine_ms(
 
 
 def ms_per_token(generate: Callable[[int], object], tokens: int, least: int = 1) -> float:
-    """Of a function that draws so many tokens, `least` at least; the difference of two runs leaves the prefill out."""
+    """Times `generate(count)` at `least` and at `tokens` tokens; the difference excludes the prefill."""
     times = []
     for count in (least, tokens):
         start = time.perf_counter()
@@ -47,7 +47,7 @@ def ms_per_token(generate: Callable[[int], object], tokens: int, least: int = 1)
 
 
 def plain_gpt(bundle: Path) -> tuple[Any, dict[str, Any], Any, dict[str, Any]]:
-    """Of a bundle's target: configuration, weights under the official names, rotary table, and the manifest."""
+    """Reads a bundle: the target's configuration, its weights by official names, its rotary table; the manifest."""
     from models import ops
     from models.demo.enlarger import read_weights
     from models.llamagen.config import GPTConfig
@@ -94,7 +94,7 @@ def plain_gpt(bundle: Path) -> tuple[Any, dict[str, Any], Any, dict[str, Any]]:
 
 
 def print_table(times: dict[str, list[float]], baseline: str) -> None:
-    """The smallest of interleaved rounds is what a program needs; the rest is other load."""
+    """Prints minima and medians; the minimum is the cost of a program, the rest is load of other programs."""
     width = max(map(len, times))
     print(f"{'program':{width}s} ms/token (min)   median   {baseline} / this (medians)")
     middle = statistics.median(times[baseline])

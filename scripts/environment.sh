@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by the other scripts: keeps every cache inside the repository's folder and bounds the compile jobs.
-# Expects `root`, the absolute path of the repository.
+# Sourced by other scripts: keeps all caches in the repository's folder and limits compile jobs. Expects `root`, the
+# absolute path of the repository.
 export CCACHE_DIR=${CCACHE_DIR:-$root/.cache/ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=1 # equal objects for every build folder
-export CCACHE_DEPEND=1 # a new object is not preprocessed apart
+export CCACHE_DEPEND=1 # skips a separate preprocessor run
 export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$root/.cache/pip}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 

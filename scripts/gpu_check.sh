@@ -1,33 +1,32 @@
 #!/usr/bin/env bash
-# Tests and measures on a machine with a CUDA device, in parts that each have a limit of their own.
-#   scripts/gpu_check.sh           all of it, within nine minutes
-#   scripts/gpu_check.sh tests     what needs a device of the test programs, and the sanitizer
-#   scripts/gpu_check.sh cycles    cycles of published shapes, alone and in batches; kernels by themselves
-#   scripts/gpu_check.sh pictures  the demo at LlamaGen-XL's size: real acceptance and real time, batches, start
+# Tests and measures on a machine with a CUDA device, in parts with time limits.
+#   scripts/gpu_check.sh           all parts, within nine minutes
+#   scripts/gpu_check.sh tests     tests that need a device, and the sanitizer
+#   scripts/gpu_check.sh cycles    cycles of published shapes, alone and in batches; single kernels
+#   scripts/gpu_check.sh images    the demo at LlamaGen-XL's size: real acceptance and real time, batches, start-up
 #   scripts/gpu_check.sh beside    PyTorch on the same weights, image decoders of published sizes
-#   scripts/gpu_check.sh build     configure and build alone (on two cores 10 to 20 minutes:
+#   scripts/gpu_check.sh build     only configure and build (on two cores 10 to 20 minutes:
 #                                  LAMPLIGHTER_GPU_SECONDS=2400)
-# The programs are those of .cache/gpu-programs.tar.xz where scripts/gpu_pack.sh made it; else they are built
-# here. The machine brings a python3 with Torch 2.11 and, to build, CMake, Ninja, a C++ compiler and nvcc. It
-# can do without tests/golden (60 MB). Results: summary.md, a log per part and JSON in build-gpu/results; where
-# OUT names a folder, summary.md and all of them as results.tar.gz are put there. What fails does not keep the
-# others from running.
+# The programs come from .cache/gpu-programs.tar.xz of scripts/gpu_pack.sh if it exists; otherwise they are built.
+# The machine needs a python3 with Torch 2.11 and, to build, CMake, Ninja, a C++ compiler and nvcc. It does not need
+# tests/golden (60 MB). Results: summary.md, a log per part and JSON in build-gpu/results; if OUT names a folder, it
+# gets summary.md and results.tar.gz. A failing part does not stop the others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
-LAMPLIGHTER_JOBS=${LAMPLIGHTER_JOBS:-$(nproc)} # free memory is no bound: virtual machines may grow
+LAMPLIGHTER_JOBS=${LAMPLIGHTER_JOBS:-$(nproc)} # ignores free memory, because virtual machines may grow
 source scripts/environment.sh
 packages=.cache/gpu-packages
 packed=.cache/gpu-programs.tar.xz
 build="build-gpu"
 out=$build/results
 seconds=${LAMPLIGHTER_GPU_SECONDS:-530} # for all parts together; all but 250 of them may go to the build
-device=${LAMPLIGHTER_GPU_DEVICE:-cuda}  # cpu: to try the parts where there is none
-layers=${LAMPLIGHTER_GPU_LAYERS:-}      # of published shapes, and
-size=${LAMPLIGHTER_GPU_SIZE:-XL}        # of the enlarged demo, for such a try
+device=${LAMPLIGHTER_GPU_DEVICE:-cuda}  # cpu: try the parts without a device
+layers=${LAMPLIGHTER_GPU_LAYERS:-}      # layers of published shapes, for a try
+size=${LAMPLIGHTER_GPU_SIZE:-XL}        # size of the enlarged demo
 failed=0
 
-# part NAME LIMIT COMMAND...: runs it for at most LIMIT seconds and what is left of all; output to NAME.log.
+# part NAME LIMIT COMMAND...: runs it for at most LIMIT seconds and the time left; output goes to NAME.log.
 part() {
   local name=$1 limit=$2 left=$((seconds - SECONDS)) begin=$SECONDS code=0
   shift 2
@@ -60,22 +59,22 @@ configure() {
     -DCMAKE_CUDA_FLAGS=--threads=2 # both architectures at once: the largest kernel is what a build waits for
 }
 
-# Programs of the tests that use a device, wherever they are; such cases have Cuda in their names.
+# Test programs that use a device; names of their cases contain Cuda.
 device_tests() { grep -rl --include='*_test.cpp' hasCUDA tests | xargs basename --multiple --suffix=.cpp; }
 benches() { grep -rl --include='*_bench.cpp' hasCUDA tests | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
 
-# What of the build runs here.
+# Targets to build.
 programs() { echo lamplighter_cli; device_tests; benches; }
 
 build_all() {
   part configure 60 bash "$0" configure || return 1 # a function cannot be given to `timeout`
   local names
   mapfile -t names < <(programs)
-  # One test that does not compile keeps neither the others nor the program from being built.
+  # A test that does not compile does not stop the build of other targets.
   part build $((seconds - 250)) ninja -k 0 -j "$LAMPLIGHTER_JOBS" -C "$build" "${names[@]}" || [ -x "$build/lamplighter" ]
 }
 
-# Programs that were built elsewhere find their bundle where their tree was.
+# Programs that were built elsewhere look for their bundle in the folder of their tree.
 unpack() {
   local torch source
   tar --extract --xz --file "$packed" --directory "$build"
@@ -93,14 +92,14 @@ tests() {
   local name
   part check 60 "$build/lamplighter" check models/demo/bundle --device "$device" || true
   for name in $(device_tests); do
-    # Laws are bound by the host, which has many cores.
+    # Distribution tests are bound by the host, so they run in shards.
     part "$name" 120 xargs -P 8 -I {} env GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX={} "$build/$name" \
       --gtest_filter='*Cuda*' --gtest_output="json:$out/$name-{}.json" <<<"$(seq 0 7)" || true
   done
   if command -v compute-sanitizer >/dev/null; then sanitize; fi
 }
 
-# bench NAME LIMIT FLAGS...: a table and its JSON.
+# bench NAME LIMIT FLAGS...: writes a table and its JSON.
 bench() {
   local name=$1 limit=$2
   shift 2
@@ -121,7 +120,7 @@ cycles() {
   for shape in llamagen-xl-256 llamagen-xl-512 anole-512; do
     synthetic "$shape" "$shape" --methods "$trees,sjd:tree=chain-7,sjd:tree=chain-15"
   done
-  # As many tokens a pass as LANTERN++ has there (its Table 2): 3.63.
+  # LANTERN++ has 3.63 tokens per pass on this model (Table 2 of its paper).
   synthetic lumina-768 lumina-768 --methods "$trees,sjd:tree=chain-15" --accept 2.63
   synthetic no-graph llamagen-xl-256 --methods eagle:tree=chain-3 --no-graph
   for shape in llamagen-xl-256 llamagen-xl-512; do
@@ -132,19 +131,19 @@ cycles() {
   done
 }
 
-# The Python of this machine, with what makes the enlarged demo.
+# Runs this machine's Python with the packages for the enlarged demo.
 python() {
   env PYTHONPATH="$root/$packages/python" LAMPLIGHTER_OPS="$root/$build/liblamplighter_ops.so" python3 "$@"
 }
 
-# The demo at a published model's size, made once.
+# Writes the demo at the size of a published model, once.
 enlarged=$build/demo-$size
 enlarge() {
   [ -e "$enlarged/manifest.json" ] ||
     part "enlarge-$size" 90 bash "$0" python -m models.demo.enlarge --size "$size" --out "$enlarged"
 }
 
-pictures() {
+images() {
   enlarge || return 0
   local cool=rule=cool:nu=0:delta=4
   bench "demo-$size" 120 -m "$enlarged" -b 4 --repeats 2 --methods \
@@ -152,9 +151,9 @@ pictures() {
   bench "batches-$size" 90 -m "$enlarged" -b 64 --batch-sizes 4,16,64 --methods ar,sjd:tree=chain-7
   part "startup-$size" 60 "$build/lamplighter" bench --startup -m "$enlarged" --device "$device" --repeats 3 \
     --export-json "$out/startup.json" --export-markdown "$out/startup.md" --overwrite || true
-  # To be looked at.
+  # Images to look at.
   for method in ar sjd refine; do
-    part "picture-$method" 30 "$build/lamplighter" generate -m "$enlarged" --device "$device" --method "$method" \
+    part "image-$method" 30 "$build/lamplighter" generate -m "$enlarged" --device "$device" --method "$method" \
       -p "a white lighthouse on the coast at dusk" -b 4 --grid "$out/$method.png" -o "$out/$method-%d.png" --overwrite || true
   done
 }
@@ -165,22 +164,22 @@ beside() {
   part decoder-llamagen-512 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 512 "${flags[@]}" || true
   part decoder-lumina 60 bash "$0" python scripts/measure_decoder.py lumina-mgpt --pixels 768 "${flags[@]}" || true
   enlarge || return 0
-  # With torch.compile beside both, or else without.
+  # Tries torch.compile first, and runs without it if that fails.
   local eager=(scripts/compare_eager.py --model "$enlarged" --rounds 1 "${flags[@]}")
   part compiled 200 bash "$0" python "${eager[@]}" --compile || part eager 120 bash "$0" python "${eager[@]}" || true
 }
 
-# check ROOM...: without a device every test would skip itself.
+# check PART...: stops without a device, because every test would skip itself.
 check() {
   provide || return 0
   [ "$device" = cpu ] || part device 90 bash -c \
     "'$build/lamplighter' devices --json | tee '$out/devices.json' | grep '\"cuda:'" || return 0
-  local room
-  for room in "$@"; do "$room"; done
+  local name
+  for name in "$@"; do "$name"; done
 }
 
-# Our kernels, with every tensor in memory of its own. Virtual machines may keep the tool from the device; that
-# is no failure of ours.
+# Checks the kernels with every tensor in memory of its own. A virtual machine may not support the tool, which does
+# not count as a failure.
 sanitize() {
   local before=$failed
   PYTORCH_NO_CUDA_MEMORY_CACHING=1 part sanitizer 90 compute-sanitizer --error-exitcode 1 --report-api-errors no \
@@ -216,20 +215,20 @@ mode=${1:-all}
 case "$mode" in
   programs | configure) "$mode" ;;
   python) shift && python "$@" ;;
-  build | all | tests | cycles | pictures | beside)
+  build | all | tests | cycles | images | beside)
     mkdir -p "$out"
     rm -rf "${out:?}"/*
     : >"$out/parts.md"
     trap summary EXIT
     case "$mode" in
       build) build_all || true ;;
-      all) check tests cycles pictures beside ;;
+      all) check tests cycles images beside ;;
       *) check "$@" ;;
     esac
     exit "$failed"
     ;;
   *)
-    echo "usage: scripts/gpu_check.sh [build | tests | cycles | pictures | beside ...]" >&2
+    echo "usage: scripts/gpu_check.sh [build | tests | cycles | images | beside ...]" >&2
     exit 2
     ;;
 esac

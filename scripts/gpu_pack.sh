@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs what a machine with a CUDA device lacks to run scripts/gpu_check.sh; it travels with the tree.
+# Packs what a machine with a CUDA device lacks to run scripts/gpu_check.sh.
 #   scripts/gpu_pack.sh            after scripts/setup.sh cuda: the programs of build-cuda, stripped, with the
 #                                  libraries of the distribution that they load, as .cache/gpu-programs.tar.xz
 #                                  (that machine has the same Torch), and Python packages in .cache/gpu-packages
@@ -12,7 +12,7 @@ source scripts/environment.sh
 packages=.cache/gpu-packages
 packed=.cache/gpu-programs.tar.xz
 
-# What makes the enlarged demo, for the Python of that machine.
+# Python packages for the enlarged demo, for the Python of that machine.
 python_packages() {
   local names
   mapfile -t names < <(.venv/bin/python -m pip freeze | grep -E '^(safetensors|sentencepiece|jsonschema)==')
@@ -23,9 +23,9 @@ python_packages() {
 sources() {
   local names=(nlohmann-json3-dev libcli11-dev libstb-dev zlib1g zlib1g-dev libgtest-dev libgmock-dev
     libbenchmark-dev)
-  # The shared library behind libbenchmark-dev carries its version in the package's name.
+  # The name of the shared library's package contains its version.
   names+=("$(dpkg-query --show --showformat='${Package}\n' 'libbenchmark1*' | head -n 1)")
-  # /lib is a link to /usr/lib today, but the packages' lists may still name it. Links become files.
+  # Package lists may name /lib, which is a link to /usr/lib. Links become files.
   dpkg -L "${names[@]}" | grep -E '/include/|/cmake/|/lib/[^/]*/[^/]*\.(a|so[^/]*)$' |
     while read -r path; do
       [ -d "$path" ] || echo "$path"

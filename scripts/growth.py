@@ -1,11 +1,12 @@
-"""How time and memory grow with the picture, with pictures side by side and with the draft tree.
+"""Measures how time and memory grow with the image size, the batch size and the draft tree.
 
     python scripts/growth.py --size B --grids 16,24 [--out growth/] [--method eagle] [-t N]
 
-Draws with bundles of `models.demo.enlarge --grid N`, written to --out once: nothing is downloaded, and a token costs
-what it costs in the published model. Every figure is a process of its own, `ar` and the method in turn; medians of
---rounds. What larger grids show was never trained, so their S says little: read milliseconds a target pass. Writes
-growth.json (curves, for the page of `lamplighter bench --export-html F --growth growth.json`) and growth.md (tables).
+Generates with bundles of `models.demo.enlarge --grid N`, which it writes to --out once. Nothing is downloaded, and a
+token costs as much as in the published model. Every measurement is a process of its own, `ar` and the method are
+interleaved, and figures are medians of --rounds. Larger grids are untrained, so compare milliseconds per target pass
+rather than S. Writes growth.json (curves, for the page of `lamplighter bench --export-html F --growth growth.json`)
+and growth.md (tables).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def numbers(text: str) -> list[int]:
 
 
 def highest_memory(process: subprocess.Popen[bytes]) -> float:
-    """Waits for a process; the most MB it has held. What the system tells at the end counts its parent's, too."""
+    """Waits for a process and returns its peak memory in MB. The system's own figure would include the parent's."""
     kilobytes = 0
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status").read_text()
@@ -46,11 +47,11 @@ def highest_memory(process: subprocess.Popen[bytes]) -> float:
     return kilobytes / 1024
 
 
-def draw(bundle: Path, options: argparse.Namespace, pictures: int, *flags: str) -> Point:
-    """One process: its pictures' tokens and passes, milliseconds of the prompt's pass and the cycles, and its memory."""
+def generate(bundle: Path, options: argparse.Namespace, images: int, *flags: str) -> Point:
+    """Runs one process: tokens per pass, milliseconds of prefill and decoding, and peak memory."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as out:
-        words = [PROGRAM, "generate", "--json", "-q", "-m", bundle, "-p", CAPTION, "-b", pictures,
-                 "--batch-size", pictures, "--device", options.device, "-t", options.threads, "--skip-checksums",
+        words = [PROGRAM, "generate", "--json", "-q", "-m", bundle, "-p", CAPTION, "-b", images,
+                 "--batch-size", images, "--device", options.device, "-t", options.threads, "--skip-checksums",
                  "-o", f"{folder}/%03d.png", *flags]  # fmt: skip
         process = subprocess.Popen([str(word) for word in words], stdout=out)
         memory = highest_memory(process)
@@ -58,24 +59,24 @@ def draw(bundle: Path, options: argparse.Namespace, pictures: int, *flags: str) 
             raise SystemExit(process.returncode)
         out.seek(0)
         records = [json.loads(line) for line in out]
-    timings = records[0]["ms"]  # of all its pictures: they are drawn side by side
+    timings = records[0]["ms"]  # times of the batch, the same in every record
     passes = max(record["target_passes"] for record in records)
     ms = timings["prefill"] + timings["decode"]
     return {
         "S": sum(r["tokens"] for r in records) / sum(r["target_passes"] for r in records),
-        "ms": ms / pictures, "ms a pass": ms / passes, "MB": memory,
+        "ms": ms / images, "ms a pass": ms / passes, "MB": memory,
     }  # fmt: skip
 
 
 def compare(
-    bundle: Path, options: argparse.Namespace, axis: Point, pictures: int, *flags: str
+    bundle: Path, options: argparse.Namespace, axis: Point, images: int, *flags: str
 ) -> list[Point]:
-    """A point of `ar` and one of the method, in turn; the ratio is that of milliseconds a picture."""
+    """Measures `ar` and the method in interleaved rounds; `ratio` compares milliseconds per image."""
     methods = {"ar": ("--method", "ar"), options.method: ("--method", options.method, *flags)}
     rounds: dict[str, list[Point]] = {name: [] for name in methods}
     for _ in range(options.rounds):
         for name, words in methods.items():
-            rounds[name].append(draw(bundle, options, pictures, *words))
+            rounds[name].append(generate(bundle, options, images, *words))
     points = []
     for name, measured in rounds.items():
         middle = {key: statistics.median(point[key] for point in measured) for key in measured[0]}
@@ -95,7 +96,7 @@ def bundle_of(options: argparse.Namespace, grid: int) -> Path:
 
 
 def curves(options: argparse.Namespace) -> dict[str, list[Point]]:
-    found: dict[str, list[Point]] = {"picture": [], "batch": [], "tree": []}
+    found: dict[str, list[Point]] = {"image": [], "batch": [], "tree": []}
 
     def add(curve: str, *arguments: Any) -> None:
         for point in compare(*arguments):
@@ -103,10 +104,10 @@ def curves(options: argparse.Namespace) -> dict[str, list[Point]]:
             print(curve, json.dumps(point), flush=True)
 
     for grid in options.grids:
-        add("picture", bundle_of(options, grid), options, {"grid": grid}, 1, "--tree", options.tree)
+        add("image", bundle_of(options, grid), options, {"grid": grid}, 1, "--tree", options.tree)
     smallest = bundle_of(options, min(options.grids))
     for count in options.batches:
-        add("batch", smallest, options, {"pictures": count}, count, "--tree", options.tree)
+        add("batch", smallest, options, {"images": count}, count, "--tree", options.tree)
     for tree in options.trees:
         add("tree", smallest, options, {"tree": tree}, 1, "--tree", tree)
     return found
@@ -121,8 +122,8 @@ def main() -> None:
     add("--grids", type=numbers, default=[16, 24, 32, 48, 64], metavar="LIST")
     add("--batches", type=numbers, default=[1, 2, 4, 8], metavar="LIST")
     add("--trees", type=lambda text: text.split(","), default=["chain-1", "chain-3", "chain-5", "chain-7", "lantern-26", "lantern-58"], metavar="LIST")  # fmt: skip
-    add("--method", default="eagle", help="exact: eagle, eagle-2, ngram or sjd")
-    add("--tree", default="chain-5", help="of the curves that do not compare trees")
+    add("--method", default="eagle", help="lossless: eagle, eagle-2, ngram or sjd")
+    add("--tree", default="chain-5", help="tree for the curves over image and batch size")
     add("--rounds", type=int, default=3)
     add("--device", default="cpu")
     add("-t", "--threads", type=int, default=1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that need no running program: formatting, include layers, clang-tidy on the folders without Torch.
+# Static checks: formatting, include layers, words, clang-tidy on the folders without Torch.
 #   scripts/lint.sh         checks
 #   scripts/lint.sh --fix   formats C++ and Python in place, then checks
 set -euo pipefail
@@ -28,7 +28,7 @@ check() {
   shift
   "$@" || status=1
 }
-# The wheel of clang-tidy comes without the compiler's own headers; GCC's serve.
+# The wheel of clang-tidy lacks compiler headers; GCC's work.
 run_tidy() {
   printf '%s\0' "${tidy[@]}" | xargs -0 -n 1 -P "$LAMPLIGHTER_JOBS" "$bin/clang-tidy" --quiet -p build \
     --extra-arg=-isystem"$(g++ -print-file-name=include)" --extra-arg=-Wno-unknown-warning-option 2>&1 |
@@ -36,6 +36,7 @@ run_tidy() {
 }
 check "clang-format (${#cpp[@]} files)" "$bin/clang-format" --dry-run --Werror "${cpp[@]}"
 check "include layers" "$bin/python" scripts/check_layers.py
+check "words" "$bin/python" scripts/check_words.py
 check "ruff format" "$bin/ruff" format --check --quiet .
 check "ruff check" "$bin/ruff" check --quiet .
 check "clang-tidy (${#tidy[@]} files)" run_tidy

@@ -1,10 +1,11 @@
-"""Times the denoising chain of MAR targets in turn, on one thread: milliseconds of `denoise` by tokens.
+"""Times the denoising chain of MAR targets on one thread: milliseconds of `denoise` by number of tokens.
 
     .venv/bin/python scripts/measure_chain.py --make B new.pt
     .venv/bin/python scripts/measure_chain.py --make B old.pt --tree OLDER_CHECKOUT
     .venv/bin/python scripts/measure_chain.py old.pt new.pt
 
-An archive can also be the target.pt of a bundle. Ratios are those of neighbouring calls to the first archive.
+An archive can also be the target.pt of a bundle. Calls are interleaved; ratios compare neighbouring calls with the
+first archive.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ CHANNELS = 16
 
 
 def make(size: str, out: Path) -> None:
-    """A target with a head of random weights."""
+    """Writes a target with a head of random weights."""
     from models.mar.config import MARConfig, square_shape
     from models.mar.diffusion import schedule
     from models.mar.network import MAR
@@ -39,9 +40,9 @@ def make(size: str, out: Path) -> None:
 
 
 def inputs(module: nn.Module, tokens: int, guided: bool) -> list[Tensor]:
-    """Of `denoise`, as large as trained ones are."""
+    """Inputs of `denoise` with the magnitude of trained ones."""
     buffers = dict(module.named_buffers())
-    hidden, steps = buffers["head_places"].shape[1], len(buffers["head.tables"])
+    hidden, steps = buffers["head_positions"].shape[1], len(buffers["head.tables"])
     z, other = torch.randn(2, tokens, hidden)
     start, noise = torch.randn(tokens, CHANNELS), torch.randn(tokens, steps, CHANNELS)
     scale, temperature = torch.full((tokens,), 2.0), torch.full((tokens,), 0.95)
@@ -77,9 +78,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("archives", nargs="+", type=Path)
-    parser.add_argument("--make", choices=HEADS, help="write the one archive instead")
+    parser.add_argument("--make", choices=HEADS, help="write an archive of this size instead")
     parser.add_argument(
-        "--tree", type=Path, default=ROOT, help="that --make takes the network from"
+        "--tree", type=Path, default=ROOT, help="checkout with the network for --make"
     )
     parser.add_argument("--tokens", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--seconds", type=float, default=10, help="for each row")

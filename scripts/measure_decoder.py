@@ -1,7 +1,7 @@
-"""Milliseconds and memory of painting pictures with an image decoder of published sizes and random weights.
+"""Measures time and memory of image decoders with published sizes and random weights.
 
-scripts/measure_decoder.py llamagen --pixels 256 prints a line of JSON. Every picture after the first counts;
-memory is the whole process's, in GiB, and on a GPU its share of the host's alone.
+scripts/measure_decoder.py llamagen --pixels 256 prints a line of JSON. The first image is a warm-up. Memory is the
+host memory of the whole process in GiB.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FAMILIES: dict[str, Callable[[], nn.Module]] = {
 
 
 def write_bundle(family: str, folder: Path) -> tuple[int, int]:
-    """A bundle of the decoder alone; its codes, and pixels that one of them stands for on either axis."""
+    """Writes a bundle with only the decoder; returns its number of codes, and the pixels per code on either axis."""
     torch.manual_seed(0)
     model = FAMILIES[family]()
     codes, width = model.quantize.embedding.weight.shape
@@ -52,8 +52,8 @@ def write_bundle(family: str, folder: Path) -> tuple[int, int]:
     return codes, model.config.downsample
 
 
-def paint(command: list[str | Path]) -> tuple[list[float], float]:
-    """Milliseconds of every picture as the program tells them, and GiB that it has at most."""
+def decode(command: list[str | Path]) -> tuple[list[float], float]:
+    """Runs the program; returns the milliseconds of every image as it reports them, and its peak memory in GiB."""
     most = 0
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         status = Path(f"/proc/{process.pid}/status")
@@ -72,23 +72,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--pixels", type=int, default=256)
-    parser.add_argument("--pictures", type=int, default=4, help="2 or more")
+    parser.add_argument("--images", type=int, default=4, help="2 or more")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--program", type=Path, default=PROGRAM, help="the engine's")
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="program of the engine")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         codes, downsample = write_bundle(options.family, folder)
         side = options.pixels // downsample
-        pictures = [
+        images = [
             {"rows": side, "columns": side, "codes": torch.randint(codes, (side * side,)).tolist()}
-            for _ in range(max(2, options.pictures))
+            for _ in range(max(2, options.images))
         ]
-        content = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
+        content = {"format": "lamplighter codes", "schema": 1, "images": images}
         (folder / "codes.json").write_text(json.dumps(content), encoding="utf-8")
-        times, most = paint(
+        times, most = decode(
             [
                 options.program,
                 "decode",
@@ -107,7 +107,7 @@ def main() -> None:
             ]  # fmt: skip
         )
     result = {"family": options.family, "pixels": options.pixels, "device": options.device}
-    result |= {"first_ms": times[0], "picture_ms": statistics.median(times[1:]), "gib": most}
+    result |= {"first_ms": times[0], "image_ms": statistics.median(times[1:]), "gib": most}
     print(json.dumps(result))
 
 

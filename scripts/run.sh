@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up whatever is missing, then runs the program: scripts/run.sh generate -p "a lighthouse at dusk" -o out.png
+# Sets up what is missing, then runs the program: scripts/run.sh generate -p "a lighthouse at dusk" -o out.png
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LAMPLIGHTER_TARGET=lamplighter_cli "$root/scripts/setup.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds SentencePiece as a static library with hidden symbols: scripts/sentencepiece.sh DIR
-# DIR gets libsentencepiece.a and include/. The shared library of the distributions is no choice: it exports flags
-# whose names LibTorch uses too, and in one process the two overwrite each other's memory.
+# DIR gets libsentencepiece.a and include/. The shared library of a distribution cannot be used: it exports flags with
+# names that LibTorch uses too, and in one process the two overwrite each other's memory.
 set -euo pipefail
 version=0.2.1
 sha256=8138cec27c2f2282f4a34d9a016e3374cd40e5c6e9cb335063db66a0a3b71fad
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 echo "$sha256  $work/sentencepiece-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$work/sentencepiece-$version.tar.gz" -C "$work"
 source=$work/sentencepiece-$version/sentencepiece
-# Where memory ends, its protobuf would count an element that was never made, and destroy it.
+# When memory runs out, its protobuf would count an element that was never constructed, and destroy it.
 fields=$source/third_party/protobuf-lite/google/protobuf/repeated_field.h
 sed -i '/^inline typename TypeHandler::Type\* RepeatedPtrFieldBase::Add($/,/^}/ {
   /^  ++rep_->allocated_size;$/d

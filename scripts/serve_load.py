@@ -1,11 +1,11 @@
-"""Loads a server: many clients draw, go away in the middle, and send what is no request.
+"""Load test of the server with normal, disconnecting and malformed clients.
 
     .venv/bin/python scripts/serve_load.py -m models/demo/bundle --clients 64 --minutes 10 --methods sjd,ar
     .venv/bin/python scripts/serve_load.py -m models/demo/bundle --batch-sizes 1,2,4,8 --minutes 1 --methods sjd --calm
 
-starts `lamplighter serve`, compares every picture with that of `generate`, and prints what came back, latencies and
-the server's memory as a table in Markdown, for every method and batch size. It ends with 1 where an answer was not
-the one to expect. `--calm`: every client draws and waits.
+starts `lamplighter serve`, compares every image with the one of `generate`, and prints responses, latencies and the
+server's memory as a Markdown table, for every method and batch size. The exit code is 1 if a response was wrong.
+`--calm`: all clients are normal.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ CAPTIONS = (
     "a tent in the snow at night",
 )
 SEEDS = range(8)
-PLAIN, LEAVES = 0.8, 0.1  # shares of what clients do; the rest is nonsense
-# What is no request, and how it is answered.
-NONSENSE: tuple[tuple[bytes, dict[str, str], int], ...] = (
+NORMAL, DISCONNECTING = 0.8, 0.1  # shares of requests; the rest is malformed
+# Malformed requests: body, headers, expected status.
+MALFORMED: tuple[tuple[bytes, dict[str, str], int], ...] = (
     (b"{", {}, 400),
     (b'{"prompt": 3}', {}, 400),
     (b'{"prompt": "a", "n": -1}', {}, 400),
     (b'{"prompt": "a", "method": "magic"}', {}, 400),
-    (b'{"prompt": "a", "size": "3x3"}', {}, 400),
-    (b'{"prompt": "a", "model": "none"}', {}, 404),
+    (b'{"prompt": "a", "size": "3x"}', {}, 400),
+    (b'{"prompt": "a", "file": "/etc/passwd"}', {}, 400),
     (b'{"prompt": "' + b"a" * 2_000_000 + b'"}', {}, 413),
     (b"prompt=a", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
     (b"\xff\xfe\x00", {}, 400),
@@ -51,7 +51,7 @@ NONSENSE: tuple[tuple[bytes, dict[str, str], int], ...] = (
 
 @dataclass
 class Seen:
-    """What the clients of one run saw; guarded by `lock`."""
+    """Observations of all clients of a run; guarded by `lock`."""
 
     latencies: list[float] = field(default_factory=list)
     counts: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -95,8 +95,8 @@ class Server:
         return self.process.wait(timeout=120)
 
 
-def expected_pictures(binary: Path, bundle: Path, method: str) -> dict[tuple[str, int], bytes]:
-    """The files of `generate` by caption and seed."""
+def expected_images(binary: Path, bundle: Path, method: str) -> dict[tuple[str, int], bytes]:
+    """Image files of `generate` by caption and seed."""
     with tempfile.TemporaryDirectory() as folder:
         lines = [json.dumps({"prompt": c, "seed": s}) for c in CAPTIONS for s in SEEDS]
         prompts = Path(folder) / "prompts.jsonl"
@@ -110,64 +110,66 @@ def expected_pictures(binary: Path, bundle: Path, method: str) -> dict[tuple[str
 
 
 class Client(threading.Thread):
-    """Draws, leaves or talks nonsense until the time is up."""
+    """Generates, disconnects or sends malformed requests until the time is up."""
 
     def __init__(
-        self, number: int, server: Server, method: str, pictures: dict[tuple[str, int], bytes],
+        self, number: int, server: Server, method: str, images: dict[tuple[str, int], bytes],
         until: float, calm: bool, seen: Seen,
     ) -> None:  # fmt: skip
         super().__init__()
         self.random = random.Random(number)
-        self.server, self.method, self.pictures = server, method, pictures
+        self.server, self.method, self.images = server, method, images
         self.until, self.calm, self.seen = until, calm, seen
 
     def run(self) -> None:
         while time.monotonic() < self.until:
             kind = 0.0 if self.calm else self.random.random()
-            act = self.draw
-            if kind > PLAIN:
-                act = self.leave if kind <= PLAIN + LEAVES else self.talk_nonsense
+            act = self.generate
+            if kind > NORMAL:
+                act = self.disconnect if kind <= NORMAL + DISCONNECTING else self.send_malformed
             try:
                 act()
             except (OSError, http.client.HTTPException) as error:
                 self.seen.complain(f"{act.__name__}: {type(error).__name__}: {error}")
 
-    def draw(self) -> None:
+    def generate(self) -> None:
         caption, seed = self.random.choice(CAPTIONS), self.random.choice(SEEDS)
         body = json.dumps({"prompt": caption, "seed": seed, "method": self.method})
         start, connection = time.monotonic(), self.server.connect()
         connection.request("POST", GENERATIONS, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        content = answer.read()
+        response = connection.getresponse()
+        content = response.read()
         connection.close()
-        if answer.status == 429:
-            self.seen.count("waited for a place")
-            time.sleep(min(1.0, float(answer.headers["Retry-After"])))
+        if response.status == 429:
+            self.seen.count("waited for a full queue")
+            time.sleep(min(1.0, float(response.headers["Retry-After"])))
             return
-        if answer.status != 200:
-            self.seen.complain(f"a picture: {answer.status} {content[:200]!r}")
+        if response.status != 200:
+            self.seen.complain(f"image: got {response.status} {content[:200]!r}, expected 200")
             return
         with self.seen.lock:
             self.seen.latencies.append(time.monotonic() - start)
-        picture = base64.b64decode(json.loads(content)["data"][0]["b64_json"])
-        if picture != self.pictures[caption, seed]:
-            self.seen.complain(f"another picture for {caption!r}, seed {seed}")
+        image = base64.b64decode(json.loads(content)["data"][0]["b64_json"])
+        if image != self.images[caption, seed]:
+            self.seen.complain(f"wrong image for {caption!r}, seed {seed}")
 
-    def leave(self) -> None:
-        """Goes away after a while, in the middle of the request or of the drawing."""
+    def disconnect(self) -> None:
+        """Disconnects after a while, before the end of the request or of the response."""
         stream = self.random.random() < 0.5
         body = json.dumps({"prompt": CAPTIONS[0], "method": self.method, "stream": stream}).encode()
-        head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = (
+            f"POST {GENERATIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        )
         data = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
         if self.random.random() < 0.2:
             data = data[: self.random.randrange(len(data))]
         with socket.create_connection((self.server.host, self.server.port)) as connection:
             connection.sendall(data)
             time.sleep(self.random.random())
-        self.seen.count("left")
+        self.seen.count("disconnected")
 
-    def talk_nonsense(self) -> None:
-        body, headers, status = self.random.choice(NONSENSE)
+    def send_malformed(self) -> None:
+        body, headers, status = self.random.choice(MALFORMED)
         connection = self.server.connect()
         try:
             connection.request(
@@ -175,7 +177,7 @@ class Client(threading.Thread):
             )
             got = connection.getresponse().status
         except (BrokenPipeError, ConnectionResetError):
-            got = 413  # the server ends a body that is too long
+            got = 413  # the server closes the connection when a body is too long
         finally:
             connection.close()
         self.seen.count(f"refused with {status}")
@@ -185,11 +187,11 @@ class Client(threading.Thread):
 
 def load(options: argparse.Namespace, method: str, batch: int) -> Seen:
     binary = options.build / "lamplighter"
-    pictures = expected_pictures(binary, options.model, method)
+    images = expected_images(binary, options.model, method)
     server = Server(binary, options.model, ["--batch-size", str(batch), "-t", str(options.threads)])
     seen, start = Seen(), time.monotonic()
     until = start + 60 * options.minutes
-    parts = (server, method, pictures, until, options.calm, seen)
+    parts = (server, method, images, until, options.calm, seen)
     clients = [Client(number, *parts) for number in range(options.clients)]
     for client in clients:
         client.start()
@@ -224,11 +226,11 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--methods", default="sjd")
     parser.add_argument("--batch-sizes", default="8")
-    parser.add_argument("--threads", type=int, default=1, help="of the server")
-    parser.add_argument("--calm", action="store_true", help="every client draws and waits")
+    parser.add_argument("--threads", type=int, default=1, help="threads of the server")
+    parser.add_argument("--calm", action="store_true", help="all clients are normal")
     options = parser.parse_args()
     print(
-        "| method | batch size | pictures | pictures/s | p50 s | p99 s | MB after 1/4, at the end | wrong |"
+        "| method | batch size | images | images/s | p50 s | p99 s | MB after 1/4, at the end | wrong |"
     )
     print("|---|---|---|---|---|---|---|---|", flush=True)
     wrong: list[str] = []

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes everything that a fresh clone lacks, then builds: distribution packages, the Python environment (.venv),
-# SentencePiece (.cache/sentencepiece), the programs (build/). Whatever is already there is left alone.
+# Installs what a fresh clone lacks, then builds: distribution packages, the Python environment (.venv),
+# SentencePiece (.cache/sentencepiece), the programs (build/). Existing parts are kept.
 #   scripts/setup.sh [PRESET...]      presets of CMakePresets.json to build; default: release
 # Environment: LAMPLIGHTER_JOBS = compile jobs at a time; default: as many as cores and memory allow.
 #              LAMPLIGHTER_TARGET = what to build, targets of Ninja; default: everything, tests included.
-#              LAMPLIGHTER_CUDA = ON or OFF: build/ with CUDA kernels, from then on; default: where a GPU and nvcc are.
-# All words go to stderr. Nothing is written outside this folder, the distribution's packages apart.
+#              LAMPLIGHTER_CUDA = ON or OFF: build/ with CUDA kernels, from then on; default: if there are a GPU and nvcc.
+# All messages go to stderr. Except for the distribution's packages, nothing is written outside this folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -28,10 +28,13 @@ as_root() {
   fi
 }
 
+# Writes a file by a rename: nothing half-written, and a copy of .venv that is made of hard links keeps its own.
+put() { cat >"$1.part" && mv "$1.part" "$1"; }
+
 install_all_packages() {
   command -v dpkg-query >/dev/null || return 0 # not Debian or Ubuntu: configuring names what is missing
-  local wanted=(g++ cmake ninja-build ccache pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev
-    libwebp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  local wanted=(g++ cmake ninja-build ccache zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev
+    libwebp-dev libgtest-dev libgmock-dev libbenchmark-dev)
   command -v python3 >/dev/null || wanted+=(python3)
   # Debian and Ubuntu ship Python without ensurepip; other interpreters bring their own.
   python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
@@ -62,7 +65,7 @@ make_venv() {
   python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' ||
     fail "$(python3 --version) found; Python 3.11 to 3.14 is needed"
   python3 -m venv .venv
-  rm -f .venv/.lamplighter # of an interpreter that is gone
+  rm -f .venv/.lamplighter # its interpreter is gone
 }
 
 fill_venv() {
@@ -72,7 +75,7 @@ fill_venv() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && return 0
   say "installing Python packages into .venv (Torch is large: some minutes)"
   .venv/bin/python -m pip install --quiet --no-warn-script-location -r requirements.txt </dev/null
-  echo "$want" >"$stamp"
+  echo "$want" | put "$stamp"
 }
 
 # The exporters, from any folder: lamplighter-export and python -m models.export.
@@ -80,9 +83,9 @@ make_exporter() {
   local site script=.venv/bin/lamplighter-export
   site=$(echo .venv/lib/python3*/site-packages)
   [ "$(cat "$site/lamplighter.pth" 2>/dev/null)" = "$root" ] && [ -x $script ] && return 0
-  printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m models.export "$@"\n' "$root" >$script
+  printf '#!/bin/sh\nexec "%s/.venv/bin/python" -m models.export "$@"\n' "$root" | put $script
   chmod +x $script
-  echo "$root" >"$site/lamplighter.pth"
+  echo "$root" | put "$site/lamplighter.pth"
 }
 
 make_sentencepiece() {
@@ -96,11 +99,11 @@ make_sentencepiece() {
   echo "$want" >"$stamp"
 }
 
-# Ninja's lines on standard input: a bar on a terminal, else one line, nothing when nothing is compiled.
+# Turns Ninja's lines into a progress bar on a terminal, else into one line; prints nothing if nothing is compiled.
 progress() {
   local line said= done all bar
   while read -r line; do
-    [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ [^R] ]] || continue # "Re-running CMake" is no news
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ [^R] ]] || continue # skips "Re-running CMake"
     done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
     if [ -t 2 ]; then
       printf -v bar '%*s' $((30 * done / all)) ''
@@ -113,7 +116,7 @@ progress() {
   if [ -t 2 ] && [ -n "$said" ]; then echo; fi
 }
 
-# The CUDA kernels of build/. Without them a program starts a fifth sooner, and the first picture comes minutes sooner.
+# Whether build/ gets CUDA kernels. Without them programs start a fifth faster, and the build takes minutes less.
 had_cuda() { sed -n 's/^LAMPLIGHTER_CUDA:[A-Z]*=//p' build/CMakeCache.txt 2>/dev/null || true; }
 wanted_cuda() {
   if [ -n "${LAMPLIGHTER_CUDA:-}" ] || [ "$(had_cuda)" = ON ]; then
@@ -125,7 +128,7 @@ wanted_cuda() {
   fi
 }
 
-# Configures when that was never done or the choices changed (what else changes, Ninja sees by itself) and builds.
+# Builds, and configures first if the build folder is new or the choices changed. Ninja notices other changes.
 build() {
   local preset=$1 folder=build targets log choices=() changed=
   read -ra targets <<<"${LAMPLIGHTER_TARGET:-all}"
@@ -147,14 +150,14 @@ build() {
 }
 
 if [ ! -x .venv/bin/python ]; then
-  say "first run: packages, Torch (a large download) and the build take about 6 minutes on two cores, once"
+  say "first run: packages, Torch (a large download) and the build take about 10 minutes on two cores, once"
 fi
 mkdir -p .cache
 exec 9>.cache/lock
 flock -n 9 || { say "waiting for another set-up in this folder"; flock 9; }
 install_all_packages "$@"
 make_venv
-make_sentencepiece & # beside the download of Torch
+make_sentencepiece & # runs during the download of Torch
 fill_venv
 make_exporter
 wait $!

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Sets up whatever is missing, then runs the tests.
+# Sets up what is missing, then runs the tests.
 #   scripts/test.sh               all of them
 #   scripts/test.sh golden        recorded results of the reference programs only; LAMPLIGHTER_GOLDEN = their folder
 #   scripts/test.sh SELECTION...  names of C++ tests (a ctest pattern), Python test files or folders
-# Where nvcc is found, all is built both with and without CUDA kernels, and the operators of both are tested.
+# If nvcc is found, builds with and without CUDA kernels, and tests the operators of both builds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -26,7 +26,7 @@ if [ $# = 0 ]; then
   if command -v "${CUDACXX:-nvcc}" >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
     other=cuda
     [ -z "$(build/lamplighter --version | grep "CUDA kernels for")" ] || other=cpu
-    scripts/setup.sh "$other"
+    LAMPLIGHTER_TARGET="kernel_tests lamplighter_cli" scripts/setup.sh "$other"
     run_ctest "build-$other" -L kernels
   fi
   # Two halves of about the same length, each on a core of its own.

@@ -21,9 +21,9 @@ std::string with_interval(const Interval& interval) {
 namespace {
 
 std::string stages(const StageTimes& times) {
-  if (times.score <= 0) return "-";  // not timed one by one
+  if (times.score <= 0) return "-";  // stages were not timed
   std::string text;
-  for (const double ms : {times.draft, times.score, times.judge, times.commit})
+  for (const double ms : {times.draft, times.score, times.verify, times.commit})
     text += (text.empty() ? "" : " + ") + format_fixed(ms, 2);
   return text;
 }
@@ -32,7 +32,7 @@ std::string share(const std::optional<double>& value) {
   return value ? format_fixed(100 * *value, 0) + " %" : "-";
 }
 
-// "0.60 (0.50 0.10)": how often a depth was reached, and where nodes have siblings, by which child.
+// Prints how often each depth was reached, and by which child where nodes have siblings: "0.60 (0.50 0.10)".
 std::string reached(const BenchReport& report) {
   std::string text;
   for (std::size_t d = 0; d < report.reached.size(); ++d) {
@@ -53,7 +53,7 @@ std::string tree_of(const BenchRun& run, const std::string& name) {
   return "-";
 }
 
-// What the intervals of speed-ups are taken over: the same at every method of a batch size.
+// States what the intervals of speed-ups are taken over, which is the same for all methods of a batch size.
 std::string about_interval(const BenchRun& run) {
   std::string counts;
   std::size_t least = kLeastResampled;
@@ -61,16 +61,16 @@ std::string about_interval(const BenchRun& run) {
     for (const BenchReport& report : run.reports) {
       if (report.method == kBaseline || report.batch_size != size) continue;
       const std::size_t count = report.speedup.count;
-      const bool repeats = count_batches(run.pictures, size) == 1;
+      const bool repeats = count_batches(run.images, size) == 1;
       counts += (counts.empty() ? "" : "; ") + std::to_string(count) +
-                (repeats ? " repeats of one batch (noise of the machine, not of pictures)" : " batches") +
+                (repeats ? " repeats of one batch (noise of the machine, not of images)" : " batches") +
                 " of " + std::to_string(size);
       least = std::min(least, count);
       break;
     }
   }
-  if (counts.empty()) return "";  // ar alone
-  const char* const remark = least < 2 ? "; one sample has no interval: give more pictures or --repeats"
+  if (counts.empty()) return "";  // only ar ran
+  const char* const remark = least < 2 ? "; one sample has no interval: give more images or --repeats"
                              : least < kLeastResampled ? "; fewer than five by Student's t"
                                                        : "";
   return "speed-ups over ar: prefill and decode, paired, 95 % interval by bootstrap over " + counts + remark;
@@ -115,15 +115,15 @@ std::string Table::markdown() const {
 
 std::vector<Table> tables(const BenchRun& run) {
   Table gains{{"method", "tree", "batch", "tau", "S", "speed-up [95 %]", "S kept", "latency ms", "p90", "p99",
-               "ms/token", "tokens/s", "pictures/s"},
+               "ms/token", "tokens/s", "images/s"},
               {}};
-  Table cycles{
-      {"method", "batch", "ms/cycle", "draft + score + judge + commit", "reached depth 1, 2, ... (by child)"},
-      {}};
+  Table cycles{{"method", "batch", "ms/cycle", "draft + score + verify + commit",
+                "reached depth 1, 2, ... (by child)"},
+               {}};
   Table costs{{"method", "batch", "rows", "pass / ar's", "text ms", "prefill ms", "image ms", "memory"}, {}};
   const bool energy = std::any_of(run.reports.begin(), run.reports.end(),
-                                  [](const BenchReport& r) { return r.joules_per_picture.has_value(); });
-  if (energy) costs.head.emplace_back("J/picture");
+                                  [](const BenchReport& r) { return r.joules_per_image.has_value(); });
+  if (energy) costs.head.emplace_back("J/image");
   for (const BenchReport& r : run.reports) {
     const std::string batch = std::to_string(r.batch_size);
     gains.rows.push_back({r.method, tree_of(run, r.method), batch, format_fixed(r.acceptance_length.mean, 2),
@@ -131,22 +131,21 @@ std::vector<Table> tables(const BenchRun& run) {
                           share(r.share_kept), format_fixed(r.latency_ms.p50, 1),
                           format_fixed(r.latency_ms.p90, 1), format_fixed(r.latency_ms.p99, 1),
                           format_fixed(r.token_ms.p50, 3), format_fixed(r.tokens_per_second.p50, 0),
-                          format_fixed(r.pictures_per_second.p50, 2)});
+                          format_fixed(r.images_per_second.p50, 2)});
     cycles.rows.push_back({r.method, batch, format_fixed(r.cycle_ms, 3),
-                           stages({r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms}), reached(r)});
+                           stages({r.draft_ms, r.score_ms, r.verify_ms, r.commit_ms}), reached(r)});
     costs.rows.push_back({r.method, batch, std::to_string(r.pass.rows),
                           r.pass.over_step > 0 ? format_fixed(r.pass.over_step, 2) : "-",
                           format_fixed(r.text_ms.p50, 1), format_fixed(r.prefill_ms.p50, 1),
                           format_fixed(r.image_ms.p50, 1), r.peak_bytes ? format_bytes(*r.peak_bytes) : "-"});
-    if (energy)
-      costs.rows.back().push_back(r.joules_per_picture ? format_fixed(*r.joules_per_picture, 2) : "-");
+    if (energy) costs.rows.back().push_back(r.joules_per_image ? format_fixed(*r.joules_per_image, 2) : "-");
   }
   return {gains, cycles, costs};
 }
 
 std::vector<Table> tables(const SyntheticReport& report) {
   Table table{{"method (synthetic)", "batch", "rows", "drafter passes", "accepted (scripted)", "ms/cycle",
-               "cycle / ar step [95 %]", "draft + score + judge + commit", "decode ms", "pictures/s",
+               "cycle / ar step [95 %]", "draft + score + verify + commit", "decode ms", "images/s",
                "weights + cache MB", "GB/s"},
               {}};
   const bool floor = report.bandwidth > 0;
@@ -160,7 +159,7 @@ std::vector<Table> tables(const SyntheticReport& report) {
         {row.name, std::to_string(row.batch_size), std::to_string(row.rows),
          std::to_string(row.drafter_passes), format_fixed(row.accepted, 2), format_fixed(row.cycle_ms, 2),
          with_interval(row.ratio), stages(row.stages), format_fixed(row.decode_ms, 0),
-         format_fixed(row.pictures_per_second(), 2),
+         format_fixed(row.images_per_second(), 2),
          format_fixed(row.weight_bytes / 1e6, 0) + " + " + format_fixed(row.cache_bytes / 1e6, 0),
          format_fixed(row.bytes() / row.cycle_ms / 1e6, 1)});
     std::vector<std::string>& cells = table.rows.back();
@@ -180,7 +179,7 @@ std::vector<std::string> heading(const BenchRun& run) {
   std::vector<std::string> lines;
   lines.push_back("bundle " + run.model + " on " + run.device + " in " + run.dtype +
                   (run.cache_dtype == "int8" ? ", caches in int8" : "") +
-                  ", pictures: " + std::to_string(run.pictures) + ", together: " + sizes +
+                  ", images: " + std::to_string(run.images) + ", together: " + sizes +
                   ", repeats: " + std::to_string(run.repeats) + ", warm-up: " + std::to_string(run.warmup) +
                   "; S: tokens per target pass, the prompt's pass " +
                   (run.count_prompt ? "counted" : "left out (--count-prompt no)") +

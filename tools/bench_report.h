@@ -8,27 +8,26 @@
 
 namespace lamplighter::cli {
 
-// A table of text.
 struct Table {
   std::vector<std::string> head;
   std::vector<std::vector<std::string>> rows;
 
-  std::vector<std::string> lines() const;  // columns lined up, the first to the left
+  std::vector<std::string> lines() const;  // aligned columns, the first one to the left
   std::string markdown() const;
 };
 
-// "2.34 [2.31, 2.37]".
+// Prints an interval: "2.34 [2.31, 2.37]".
 std::string with_interval(const Interval& interval);
 
-// What was measured, method by method.
+// Results by method.
 std::vector<Table> tables(const BenchRun& run);
 std::vector<Table> tables(const SyntheticReport& report);
 
-// What stands above the tables, a line each: what was drawn and how S and intervals are meant, the machine,
-// and a warning where it was busy.
+// Lines above the tables: the images, the definitions of S and of intervals, the machine, and a warning if it
+// was busy.
 std::vector<std::string> heading(const BenchRun& run);
-std::vector<std::string> heading(const Environment& environment);  // its last lines
-// Why methods do not pay, a line each.
+std::vector<std::string> heading(const Environment& environment);  // the machine and the warning alone
+// One line for each method that is not faster than ar, with the reason.
 std::vector<std::string> verdicts(const BenchRun& run);
 
 }  // namespace lamplighter::cli

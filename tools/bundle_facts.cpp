@@ -1,14 +1,15 @@
 #include "bundle_facts.h"
 
+#include "bundle/draft_kinds.h"
 #include "bundle/modules/continuous.h"
-#include "propose/registry.h"
+#include "draft/registry.h"
 
 namespace lamplighter::cli {
 namespace {
 
-// Of the sequences of a pair; `bytes` in every row of each.
-std::uint64_t pair_bytes(std::int64_t bytes, std::int64_t rows) {
-  return 2 * static_cast<std::uint64_t>(bytes * rows);
+// Bytes of both sequences of a guided pair, with `bytes` per cache slot.
+std::uint64_t pair_bytes(std::int64_t bytes, std::int64_t slots) {
+  return 2 * static_cast<std::uint64_t>(bytes * slots);
 }
 
 }  // namespace
@@ -30,15 +31,16 @@ std::vector<std::string> ready_methods(const Manifest& manifest) {
 SlotMemory slot_memory(const Manifest& manifest, const Grid& grid, const Placement& placement) {
   SlotMemory memory;
   if (manifest.is_continuous()) {
-    memory.rows = grid.tokens();
+    memory.cache_slots = grid.tokens();
     memory.target = 2 * static_cast<std::uint64_t>(context_bytes(manifest, grid));
     return memory;
   }
-  memory.rows = manifest.prompt->length + grid.length();
-  memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.rows);
+  memory.cache_slots = manifest.prompt->length + grid.length();
+  memory.target = pair_bytes(row_bytes(manifest.cache, placement), memory.cache_slots);
   const auto number = static_cast<std::int64_t>(c10::elementSize(placement.dtype));
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.has_cache()) memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.rows);
+    if (draft_kind(drafter).has(kDraftCache))
+      memory.drafters[name] = pair_bytes(number * cache_numbers(drafter), memory.cache_slots);
   }
   return memory;
 }

@@ -7,15 +7,20 @@
 #include <random>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "base/suggestion.h"
 #include "bundle_facts.h"
+#include "device/placement.h"
+#include "draft/auto.h"
+#include "draft/options/option_values.h"
+#include "draft/options/options.h"
+#include "draft/registry.h"
 #include "help.h"
 #include "lamplighter/error.h"
-#include "propose/options/options.h"
-#include "propose/registry.h"
 #include "terminal.h"
 #include "usage.h"
 #include "values.h"
@@ -38,11 +43,36 @@ std::string demo_bundle() {
   return "";
 }
 
-// The value of a configuration entry as a flag would give it.
+// Returns the value of a configuration entry as the text of a flag.
 std::string flag_text(const JsonReader& reader, const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
   reader.reject(key, "a string, a number, true or false");
+}
+
+// The manifest of the demo bundle, for help. A damaged or missing one adds nothing to help.
+std::optional<Manifest> demo_manifest() {
+  try {
+    return read_manifest(demo_bundle());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+template <class T>
+std::string text_of(T number) {
+  if constexpr (std::is_floating_point_v<T>)
+    return number_text(number);
+  else
+    return std::to_string(number);
+}
+
+// The default of a value that the bundle gives, with the demo's: "the bundle's, 2 for the demo".
+HelpPage::Text bundle_usual(std::function<std::string(const Manifest&)> value) {
+  return [value = std::move(value)] {
+    const std::optional<Manifest> demo = demo_manifest();
+    return "the bundle's" + (demo ? ", " + value(*demo) + " for the demo" : "");
+  };
 }
 
 template <class T>
@@ -53,17 +83,19 @@ void add_option(CLI::App& command, const MethodOption& option, T& value) {
     flag = add_list(command, name, value, option.help);
   else
     flag = command.add_option(name, value, option.help);
-  flag->group(option.group)->type_name(option.value);
+  flag->group(option.group)->type_name(option.value)->default_str(option.usual.words);
+  with_choices(command, flag, option.limits.choices.empty() ? option.words : option.limits.choices);
+  if (option.is_common) common(command, flag);
 }
 
-// Whether a flag says more than that it is off.
+// Whether a flag is set, and not to false.
 bool is_on(const CLI::Option& option) {
   return option.count() != 0 && (option.get_expected_max() != 0 || option.as<bool>());
 }
 
 using Options = std::set<const CLI::Option*>;
 
-// One of the options that do not go together with this one, or none.
+// Returns one of `others` that this option excludes, or none.
 const CLI::Option* excluding(const CLI::Option& option, const Options& others) {
   for (const CLI::Option* other : option.get_excludes()) {
     if (others.count(other) != 0) return other;
@@ -75,40 +107,45 @@ const CLI::Option* excluding(const CLI::Option& option, const Options& others) {
 
 void ModelFlags::add_model(CLI::App& command, bool positional) {
   begin_group(command, "Model and machine");
-  command
-      .add_option(positional ? "-m,--model,model" : "-m,--model", model,
-                  "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
+  common(command, command.add_option(positional ? "-m,--model,model" : "-m,--model", model, kModelHelp))
       ->envname("LAMPLIGHTER_MODEL")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->default_str(kModelUsual);
 }
 
 void ModelFlags::add_batch_size(CLI::App& command) {
   begin_group(command, "Model and machine");
-  command
-      .add_option("--batch-size", runtime.batch_size,
-                  "Pictures drawn side by side; the next takes the place of one that is complete")
-      ->type_name("N");
+  common(command, command.add_option("--batch-size", runtime.batch_size,
+                                     "Images generated side by side; a waiting image takes the slot of a "
+                                     "complete one"))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void ModelFlags::add_runtime(CLI::App& command) {
   begin_group(command, "Model and machine");
   runtime.note = print_note;
-  command.add_option("--device", runtime.device, "auto, cpu, cuda or cuda:N")->type_name("NAME");
-  command
-      .add_option("--dtype", runtime.dtype,
-                  "auto, fp32, bf16, int8, int4, or fp16 on CUDA; int8 and int4 round the weights")
-      ->type_name("NAME");
-  command
-      .add_option("--cache-dtype", runtime.cache_dtype,
-                  "auto (as the activations) or int8: rounds the target's keys and values, half the memory")
-      ->type_name("NAME");
-  command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores")->type_name("N");
-  command.add_flag(
-      "--no-graph", no_graph,
-      "On CUDA, queue the kernels of every cycle instead of replaying a captured graph: the same "
-      "tokens, and the parts of a cycle are timed; without effect on the CPU");
-  command.add_flag("--skip-checksums", skip_checksums,
-                   "Do not compare the bundle's files with their checksums");
+  const std::vector<std::string> devices{"auto", "cpu", "cuda"};
+  const auto choice = [&](const char* name, std::string& value, const std::vector<std::string>& names,
+                          const char* more) {
+    CLI::Option* flag = command.add_option(name, value, list_of(names) + more);
+    return with_choices(command, flag->type_name("NAME")->capture_default_str(), names);
+  };
+  common(command, choice("--device", runtime.device, devices,
+                         " or cuda:N; auto is CUDA if there is a device, else the CPU"));
+  choice("--dtype", runtime.dtype, dtype_names(),
+         "; auto is bf16, int8 and int4 round the weights, fp16 needs CUDA");
+  choice("--cache-dtype", runtime.cache_dtype, cache_dtype_names(),
+         "; int8 rounds the target's keys and values, which halves their memory, auto is the dtype of the "
+         "activations");
+  common(command, command.add_option("-t,--threads", runtime.threads, "CPU threads; 0 = all cores"))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_flag("--no-graph", no_graph,
+                   "CUDA: launch the kernels of every cycle instead of replaying a captured graph. The "
+                   "tokens are the same, "
+                   "and every stage of a cycle is timed");
+  command.add_flag("--skip-checksums", skip_checksums, kSkipChecksums);
 }
 
 std::string ModelFlags::folder() const {
@@ -119,20 +156,13 @@ std::string ModelFlags::folder() const {
   return folder;
 }
 
-// Read when help is asked for; a demo bundle that is damaged or absent knows no words.
 void ModelFlags::add_known_words(CLI::App& command) {
-  command.footer([] {
-    std::string text;
-    try {
-      const Manifest manifest = read_manifest(demo_bundle());
-      if (manifest.prompt && manifest.prompt->vocabulary) {
-        text = "The demo bundle draws\n";
-        for (const auto& [kind, words] : known_words(*manifest.prompt->vocabulary))
-          text += help_entry(kind, words);
-      }
-    } catch (const Error&) {
-    }
-    return text;
+  Help::page(command).lists.emplace_back([] {
+    HelpList list{"The demo bundle generates", {}};
+    const std::optional<Manifest> demo = demo_manifest();
+    if (demo && demo->prompt && demo->prompt->vocabulary)
+      list.entries = known_words(*demo->prompt->vocabulary);
+    return list;
   });
 }
 
@@ -143,26 +173,39 @@ RuntimeOptions ModelFlags::options() const {
   return options;
 }
 
-void TalkFlags::add(CLI::App& command) {
+void LogFlags::add(CLI::App& command) {
   begin_group(command, "Options");
   CLI::Option* silent = command.add_flag("-q,--quiet", quiet, "Print results and errors only");
-  command.add_flag("-v,--verbose", verbose, "Print where the time goes")->excludes(silent);
+  command.add_flag("-v,--verbose", verbose, "Print the time of every stage")->excludes(silent);
 }
 
 void SamplingFlags::add(CLI::App& command) {
   begin_group(command, "Sampling");
-  command.add_option("--cfg-scale", cfg_scale, "Guidance scale; 1 = none")->type_name("X");
-  command.add_option("--temperature", temperature, "0 = most probable token")->type_name("X");
-  command.add_option("--top-k", top_k, "Keep the K most probable tokens; 0 = all")->type_name("K");
-  command.add_option("--top-p", top_p, "Keep tokens up to this mass; 1 = all")->type_name("X");
-  command.add_option("--cfg-interval", cfg_interval, "Guide tokens 0 .. N + 1 only; -1 = all")
-      ->type_name("N");
+  // A value that the bundle gives.
+  const auto add = [&](const char* names, auto& value, const char* type, const char* help, auto usual) {
+    CLI::Option* flag = command.add_option(names, value, help)->type_name(type);
+    return with_usual(command, flag,
+                      bundle_usual([=](const Manifest& demo) { return text_of(usual(demo)); }));
+  };
+  common(command, add("--cfg-scale", cfg_scale, "X", "Guidance scale; 1 = no guidance",
+                      [](const Manifest& demo) { return demo.sampling.cfg_scale; }));
+  common(command, add("--temperature", temperature, "X", "0 = greedy, always the most probable token",
+                      [](const Manifest& demo) { return demo.sampling.temperature; }));
+  common(command, add("--top-k", top_k, "K", "Sample from the K most probable tokens; 0 = all",
+                      [](const Manifest& demo) { return demo.sampling.top_k; }));
+  add("--top-p", top_p, "X", "Sample from the most probable tokens up to this probability mass; 1 = all",
+      [](const Manifest& demo) { return demo.sampling.top_p; });
+  add("--cfg-interval", cfg_interval, "N", "Guide tokens 0 to N + 1 only; -1 = all",
+      [](const Manifest& demo) { return demo.sampling.cfg_interval; });
   command
       .add_option("--negative-prompt", negative_prompt,
-                  "What guidance leads away from (bundles with negative prompts; default: the bundle's)")
-      ->type_name("TEXT");
-  command.add_option("-W,--width", width, "Pixels; one of the bundle's grids")->type_name("N");
-  command.add_option("-H,--height", height, "Pixels; one of the bundle's grids")->type_name("N");
+                  "Prompt that guidance moves away from, for bundles with negative prompts")
+      ->type_name("TEXT")
+      ->default_str("the bundle's");
+  add("-W,--width", width, "N", "Width of an image in pixels, one of the bundle's sizes",
+      [](const Manifest& demo) { return demo.grids.front().width; });
+  add("-H,--height", height, "N", "Height of an image in pixels, one of the bundle's sizes",
+      [](const Manifest& demo) { return demo.grids.front().height; });
 }
 
 void SamplingFlags::apply(Request& request) const {
@@ -176,7 +219,7 @@ void SamplingFlags::apply(Request& request) const {
   set(request.cfg_interval, cfg_interval);
   set(request.negative_prompt, negative_prompt);
   const auto set_side = [](int& side, const char* flag, const std::optional<int>& value) {
-    if (value && *value == 0)  // to requests that is the bundle's own side
+    if (value && *value == 0)  // in a request, 0 means the size of the bundle
       throw Error(ExitCode::usage, std::string(flag) + ": got 0, expected 1 or more");
     side = value.value_or(side);
   };
@@ -184,18 +227,31 @@ void SamplingFlags::apply(Request& request) const {
   set_side(request.height, "--height", height);
 }
 
+std::vector<std::string> names_of_methods(bool drafting) {
+  std::vector<std::string> names;
+  for (const MethodEntry& method : methods()) {
+    if (!drafting || method.drafts()) names.emplace_back(method.name);
+  }
+  return names;
+}
+
 void MethodFlags::add(CLI::App& command) {
   begin_group(command, "Method");
-  method_ = command
-                .add_option("--method", options.method,
-                            method_names() +
-                                ", or auto: the fastest exact one that bench --save-table or "
-                                "tune-tree --save-table found here; the rest follows")
-                ->type_name("NAME");
-  std::string meanings = "Methods";
-  for (const MethodEntry& method : methods())
-    meanings += "\n  " + std::string(method.name) + ": " + method.meaning;
-  command.footer(meanings);
+  const std::string names =
+      method_names() +
+      ", or auto: the fastest lossless method that bench --save-table or tune-tree --save-table measured on "
+      "this machine";
+  method_ = common(command, command.add_option("--method", options.method, names))
+                ->type_name("NAME")
+                ->capture_default_str();
+  std::vector<std::string> choices = names_of_methods(false);
+  choices.emplace_back(kAutoMethod);
+  with_choices(command, method_, choices);
+  Help::page(command).lists.emplace_back([] {
+    HelpList list{"Methods", {}};
+    for (const MethodEntry& method : methods()) list.entries.emplace_back(method.name, method.meaning);
+    return list;
+  });
   for (const MethodOption& option : method_options())
     std::visit([&](auto field) { add_option(command, option, options.*field); }, option.field);
 }
@@ -226,7 +282,7 @@ void apply_config(CLI::App& command, const std::string& path) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
     CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help")
+    if (option == nullptr || name == "config" || name == "help" || name == "help-all")
       reader.fail("unknown flag " + excerpt_of(key));
     if (given.count(option) != 0 || excluding(*option, given) != nullptr) continue;
     if (value.is_array()) {

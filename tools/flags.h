@@ -4,13 +4,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter::cli {
 
-// Which bundle, and where it runs.
+// Help that several commands share.
+inline constexpr const char* kModelHelp =
+    "Folder of the bundle; also from the environment, LAMPLIGHTER_MODEL";
+inline constexpr const char* kModelUsual = "the demo bundle";
+inline constexpr const char* kConfigHelp = "JSON file with values of flags, as in {\"cfg_scale\": 5}";
+inline constexpr const char* kSkipChecksums = "Load the bundle's files without comparing their checksums";
+
+// The bundle, and the device and precision that it runs with.
 struct ModelFlags {
   std::string model;
   RuntimeOptions runtime;
@@ -20,23 +28,23 @@ struct ModelFlags {
   void add_runtime(CLI::App& command);
   void add_batch_size(CLI::App& command);
 
-  // The bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
-  // Throws Error(ExitCode::bundle) when there is none.
+  // Returns the bundle's folder: --model, else LAMPLIGHTER_MODEL, else the demo bundle beside the program.
+  // Throws Error(ExitCode::bundle) if there is none.
   std::string folder() const;
   RuntimeOptions options() const;
 
-  // The words that the demo bundle knows, under a command's help. Comes after all else that its footer holds.
+  // Adds the vocabulary of the demo bundle to a command's help.
   static void add_known_words(CLI::App& command);
 };
 
-// How much is said on standard error.
-struct TalkFlags {
+// How much a command prints on standard error.
+struct LogFlags {
   bool quiet = false, verbose = false;
 
   void add(CLI::App& command);
 };
 
-// Values of any request, all optional.
+// Sampling values of a request, all optional.
 struct SamplingFlags {
   std::optional<float> cfg_scale, temperature, top_p;
   std::optional<std::int64_t> top_k, cfg_interval;
@@ -47,24 +55,27 @@ struct SamplingFlags {
   void apply(Request& request) const;
 };
 
-// How tokens are committed, as MethodOptions names it. What is not given keeps the value it has.
+// The names of all methods, or of the methods that draft.
+std::vector<std::string> names_of_methods(bool drafting);
+
+// The decoding method and its options.
 struct MethodFlags {
   MethodOptions options;
 
   void add(CLI::App& command);
-  // What the flags say over what a picture records. Where the flags choose another method, rule or tree, the
-  // recorded values that belonged to the old one are dropped.
+  // Merges the flags over the options that an image records. If the flags choose another method, rule or
+  // tree, drops the recorded options of the old one.
   MethodOptions over(const MethodOptions& recorded) const;
 
  private:
   CLI::Option* method_ = nullptr;
 };
 
-// "-1" (a random seed) or 0 .. 2^64 - 1. Throws Error(ExitCode::usage).
+// Parses "-1" (a random seed) or 0 .. 2^64 - 1. Throws Error(ExitCode::usage).
 std::uint64_t parse_seed(const std::string& text);
 
-// Gives the flags named in a JSON file ({"cfg_scale": 5, "prompt": ["a", "b"]}) to a command, except those
-// that the command line or the environment has set, or that one of those excludes. Throws Error (input,
+// Sets flags of a command from a JSON file: {"cfg_scale": 5, "prompt": ["a", "b"]}. Flags on the command line
+// and environment variables take precedence, and the flags that they exclude stay unset. Throws Error (input,
 // usage).
 void apply_config(CLI::App& command, const std::string& path);
 

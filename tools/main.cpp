@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "batch/failure.h"
-#include "bundle/machine.h"
 #include "commands/commands.h"
+#include "device/machine.h"
 #include "help.h"
+#include "known_texts.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "signals.h"
@@ -26,6 +28,19 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr int kInternal = 1;
+
+HelpList exit_codes() {
+  return {"Exit codes",
+          {{"0", "done"},
+           {"2", "wrong flags"},
+           {"3", "wrong input"},
+           {"4", "a bundle that is damaged, or lacks something"},
+           {"5", "no such device"},
+           {"6", "out of memory"},
+           {"7", "a file that cannot be written"},
+           {"8", "a part of the images failed"},
+           {"130, 143", "stopped by SIGINT or SIGTERM"}}};
+}
 
 std::string version_text() {
   std::string text = std::string("lamplighter ") + kVersion + " (Torch " + TORCH_VERSION;
@@ -41,16 +56,25 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
-// The library begins complaints about an option with its key: "top_k: got -3". Here that is a flag.
+// Messages of the library name options by their keys: "top_k: got -3", "lambda is read by rule lantern++;
+// this run uses rule exact". Turns the keys into flags.
 std::string with_flag(const CLI::App& app, const Error& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const bool about_option = error.code() == ExitCode::usage || error.code() == ExitCode::device;
   const auto chosen = app.get_subcommands();
   if (!about_option || chosen.empty()) return message;
-  const std::size_t end = std::min(message.find_first_of(" :"), message.size());
-  std::string flag = "--" + message.substr(0, end);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return chosen.front()->get_option_no_throw(flag) == nullptr ? message : flag + message.substr(end);
+  const auto replace_key = [&](std::size_t begin) {
+    const std::size_t end = std::min(message.find_first_of(" :", begin), message.size());
+    std::string flag = "--" + message.substr(begin, end - begin);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (chosen.front()->get_option_no_throw(flag) != nullptr) message.replace(begin, end - begin, flag);
+  };
+  for (const std::string_view before : {"; this run uses ", " is read by "}) {
+    const std::size_t begin = message.find(before);
+    if (begin != std::string::npos) replace_key(begin + before.size());
+  }
+  replace_key(0);
+  return message;
 }
 
 int code_of(const Error& error) {
@@ -58,49 +82,37 @@ int code_of(const Error& error) {
   return static_cast<int>(error.code());
 }
 
-// Texts for the launcher, as C++.
-void print_help_texts(CLI::App& app) {
-  const auto literal = [](const std::string& text) {
-    return "R\"text(" + text.substr(0, text.find_last_not_of('\n') + 1) + ")text\"";
-  };
-  std::cout << "inline constexpr const char* kVersionText = " << literal(version_text()) << ";\n"
-            << "struct HelpText {\n  const char *command, *text;\n};\n"
-            << "inline constexpr HelpText kHelpTexts[] = {\n    {\"\", " << literal(app.help()) << "},\n";
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    std::cout << "    {\"" << command->get_name() << "\", " << literal(command->help(app.get_name()))
-              << "},\n";
-  }
-  std::cout << "};\n";
-}
-
 int run(int count, char** arguments) {
-  CLI::App app("Draws pictures with visual autoregressive models.", "lamplighter");
-  app.set_version_flag("--version", version_text());
+  CLI::App app("Generates images with visual autoregressive models and speculative decoding.", "lamplighter");
+  app.set_version_flag("-V,--version", version_text());
   app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Print the common options and exit");
+  app.set_help_all_flag("--help-all", "Print all options and exit");
   app.formatter(std::make_shared<Help>());
+  // In the order of --help, which is the order of use.
   add_generate(app);
   add_batch(app);
   add_serve(app);
-  add_decode(app);
+  add_bench(app);
+  add_tune_tree(app);
+  add_neighbours(app);
   add_inspect(app);
   add_check(app);
-  add_neighbours(app);
-  add_tune_tree(app);
-  add_bench(app);
+  add_decode(app);
   add_devices(app);
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) check_values(*command);
-  add_examples(app,
-               {{"draw a picture with the demo model",
-                 "lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png"},
-                {"what the model knows", "lamplighter inspect"},
-                {"all about a command", "lamplighter generate --help"}});
-  app.footer(
-      "Exit codes\n  0 done   2 flags   3 input   4 bundle   5 device   6 memory   7 output   8 some items "
-      "failed"
-      "   130, 143 stopped\n\n" +
-      app.get_footer());
-  if (count == 2 && std::string_view(arguments[1]) == "--help-texts") {
-    print_help_texts(app);
+  add_help(app);
+  add_completion(app);
+  add_man(app);
+  for (CLI::App* command : commands_of(app)) check_values(*command);
+  add_examples(
+      app,
+      {{"generate an image with the demo model",
+        "lamplighter generate -p \"a white lighthouse on the coast at dusk\" -o lighthouse.png"},
+       {"show the contents of the demo bundle and the methods that it supports", "lamplighter inspect"},
+       {"the common options of a command; --help-all prints all of them", "lamplighter generate --help"}});
+  Help::page(app).lists.emplace_back(exit_codes);
+  if (count == 2 && std::string_view(arguments[1]) == "--launcher-texts") {
+    print_known_texts(app, std::cout);
     return 0;
   }
   try {
@@ -114,14 +126,14 @@ int run(int count, char** arguments) {
   }
 }
 
-// Of the machine, which may strike anywhere, and our own.
+// Reports a failure of the machine (memory, disk, device) with its exit code, any other as internal.
 int report_other(const std::exception& error) {
-  if (const std::optional<Error> told = machine_error(error)) return fail(code_of(*told), told->what());
+  if (const std::optional<Error> known = machine_error(error)) return fail(code_of(*known), known->what());
   return fail(kInternal, "internal: " + first_line(error));
 }
 
-// Libraries allocate where nothing may be thrown: nlohmann::json does when a tree of it is destroyed. When
-// memory ends there, the program ends as it does elsewhere; the line asks for no more memory.
+// Libraries allocate in noexcept code: nlohmann::json does when it destroys a tree. When memory runs out
+// there, the exit code is the usual one. Printing the line allocates nothing.
 [[noreturn]] void end_without_memory() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
@@ -139,6 +151,7 @@ int report_other(const std::exception& error) {
 int main(int count, char** arguments) {
   using namespace lamplighter::cli;
   int code = kInternal;
+  lamplighter::reserve_standard_descriptors();
   std::set_terminate(end_without_memory);
   try {
     install_signal_handlers();
@@ -148,5 +161,5 @@ int main(int count, char** arguments) {
   }
   std::cout.flush();
   std::fflush(nullptr);
-  std::_Exit(code);  // taking the libraries down takes as long as a tenth of a picture
+  std::_Exit(code);  // unloading the libraries would take a tenth of the time of an image
 }

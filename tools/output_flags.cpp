@@ -12,8 +12,7 @@
 namespace lamplighter::cli {
 namespace {
 
-// What sinks are made from.
-struct Place {
+struct SinkInput {
   const std::string& path;
   const Origin& origin;
   TextToImage& engine;
@@ -22,30 +21,31 @@ struct Place {
 
 struct Output {
   const char *flag, *help;
-  bool is_picture;
-  std::unique_ptr<Sink> (*make)(const Place& place);
-  Extent (*extent)(std::int64_t count, const Extent& picture) = nullptr;  // where it grows with the pictures
+  bool is_image;
+  std::unique_ptr<Sink> (*make)(const SinkInput& input);
+  Extent (*extent)(std::int64_t count, const Extent& image) = nullptr;  // of a file that grows with the run
   bool needs_codes = false;
 };
 
 constexpr Output kOutputs[] = {
-    {"--grid", "Also write all pictures on one sheet", true,
-     [](const Place& place) { return sheet_sink(place.path, place.overwrite); },
-     [](std::int64_t count, const Extent& picture) { return square_sheet_extent(count, picture); }},
+    {"--grid", "Also write all images on one contact sheet", true,
+     [](const SinkInput& input) { return sheet_sink(input.path, input.overwrite); },
+     [](std::int64_t count, const Extent& image) { return square_sheet_extent(count, image); }},
     {"--save-codes", "Also write the image tokens, for `lamplighter decode`", false,
-     [](const Place& place) { return codes_sink(place.origin, place.path, place.overwrite); }, nullptr, true},
-    {"--trace", "Also write every picture's settings and cycles, as JSON lines", false,
-     [](const Place& place) { return trace_sink(place.origin, place.path, place.overwrite); }},
-    {"--acceptance-map", "Also write the pictures beside their tokens, coloured by how many came at once",
-     true, [](const Place& place) { return acceptance_map_sink(place.path, place.overwrite); },
+     [](const SinkInput& input) { return codes_sink(input.origin, input.path, input.overwrite); }, nullptr,
+     true},
+    {"--trace", "Also write every image's settings and cycles, as JSON lines", false,
+     [](const SinkInput& input) { return trace_sink(input.origin, input.path, input.overwrite); }},
+    {"--acceptance-map", "Also write every image beside its tokens, coloured by tokens per cycle", true,
+     [](const SinkInput& input) { return acceptance_map_sink(input.path, input.overwrite); },
      acceptance_map_extent},
-    {"--growth", "Also write six moments of every picture, coloured in the same way", true,
-     [](const Place& place) { return growth_sink(place.path, place.overwrite); }, growth_strips_extent},
-    {"--preview", "Rewrite this picture whenever a row of tokens is complete", true,
-     [](const Place& place) {
-       TextToImage& engine = place.engine;
+    {"--growth", "Also write six stages of every image, coloured in the same way", true,
+     [](const SinkInput& input) { return growth_sink(input.path, input.overwrite); }, growth_strips_extent},
+    {"--preview", "Rewrite this image whenever a row of tokens is complete", true,
+     [](const SinkInput& input) {
+       TextToImage& engine = input.engine;
        return preview_sink(
-           place.path, [&engine](const Codes& codes) { return engine.decode(codes); }, place.overwrite);
+           input.path, [&engine](const Codes& codes) { return engine.decode(codes); }, input.overwrite);
      },
      nullptr, true},
 };
@@ -63,10 +63,10 @@ std::vector<std::string> OutputFlags::paths() const {
   std::vector<std::string> wanted;
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (paths_[i].empty()) continue;
-    if (kOutputs[i].is_picture) check_picture_name(kOutputs[i].flag, paths_[i]);
+    if (kOutputs[i].is_image) check_image_name(kOutputs[i].flag, paths_[i]);
     if (paths_[i].find_first_of("%{") != std::string::npos)
       throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + quote(paths_[i]) +
-                                       ", expected one name: all pictures go into one file");
+                                       ", expected one name: all images go into one file");
     wanted.push_back(paths_[i]);
   }
   return wanted;
@@ -81,15 +81,15 @@ void OutputFlags::check_tokens(const Manifest& manifest) const {
   }
 }
 
-void OutputFlags::check_room(std::int64_t count, const Extent& picture) const {
+void OutputFlags::check_room(std::int64_t count, const Extent& image) const {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (paths_[i].empty() || kOutputs[i].extent == nullptr) continue;
-    const Extent extent = kOutputs[i].extent(count, picture);
+    const Extent extent = kOutputs[i].extent(count, image);
     if (std::max(extent.width, extent.height) <= limits::kPngSide) continue;
     throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + std::to_string(count) +
-                                     " pictures, which take " + std::to_string(extent.width) + "x" +
+                                     " images, which take " + std::to_string(extent.width) + "x" +
                                      std::to_string(extent.height) + " pixels, expected at most " +
-                                     std::to_string(limits::kPngSide) + " a side; draw fewer");
+                                     std::to_string(limits::kPngSide) + " a side; generate fewer");
   }
 }
 

@@ -9,24 +9,24 @@
 
 namespace lamplighter::cli {
 
-// Files that are written about a set of pictures besides the pictures themselves, each by a sink.
+// Flags for the files that a run writes beside its images, each by a sink.
 class OutputFlags {
  public:
   OutputFlags();
 
   void add(CLI::App& command);
 
-  // The files that are wanted. Throws Error(ExitCode::usage) for names of other kinds of pictures.
+  // Returns the requested files. Throws Error(ExitCode::usage) for unknown image formats.
   std::vector<std::string> paths() const;
-  // Throws Error(ExitCode::usage) when one of them cannot hold `count` pictures of this size.
-  void check_room(std::int64_t count, const Extent& picture) const;
-  // The same when one of them is about codes, which the bundle has none of.
+  // Throws Error(ExitCode::usage) when one of them cannot hold `count` images of this size.
+  void check_room(std::int64_t count, const Extent& image) const;
+  // Throws Error(ExitCode::usage) when one of them needs codes and the tokens of the bundle are continuous.
   void check_tokens(const Manifest& manifest) const;
-  // Adds what writes them.
+  // Adds the sinks that write them.
   void add_sinks(const Origin& origin, TextToImage& engine, bool overwrite, Sinks& sinks) const;
 
  private:
-  std::vector<std::string> paths_;  // of all that there are, in order; empty: not wanted
+  std::vector<std::string> paths_;  // one for every known output, in order; empty: not requested
 };
 
 }  // namespace lamplighter::cli

@@ -6,17 +6,17 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/lines.h"
 #include "base/message.h"
-#include "pipeline/requests/request_fields.h"
-#include "propose/options/options.h"
+#include "draft/options/options.h"
+#include "flags.h"
+#include "pipeline/metadata/request_fields.h"
 #include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
 
-// Which files are read, and which are written outside of the current folder, is for flags alone to say: lines
-// may come from strangers.
+// Only flags choose files to read, and files to write outside the current folder: prompt lines are untrusted
+// input.
 [[noreturn]] void refuse_file(const std::string& where, const std::string& got, const std::string& expected) {
   throw Error(ExitCode::input, where + ": got " + excerpt_of(got) + ", expected " + expected);
 }
@@ -47,55 +47,57 @@ void set_method(PromptLine& line, JsonReader& record) {
   if (method.named || !is_same(method.options, {})) line.method = std::move(method);
 }
 
-void set_fields(PromptLine& line, const Json& json) {
-  JsonReader record(json, line.origin, ExitCode::input);
+// A seed of -1 is a random one, as in web UIs. The image records the seed that it got.
+std::optional<std::uint64_t> read_seed(Json& record) {
+  const auto seed = record.find("seed");
+  if (seed == record.end() || !is_random_seed(*seed)) return std::nullopt;
+  record.erase(seed);
+  return parse_seed("-1");
+}
+
+void set_fields(PromptLine& line, const captions::Entry& entry) {
+  using Form = captions::Entry::Form;
+  Json fields = entry.record;
+  const std::optional<std::uint64_t> random = read_seed(fields);
+  JsonReader record(fields, line.origin, ExitCode::input);
+  if (entry.form == Form::annotation) return set_prompt(line, record.text("caption"));
   if (record.has("output")) {
     line.names_output = true;
     line.output = read_output(record, line.origin);
   }
   if (record.has("batch_count"))
     line.count = static_cast<int>(record.integer("batch_count", 1, std::numeric_limits<int>::max()));
-  set_method(line, record);
-  if (const auto seed = read_request_fields(record, line.request)) line.seed = seed;
+  // Data sets have fields of their own, which may be called like options.
+  if (entry.form != Form::data || record.has("method")) set_method(line, record);
+  if (entry.prompt_key.empty() && line.request.prompt.empty() && !record.has("class"))
+    record.fail("got no prompt, expected prompt, caption, text or class");
+  const std::string key = entry.prompt_key.empty() ? "prompt" : entry.prompt_key;
+  if (const auto seed = read_request_fields(record, line.request, key)) line.seed = seed;
+  if (random) line.seed = random;
+  if (entry.form == Form::data) return;
+  for (const char* name : {"id", "prompt_id", "item_id", "image_id"}) {
+    if (record.has(name)) record.value(name);
+  }
   record.finish();
 }
 
-// Hands a line over once `fill` has set what is its own.
-template <class Fill>
-void take_line(const PromptLine& pattern, std::string origin, const TakeLine& take, const Fill& fill) {
+// Makes a line of the pattern and an entry, with its failure, if any.
+PromptLine line_of(const PromptLine& pattern, const captions::Entry& entry) {
   PromptLine line = pattern;
-  line.origin = std::move(origin);
+  line.origin = entry.where;
   line.is_of_file = true;
   try {
-    fill(line);
+    if (entry.failure) throw Error(*entry.failure);
+    if (entry.form == captions::Entry::Form::text) {
+      set_prompt(line, entry.text);
+    } else {
+      set_fields(line, entry);
+    }
     if (!line.request.class_id) check_prompt(line.request.prompt, line.origin);
   } catch (const Error& error) {
     line.failure = error;
   }
-  take(std::move(line));
-}
-
-void read_lines(std::string_view text, const std::string& name, std::size_t first, const PromptLine& pattern,
-                const TakeLine& take) {
-  for_each_line(text, [&](std::string_view content, std::size_t number) {
-    const char begin = content[content.find_first_not_of(" \t")];
-    if (begin == '#') return;
-    take_line(pattern, name + " line " + std::to_string(first + number - 1), take, [&](PromptLine& line) {
-      if (begin != '{') return set_prompt(line, content);
-      set_fields(line, parse_json(content, line.origin, ExitCode::input));
-    });
-  });
-}
-
-void read_array(std::string_view text, const std::string& name, const PromptLine& pattern,
-                const TakeLine& take) {
-  const Json array = parse_json(text, name, ExitCode::input);
-  for (std::size_t i = 0; i < array.size(); ++i) {
-    take_line(pattern, name + " element " + std::to_string(i), take, [&](PromptLine& line) {
-      if (array[i].is_string()) return set_prompt(line, array[i].get<std::string>());
-      set_fields(line, array[i]);
-    });
-  }
+  return line;
 }
 
 }  // namespace
@@ -108,18 +110,10 @@ PromptLine caption_line(const PromptLine& pattern, const std::string& caption, s
   return line;
 }
 
-void read_prompts(std::string_view text, const std::string& name, std::size_t number,
+void read_prompts(std::string_view text, const std::string& name, const captions::SourceOptions& options,
                   const PromptLine& pattern, const TakeLine& take) {
-  if (begins_array(text)) return read_array(text, name, pattern, take);
-  read_lines(text, name, number, pattern, take);
-}
-
-bool begins_array(std::string_view text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const std::size_t open = text.find_first_not_of(kSpace);
-  if (open == std::string_view::npos || text[open] != '[') return false;
-  const std::size_t next = text.find_first_not_of(kSpace, open + 1);
-  return next != std::string_view::npos && (text[next] == '{' || text[next] == '"' || text[next] == ']');
+  captions::read_entries(text, name, options,
+                         [&](const captions::Entry& entry) { take(line_of(pattern, entry)); });
 }
 
 }  // namespace lamplighter::cli

@@ -7,43 +7,41 @@
 #include <string>
 #include <string_view>
 
+#include "batch/captions/entries.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter::cli {
 
-// What a line says of how it is drawn.
+// Method and options that a line sets.
 struct LineMethod {
   MethodOptions options;
-  bool named = false;  // options.method is the line's
+  bool named = false;  // whether the line names options.method
 };
 
-// One prompt of a run, before it is multiplied by its count.
+// One prompt of a run, which stands for `count` images.
 struct PromptLine {
   Request request;
-  std::optional<std::uint64_t> seed;  // of its own
+  std::optional<std::uint64_t> seed;  // the line's own
   std::string output;                 // pattern
-  int count = 1;                      // pictures
+  int count = 1;                      // images
   std::string origin;                 // for messages: "prompt 2", "prompts.txt line 3"
-  bool is_of_file = false;            // not of flags: what is wrong with it concerns it alone
-  bool names_output = false;          // `output` is its own
+  bool is_of_file = false;            // comes from a file: its failure does not end the run
+  bool names_output = false;          // whether the line sets `output`
   std::optional<LineMethod> method;
-  std::optional<Error> failure;  // what is wrong with it
+  std::optional<Error> failure;  // why it cannot be generated
 };
 using TakeLine = std::function<void(PromptLine line)>;
 
-// A caption of the command line. Throws Error(ExitCode::input).
+// Makes a line of a caption from the command line. Throws Error(ExitCode::input).
 PromptLine caption_line(const PromptLine& pattern, const std::string& caption, std::string origin);
 
-// Prompts out of the text of a file or a part of it: one a line, where blank lines and those that begin with
-// "#" are passed over, and a line that begins with "{" is a JSON object with an "output", a "batch_count", a
-// "method" and its options, and the fields of a request (pipeline/requests/request_fields.h); or a JSON array
-// of texts and of such objects. What is not given is the pattern's. A prompt that cannot be drawn comes with
-// its failure. `name` stands for the file in messages, `number` is that of the first line.
-void read_prompts(std::string_view text, const std::string& name, std::size_t number,
+// Reads prompts from the text of a file or a part of it, in the formats of caption sets
+// (batch/captions/entries.h). JSON objects and flags have "output", "batch_count", "method" and its options,
+// and the fields of a request (pipeline/metadata/request_fields.h); other fields are refused, except in data
+// sets. Missing fields come from the pattern. A prompt that cannot be generated carries its failure. `name`
+// is the file in messages.
+void read_prompts(std::string_view text, const std::string& name, const captions::SourceOptions& options,
                   const PromptLine& pattern, const TakeLine& take);
-
-// Whether a text begins a JSON array of prompts; captions in brackets are captions.
-bool begins_array(std::string_view text);
 
 }  // namespace lamplighter::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/format.h"
 #include "terminal.h"
 
 namespace lamplighter::cli {
@@ -42,35 +43,35 @@ std::string summary(const Statistics& s) {
   const double seconds = s.total_ms() / 1000;
   const double rate = 1000.0 * static_cast<double>(s.tokens - 1) * s.batch / std::max(s.decode_ms, 1e-3);
   const bool drafted = !s.drafted.empty();
-  return std::to_string(s.tokens) + " tokens, " +
-         (drafted ? std::to_string(s.target_passes) + " target passes (" +
-                        format_fixed(s.step_compression(), 2) + " tokens each), "
+  return counted(s.tokens, "token") + ", " +
+         (drafted ? counted(s.target_passes, "target pass") + " (" + format_fixed(s.step_compression(), 2) +
+                        " tokens each), "
                   : "") +
          format_fixed(rate, rate < 10 ? 2 : 0) + " tokens/s, " + format_fixed(seconds, 2) + " s" +
-         (s.batch > 1 ? " for " + std::to_string(s.batch) + " pictures together" : "");
+         (s.batch > 1 ? " for " + counted(s.batch, "image") + " together" : "");
 }
 
 std::vector<std::string> details(const Statistics& s) {
   std::vector<std::string> lines{"  " + ms("text", s.text_ms) + ", " + ms("prefill", s.prefill_ms) + ", " +
                                  ms("decode", s.decode_ms) + ", " + ms("image", s.image_ms)};
   if (s.drafted.empty()) return lines;
-  const bool parts = s.draft_ms + s.score_ms > 0;  // a captured cycle has none
+  const bool parts = s.draft_ms + s.score_ms > 0;  // a captured graph is timed as a whole
   if (parts) {
     lines.push_back("  decode: " + ms("draft", s.draft_ms) + ", " + ms("score", s.score_ms) + ", " +
-                    ms("judge", s.judge_ms) + ", " + ms("commit", s.commit_ms));
+                    ms("verify", s.verify_ms) + ", " + ms("commit", s.commit_ms));
   }
-  lines.push_back("  " + std::to_string(s.cycles.size()) + " cycles, acceptance length " +
+  lines.push_back("  " + counted(s.cycles.size(), "cycle") + ", acceptance length " +
                   format_fixed(s.acceptance_length(), 2));
   for (std::string& line : depth_table(s)) lines.push_back(std::move(line));
   if (s.proposals > 0)
-    lines.push_back("  " + std::to_string(s.proposals) + " proposals for rejected tokens, " +
-                    std::to_string(s.fallbacks) + " tokens ran out of them");
+    lines.push_back("  tries to sample after rejections: " + std::to_string(s.proposals) +
+                    ", tokens that used up all of theirs: " + std::to_string(s.fallbacks));
   return lines;
 }
 
-Json report(const std::string& path, const Json& picture, const Statistics& s) {
+Json report(const std::string& path, const Json& image, const Statistics& s) {
   Json line{{"output", path}};
-  line.update(picture);
+  line.update(image);
   line["batch"] = s.batch;
   line["cycles"] = s.cycles.size();
   line["step_compression"] = s.step_compression();
@@ -78,10 +79,10 @@ Json report(const std::string& path, const Json& picture, const Statistics& s) {
   line["drafted_by_depth"] = s.drafted;
   line["accepted_by_depth"] = s.accepted;
   if (s.proposals > 0) line["proposals"] = s.proposals, line["fallbacks"] = s.fallbacks;
-  line["ms_of"] = s.batch > 1 ? "batch" : "picture";  // but for `image`, which is the picture's
-  line["ms"] = {{"text", s.text_ms},   {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
-                {"image", s.image_ms}, {"draft", s.draft_ms},     {"score", s.score_ms},
-                {"judge", s.judge_ms}, {"commit", s.commit_ms}};
+  line["ms_of"] = s.batch > 1 ? "batch" : "image";  // the stage `image` is always timed per image
+  line["ms"] = {{"text", s.text_ms},     {"prefill", s.prefill_ms}, {"decode", s.decode_ms},
+                {"image", s.image_ms},   {"draft", s.draft_ms},     {"score", s.score_ms},
+                {"verify", s.verify_ms}, {"commit", s.commit_ms}};
   return line;
 }
 

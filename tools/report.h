@@ -8,13 +8,13 @@
 
 namespace lamplighter::cli {
 
-// What one picture cost, in one line: tokens, passes of the target, tokens per second.
+// Sums up the cost of an image in one line: tokens, target passes, tokens per second.
 std::string summary(const Statistics& statistics);
 
-// The same at length: milliseconds by stage, and by depth how much was drafted and accepted.
+// Lists the cost of an image: milliseconds of every stage, and tokens drafted and accepted at every depth.
 std::vector<std::string> details(const Statistics& statistics);
 
-// A JSON line about a picture: where it is, its description (metadata.h), and the statistics.
-Json report(const std::string& path, const Json& picture, const Statistics& statistics);
+// Builds the JSON line of an image: its file, its metadata (metadata.h) and its statistics.
+Json report(const std::string& path, const Json& image, const Statistics& statistics);
 
 }  // namespace lamplighter::cli

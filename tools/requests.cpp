@@ -5,37 +5,51 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/lines.h"
+#include "base/suggestion.h"
+#include "batch/captions/captions.h"
 #include "help.h"
 
 namespace lamplighter::cli {
 namespace {
 
-constexpr std::size_t kMaxPictures = 1'000'000;
+constexpr std::size_t kMaxImages = 1'000'000;
 
 }  // namespace
 
+CLI::Option* add_select(CLI::App& command, PlanOptions& plan) {
+  CLI::Option* flag = command.add_option(
+      "--select", plan.select, "Which captions of an image: " + list_of(select_rules()) + " or random:SEED");
+  return with_choices(command, flag->type_name("RULE")->capture_default_str(), select_rules());
+}
+
 void JobFlags::add(CLI::App& command) {
   begin_group(command, "Captions");
-  command.add_option("-p,--prompt", prompts, "Caption; may be given several times")
+  common(command, command.add_option("-p,--prompt", prompts, "Caption; may be given several times"))
       ->allow_extra_args(false)
       ->type_name("TEXT");
-  command
-      .add_option("--prompt-file", prompt_file,
-                  "One prompt a line, JSON lines with fields, or a JSON array; # begins a comment; - = "
-                  "standard input, drawn as it comes where --output numbers the pictures")
+  common(command,
+         command.add_option(
+             "--prompt-file", prompt_file,
+             "Captions: one per line (# starts a comment), JSON lines with fields, JSON, CSV or TSV; - = "
+             "standard input, each line generated as it arrives if --output numbers the images"))
       ->type_name("FILE");
-  command.add_option("--class", class_id, "Class to draw (class-conditional bundles)")->type_name("N");
-  command.add_option("-s,--seed", seed, "Picture i draws with seed + i; -1 = random (default: 42)")
-      ->type_name("N");
-  command.add_option("-b,--batch-count", batch_count, "Pictures per prompt")->type_name("N");
+  command.add_option("--column", column, "Column or key of the captions in --prompt-file")
+      ->type_name("NAME")
+      ->default_str("prompt, caption, text, ...");
+  command.add_option("--class", class_id, "Class to generate, for class-conditional bundles")->type_name("N");
+  common(command, command.add_option("-s,--seed", seed, "Image i uses seed + i; -1 = random"))
+      ->type_name("N")
+      ->capture_default_str();
+  common(command, command.add_option("-b,--batch-count", batch_count, "Images per caption"))
+      ->type_name("N")
+      ->capture_default_str();
   begin_group(command, "Output");
-  command
-      .add_option("-o,--output", output,
-                  "File (.png, .jpg, .webp), pattern with %04d, {index}, {seed}, {prompt}, or folder; - = "
-                  "standard output "
-                  "(default: output.png)")
-      ->type_name("PATTERN");
+  common(command,
+         command.add_option("-o,--output", output,
+                            "File (.png, .jpg, .webp), pattern with %04d, {index}, {seed}, {prompt}, "
+                            "or folder; - = standard output"))
+      ->type_name("PATTERN")
+      ->capture_default_str();
   sampling.add(command);
 }
 
@@ -64,58 +78,72 @@ std::vector<Job> JobReader::next() {
     if (!flags_.prompt_file.empty() && !stream_) read_file(jobs);
   }
   if (stream_ && jobs.empty()) read_stream(jobs);
-  const bool drawable = pattern_.request.class_id || !pattern_.request.prompt.empty();
-  if (!begun_ && jobs.empty() && drawable) add(pattern_, jobs);
+  const bool generatable = pattern_.request.class_id || !pattern_.request.prompt.empty();
+  if (!begun_ && jobs.empty() && generatable) add(pattern_, jobs);
   if (!begun_ && jobs.empty())
-    throw Error(ExitCode::usage, "nothing to draw: give --prompt TEXT, --prompt-file FILE or --class N");
+    throw Error(ExitCode::usage, "nothing to generate: give --prompt TEXT, --prompt-file FILE or --class N");
   begun_ = true;
   return jobs;
 }
 
 void JobReader::read_flags(std::vector<Job>& jobs) {
   PromptLine pattern = pattern_;
-  if (!flags_.class_id) pattern.request.class_id.reset();  // of --params-from
+  if (!flags_.class_id) pattern.request.class_id.reset();  // set by --params-from
   std::size_t number = 0;
   for (const std::string& prompt : flags_.prompts)
     add(caption_line(pattern, prompt, "prompt " + std::to_string(++number)), jobs);
 }
 
 void JobReader::read_file(std::vector<Job>& jobs) {
-  const std::string bytes = read_input(flags_.prompt_file);
   const std::string name = flags_.prompt_file == "-" ? "standard input" : flags_.prompt_file;
-  const std::size_t found = jobs.size();
-  read_prompts(without_mark(bytes), name, 1, pattern_, [&](const PromptLine& line) { add(line, jobs); });
-  if (jobs.size() == found) throw Error(ExitCode::input, name + ": no prompts found");
+  read_text(read_input(flags_.prompt_file), name, "auto", jobs);
 }
 
+// Reads a whole source.
+void JobReader::read_text(std::string bytes, const std::string& name, const std::string& format,
+                          std::vector<Job>& jobs) {
+  captions::SourceOptions options;
+  options.format = format;
+  options.column = flags_.column;
+  options.says_element = true;
+  options.first_line = lines_;
+  const std::size_t found = jobs.size();
+  const std::string text = lines_ == 1 ? captions::decode_text(std::move(bytes), name) : std::move(bytes);
+  read_prompts(text, name, options, pattern_, [&](const PromptLine& line) { add(line, jobs); });
+  if (jobs.size() == found && format == "auto") throw Error(ExitCode::input, name + ": no prompts found");
+}
+
+// Lines are read as they arrive; other content is read when it has ended.
 void JobReader::read_stream(std::vector<Job>& jobs) {
+  const std::string name = "standard input";
   while (jobs.empty()) {
     std::string bytes = stream_->take();
     if (bytes.empty()) break;
-    std::string_view text = lines_ == 1 ? without_mark(bytes) : bytes;
-    if (lines_ == 1 && begins_array(text)) {
-      bytes += stream_->take_rest();
-      text = without_mark(bytes);
+    if (!has_content_) {
+      const std::optional<bool> has_lines = captions::is_line_stream(bytes);
+      if (has_lines && (!*has_lines || !flags_.column.empty()))
+        return read_text(bytes + stream_->take_rest(), name, "auto", jobs);
+      has_content_ = has_lines.has_value();
     }
-    const std::string name = "standard input";
-    read_prompts(text, name, lines_, pattern_, [&](const PromptLine& line) { add(line, jobs); });
-    lines_ += static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+    const auto lines = static_cast<std::size_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+    read_text(std::move(bytes), name, "lines", jobs);
+    lines_ += lines;
   }
-  if (jobs.empty() && pictures_ == 0) throw Error(ExitCode::input, "standard input: no prompts found");
+  if (jobs.empty() && images_ == 0) throw Error(ExitCode::input, name + ": no prompts found");
 }
 
 void JobReader::add(const PromptLine& line, std::vector<Job>& jobs) {
   const auto count = static_cast<std::size_t>(line.count);
-  if (count > kMaxPictures - std::min(jobs.size(), kMaxPictures)) {
-    throw Error(ExitCode::usage, line.origin + ": got picture number " + std::to_string(jobs.size() + count) +
-                                     ", expected at most " + std::to_string(kMaxPictures) +
+  if (count > kMaxImages - std::min(jobs.size(), kMaxImages)) {
+    throw Error(ExitCode::usage, line.origin + ": got image number " + std::to_string(jobs.size() + count) +
+                                     ", expected at most " + std::to_string(kMaxImages) +
                                      " in all; see --batch-count");
   }
   for (std::size_t copy = 0; copy < count; ++copy) {
-    Job job{line.request,    pictures_,         line.output, line.origin,
+    Job job{line.request,    images_,           line.output, line.origin,
             line.is_of_file, line.names_output, line.method, line.failure};
-    job.request.seed = line.seed ? *line.seed + copy : seed_ + pictures_;
-    ++pictures_;
+    job.request.seed = line.seed ? *line.seed + copy : seed_ + images_;
+    ++images_;
     jobs.push_back(std::move(job));
   }
 }
@@ -125,7 +153,8 @@ std::vector<Job> make_jobs(const JobFlags& flags, const Request& defaults, std::
   for (const Job& job : jobs) {
     if (job.failure) throw *job.failure;
     if (job.method)
-      throw Error(ExitCode::usage, job.origin + ": got a method, expected none: flags say what is measured");
+      throw Error(ExitCode::usage,
+                  job.origin + ": got a method, expected none: flags choose what is measured");
   }
   return jobs;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/line_stream.h"
+#include "batch/plan.h"
 #include "flags.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
@@ -13,21 +14,25 @@
 
 namespace lamplighter::cli {
 
-// One picture to draw, and where it goes.
+// Adds --select of a caption set.
+CLI::Option* add_select(CLI::App& command, PlanOptions& plan);
+
+// One image to generate, and where it goes.
 struct Job {
   Request request;
-  std::size_t index = 0;                          // its number in the run, from 0
+  std::size_t index = 0;                          // in the run, from 0
   std::string output;                             // pattern
   std::string origin;                             // for messages: "prompt 2", "prompts.txt line 3"
-  bool is_of_file = false, names_output = false;  // as PromptLine has them
+  bool is_of_file = false, names_output = false;  // see PromptLine
   std::optional<LineMethod> method;
-  std::optional<Error> failure;  // why it cannot be drawn; it keeps its number and its name
+  std::optional<Error> failure;  // why it cannot be generated; its index and file name stay reserved
 };
 
-// What the flags say about all pictures of a run.
+// Flags that describe the images of a run.
 struct JobFlags {
   std::vector<std::string> prompts;
   std::string prompt_file;  // "-" = standard input
+  std::string column;       // of the prompts in the file; empty: found by name
   std::optional<std::int64_t> class_id;
   std::string seed = "42";
   std::string output = "output.png";
@@ -37,16 +42,16 @@ struct JobFlags {
   void add(CLI::App& command);
 };
 
-// Reads the pictures of a run. Picture i draws with seed + i; a line of a prompt file with a seed of its own
-// counts from there. `defaults` holds what neither flags nor lines set.
+// Reads the images of a run. Image i uses seed + i; the images of a prompt line with its own seed count from
+// that seed. `defaults` holds the values that neither flags nor lines set.
 class JobReader {
  public:
-  // `streams`: prompts of standard input are handed on as they come.
+  // `streams`: next() returns prompts of standard input as they arrive.
   // Throws Error(ExitCode::usage).
   JobReader(const JobFlags& flags, const Request& defaults, std::uint64_t seed, bool streams);
 
-  // The pictures of the run, or where they stream those of the lines that are there, once there are some;
-  // none at the end. Throws Error (usage, input) where there are none at all.
+  // Returns the images of the run. A streaming reader waits for lines and returns the images of the lines it
+  // has read. Returns none at the end. Throws Error (usage, input) for a run without images.
   std::vector<Job> next();
 
  private:
@@ -54,16 +59,18 @@ class JobReader {
   void read_flags(std::vector<Job>& jobs);
   void read_file(std::vector<Job>& jobs);
   void read_stream(std::vector<Job>& jobs);
+  void read_text(std::string bytes, const std::string& name, const std::string& format,
+                 std::vector<Job>& jobs);
 
   JobFlags flags_;
   PromptLine pattern_;
   std::uint64_t seed_;
   std::optional<LineStream> stream_;
-  bool begun_ = false;
-  std::size_t pictures_ = 0, lines_ = 1;  // lines of the stream, counted from 1
+  bool begun_ = false, has_content_ = false;  // has_content_: the stream has more than comments so far
+  std::size_t images_ = 0, lines_ = 1;        // lines of the stream, counted from 1
 };
 
-// All pictures of a run. Throws the first failure, too.
+// Reads all images of a run. Throws the first failure.
 std::vector<Job> make_jobs(const JobFlags& flags, const Request& defaults, std::uint64_t seed);
 
 }  // namespace lamplighter::cli

@@ -21,7 +21,7 @@ std::int64_t milliseconds() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// What starts programs may send a signal to the process and to its group (timeout does): one stop, not two.
+// Some programs (timeout) signal the process and its group: both signals together are one stop.
 constexpr std::int64_t kSameStop = 200;  // milliseconds
 
 void on_signal(int number) {
@@ -39,11 +39,14 @@ void on_signal(int number) {
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction action {};
+  struct sigaction action {
+  }, inherited{};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM}) {
+    const bool is_ignored = sigaction(number, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
+    if (!is_ignored) sigaction(number, &action, nullptr);
+  }
   signal(SIGXFSZ, SIG_IGN);
 }
 

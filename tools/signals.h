@@ -2,15 +2,15 @@
 
 namespace lamplighter::cli {
 
-// From now on SIGINT and SIGTERM end the program with 130 and 143. A file limit (SIGXFSZ) becomes a write
-// error.
+// Makes SIGINT and SIGTERM end the program with 130 and 143, and a file size limit (SIGXFSZ) a write error.
+// Signals that the parent ignores stay ignored: shells start background jobs so, nohup does it with SIGHUP.
 void install_signal_handlers();
 
-// The signal that asked to stop, 0 when none did.
+// The signal that asked the program to stop, or 0.
 int stop_signal();
 
-// While one of these lives, the first signal only sets stop_signal(), so that work can end in order; a second
-// one ends the program at once.
+// While an object of this class lives, the first signal only sets stop_signal(), so that work can end
+// cleanly. A second one ends the program at once.
 class OrderlyStop {
  public:
   OrderlyStop();

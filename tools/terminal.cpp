@@ -17,9 +17,14 @@ namespace {
 constexpr int kCells = 24;
 constexpr std::chrono::milliseconds kRefresh{100};
 
-bool terminal_draws_bars() {
+bool can_show_bar() {
   const char* kind = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
+// Values and damaged files put arbitrary bytes into messages; terminals and logs need one line of UTF-8.
+std::string error_line(const std::string& message) {
+  return "lamplighter: error: " + one_line(message);
 }
 
 }  // namespace
@@ -28,13 +33,11 @@ void print_note(const std::string& text) {
   std::cerr << "lamplighter: note: " << one_line(text) << std::endl;
 }
 
-// Values and damaged files put arbitrary bytes into messages; terminals and logs want one line of UTF-8.
 void print_error(const std::string& message) {
-  std::cerr << "lamplighter: error: " << one_line(message) << std::endl;
+  std::cerr << error_line(message) << std::endl;
 }
 
-Terminal::Terminal(const TalkFlags& flags)
-    : flags_(flags), bar_wanted_(!flags.quiet && terminal_draws_bars()) {}
+Terminal::Terminal(const LogFlags& flags) : flags_(flags), bar_wanted_(!flags.quiet && can_show_bar()) {}
 
 Terminal::~Terminal() {
   clear_bar();
@@ -45,19 +48,26 @@ void Terminal::clear_bar() {
   bar_shown_ = false;
 }
 
-void Terminal::say(const std::string& line) {
-  if (flags_.quiet) return;
+void Terminal::write_in_background() {
+  writer_ = std::make_unique<LineWriter>(STDERR_FILENO);
+}
+
+void Terminal::print(const std::string& line) {
+  if (writer_) return writer_->add(line);
   clear_bar();
-  std::cerr << one_line(line) << std::endl;
+  std::cerr << line << std::endl;
+}
+
+void Terminal::log(const std::string& line) {
+  if (!flags_.quiet) print(one_line(line));
 }
 
 void Terminal::complain(const std::string& line) {
-  clear_bar();
-  print_error(line);
+  print(error_line(line));
 }
 
 void Terminal::detail(const std::string& line) {
-  if (flags_.verbose) say(line);
+  if (flags_.verbose) log(line);
 }
 
 void Terminal::result(const std::string& line) {
@@ -73,10 +83,10 @@ void Terminal::progress(double done, double total, const char* unit, const std::
     started_ = true;
     start_ = now;
     first_done_ = done;
-  } else if (now - drawn_ < kRefresh && done < total) {
+  } else if (now - refreshed_ < kRefresh && done < total) {
     return;
   }
-  drawn_ = now;
+  refreshed_ = now;
   const int filled = static_cast<int>(done * kCells / std::max(1.0, total));
   std::string bar(static_cast<std::size_t>(filled), '#');
   bar.resize(kCells, '.');

@@ -2,31 +2,36 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/format.h"
+#include "base/line_writer.h"
 #include "flags.h"
 #include "lamplighter/options.h"
 
 namespace lamplighter::cli {
 
-// Words for people, on standard error: lines, and on a terminal one bar that lines push aside.
+// Messages for people on standard error, and on a terminal a progress bar below them.
 class Terminal {
  public:
-  explicit Terminal(const TalkFlags& flags);
+  explicit Terminal(const LogFlags& flags);
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  void say(const std::string& line);  // unless --quiet
-  NoteCallback sayer() {
-    return [this](const std::string& line) { say(line); };
+  // From now on messages wait for nobody who reads them, and may come from several threads.
+  void write_in_background();
+
+  void log(const std::string& line);  // unless --quiet
+  LogCallback log_callback() {
+    return [this](const std::string& line) { log(line); };
   }
   void detail(const std::string& line);    // with --verbose
   void result(const std::string& line);    // standard output
   void complain(const std::string& line);  // an error that does not end the program
 
-  // Shows how far `total` units are, and `more`; the clock starts with the first call.
+  // Shows `done` of `total` units, the rate since the first call, and `more`.
   void progress(double done, double total, const char* unit = "tokens", const std::string& more = "");
   void progress(std::int64_t done, std::int64_t total, const char* unit = "tokens") {
     progress(static_cast<double>(done), static_cast<double>(total), unit);
@@ -36,19 +41,21 @@ class Terminal {
  private:
   using Clock = std::chrono::steady_clock;
   void clear_bar();
+  void print(const std::string& line);
 
-  TalkFlags flags_;
+  LogFlags flags_;
   bool bar_wanted_;
   bool bar_shown_ = false;
   bool started_ = false;
   double first_done_ = 0;
-  Clock::time_point start_, drawn_;
+  Clock::time_point start_, refreshed_;
+  std::unique_ptr<LineWriter> writer_;  // null: lines are written at once
 };
 
-// What the library tells by the way, on standard error.
+// Prints a note of the library on standard error.
 void print_note(const std::string& text);
 
-// The first line of an error, on standard error.
+// Prints the first line of an error on standard error.
 void print_error(const std::string& message);
 
 }  // namespace lamplighter::cli

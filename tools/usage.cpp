@@ -1,30 +1,14 @@
 #include "usage.h"
 
-#include <algorithm>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include "base/message.h"
+#include "base/suggestion.h"
+#include "help.h"
 #include "values.h"
 
 namespace lamplighter::cli {
 namespace {
-
-// Insertions, deletions and replacements that turn one word into the other.
-std::size_t edit_distance(const std::string& from, const std::string& to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 std::vector<std::string> flags_of(const CLI::App& command) {
   std::vector<std::string> names;
@@ -34,28 +18,9 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return names;
 }
 
-std::vector<std::string> commands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  return names;
-}
-
-// "; did you mean X?" for the known word that a mistyped one most likely stands for.
-std::string closest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t least = 3;  // more than two mistakes are no slip
-  for (const std::string& name : known) {
-    const std::size_t distance = edit_distance(word, name);
-    if (distance < least) least = distance, best = name;
-  }
-  return best.empty() ? "" : "; did you mean " + best + "?";
-}
-
-std::string unknown_command(const CLI::App& app) {
+std::string wrong_command(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
-  if (extra.empty()) return "no command given";
-  return "unknown command " + excerpt_of(extra.front()) + closest(extra.front(), commands_of(app));
+  return extra.empty() ? "no command given" : unknown_command(app, extra.front());
 }
 
 std::string unknown_argument(const CLI::App& command) {
@@ -63,7 +28,7 @@ std::string unknown_argument(const CLI::App& command) {
   const std::string name = word.substr(0, word.find('='));
   std::string hint;
   if (name.rfind("--", 0) == 0) {
-    hint = closest(name, flags_of(command));
+    hint = did_you_mean(name, flags_of(command));
   } else if (name.rfind('-', 0) != 0 && command.get_option_no_throw("--prompt") != nullptr) {
     hint = "; a caption of several words needs quotes: -p \"a red boat\"";
   }
@@ -75,7 +40,7 @@ std::string expected_by(const CLI::App& command, const std::string& flag) {
   return option == nullptr ? "another value" : expected_of(*option);
 }
 
-// "Could not convert: --seed = foo"
+// Reads CLI11's "Could not convert: --seed = foo".
 std::string wrong_value(const CLI::App& command, const std::string& message) {
   const std::size_t begin = message.find(": "), middle = message.find(" = ");
   if (begin == std::string::npos || middle == std::string::npos) return message;
@@ -86,7 +51,7 @@ std::string wrong_value(const CLI::App& command, const std::string& message) {
          (large ? "a smaller number" : expected_by(command, flag));
 }
 
-// "--seed: 1 required N missing" or "--seed: At Most 1 required but received 2"
+// Reads CLI11's "--seed: 1 required N missing" and "--seed: At Most 1 required but received 2".
 std::string wrong_count(const CLI::App& command, const std::string& message) {
   const std::string flag = message.substr(0, message.find(':'));
   constexpr const char* kReceived = "received ";
@@ -97,7 +62,7 @@ std::string wrong_count(const CLI::App& command, const std::string& message) {
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
-  if (chosen.empty()) return unknown_command(app);
+  if (chosen.empty()) return wrong_command(app);
   const CLI::App& command = *chosen.front();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !command.remaining(true).empty())
     return unknown_argument(command);
@@ -105,6 +70,12 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 }  // namespace
+
+std::string unknown_command(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  return "unknown command " + excerpt_of(name) + did_you_mean(name, names);
+}
 
 std::string describe_value(const CLI::App& command, const CLI::ParseError& error) {
   const std::string message = error.what();

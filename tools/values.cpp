@@ -1,9 +1,10 @@
 #include "values.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "base/message.h"
@@ -13,17 +14,50 @@ namespace {
 
 constexpr const char *kWhole = "a whole number", *kNumber = "a number";
 
-// Below 0 they mean something, or are told of with what the bundle has.
+// Negative values have a meaning, or a later check reports them with what the bundle has.
 const std::set<std::string> kSigned{"--cfg-interval", "--class", "--width", "--height"};
 // Up to 2^64 - 1, or -1 (parse_seed).
 constexpr const char* kSeed = "--seed";
+
+constexpr const char* kList = "LIST";
+
+// What a type name of --help stands for, in messages and for shells.
+struct ValueType {
+  const char *name, *expected;
+  Completes completes = Completes::nothing;
+};
+
+constexpr ValueType kTypes[] = {{"N", kWhole},
+                                {"K", kWhole},
+                                {"BYTES", kWhole},
+                                {"X", kNumber},
+                                {"L", kNumber},
+                                {"SECONDS", kNumber},
+                                {"DIR", "a folder", Completes::folders},
+                                {"FOLDERS", "folders", Completes::folders},
+                                {"FILE", "a file", Completes::files},
+                                {"IMAGE", "an image file", Completes::files},
+                                {"CODES", "a file of codes", Completes::files},
+                                {"NAME", "a name"},
+                                {"NAME|FILE", "a name or a file", Completes::files},
+                                {"KEY|FILE", "a key or a file", Completes::files},
+                                {"PATTERN", "a name or a pattern of names", Completes::files},
+                                {kList, "comma-separated values"}};
 
 std::string kind_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.substr(0, type.find(' '));
 }
 
-// What is wrong with a whole number, empty where nothing is; what CLI11 would take for octal becomes decimal.
+// Null for other names, which say themselves what is expected.
+const ValueType* type_of(const CLI::Option& option) {
+  const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                        [&](const ValueType& one) { return one.name == kind_of(option); });
+  return type == std::end(kTypes) ? nullptr : type;
+}
+
+// Returns what is wrong with a whole number, or nothing. Drops leading zeros, which CLI11 would read as
+// octal.
 std::string check_whole(const std::string& flag, std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,7 +73,7 @@ std::string check_whole(const std::string& flag, std::string& text) {
   return "";
 }
 
-// "{}" is a number that was not given to CLI11.
+// CLI11 would take "{}" for a flag without a number.
 std::string check_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
@@ -70,20 +104,17 @@ void check_values(CLI::App& command) {
 }
 
 std::string expected_of(const CLI::Option& option) {
-  static const std::map<std::string, std::string> kinds{{"N", kWhole},
-                                                        {"K", kWhole},
-                                                        {"BYTES", kWhole},
-                                                        {"X", kNumber},
-                                                        {"L", kNumber},
-                                                        {"SECONDS", kNumber},
-                                                        {"DIR", "a folder"},
-                                                        {"FILE", "a file"},
-                                                        {"NAME", "a name"},
-                                                        {"NAME|FILE", "a name or a file"},
-                                                        {"PATTERN", "a name or a pattern of names"},
-                                                        {"LIST", "values with commas between them"}};
-  const auto kind = kinds.find(kind_of(option));
-  return kind == kinds.end() ? option.get_type_name() : kind->second;
+  const ValueType* type = type_of(option);
+  return type == nullptr ? option.get_type_name() : type->expected;
+}
+
+Completes completes(const CLI::Option& option) {
+  const ValueType* type = type_of(option);
+  return type == nullptr ? Completes::nothing : type->completes;
+}
+
+bool is_list(const CLI::Option& option) {
+  return kind_of(option) == kList;
 }
 
 std::vector<std::string> split_list(const std::string& text) {

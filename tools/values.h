@@ -10,19 +10,26 @@
 
 #include "base/message.h"
 
-// What is typed behind flags. CLI11 takes an empty text for a default, numbers beyond their type for the
-// nearest, and -1 for the largest number without a sign; a person meant none of that.
+// Strict values of flags. CLI11 alone takes an empty text for the default, clamps numbers that are out of
+// range and wraps -1 to the largest unsigned number; here all three are errors.
 namespace lamplighter::cli {
 
-// Checks the values of all flags of a command, also of those that a configuration file gives: none is empty
-// but texts that are drawn, and whole numbers are decimal, fit into 64 bits and are 0 or more, unless the
-// flag has a meaning for others.
+// Checks the values of all flags of a command, from the command line or a configuration file. Only prompts
+// may be empty. Whole numbers are decimal, fit into 64 bits and are 0 or more, except where a flag gives
+// negative numbers a meaning.
 void check_values(CLI::App& command);
 
-// What the value of a flag is called in messages.
+// Names the value of a flag for messages: "a whole number".
 std::string expected_of(const CLI::Option& option);
 
-// The parts of a text between commas, also those that are empty.
+// What a shell completes for a value of this type, beside the words of the flag (HelpPage::choices).
+enum class Completes { nothing, files, folders };
+Completes completes(const CLI::Option& option);
+
+// Whether a value is a list: "sjd,eagle".
+bool is_list(const CLI::Option& option);
+
+// Splits a text at its commas and keeps empty parts.
 std::vector<std::string> split_list(const std::string& text);
 
 template <class T>
@@ -36,7 +43,7 @@ bool parse_value(const std::string& text, T& value) {
   }
 }
 
-// A flag for values with commas between them, which may be given several times.
+// Adds a flag that takes comma-separated values and may be repeated.
 template <class T>
 CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T>& values,
                       const std::string& help) {
@@ -58,8 +65,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T
                                                                : "words";
     for (const std::string& part : split_list(text)) {
       T value{};
-      if (!parse_value(part, value))
-        return "got " + quote(text) + ", expected " + kind + " with commas between them";
+      if (!parse_value(part, value)) return "got " + quote(text) + ", expected comma-separated " + kind;
     }
     return "";
   };

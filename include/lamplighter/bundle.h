@@ -24,32 +24,20 @@ struct ModuleEntry {
   std::vector<std::string> methods = {};  // of the archive, besides those that every one has
 };
 
-struct DrafterEntry {
+// A network that drafts. Which fields a kind has is in src/bundle/draft_kinds.h.
+struct DraftModelEntry {
   ModuleEntry module;
-  // What it computes; methods take the kinds that they know. eagle: a layer over the target's features;
-  // model: a whole target of the same prompts and codes; medusa, mlp: heads on the target's hidden states;
-  // refine: corrects what the target said of a window of stale drafts;
-  // flash: a layer over the target's features with heads for several tokens; continuous: a whole target of
-  // continuous tokens.
-  std::string kind = "eagle";
+  std::string kind = "eagle";                           // a method calls one kind
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0;  // shape of its cache
-  // eagle: id embedded on all prompt rows; none: row i takes the prompt's own id i + 1 (prompts of tokens).
+  // The id that all prompt positions embed; none: position i embeds the prompt's own id i + 1 (prompts of
+  // tokens).
   std::optional<std::int64_t> prompt_id;
-  bool padding = false;         // eagle: trained on all prompt.length rows: reads the padding before captions
-  std::int64_t max_length = 0;  // positions it can take: of features, or of a model's own rows
-
-  std::int64_t heads = 0;  // medusa, mlp, flash: tokens that it guesses ahead
-  // flash: rows of the picture that are not among its newest `window` ones become so many; 0: they stay.
+  bool padding = false;         // it was trained with the padding in front of captions and reads it
+  std::int64_t max_length = 0;  // positions that it has
+  std::int64_t heads = 0;       // tokens that it predicts in a pass
+  // Image positions older than the newest `window` are compressed to `queries`; 0: they are not.
   std::int64_t queries = 0, window = 0;
-
-  // eagle-3: its features are what these layers of the target get, in order, side by side.
-  std::vector<std::int64_t> feature_layers = {};
-
-  bool is_model() const { return kind == "model"; }
-  bool is_continuous() const { return kind == "continuous"; }
-  bool is_heads() const { return kind == "medusa" || kind == "mlp"; }
-  bool is_refiner() const { return kind == "refine"; }
-  bool has_cache() const { return !is_heads() && !is_refiner() && !is_continuous(); }  // and reads ids
+  std::vector<std::int64_t> feature_layers = {};  // layers of the target whose inputs, side by side, it reads
 };
 
 struct TokenizerEntry {
@@ -67,10 +55,11 @@ struct GoldenRecord {
   std::vector<std::string> inputs, outputs;
   std::vector<std::string> mutated;  // expected content of the last input after the call
   double tolerance = 0;              // largest |difference| in fp32, of modules with rounded weights in bf16
-  double distance = 0;  // of rounded weights: of the results from those of bf16, relative root mean square
+  double distance = 0;  // with rounded weights: relative root mean square difference from results in bf16
 };
 
-// What a bundle can draw, where that can be said: kinds of attributes, their values and the words for them.
+// What a bundle can generate, where that can be said: kinds of attributes, their values and the words for
+// them.
 struct VocabularyEntry {
   struct Value {
     std::string name;
@@ -82,7 +71,7 @@ struct VocabularyEntry {
   };
   std::vector<Kind> kinds;
   std::string subject;             // the kind without which a caption says nothing
-  std::vector<std::string> other;  // further words that captions may have: articles, "a picture of"
+  std::vector<std::string> other;  // further words that captions may have: articles, "an image of"
   std::string example;             // a caption
 };
 
@@ -112,12 +101,12 @@ struct PromptEntry {
 struct Grid {
   int width = 0, height = 0;  // pixels
   int rows = 0, columns = 0;  // tokens
-  // Token ids around the codes, never drawn: `before` ends the prompt, `row_end` (one id or none) follows the
-  // last code of a row, `after` would follow the picture and is not fed to the target.
+  // Token ids around the codes, never generated: `before` ends the prompt, `row_end` (one id or none) follows
+  // the last code of a row, `after` would follow the image and is not fed to the target.
   std::vector<std::int64_t> before, row_end, after;
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(rows) * columns; }
-  // Rows the picture takes in a cache: codes, and the row ends between them.
+  // Rows the image takes in a cache: codes, and the row ends between them.
   std::int64_t length() const { return tokens() + (row_end.empty() ? 0 : rows - 1); }
 };
 
@@ -126,17 +115,17 @@ struct CacheEntry {
   std::int64_t layers = 0, kv_heads = 0, head_dim = 0, max_length = 0;
 };
 
-// How the scale of guidance goes on while a picture is drawn.
+// How the scale of guidance goes on while an image is generated.
 struct GuidanceSchedule {
   // constant; or linear, of MAR: with m of L tokens left behind a token, and not less than one, its scale is
   //   1 + (s - 1) (L - m) / L
   // where all tokens of one pass count as its last one; or decay, of Lumina-mGPT 2.0's solver: when n ids of
-  // the picture stand behind its first one, codes and the ids around them, the scale of the next id is
+  // the image stand behind its first one, codes and the ids around them, the scale of the next id is
   //   s <- max(floor, s * (1 - n / (share * rows * columns)))
   // with the last one's s, and the request's in front of the first code.
   std::string kind = "constant";
   double floor = 1;    // decay
-  double share = 1;    // decay: of the picture's codes
+  double share = 1;    // decay: of the image's codes
   bool raise = false;  // decay: a scale below the floor becomes the floor; otherwise it stays as it is
 };
 
@@ -145,21 +134,21 @@ struct Manifest {
   std::string name, family, licence, source;
   std::string exporter_version, exporter_torch;
   std::map<std::string, FileEntry> files;
-  std::map<std::string, ModuleEntry> modules;    // target, text_encoder, image_decoder
-  std::map<std::string, DrafterEntry> drafters;  // by name
-  std::string first_drafter;                     // of the file, what methods use unless told
-  std::map<std::string, std::string> trees;      // tree files by kind of device: cpu, cuda
+  std::map<std::string, ModuleEntry> modules;       // target, text_encoder, image_decoder
+  std::map<std::string, DraftModelEntry> drafters;  // by name
+  std::string first_drafter;                        // the file's first, the default of methods
+  std::map<std::string, std::string> trees;         // tree files by kind of device: cpu, cuda
   std::optional<TokenizerEntry> tokenizer;
   std::optional<std::string> neighbours;  // file
   std::optional<std::string> golden;      // file
   std::vector<GoldenRecord> golden_records;
   std::optional<PromptEntry> prompt;
   struct {
-    std::string kind = "codes";  // or continuous: vectors, drawn by a diffusion head; then channels alone
+    std::string kind = "codes";  // or continuous: vectors, generated by a diffusion head; then channels alone
     std::int64_t vocabulary = 0, first_image_id = 0, codebook_size = 0;
     std::int64_t channels = 0;
   } tokens;
-  // Of continuous tokens: denoising steps of a token, and how they were taken from those of training.
+  // Of continuous tokens: denoising steps of a token, and how training steps were skipped.
   struct {
     std::int64_t steps = 0;
     std::string respacing;
@@ -174,7 +163,7 @@ struct Manifest {
   CacheEntry cache;
   struct {
     std::int64_t codebook_size = 0, downsample = 0;
-    // Bytes of x in [-1, 1]: round = trunc(127.5 x + 128), as LlamaGen saves pictures; truncate =
+    // Bytes of x in [-1, 1]: round = trunc(127.5 x + 128), as LlamaGen saves images; truncate =
     // trunc(127.5 (x + 1)), as the Chameleon family does; nearest = 127.5 (x + 1) to the nearest, halves to
     // the even one, as Lumina-mGPT 2.0 does.
     std::string pixels = "round";
@@ -194,10 +183,10 @@ LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
 // What is wrong with each file that differs, by its name.
 LAMPLIGHTER_API std::map<std::string, std::string> find_damage(const Manifest& manifest, bool checksums);
 
-// What `generate` would still need, as names of manifest entries; empty when pictures can be drawn.
+// What `generate` would still need, as names of manifest entries; empty when images can be generated.
 LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);
 // Throws Error(ExitCode::bundle), naming them, when there are any.
-LAMPLIGHTER_API void require_drawable(const Manifest& manifest);
+LAMPLIGHTER_API void require_generatable(const Manifest& manifest);
 
 // The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids
 // there are.

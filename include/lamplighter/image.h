@@ -9,42 +9,42 @@
 
 namespace lamplighter {
 
-// 8-bit RGB picture, rows from top to bottom: pixels[(y * width + x) * 3 + channel].
+// 8-bit RGB image, rows from top to bottom: pixels[(y * width + x) * 3 + channel].
 struct Image {
   int width = 0, height = 0;
   std::vector<std::uint8_t> pixels;
 };
 
-// Texts of a picture file: keyword and UTF-8 text.
-using PictureText = std::vector<std::pair<std::string, std::string>>;
+// Texts of an image file: keyword and UTF-8 text.
+using ImageText = std::vector<std::pair<std::string, std::string>>;
 
 // The bytes of a PNG file; equal input gives equal bytes.
-LAMPLIGHTER_API std::string encode_png(const Image& image, const PictureText& text = {});
+LAMPLIGHTER_API std::string encode_png(const Image& image, const ImageText& text = {});
 
 // Writes a PNG file atomically: a temporary file in the same folder, then a rename. Without `overwrite` a
 // file that exists stays. Throws Error(ExitCode::output).
-LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const PictureText& text = {},
+LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const ImageText& text = {},
                                bool overwrite = true);
 
 // The pixels of a PNG file with sides up to 16,384. Throws Error(ExitCode::input).
 LAMPLIGHTER_API Image read_png(const std::string& path);
 
-// Writes a picture as write_png does, as the kind of file that its name ends in: .jpg or .jpeg (quality 95),
+// Writes an image as write_png does, as the kind of file that its name ends in: .jpg or .jpeg (quality 95),
 // .webp (lossless; in builds with libwebp), else PNG. JPEG and WebP files keep the texts "parameters" and
 // "lamplighter" as Exif data; JPEG has room for 64 kB.
-LAMPLIGHTER_API void write_picture(const std::string& path, const Image& image, const PictureText& text = {},
-                                   bool overwrite = true);
+LAMPLIGHTER_API void write_image(const std::string& path, const Image& image, const ImageText& text = {},
+                                 bool overwrite = true);
 
-// What is expected in the place of a name that ends in a kind of picture which write_picture cannot write;
+// What is expected in the position of a name that ends in a kind of image which write_image cannot write;
 // empty where it can.
-LAMPLIGHTER_API std::string refuse_picture_name(const std::string& path);
+LAMPLIGHTER_API std::string refuse_image_name(const std::string& path);
 
-// The text chunks of a PNG file (tEXt, zTXt and iTXt), or what write_picture keeps in a JPEG or WebP file as
+// The text chunks of a PNG file (tEXt, zTXt and iTXt), or what write_image keeps in a JPEG or WebP file as
 // "lamplighter". Throws Error(ExitCode::input), also for more than 1,000 of them or 16 MiB in all.
-LAMPLIGHTER_API PictureText read_picture_text(const std::string& path);
+LAMPLIGHTER_API ImageText read_image_text(const std::string& path);
 
-// All pictures on one sheet, row by row, `gap` pixels apart, on a white ground. Pictures of different sizes
-// are centred in equal cells. Throws Error(ExitCode::usage) where there are no pictures or no columns.
+// All images on one sheet, row by row, `gap` pixels apart, on a white ground. Images of different sizes
+// are centred in equal cells. Throws Error(ExitCode::usage) where there are no images or no columns.
 LAMPLIGHTER_API Image contact_sheet(const std::vector<Image>& images, int columns, int gap = 2);
 
 // The same with as many columns as rows, or one more.

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lamplighter/api.h"
 #include "lamplighter/bundle.h"
@@ -9,18 +11,22 @@
 
 namespace lamplighter {
 
-// The method with every field set, checked for sense and against what the bundle holds; `device` (cpu, cuda)
-// picks the bundle's tuned tree, and where it has none, one that suits `batch` pictures side by side. Reads
-// tree files, no weights. Throws Error (usage, input, bundle).
+// Names and meanings of all methods, the baseline first.
+LAMPLIGHTER_API std::vector<std::pair<std::string, std::string>> method_meanings();
+
+// The method with a value for every option that it reads and that has a default, checked against the bundle.
+// `device` (cpu, cuda) selects the bundle's tuned tree; without one, the tree suits `batch` images side by
+// side. Reads tree files, no weights. Throws Error (usage, input, bundle).
 LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
                                              const std::string& device = "cpu", int batch = 1);
 
-// The method that draws `pictures` pictures: `wanted`, or where that is "auto" the fastest exact one by the
-// table that `lamplighter bench --save-table` or `tune-tree --save-table` left in the user's cache folder for
-// this bundle and machine, else the bundle's default; `note` is told which and why. Throws Error(usage) where
-// auto comes with options, and (device).
+// The method for `images` images: `wanted`, or for "auto" the fastest lossless one in the table that
+// `lamplighter bench --save-table` or `tune-tree --save-table` saved in the user's cache folder for this
+// bundle and machine; without a table the bundle's default. `note` receives the choice and its reason.
+// TextToImage does this with every method; call it to know the choice beforehand. Throws Error(usage) where
+// auto comes with options, and Error(device).
 LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
-                                            const RuntimeOptions& runtime, std::size_t pictures,
-                                            const NoteCallback& note);
+                                            const RuntimeOptions& runtime, std::size_t images,
+                                            const LogCallback& note);
 
 }  // namespace lamplighter

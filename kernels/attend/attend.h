@@ -14,12 +14,13 @@ namespace lamplighter {
 //   2. rotated k and v of row r go to cache index starts[s] + r.
 //   3. row r attends over the prefix [0, lengths[s]) and over lengths[s] + j of every column j it sees:
 //      out = sum softmax(scale * q.k) v, with k and v as the cache holds them, rounded to `type` at the end.
-// Columns are the cache indices from lengths[s] on: rows that earlier calls put there, then those of this
+// Columns are the cache indices from lengths[s] on: rows that earlier calls put there, then the rows of this
 // call, so that a tree can grow over several calls; row r is column starts[s] - lengths[s] + r. The operator
 // takes both as `lengths` int64 [2, S], or [S] when every tree fits in one call (starts = lengths).
 // Query head h reads key/value head h / (heads / kv_heads).
-// All tensors are contiguous; q, k, v, cache and out hold `type`. A rounded cache holds rows of rounded.h
-// instead: attention is that over a cache of `type` with the numbers that those rows stand for.
+// All tensors are contiguous; q, k, v, cache and out hold `type`. A rounded cache holds rows of
+// rounded_cache.h instead: attention is that over a cache of `type` with the numbers that those rows stand
+// for.
 struct AttendArgs {
   const void* qkv;           // [sequences, rows, (heads + 2 * kv_heads) * head_dim]: q, k, v, head-major
   void* keys;                // this layer's keys [sequences, kv_heads, max_length] rows of cache_row_bytes()

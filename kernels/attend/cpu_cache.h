@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/attend/rounded.h"
+#include "kernels/attend/rounded_cache.h"
 #include "kernels/attend/scores.h"
 
 // The cache of one item on a CPU: this call's keys and values go in, and all of them are there to be read.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/attend/cuda_rows.h"
-#include "kernels/attend/rounded.h"
+#include "kernels/attend/rounded_cache.h"
 
 // How cuda_general.h reads and writes the cache of one sequence and key/value head.
 namespace lamplighter {
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kLargestHead = 256;  // largest head_dim
 
-// A head's features in the registers of a warp: pair i is the one at lane i % 32, place i / 32.
+// A head's features in the registers of a warp: pair i is the one at lane i % 32, position i / 32.
 template <class T>
 struct WarpPairs {
   Rotated<T> pair[kLargestHead / 64];
@@ -62,7 +62,7 @@ struct PlainCache {
   }
 };
 
-// Rows of rounded.h, read as the T that they stand for.
+// Rows of rounded_cache.h, read as the T that they stand for.
 template <class T>
 struct RoundedCache {
   using Element = T;

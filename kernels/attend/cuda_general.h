@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kKeys) partial_kernel(AttendArgs args, Workspa
   split.count = static_cast<int>(queries - done < kQueries ? queries - done : kQueries);
   split.columns = mask_columns(args, split.sequence, split.length);
   const int64_t last = args.tree_mask == nullptr ? split.row(split.count - 1) : split.columns - 1;
-  if (split.begin > split.length + last) return;  // no row sees so many keys
+  if (split.begin > split.length + last) return;  // no row sees these keys
   load_tile(args, workspace, split, tile);
   score<kPack>(args, split, tile);
   weigh(args, workspace, split, rows, tile);

@@ -13,8 +13,8 @@
 // the prefix) may give other bits: a tensor core adds 16 products in an order of its own.
 //
 // A warp takes 16 queries and all keys of a tile. Few queries of few features have kSlices warps per 16: all
-// of them compute the same scores and weights, and each sums its part of the features. Such calls are bound
-// by latency, and that way four to eight warps share the steps without talking to each other.
+// of them compute the same scores and weights, and each sums its part of the features. These calls are bound
+// by latency, and this way four to eight warps share the steps without talking to each other.
 //
 // Per block: kSpanSharedBytes of shared memory, 3/4 of it or more in flight; at most 168 registers per
 // thread, so that 3 blocks of 4 warps fit where the shared memory does.
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kMostThreads<kHead, kSlices>, 384 / kMostThrea
   let_next_kernel_start();
   wait_for_earlier_kernels();
   const Span<T> span = find_span<T>(args, pass);
-  if (span.begin >= span.end) return;  // no row sees so many keys
+  if (span.begin >= span.end) return;  // no row sees these keys
   int fetched = span.begin;
   const auto fetch_next = [&] {
     if (fetched < span.end) KeyTile<T, kHead>(fetched).fetch(span, fetched);

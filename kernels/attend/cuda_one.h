@@ -6,7 +6,7 @@
 // their way at once, in registers. Where one span holds the whole cache, the block writes the output itself;
 // else attend_join_kernel adds the spans up.
 //
-// Eight or sixteen neighbouring lanes share a key, eight features each; such a group takes every kGroups-th
+// Eight or sixteen neighbouring lanes share a key, eight features each; the group takes every kGroups-th
 // key of the span. The new row is made by the group that takes it, and goes to the cache from there.
 //
 // Equal bits: which lanes add what depends on cache indices and max_length alone, so a row's bits depend on
@@ -93,7 +93,7 @@ class OneQuery {
     }
   }
 
-  // Those of the new row, which go to the cache, too.
+  // Key and value of the new row, which go to the cache, too.
   __device__ void make_new() {
 #pragma unroll
     for (int j = 0; j < kOneKeys; ++j) {
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kOneThreads<kHead>, 512 / kOneThreads<kHead>)
   let_next_kernel_start();
   wait_for_earlier_kernels();
   const Span<T> span = find_span<T>(args, pass);
-  if (span.begin >= span.end) return;  // no row sees so many keys
+  if (span.begin >= span.end) return;  // no row sees these keys
   OneQuery<T, kHead> query(args, pass, span);
   query.run(storage);
   __syncthreads();

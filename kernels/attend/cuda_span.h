@@ -78,7 +78,7 @@ __device__ void append_rows(const AttendArgs& args, const Span<T>& span) {
 }
 
 // Keys and values of the kTileKeys cache indices from `begin` on in shared memory, one of kStages tiles.
-// Packs of 8 features trade places by row, so that the 8 rows of a matrix load lie in different banks.
+// Packs of 8 features trade positions by row, so that the 8 rows of a matrix load lie in different banks.
 template <class T, int kHead>
 struct KeyTile {
   static constexpr int kPacks = kHead / 8;
@@ -113,8 +113,8 @@ struct KeyTile {
     for (int i = static_cast<int>(threadIdx.x); i < kTileKeys * kPacks; i += static_cast<int>(blockDim.x)) {
       const int row = i / kPacks;
       if (begin + row < length) continue;
-      T* place = values + at(row, i % kPacks);
-      auto pack = load_pack<T, 8>(place);
+      T* at_pack = values + at(row, i % kPacks);
+      auto pack = load_pack<T, 8>(at_pack);
       bool finite = true;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
@@ -123,7 +123,7 @@ struct KeyTile {
         finite = false;
       }
       if (finite) continue;
-      store_pack(place, pack);
+      store_pack(at_pack, pack);
       atomicOr(bad, 1U << row);
     }
   }

@@ -1,4 +1,4 @@
-#include "kernels/attend/body.h"
+#include "kernels/attend/attend_body.h"
 #include "kernels/common/this_isa.h"
 
 namespace lamplighter {

@@ -1,5 +1,4 @@
-#include "kernels/commit/cuda_commit.h"
-#include "kernels/commit/cuda_fresh.h"
+#include "kernels/commit/commit_cuda.h"
 #include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {
@@ -11,11 +10,6 @@ void tree_rows_cuda(const TreeRowsArgs& args, void* stream) {
 
 void commit_tokens_cuda(const CommitArgs& args, void* stream) {
   commit_tokens_kernel<<<grid_size(args.images), kCommitThreads, 0, cuda_stream(stream)>>>(args);
-}
-
-void fresh_rows_cuda(const FreshRowsArgs& args, void* stream) {
-  const int64_t blocks = args.draft_sequences * args.fresh_rows;
-  if (blocks > 0) fresh_rows_kernel<<<grid_size(blocks), kFreshThreads, 0, cuda_stream(stream)>>>(args);
 }
 
 }  // namespace lamplighter

@@ -6,14 +6,14 @@
 
 namespace lamplighter {
 
-// What a cycle does besides running models, sampling and judging. I = images, S = sequences: I, or 2 I as
-// interleaved pairs; Sd = those of the drafter, likewise.
+// What a cycle does besides running models, sampling and verification. I = images, S = sequences: I, or 2 I
+// as interleaved pairs; Sd = sequences of the draft model, likewise.
 
 // tree_rows: nodes of a tree as rows of a pass. ids[s][r] = max(codes[i][r], 0) + first_id, positions[s][r] =
 // min(position[s] + depths[i][r], last_position), i the image of sequence s.
 struct TreeRowsArgs {
-  const int64_t* codes;     // [images, rows]; < 0: a row that nothing is asked of
-  const int64_t* depths;    // [depth_images, depth_rows], both 1 or the number there is
+  const int64_t* codes;     // [images, rows]; < 0: padding, whose result is not used
+  const int64_t* depths;    // [1 or images, 1 or rows]
   const int64_t* position;  // [sequences]
   int64_t* ids;             // [sequences, rows]
   int64_t* positions;       // [sequences, rows]
@@ -39,13 +39,13 @@ LAMPLIGHTER_INLINE constexpr int64_t drafted(int64_t depth) {  // after the D + 
 LAMPLIGHTER_INLINE constexpr int64_t width(int64_t depth) {
   return drafted(depth) + depth + 1;
 }
-// D of a report of so many columns.
+// D of a report with that many columns.
 LAMPLIGHTER_INLINE constexpr int64_t depth_of(int64_t columns) {
   return (columns - width(0)) / (width(1) - width(0));
 }
 }  // namespace report
 
-// What a cycle accepted, as commit_tokens and fresh_rows read it. `kept` are the cache rows that stay: the
+// What a cycle accepted, as commit_tokens and new_tokens read it. `kept` are the cache rows that stay: the
 // accepted nodes, and the row end behind the last of them where rows of codes end with a forced token.
 struct CommittedArgs {
   const int64_t* tokens;      // [images, nodes], codes; < 0: padding; may be the roots
@@ -59,17 +59,17 @@ struct CommittedArgs {
   int64_t nodes;
   int64_t width;
   int64_t kept_width;
-  int64_t total;  // codes of a picture
+  int64_t total;  // codes of an image
   int64_t last_position;
   int64_t first_image_id;
   int64_t row_end;  // id of the forced token
 };
 
 // commit_tokens: appends what was accepted to the tokens of every image and advances its counters. An image
-// takes no more tokens than it lacks; one that is complete stands still.
+// never gets more than `total` tokens; a complete image does not change.
 struct CommitArgs : CommittedArgs {
   const int64_t* depths;  // [1 or images, nodes]
-  const int64_t* status;  // [images], of judge_tree
+  const int64_t* status;  // [images], of verify_tree
   const int64_t* image;   // [images], numbers for the report
   int64_t* steps;         // [images], tokens committed
   int64_t* codes;         // [images, code_columns], code_columns >= total + width

@@ -2,7 +2,7 @@
 
 #include "kernels/commit/commit.h"
 #include "kernels/common/kernel_inline.h"
-#include "kernels/judge/judge.h"
+#include "kernels/verify/verify.h"
 
 namespace lamplighter {
 
@@ -52,7 +52,7 @@ LAMPLIGHTER_INLINE int64_t reported(const CommitArgs& args, const Committed& c, 
   if (at == report::kSteps) return c.steps + c.advance;
   if (at == report::kAccepted) return c.count;
   if (at == report::kBad)
-    return (args.bad[image] || c.token < 0 ? kJudgeBadTarget : 0) | (args.status[image] & kJudgeBadDraft);
+    return (args.bad[image] || c.token < 0 ? kVerifyBadTarget : 0) | (args.status[image] & kVerifyBadDraft);
   if (at == report::kCodes) return args.root[image];
   if (at < report::path(depth)) {
     const int64_t j = at - report::kCodes - 1;

@@ -1,4 +1,4 @@
-#include "kernels/commit/cuda_compact.h"
+#include "kernels/commit/compact_cuda.h"
 #include "kernels/common/cuda/launch.h"
 
 namespace lamplighter {

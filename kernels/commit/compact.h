@@ -4,7 +4,7 @@
 
 namespace lamplighter {
 
-// compact_cache: after a tree of rows was judged, moves the keys and values of the accepted ones next to
+// compact_cache: after a tree of rows was verified, moves the keys and values of the accepted ones next to
 // the committed prefix, in place and in every layer: cache row lengths[s] + path[i][j] -> lengths[s] + j for
 // j = 1..count[i], i the image of sequence s. Other rows keep their bits.
 // path[i][0..count[i]] starts with 0 (the root, in place already) and rises, so that no row is overwritten

@@ -17,7 +17,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"portable", "avx2", "avx512", "amx"};
+constexpr std::array<std::string_view, 5> kNames{"portable", "avx2", "avxvnni", "avx512", "amx"};
 
 #if defined(__x86_64__)
 // Linux keeps the tiles' state for processes that have asked for it.
@@ -30,6 +30,17 @@ bool grants_tiles() {
 }
 #endif
 
+bool reports_avx_vnni() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kAvxVnni = 1u << 4;
+  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 &&
+         (a & kAvxVnni) != 0;
+#else
+  return false;
+#endif
+}
+
 Isa cpu_isa() {
 #if defined(__x86_64__)
   const bool avx2 =
@@ -38,7 +49,9 @@ Isa cpu_isa() {
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
   if (!avx2) return Isa::kPortable;
-  if (!avx512) return Isa::kAvx2;
+  const bool dots =
+      has_avx_vnni() || (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"));
+  if (!avx512) return dots ? Isa::kAvxVnni : Isa::kAvx2;
   return grants_tiles() ? Isa::kAmx : Isa::kAvx512;
 #else
   return Isa::kPortable;
@@ -51,7 +64,7 @@ Isa allowed_isa() {
   if (name.empty()) return kBestIsa;
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   TORCH_CHECK(found != kNames.end(), "LAMPLIGHTER_ISA: got '", name,
-              "', expected portable, avx2, avx512 or amx");
+              "', expected portable, avx2, avxvnni, avx512 or amx");
   return static_cast<Isa>(found - kNames.begin());
 }
 
@@ -68,6 +81,16 @@ const char* isa_name(Isa isa) {
 
 Isa active_isa() {
   return current().load(std::memory_order_relaxed);
+}
+
+Isa float_isa() {
+  const Isa isa = active_isa();
+  return isa == Isa::kAvxVnni ? Isa::kAvx2 : isa;
+}
+
+bool has_avx_vnni() {
+  static const bool has = reports_avx_vnni();  // hypervisors take microseconds for an answer
+  return has;
 }
 
 Isa limit_isa(Isa limit) {

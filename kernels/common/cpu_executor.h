@@ -125,7 +125,7 @@ class CpuExecutor {
  private:
   static constexpr int kLanes = 16;
 
-  // Writes first + j for every bit j that is set; returns their number. May write all 16 places.
+  // Writes first + j for every bit j that is set; returns their number. May write all 16 positions.
   template <class Index>
   static int list_bits(uint32_t bits, int first, Index* out) {
 #if defined(__AVX512F__)

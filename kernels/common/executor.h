@@ -2,8 +2,8 @@
 
 namespace lamplighter {
 
-// An executor runs the algorithms over one row that are written once for the CPU and CUDA (body.h and
-// NAME_body.h). Every thread of it calls the same members in the same order and gets the same results:
+// An executor runs the algorithms over one row that are written once for the CPU and CUDA
+// (NAME_body.h). Every thread of it calls the same members in the same order and gets the same results:
 //   for_each(n, f)                    f(i) for all i < n, in any order and at once
 //   reduce(n, identity, map, op)      op over map(i); op commutative; the order is fixed for a given n
 //   argmax(n, map)                    smallest i with the largest map(i), 0 when map(0) is NaN; n > 0

@@ -9,7 +9,7 @@
 #include "kernels/common/checks.h"
 
 // What operators on the device `meta` share. Sizes may be symbolic there, so only ranks and dtypes are
-// checked. Results are contiguous, as those of the kernels are.
+// checked. Results are contiguous, like results of the kernels.
 namespace lamplighter {
 
 using SymSizes = std::vector<c10::SymInt>;

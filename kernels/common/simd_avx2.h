@@ -89,19 +89,6 @@ struct Avx2 {
   static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
   static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
 
-  struct Bytes {  // the first and third, the second and fourth of four signed bytes, as int16
-    W even, odd;
-  };
-  static Bytes bytes_of(uint32_t four) {
-    const W bytes = set_word(four);
-    return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
-  }
-  static W add_bytes(W sum, W weights, Bytes value) {
-    const W even = _mm256_and_si256(weights, _mm256_set1_epi16(255));
-    const W odd = _mm256_srli_epi16(weights, 8);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(even, value.even));
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(odd, value.odd));
-  }
   static W low_halves(W a) { return _mm256_and_si256(a, _mm256_set1_epi8(15)); }
   static W high_halves(W a) { return low_halves(_mm256_srli_epi16(a, 4)); }
   static F to_floats(W a) { return _mm256_cvtepi32_ps(a); }

@@ -78,9 +78,9 @@ struct Avx512 {
   static F dot(F sum, W a, W b, uint16_t) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
-  // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32; the halves of
-  // bytes as bytes; int32 lanes as floats; floats that are integers of -128 to 127 as bytes.
-  static W bytes_of(uint32_t four) { return set_word(four); }
+  // sum + products of four unsigned bytes of every lane and four signed ones, modulo 2^32 (Avx2 has no such
+  // instruction: kernels/linear/avx2.h); the halves of bytes as bytes; int32 lanes as floats; floats that are
+  // integers of -128 to 127 as bytes.
   static W add_bytes(W sum, W weights, W value) { return _mm512_dpbusd_epi32(sum, weights, value); }
   static W low_halves(W a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
   static W high_halves(W a) { return low_halves(_mm512_srli_epi16(a, 4)); }

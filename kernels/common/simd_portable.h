@@ -88,7 +88,6 @@ struct Portable {
   static F dot(F sum, W a, W b, float) { return fma(as_floats(a), as_floats(b), sum); }
   static F dot(F sum, W a, W b, uint16_t) { return fma(even(a), even(b), fma(odd(a), odd(b), sum)); }
 
-  static W bytes_of(uint32_t four) { return set_word(four); }
   static W add_bytes(W sum, W weights, W value) {
     for (int byte = 0; byte < 4; ++byte) {
       const W factor = reinterpret_cast<W>(reinterpret_cast<Integers>(value << (24 - 8 * byte)) >> 24);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/common/isa.h"
-#if LAMPLIGHTER_THIS_ISA == 2
+#if LAMPLIGHTER_THIS_ISA == 3
 #include "kernels/common/simd_avx512.h"
 #elif LAMPLIGHTER_THIS_ISA == 1
 #include "kernels/common/simd_avx2.h"
@@ -11,12 +11,12 @@
 
 // For a family's isa.cpp alone, which is compiled once for every instruction set. But for the specialisations
 // for kThisIsa it keeps everything in anonymous namespaces: the linker must not take its copy of a shared
-// inline function for those of other files.
+// inline function for the copies of other files.
 namespace lamplighter {
 namespace {
 
 constexpr Isa kThisIsa = static_cast<Isa>(LAMPLIGHTER_THIS_ISA);
-#if LAMPLIGHTER_THIS_ISA == 2
+#if LAMPLIGHTER_THIS_ISA == 3
 using ThisSimd = Avx512;
 #elif LAMPLIGHTER_THIS_ISA == 1
 using ThisSimd = Avx2;

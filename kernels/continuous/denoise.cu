@@ -1,5 +1,5 @@
 #include "kernels/common/cuda/launch.h"
-#include "kernels/continuous/cuda_denoise.h"
+#include "kernels/continuous/denoise_cuda.h"
 
 namespace lamplighter {
 namespace {

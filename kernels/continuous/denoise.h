@@ -111,7 +111,7 @@ struct DenoiseStepArgs {
   int64_t step;
 };
 
-// CPU kernels over the rows, or tokens, [begin, end); those of silu count all steps.
+// CPU kernels over the rows, or tokens, [begin, end); for silu, tokens of all steps.
 template <Isa isa>
 void denoise_silu_cpu(const DenoiseSiluArgs& args, int64_t begin, int64_t end);
 template <Isa isa>

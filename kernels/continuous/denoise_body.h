@@ -51,7 +51,7 @@ LAMPLIGHTER_INLINE void advance_row(Executor& executor, const DenoiseAdvanceArgs
 
 // Channel c of a token.
 LAMPLIGHTER_INLINE void step_channel(const DenoiseStepArgs& args, int64_t token, int64_t c) {
-  const int64_t place = token * args.channels + c;
+  const int64_t index = token * args.channels + c;
   const float* predicted = args.predicted + token * 2 * args.channels;
   float noise = predicted[c] + args.bias[c];
   if (args.all.unconditional != nullptr) {
@@ -60,17 +60,17 @@ LAMPLIGHTER_INLINE void step_channel(const DenoiseStepArgs& args, int64_t token,
   }
   const float share = 0.5F * (predicted[args.channels + c] + args.bias[args.channels + c] + 1.0F);
   const float* table = args.table;
-  const float x = args.x[place];
+  const float x = args.x[index];
   const float mean = table[2] * (table[0] * x - table[1] * noise) + table[3] * x;
   const float log_deviation = 0.5F * (share * table[5] + (1.0F - share) * table[4]);
   const float deviation = args.all.temperature[token] * expf(log_deviation);
   if (args.step == 0) {
-    args.all.mean[place] = mean;
-    args.all.deviation[place] = deviation;
+    args.all.mean[index] = mean;
+    args.all.deviation[index] = deviation;
   } else {
-    const float drawn = args.all.noise[(token * args.steps + args.step) * args.channels + c];
-    args.all.mean[place] = mean + deviation * drawn;
-    args.all.sums[place] += static_cast<double>(log_deviation);
+    const float sampled = args.all.noise[(token * args.steps + args.step) * args.channels + c];
+    args.all.mean[index] = mean + deviation * sampled;
+    args.all.sums[index] += static_cast<double>(log_deviation);
   }
 }
 

@@ -10,7 +10,7 @@
 #include "kernels/common/meta.h"
 #include "kernels/common/on_cuda.h"
 #include "kernels/common/operator.h"
-#include "kernels/common/over_rows.h"
+#include "kernels/common/rows_on_threads.h"
 #include "kernels/continuous/denoise_args.h"
 #include "kernels/continuous/denoise_walk.h"
 
@@ -23,11 +23,11 @@ using Denoised = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 template <On on>
 constexpr int64_t kTokensAtOnce = on == On::cuda ? 1024 : 64;
 
-// What a walk asks of a device.
+// What a walk calls on a device.
 template <On on>
-class DenoisePlace {
+class DenoiseDevice {
  public:
-  DenoisePlace(const at::TensorOptions& options, void* stream) : options_(options), stream_(stream) {}
+  DenoiseDevice(const at::TensorOptions& options, void* stream) : options_(options), stream_(stream) {}
 
   void product(const DenoiseProduct& product, const float* x, int64_t rows, float* out) const {
     if constexpr (on == On::cuda) {
@@ -42,8 +42,8 @@ class DenoisePlace {
     if constexpr (on == On::cuda) {
       denoise_silu_cuda(args, stream_);
     } else {
-      over_rows(args, args.steps * args.rows, args.width,
-                for_isa([](auto isa) { return &denoise_silu_cpu<isa.value>; }));
+      rows_on_threads(args, args.steps * args.rows, args.width,
+                      for_isa([](auto isa) { return &denoise_silu_cpu<isa.value>; }));
     }
   }
 
@@ -51,8 +51,8 @@ class DenoisePlace {
     if constexpr (on == On::cuda) {
       denoise_advance_cuda(args, stream_);
     } else {
-      over_rows(args, args.rows, args.width,
-                for_isa([](auto isa) { return &denoise_advance_cpu<isa.value>; }));
+      rows_on_threads(args, args.rows, args.width,
+                      for_isa([](auto isa) { return &denoise_advance_cpu<isa.value>; }));
     }
   }
 
@@ -60,8 +60,8 @@ class DenoisePlace {
     if constexpr (on == On::cuda) {
       denoise_step_cuda(args, stream_);
     } else {
-      over_rows(args, args.all.tokens, args.channels,
-                for_isa([](auto isa) { return &denoise_step_cpu<isa.value>; }));
+      rows_on_threads(args, args.all.tokens, args.channels,
+                      for_isa([](auto isa) { return &denoise_step_cpu<isa.value>; }));
     }
   }
 
@@ -89,10 +89,10 @@ Denoised run(const DenoiseCall& call) {
   const DenoiseWalk walk(head, most, tokens.unconditional != nullptr);
   const at::Tensor memory = at::empty({walk.floats()}, call.start.options());
   const auto run_parts = [&](void* stream) {
-    const DenoisePlace<on> place(call.start.options(), stream);
+    const DenoiseDevice<on> device(call.start.options(), stream);
     for (int64_t first = 0; first < tokens.tokens; first += most) {
       const int64_t count = std::min(most, tokens.tokens - first);
-      walk.run(place, denoise_part(tokens, head, first, count), memory.mutable_data_ptr<float>());
+      walk.run(device, denoise_part(tokens, head, first, count), memory.mutable_data_ptr<float>());
     }
   };
   if constexpr (on == On::cuda) {

@@ -7,8 +7,8 @@
 // The order of a chain's products and of what lies between them, written once for every device.
 namespace lamplighter {
 
-// The conditions of a chain are known before it begins: those of several steps share a pass over the weights
-// of the modulation, half of all weights and more, until so many rows do.
+// The conditions of a chain are known before it begins, so several steps share a pass over the
+// weights of the modulation, which are more than half of all weights. This is the most rows that share one.
 constexpr int64_t kDenoiseSharedRows = 64;
 
 // Tokens that go through the chain together, and their memory.
@@ -26,11 +26,11 @@ class DenoiseWalk {
     return rows_ * (3 * width_ + wide_) + steps_ * rows_ * (width_ + head_.modulation.out);
   }
 
-  // At most as many tokens as the constructor was told. Place, a device, has
+  // At most as many tokens as the constructor got. Device has
   //   product(DenoiseProduct, x, rows, out)    out [rows, out] = x [rows, in] W^T, without the bias
   //   silu(), advance(), step()                with the arguments of these names
-  template <class Place>
-  void run(const Place& place, const DenoiseTokens& tokens, float* memory) const {
+  template <class Device>
+  void run(const Device& device, const DenoiseTokens& tokens, float* memory) const {
     const int64_t rows = tokens.unconditional != nullptr ? 2 * tokens.tokens : tokens.tokens;
     Rooms rooms{};
     rooms.conditions = memory;
@@ -40,19 +40,19 @@ class DenoiseWalk {
     rooms.timed = rooms.hidden + rows_ * wide_;
     rooms.factors = rooms.timed + steps_ * rows_ * width_;
 
-    place.product(head_.condition, tokens.z, tokens.tokens, rooms.conditions);
+    device.product(head_.condition, tokens.z, tokens.tokens, rooms.conditions);
     if (tokens.unconditional != nullptr) {
-      place.product(head_.condition, tokens.unconditional, tokens.tokens,
-                    rooms.conditions + tokens.tokens * width_);
+      device.product(head_.condition, tokens.unconditional, tokens.tokens,
+                     rooms.conditions + tokens.tokens * width_);
     }
     for (int64_t last = head_.steps, first = 0; last > 0; last = first) {
       first = std::max<int64_t>(0, last - steps_);
-      place.silu(DenoiseSiluArgs{rooms.conditions, head_.condition.bias, head_.times + first * width_,
-                                 rooms.timed, rows, last - first, width_});
-      place.product(head_.modulation, rooms.timed, (last - first) * rows, rooms.factors);
+      device.silu(DenoiseSiluArgs{rooms.conditions, head_.condition.bias, head_.times + first * width_,
+                                  rooms.timed, rows, last - first, width_});
+      device.product(head_.modulation, rooms.timed, (last - first) * rows, rooms.factors);
       for (int64_t step = last - 1; step >= first; --step) {
         const float* factors = rooms.factors + (step - first) * rows * head_.modulation.out;
-        run_step(place, tokens, rooms, step, rows, factors);
+        run_step(device, tokens, rooms, step, rows, factors);
       }
     }
   }
@@ -67,11 +67,11 @@ class DenoiseWalk {
     float* factors;     // [steps, rows, outputs of the modulation]
   };
 
-  template <class Place>
-  void run_step(const Place& place, const DenoiseTokens& tokens, const Rooms& rooms, int64_t step,
+  template <class Device>
+  void run_step(const Device& device, const DenoiseTokens& tokens, const Rooms& rooms, int64_t step,
                 int64_t rows, const float* factors) const {
     const float* x = step == head_.steps - 1 ? tokens.start : tokens.mean;
-    place.product(head_.input, x, tokens.tokens, rooms.hidden);
+    device.product(head_.input, x, tokens.tokens, rooms.hidden);
     DenoiseAdvanceArgs advance{};
     advance.stream = rooms.stream;
     advance.added = rooms.hidden;
@@ -88,10 +88,10 @@ class DenoiseWalk {
     for (const DenoiseBlock& block : head_.blocks) {
       advance.norm_weight = block.norm_weight;
       advance.norm_bias = block.norm_bias;
-      place.advance(advance);
-      place.product(block.inner, rooms.values, rows, rooms.hidden);
-      place.silu(DenoiseSiluArgs{rooms.hidden, block.inner.bias, nullptr, rooms.hidden, rows, 1, width_});
-      place.product(block.outer, rooms.hidden, rows, rooms.values);
+      device.advance(advance);
+      device.product(block.inner, rooms.values, rows, rooms.hidden);
+      device.silu(DenoiseSiluArgs{rooms.hidden, block.inner.bias, nullptr, rooms.hidden, rows, 1, width_});
+      device.product(block.outer, rooms.hidden, rows, rooms.values);
       advance.first = false;
       advance.added = rooms.values;
       advance.added_rows = rows;
@@ -101,10 +101,10 @@ class DenoiseWalk {
     }
     advance.norm_weight = nullptr;
     advance.norm_bias = nullptr;
-    place.advance(advance);
-    place.product(head_.output, rooms.values, rows, rooms.hidden);
-    place.step(DenoiseStepArgs{rooms.hidden, head_.output.bias, x, head_.tables + step * kDenoiseTable,
-                               tokens, head_.input.in, head_.steps, step});
+    device.advance(advance);
+    device.product(head_.output, rooms.values, rows, rooms.hidden);
+    device.step(DenoiseStepArgs{rooms.hidden, head_.output.bias, x, head_.tables + step * kDenoiseTable,
+                                tokens, head_.input.in, head_.steps, step});
   }
 
   const DenoiseHead& head_;

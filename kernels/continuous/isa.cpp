@@ -1,8 +1,8 @@
 #include "kernels/common/cpu_executor.h"
 #include "kernels/common/this_isa.h"
-#include "kernels/continuous/body.h"
 #include "kernels/continuous/denoise_body.h"
-#include "kernels/elementwise/body.h"
+#include "kernels/continuous/gaussian_body.h"
+#include "kernels/elementwise/elementwise_body.h"
 
 namespace lamplighter {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/common/cuda/launch.h"
-#include "kernels/elementwise/cuda.h"
+#include "kernels/elementwise/elementwise_cuda.h"
 
 namespace lamplighter {
 

@@ -1,5 +1,5 @@
 #include "kernels/common/this_isa.h"
-#include "kernels/elementwise/body.h"
+#include "kernels/elementwise/elementwise_body.h"
 
 namespace lamplighter {
 

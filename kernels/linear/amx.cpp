@@ -76,7 +76,7 @@ inline __attribute__((always_inline)) void step_low(const char* x, const char* w
 }
 
 // The same of 17 to 32 rows, the second half of which begins at `lower`, and one or two blocks: sums in tiles
-// 0 and 1, those of the lower rows in 2 and 3.
+// 0 and 1, sums of the lower rows in 2 and 3.
 template <int N>
 inline __attribute__((always_inline)) void step_high(const char* x, const char* lower, const char* weight,
                                                      int64_t block) {

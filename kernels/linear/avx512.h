@@ -11,10 +11,10 @@
 namespace lamplighter {
 namespace {
 
-// How weights of so many bits are read (see run_linear and IntegerKernel). Sums, weights and one value of x
-// fit the 32 registers. One block at a time: the memory is the limit, and a short distance to the first cache
-// level leaves its queues free for the hardware's own fetches. Several: arithmetic is the limit, and lines
-// come to the first level well before use, because what memory delivers late must not stop it.
+// How weights of a number of bits are read (see run_linear and IntegerKernel). Sums, weights and one value of
+// x fit the 32 registers. One block at a time: the memory is the limit, and a short distance to the first
+// cache level leaves its queues free for the hardware's own fetches. Several: arithmetic is the limit, and
+// lines come to the first level well before use, because what memory delivers late must not stop it.
 template <int Bits>
 struct Panel {
   static constexpr int kStreamedRows = Bits == 4 ? 4 : 9;
@@ -141,7 +141,7 @@ using FloatKernel = WideKernel<std::conditional_t<sizeof(Element) == 4, Float32S
                                Panel<8 * sizeof(Element)>>;
 
 template <class Weights>
-using Integers = IntegerKernel<Avx512, Weights, 12, Panel<Weights::kBits>>;
+using Integers = IntegerKernel<ByteProducts<Avx512, Weights>, 12, Panel<Weights::kBits>>;
 
 }  // namespace
 }  // namespace lamplighter

@@ -1,5 +1,5 @@
 #include "kernels/common/cuda/launch.h"
-#include "kernels/linear/cuda_few_rows.h"
+#include "kernels/linear/few_rows_cuda.h"
 
 namespace lamplighter {
 namespace {

@@ -39,7 +39,7 @@ inline int64_t few_rows_block(const FewRowsArgs& args) {
   return two_tiles ? 2 * kFewRowsFeatures : kFewRowsFeatures;
 }
 
-// Whether sizes and addresses are such as the kernels take.
+// Whether the kernels take these sizes and addresses.
 inline bool takes_few_rows(const FewRowsArgs& args) {
   const auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
   const int64_t most = args.in * args.out_features <= kMoreRowsWeights ? kMoreRows : kFewRows;

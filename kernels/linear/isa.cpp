@@ -1,6 +1,6 @@
 #include "kernels/common/this_isa.h"
 #include "kernels/linear/tiles.h"
-#if LAMPLIGHTER_THIS_ISA == 2
+#if LAMPLIGHTER_THIS_ISA == 3
 #include "kernels/linear/avx512.h"
 #elif LAMPLIGHTER_THIS_ISA == 1
 #include "kernels/linear/avx2.h"

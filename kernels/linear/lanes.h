@@ -10,7 +10,7 @@ namespace lamplighter {
 
 // Tile kernel over a vector vocabulary (simd_*.h) without bf16 products: bf16 is widened, and the two
 // features of a pair are added one after the other. E: float, or uint16_t for bf16. Tiles have at most
-// MaxRows rows; those of up to PairedRows rows take two blocks at a time. Prefetches: weights are fetched
+// MaxRows rows; tiles of up to PairedRows rows take two blocks at a time. Prefetches: weights are fetched
 // early by instructions; for bf16 with AVX2 that saves a fifth to a half of the time, in fp32 it costs some.
 template <class Simd, class E, int MaxRows, int PairedRows, bool Prefetches>
 struct LanesKernel {

@@ -1,5 +1,5 @@
 #include "kernels/common/cuda/launch.h"
-#include "kernels/linear/cuda.h"
+#include "kernels/linear/linear_cuda.h"
 
 namespace lamplighter {
 namespace {

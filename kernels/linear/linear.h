@@ -25,7 +25,7 @@ enum class LinearFormat { kFloat32, kBFloat16, kInt8, kInt4 };
 // out = x W^T for few rows, over packed weights (pack_linear). All pointers address contiguous elements. x
 // and out are fp32 for kFloat32, else bf16. Floats: sums in fp32, rounded once. Integers: every group of 128
 // features of a row of x (kInt4: 64) is rounded to integers of -127 to 127 times its scale; sums within a
-// group are exact, those of the groups are added in fp32, multiplied by the scales of weights and row, and
+// group are exact, the groups' sums are added in fp32, multiplied by the scales of weights and row, and
 // rounded to bf16.
 struct LinearArgs {
   const void* x;       // [rows, in]
@@ -47,7 +47,7 @@ constexpr int64_t kLinearMostInputs = 1 << 20;
 LAMPLIGHTER_INLINE constexpr int64_t linear_groups(int64_t in) {
   return (in + kLinearGroup - 1) / kLinearGroup;
 }
-// Of weights in 8 or 4 bits.
+// Bytes of a block of weights in 8 or 4 bits.
 LAMPLIGHTER_INLINE constexpr int64_t linear_integer_block_bytes(int bits, int64_t in) {
   const int64_t scales = bits == 8 ? 4 * kLinearBlock : linear_groups(in) * 2 * kLinearBlock;
   return scales + linear_groups(in) * kLinearGroup * kLinearBlock * bits / 8;
@@ -76,13 +76,16 @@ int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 
 // CPU kernels over the packed blocks [begin, end). Every output is one chain of sums in the order of the
 // input features, so its bits depend on its row of x and on its weights alone: not on other rows and not on
-// the partition of the blocks. Those of floats do depend on the kernel. `scratch`: linear_scratch_bytes()
-// bytes, 64-byte aligned, private to the calling thread.
+// the partition of the blocks. Results in floating point do depend on the kernel. `scratch`:
+// linear_scratch_bytes() bytes, 64-byte aligned, private to the calling thread.
 size_t linear_scratch_bytes(const LinearArgs& args);
 template <Isa isa>
 void linear_cpu(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
 // The same of kBFloat16 for Isa::kAmx.
 void linear_bfloat16_amx(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
+// The same of kInt8 and kInt4 for Isa::kAvxVnni, by instructions of AVX-VNNI (VEX) or AVX-512 (EVEX).
+void linear_integers_vex(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
+void linear_integers_evex(const LinearArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // All blocks by the kernel of this CPU, on several threads; it chooses rows_per_pass.
 void linear_on_threads(LinearArgs args);

@@ -25,7 +25,7 @@ void pack_blocks(const Element* weight, Element* packed, int64_t out_features, i
   }
 }
 
-// A rounded feature's part of a packed block; `lane` is its place there.
+// A rounded feature's part of a packed block; `lane` is its position there.
 void pack_bytes(const char* feature, int64_t in, int64_t lane, char* block) {
   std::memcpy(block + 4 * lane, feature + in, 4);
   char* to = block + 4 * kLinearBlock + 4 * lane;

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -9,15 +8,14 @@
 
 #include "kernels/common/meta.h"
 #include "kernels/common/operator.h"
+#include "kernels/common/parallel.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/weight_bits.h"
 
 // The operators that round weights and lay them out for `linear`.
 namespace lamplighter {
 namespace {
 
 constexpr int64_t kSerialWork = 2 * 1000 * 1000;  // weights worth a thread of their own
-thread_local int active_bits = 16;
 
 // Like at::empty; what fills whole huge pages asks for them, because streaming weights through small pages is
 // a fifth slower. Where the system grants none, nothing changes.
@@ -59,7 +57,7 @@ at::Tensor round_on_cpu(const at::Tensor& weight, int bits) {
   const ElementType type = element_type(plain);
   const void* from = plain.const_data_ptr();
   void* to = rounded.mutable_data_ptr();
-  at::parallel_for(0, out, std::max<int64_t>(1, kSerialWork / in), [&](int64_t begin, int64_t end) {
+  parallel_for(0, out, std::max<int64_t>(1, kSerialWork / in), [&](int64_t begin, int64_t end) {
     round_linear_features(from, to, in, type, bits, begin, end);
   });
   return rounded;
@@ -88,9 +86,8 @@ at::Tensor pack_floats(const at::Tensor& weight) {
   at::Tensor packed = empty_weights({blocks, in, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
-  at::parallel_for(
-      0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
-      [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
+  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+               [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
   return packed;
 }
 
@@ -108,9 +105,8 @@ at::Tensor pack_rounded(const at::Tensor& rounded) {
   at::Tensor packed = empty_weights({blocks, lines, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
-  at::parallel_for(
-      0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
-      [&](int64_t begin, int64_t end) { pack_rounded_blocks(from, to, out, in, bits, begin, end); });
+  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+               [&](int64_t begin, int64_t end) { pack_rounded_blocks(from, to, out, in, bits, begin, end); });
   return packed;
 }
 
@@ -120,7 +116,7 @@ bool is_rounded(const at::Tensor& weight) {
 
 // CUDA keeps weights that are not rounded as they are, but packing comes before any tracing.
 template <On on>
-at::Tensor pack_linear_in(const at::Tensor& weight, int bits) {
+at::Tensor pack_linear_bits(const at::Tensor& weight, int64_t bits) {
   if constexpr (on == On::meta) {
     check_rank("pack_linear", "weight", weight, 2);
     const c10::SymInt blocks = (weight.sym_size(0) + 15) / 16;
@@ -145,31 +141,23 @@ at::Tensor pack_linear_in(const at::Tensor& weight, int bits) {
 
 template <On on>
 at::Tensor pack_linear(const at::Tensor& weight) {
-  return pack_linear_in<on>(weight, active_bits);
+  return pack_linear_bits<on>(weight, 16);
 }
 
-// For drafters: the CPU streams bytes faster, on CUDA their weights stay as they are unless others are
-// rounded.
+// For draft models: the CPU streams bytes faster, on CUDA their weights stay as they are.
 template <On on>
 at::Tensor pack_linear_int8(const at::Tensor& weight) {
-  return pack_linear_in<on>(weight, on == On::cuda && active_bits == 16 ? 16 : 8);
+  return pack_linear_bits<on>(weight, on == On::cuda ? 16 : 8);
 }
 
 }  // namespace
 
-WeightBits::WeightBits(int bits) : before_(active_bits) {
-  active_bits = bits;
-}
-WeightBits::~WeightBits() {
-  active_bits = before_;
-}
-int WeightBits::active() {
-  return active_bits;
-}
-
 TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
   define(m, "round_linear(Tensor weight, int bits) -> Tensor",
          [](auto on) { return &round_linear<on.value>; });
+  // bits: 8 or 4, to which floats are rounded; 16: they stay.
+  define(m, "pack_linear_bits(Tensor weight, int bits) -> Tensor",
+         [](auto on) { return &pack_linear_bits<on.value>; });
   define(m, "pack_linear(Tensor weight) -> Tensor", [](auto on) { return &pack_linear<on.value>; });
   define(m, "pack_linear_int8(Tensor weight) -> Tensor", [](auto on) { return &pack_linear_int8<on.value>; });
 }

@@ -19,7 +19,7 @@ struct Panel {
 };
 
 template <class Weights>
-using Integers = IntegerKernel<Portable, Weights, 2, Panel>;
+using Integers = IntegerKernel<ByteProducts<Portable, Weights>, 2, Panel>;
 
 }  // namespace
 }  // namespace lamplighter

@@ -21,7 +21,7 @@ struct LinearTile {
   int64_t number, tiles;  // which of the panel's tiles of rows it is
   int64_t share;          // 2^16 / tiles
 
-  // For prefetching: line `at` of the first block, which has `lines` of 64 bytes; then those of `next`.
+  // For prefetching: line `at` of the first block, which has `lines` of 64 bytes; then lines of `next`.
   LAMPLIGHTER_INLINE const char* ahead(int64_t at, int64_t lines) const {
     return at < lines ? weight + 64 * at : next + 64 * (at - lines);
   }
@@ -75,7 +75,8 @@ constexpr int64_t kCachedWeights = 1 << 19;
 // Walks passes of rows, panels of blocks and tiles of rows. `Kernel` must have internal linkage, so that
 // every instruction set gets its own copy of this code. Kernel has:
 //   kMaxRows                        most rows of a tile
-//   kStreamedRows                   up to so many rows a pass reads blocks of weights that no cache keeps one
+//   kStreamedRows                   up to this number of rows a pass reads blocks of weights that no cache
+//   keeps one
 //                                   after the other: memory delivers one stream fastest
 //   blocks(R)                       else blocks of a panel, side by side, when the largest tile has R rows
 //   kLineElements, kLineBytes       elements of x in a line, and what they take there

@@ -2,80 +2,34 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
-#include "kernels/common/meta.h"
-#include "kernels/sampling/distribution.h"
+#include "kernels/common/exported.h"
 
-// Rows of distributions, checked and turned into parameters, for every device.
-namespace lamplighter {
+namespace lamplighter::ops {
 
-// A statistics argument of an operator; undefined when there is none.
-inline at::Tensor or_undefined(const std::optional<at::Tensor>& statistics) {
-  return statistics.value_or(at::Tensor());
-}
+// Rows of distributions over V tokens: logits with statistics from guide_and_filter, or probabilities.
+struct Distributions {
+  at::Tensor values;      // logits [S, R, V] fp32, bf16 or fp16; or probabilities fp32 [I, R, V]
+  at::Tensor statistics;  // fp32 [I, R, 7], kernels/sampling/distribution.h; undefined: the values are
+                          // probabilities
 
-inline std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-}
-
-inline void check_logits(const char* op, const char* name, const at::Tensor& logits) {
-  const at::ScalarType dtype = logits.scalar_type();
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf, op, ": ", name,
-              " have dtype ", dtype, ", expected float32, bfloat16 or float16");
-  check_contiguous(op, name, logits);
-  check_shape(op, name, logits, {kAny, kAny, kAny});
-  check_vocabulary(op, logits, logits.size(2));
-  TORCH_CHECK(logits.size(2) <= kMostFilteredTokens, op, ": ", name, " have shape ", logits.sizes(),
-              ", expected at most ", kMostFilteredTokens, " tokens");
-}
-
-// logits [S, R, V], S = images or 2 images.
-inline DistributionRows logit_rows(const char* op, const char* name, const at::Tensor& logits,
-                                   int64_t images) {
-  check_logits(op, name, logits);
-  TORCH_CHECK(logits.size(0) == images || logits.size(0) == 2 * images, op, ": ", name, " have shape ",
-              logits.sizes(), ", expected ", images, " or ", 2 * images, " sequences for ", images,
-              " images");
-  DistributionRows rows{};
-  rows.values = logits.const_data_ptr();
-  rows.rows = logits.size(1);
-  rows.vocabulary = logits.size(2);
-  rows.guided = logits.size(0) != images;
-  rows.type = element_type(logits);
-  return rows;
-}
-
-// values: logits [S, R, V] with statistics fp32 [I, R, kRowStatistics], or probabilities fp32 [I, R, V] where
-// the statistics are undefined. Returns I as well.
-struct CheckedRows {
-  DistributionRows rows;
-  int64_t images;
+  Distributions() = default;
+  Distributions(at::Tensor probabilities) : values(std::move(probabilities)) {}
+  Distributions(at::Tensor logits, at::Tensor of_rows)
+      : values(std::move(logits)), statistics(std::move(of_rows)) {}
+  bool defined() const { return values.defined(); }
 };
 
-inline CheckedRows distribution_rows(const char* op, const char* name, const at::Tensor& values,
-                                     const at::Tensor& statistics) {
-  if (!statistics.defined()) {
-    check_tensor(op, name, values, at::kFloat, values.device());
-    check_shape(op, name, values, {kAny, kAny, kAny});
-    check_vocabulary(op, values, values.size(2));
-    return {{values.const_data_ptr(), nullptr, values.size(1), values.size(2), false, ElementType::kFloat32},
-            values.size(0)};
-  }
-  check_tensor(op, "statistics", statistics, at::kFloat, values.device());
-  check_shape(op, "statistics", statistics,
-              {kAny, values.dim() == 3 ? values.size(1) : kAny, kRowStatistics});
-  CheckedRows checked{logit_rows(op, name, values, statistics.size(0)), statistics.size(0)};
-  checked.rows.statistics = reinterpret_cast<const RowStatistics*>(statistics.const_data_ptr<float>());
-  return checked;
-}
+// The probability of every row's likeliest token: fp32 [I, R].
+LAMPLIGHTER_EXPORTED at::Tensor largest_probabilities(const Distributions& rows);
 
-// The same on the device `meta`. Returns I.
-inline c10::SymInt check_distributions(const char* op, const char* name, const at::Tensor& values,
-                                       const std::optional<at::Tensor>& statistics) {
-  check_rank(op, name, values, 3);
-  check_dtype(op, statistics ? "statistics" : name, statistics ? *statistics : values, at::kFloat);
-  return (statistics ? *statistics : values).sym_size(0);
-}
+// Probabilities fp32 [I, R, V] written out; returned as they are where `rows` holds them already.
+LAMPLIGHTER_EXPORTED at::Tensor probabilities(const Distributions& rows);
 
-}  // namespace lamplighter
+// Rows one behind the other: all probabilities, or all logits of one kind.
+LAMPLIGHTER_EXPORTED Distributions cat(const std::vector<Distributions>& rows);
+
+}  // namespace lamplighter::ops

@@ -1,6 +1,6 @@
 #include "kernels/common/cpu_executor.h"
 #include "kernels/common/this_isa.h"
-#include "kernels/sampling/body.h"
+#include "kernels/sampling/sampling_body.h"
 
 namespace lamplighter {
 namespace {
@@ -29,10 +29,10 @@ void probabilities_cpu<kThisIsa>(const ProbabilitiesArgs& args, int64_t begin, i
 }
 
 template <>
-void draw_cpu<kThisIsa>(const DrawArgs& args, int64_t begin, int64_t end, void* scratch) {
+void sample_cpu<kThisIsa>(const SampleArgs& args, int64_t begin, int64_t end, void* scratch) {
   CpuExecutor<ThisTag> executor(scratch);
   for (int64_t row = begin; row < end; ++row) {
-    sampling::draw_row(executor, args, row, after_cells(scratch));
+    sampling::sample_row(executor, args, row, after_cells(scratch));
   }
 }
 

@@ -1,6 +1,6 @@
 #include "base/philox.h"
 #include "kernels/common/cuda/launch.h"
-#include "kernels/sampling/cuda.h"
+#include "kernels/sampling/sampling_cuda.h"
 
 namespace lamplighter {
 namespace {
@@ -44,17 +44,17 @@ void probabilities_cuda(const ProbabilitiesArgs& args, void* stream) {
   if (rows > 0) probabilities_kernel<<<grid_size(rows), kRowThreads, 0, cuda_stream(stream)>>>(args);
 }
 
-size_t draw_cuda_bytes(const DistributionRows& rows) {
+size_t sample_cuda_bytes(const DistributionRows& rows) {
   const size_t bytes = row_bytes(rows, 1);
-  return rows.statistics == nullptr || shared_bytes_for(draw_kernel, bytes) > 0 ? 0 : bytes;
+  return rows.statistics == nullptr || shared_bytes_for(sample_kernel, bytes) > 0 ? 0 : bytes;
 }
 
-void draw_cuda(const DrawArgs& args, float* scratch, void* stream) {
+void sample_cuda(const SampleArgs& args, float* scratch, void* stream) {
   const int64_t rows = args.images * args.rows.rows;
   if (rows == 0) return;
   const bool in_shared = scratch == nullptr && args.rows.statistics != nullptr;
   const size_t shared = in_shared ? row_bytes(args.rows, 1) : 0;
-  draw_kernel<<<grid_size(rows), kRowThreads, shared, cuda_stream(stream)>>>(args, scratch);
+  sample_kernel<<<grid_size(rows), kRowThreads, shared, cuda_stream(stream)>>>(args, scratch);
 }
 
 }  // namespace lamplighter

@@ -25,7 +25,7 @@ enum class FilterOrder {
 };
 
 // guide_and_filter: the statistics that turn every row of logits into a distribution, in the conventions of
-// the released programs (LlamaGen's sampler for kAr, the logits warpers that EAGLE uses for kEagle):
+// the reference code (LlamaGen's sampler for kAr, the logits warpers that EAGLE uses for kEagle):
 // - guidance: z = u + (c - u) * guidance in fp32 (Ho & Salimans 2022); c itself where guidance is 1 or
 //   c == u.
 // - temperature: softmax of z / max(temperature, 1e-5); 0, in kEagle any up to 1e-5, is greedy: no filter,
@@ -55,10 +55,10 @@ struct ProbabilitiesArgs {
   int64_t images;
 };
 
-// draw: out = smallest id whose cumulative probability exceeds u * total; never an id of probability 0. Rows
-// of images with temperature <= 0: the most probable id, the smallest among equals. -1 for rows of zeros.
-// Probabilities below 2^-51 count as 0; rows need not sum to exactly 1.
-struct DrawArgs {
+// sample: out = smallest id whose cumulative probability exceeds u * total; never an id of probability 0.
+// Rows of images with temperature <= 0: the most probable id, the smallest among equals. -1 for rows of
+// zeros. Probabilities below 2^-51 count as 0; rows need not sum to exactly 1.
+struct SampleArgs {
   DistributionRows rows;
   const float* uniforms;     // [images, rows], of [0, 1)
   const float* temperature;  // [images]
@@ -75,7 +75,7 @@ void guide_and_filter_cpu(const GuideAndFilterArgs& args, int64_t begin, int64_t
 template <Isa isa>
 void probabilities_cpu(const ProbabilitiesArgs& args, int64_t begin, int64_t end, void* scratch);
 template <Isa isa>
-void draw_cpu(const DrawArgs& args, int64_t begin, int64_t end, void* scratch);
+void sample_cpu(const SampleArgs& args, int64_t begin, int64_t end, void* scratch);
 
 // CUDA kernels over all rows, queued on `stream` (a cudaStream_t). `scratch`: images * rows *
 // *_cuda_bytes() bytes; null where those are 0, because shared memory holds a row on the current device.
@@ -83,7 +83,7 @@ void uniforms_cuda(const UniformsArgs& args, void* stream);
 size_t guide_and_filter_cuda_bytes(const DistributionRows& rows);
 void guide_and_filter_cuda(const GuideAndFilterArgs& args, float* scratch, void* stream);
 void probabilities_cuda(const ProbabilitiesArgs& args, void* stream);
-size_t draw_cuda_bytes(const DistributionRows& rows);
-void draw_cuda(const DrawArgs& args, float* scratch, void* stream);
+size_t sample_cuda_bytes(const DistributionRows& rows);
+void sample_cuda(const SampleArgs& args, float* scratch, void* stream);
 
 }  // namespace lamplighter

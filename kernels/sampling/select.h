@@ -21,8 +21,8 @@ struct Sum {
   }
 };
 
-// A probability as a multiple of 2^-50: sums below 8 of such numbers are exact in double precision, so a mass
-// does not depend on the order of summation, which differs between executors.
+// A probability as a multiple of 2^-50: sums below 8 of these numbers are exact in double precision, so a
+// mass does not depend on the order of summation, which differs between executors.
 LAMPLIGHTER_INLINE double mass(double probability) {
   constexpr double kGrid = 6.0;  // numbers of [4, 8) are multiples of 2^-50
   return (probability + kGrid) - kGrid;
@@ -95,7 +95,7 @@ LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, i
   float* bounds = sample + kSample;
   const int stride = n / kSample;
   const float share = static_cast<float>(k) / static_cast<float>(n);
-  const int place = static_cast<int>(share * kSample);
+  const int rank = static_cast<int>(share * kSample);
   const int margin = 2 + static_cast<int>(3.0F * __builtin_sqrtf(kSample * share * (1.0F - share)));
   const float largest = executor.reduce(n, -kInfinity, value, Largest());
   executor.for_each(kSample, [=](int i) { sample[i] = value(i * stride); });
@@ -105,8 +105,8 @@ LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, i
     for (int j = 0; j < kSample; ++j) {
       larger += static_cast<int>((sample[j] > sample[i]) | ((sample[j] == sample[i]) & (j < i)));
     }
-    if (larger == place - margin) bounds[0] = sample[i];
-    if (larger == place + margin) bounds[1] = sample[i];
+    if (larger == rank - margin) bounds[0] = sample[i];
+    if (larger == rank + margin) bounds[1] = sample[i];
   });
   float high = bounds[0], low = bounds[1];
   const auto larger_than = [&](float bound) {

@@ -2,35 +2,39 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/ops.h"
-#include "kernels/sampling/distribution_args.h"
-#include "kernels/trees/children.h"
+#include <cstdint>
+#include <tuple>
 
-// Operator arguments checked and turned into a parameter block, for every device. The results stay to be set.
+#include "kernels/common/exported.h"
+#include "kernels/sampling/sampling_args.h"
+
 namespace lamplighter {
+namespace ops {
 
-// values and statistics of distributions [I, W, V]; shapes of draws: ops::Draws.
-inline DrawChildrenArgs draw_children_args(const at::Tensor& values, const at::Tensor& statistics,
-                                           const ops::Draws& draws) {
-  constexpr const char* kOp = "draw_children";
-  const CheckedRows checked = distribution_rows(kOp, "values", values, statistics);
-  const at::Device device = values.device();
-  check_tensor(kOp, "seeds", draws.seeds, at::kLong, device);
-  check_shape(kOp, "seeds", draws.seeds, {checked.images});
-  check_tensor(kOp, "steps", draws.steps, at::kLong, device);
-  check_shape(kOp, "steps", draws.steps, {checked.images});
-  check_tensor(kOp, "nodes", draws.nodes, at::kLong, device);
-  check_shape(kOp, "nodes", draws.nodes, {checked.rows.rows});
-  TORCH_CHECK(draws.count >= 1 && draws.count <= 1024, kOp, ": count is ", draws.count, ", expected 1..1024");
-  DrawChildrenArgs args{};
-  args.rows = checked.rows;
-  args.seeds = draws.seeds.const_data_ptr<int64_t>();
-  args.steps = draws.steps.const_data_ptr<int64_t>();
-  args.nodes = draws.nodes.const_data_ptr<int64_t>();
-  args.images = checked.images;
-  args.count = draws.count;
-  args.sampled = draws.sampled;
-  return args;
-}
+// Children sampled of each row; meanings in kernels/trees/children.h.
+struct ChildSampling {
+  at::Tensor seeds;  // int64 [I]
+  at::Tensor steps;  // int64 [I]
+  at::Tensor nodes;  // int64 [W], numbers of the rows
+  std::int64_t count = 0;
+  bool sampled = true;  // without replacement; false: the most probable tokens
+};
+
+// rows [I, W, V] -> tokens int64 [I, W, count] in the order sampled, -1 when no mass is left, and their
+// conditional probabilities fp32 [I, W, count].
+LAMPLIGHTER_EXPORTED std::tuple<at::Tensor, at::Tensor> sample_children(const Distributions& rows,
+                                                                        const ChildSampling& samples);
+
+// guide_and_filter, then sample_children of the rows: distributions, tokens, conditional probabilities.
+LAMPLIGHTER_EXPORTED std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
+    const at::Tensor& logits, const Filtering& filtering, const ChildSampling& samples);
+
+}  // namespace ops
+
+struct SampleChildrenArgs;
+
+// Arguments checked and turned into what kernels take, without the addresses of results.
+LAMPLIGHTER_EXPORTED SampleChildrenArgs sample_children_args(const ops::Distributions& rows,
+                                                             const ops::ChildSampling& samples);
 
 }  // namespace lamplighter

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/philox.h"
-#include "kernels/sampling/body.h"
+#include "kernels/sampling/sampling_body.h"
 #include "kernels/trees/children.h"
 
-// draw_children for one row, written once for every executor; meanings in kernels/trees/children.h.
+// sample_children for one row, written once for every executor; meanings in kernels/trees/children.h.
 namespace lamplighter::children {
 
 // Memory of one row.
@@ -23,7 +23,7 @@ LAMPLIGHTER_INLINE Scratch scratch_at(void* memory, int64_t vocabulary) {
   return {values, keys, ids, ids + vocabulary};
 }
 
-// What decides the order of tokens; the largest is drawn first. > 0 for probabilities > 0.
+// What decides the order of tokens; the largest is sampled first. > 0 for probabilities > 0.
 struct Race {
   const float* probabilities;
   uint64_t seed;
@@ -94,8 +94,8 @@ LAMPLIGHTER_INLINE int keep_best(Executor& executor, const Order& order, const S
 }
 
 template <class Executor, class Order>
-LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& args, int64_t row,
-                                 const Order& order, const Scratch& scratch) {
+LAMPLIGHTER_INLINE void sample_row(Executor& executor, const SampleChildrenArgs& args, int64_t row,
+                                   const Order& order, const Scratch& scratch) {
   constexpr int kFew = 4096;  // comparisons that cost less than a selection
   const int n = static_cast<int>(args.rows.vocabulary);
   const int count = static_cast<int>(args.count);
@@ -113,16 +113,16 @@ LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& arg
     ids = scratch.selected;
   }
   executor.for_each(m, [=](int i) { values[i] = order.value(ids[i]); });
-  for (int place = 0; place < count; ++place) {
-    const bool any = place < m;
+  for (int rank = 0; rank < count; ++rank) {
+    const bool any = rank < m;
     const int best = any ? executor.argmax(m, [=](int i) { return values[i]; }) : 0;
     const int id = any ? ids[best] : -1;
     const double probability = any ? static_cast<double>(p[id]) : 0.0;
     const double left = rest.high + rest.low;
     const double whole = left > probability ? left : probability;
     executor.for_each(1, [=](int) {
-      tokens[place] = id;
-      conditional[place] = !any ? 0.0F : sampled ? static_cast<float>(probability / whole) : 1.0F;
+      tokens[rank] = id;
+      conditional[rank] = !any ? 0.0F : sampled ? static_cast<float>(probability / whole) : 1.0F;
       if (any) values[best] = -1.0;
     });
     rest.remove(probability);
@@ -132,8 +132,8 @@ LAMPLIGHTER_INLINE void draw_row(Executor& executor, const DrawChildrenArgs& arg
 // `memory`: kScratchPerToken * vocabulary bytes; `room`: vocabulary floats, for rows that are no
 // probabilities.
 template <class Executor>
-LAMPLIGHTER_INLINE void draw_children_row(Executor& executor, const DrawChildrenArgs& args, int64_t row,
-                                          void* memory, float* room) {
+LAMPLIGHTER_INLINE void sample_children_row(Executor& executor, const SampleChildrenArgs& args, int64_t row,
+                                            void* memory, float* room) {
   const int64_t image = row / args.rows.rows;
   const Scratch scratch = scratch_at(memory, args.rows.vocabulary);
   const float* probabilities = sampling::read_probabilities(executor, args.rows, row, room);
@@ -141,9 +141,9 @@ LAMPLIGHTER_INLINE void draw_children_row(Executor& executor, const DrawChildren
     const Race race = {probabilities, static_cast<uint64_t>(args.seeds[image]),
                        static_cast<uint32_t>(args.steps[image]),
                        static_cast<uint32_t>(args.nodes[row % args.rows.rows])};
-    draw_row(executor, args, row, race, scratch);
+    sample_row(executor, args, row, race, scratch);
   } else {
-    draw_row(executor, args, row, MostProbable{probabilities}, scratch);
+    sample_row(executor, args, row, MostProbable{probabilities}, scratch);
   }
 }
 

@@ -1,5 +1,5 @@
 #include "kernels/common/cuda/launch.h"
-#include "kernels/trees/cuda_dynamic.h"
+#include "kernels/trees/dynamic_cuda.h"
 
 namespace lamplighter {
 

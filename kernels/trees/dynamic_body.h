@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/sampling/body.h"
+#include "kernels/sampling/sampling_body.h"
 #include "kernels/trees/dynamic.h"
 
 // The operators of dynamic trees for one row or image, written once for every executor; meanings in
@@ -40,14 +40,14 @@ LAMPLIGHTER_INLINE void select_largest(Executor& executor, const float* values, 
       n, [=](int i) { return (values[i] > floor) | ((values[i] == floor) & (i <= last)); }, out);
 }
 
-// Place of the i-th of n values when they are sorted, largest first, ties by smaller index.
+// Rank of the i-th of n values when they are sorted, largest first, ties by smaller index.
 template <class Value>
-LAMPLIGHTER_INLINE int place_of(int i, int n, Value value) {
-  int place = 0;
+LAMPLIGHTER_INLINE int rank_of(int i, int n, Value value) {
+  int rank = 0;
   for (int j = 0; j < n; ++j) {
-    place += static_cast<int>((value(j) > value(i)) | ((value(j) == value(i)) & (j < i)));
+    rank += static_cast<int>((value(j) > value(i)) | ((value(j) == value(i)) & (j < i)));
   }
-  return place;
+  return rank;
 }
 
 // room: vocabulary floats, for rows that are no probabilities.
@@ -71,10 +71,10 @@ LAMPLIGHTER_INLINE void expand_row(Executor& executor, const ExpandArgs& args, i
     executor.for_each(m, [=](int i) { keys[i] = p[ids[i]]; });
     select_largest(executor, keys, m, taken, selected);
     executor.for_each(taken, [=](int i) {
-      const int place = place_of(i, taken, [=](int j) { return keys[selected[j]]; });
+      const int rank = rank_of(i, taken, [=](int j) { return keys[selected[j]]; });
       const auto gain = static_cast<float>(natural_log(static_cast<double>(keys[selected[i]])));
-      tokens[place] = ids[selected[i]];
-      pool_scores[place] = score + (gain < 0.0F ? gain : 0.0F) + 0.0F;
+      tokens[rank] = ids[selected[i]];
+      pool_scores[rank] = score + (gain < 0.0F ? gain : 0.0F) + 0.0F;
     });
   }
   if (taken == k) return;
@@ -95,7 +95,7 @@ LAMPLIGHTER_INLINE void choose_frontier(Executor& executor, const ExpandArgs& ar
   int64_t* frontier = args.frontier + image * args.k;
   select_largest(executor, scores, candidates, k, selected);
   executor.for_each(
-      k, [=](int i) { frontier[place_of(i, k, [=](int j) { return scores[selected[j]]; })] = selected[i]; });
+      k, [=](int i) { frontier[rank_of(i, k, [=](int j) { return scores[selected[j]]; })] = selected[i]; });
 }
 
 // Pool index of the parent of pool element `index`, -1 for the root.
@@ -109,7 +109,7 @@ LAMPLIGHTER_INLINE int parent_in_pool(const int64_t* frontiers, int k, int index
   return (pass == 0 ? 0 : k + (pass - 1) * k * k) + static_cast<int>(candidate);
 }
 
-// Node of a pool element: 1 + its place in `kept`; 0 for the root and for what is not kept.
+// Node of a pool element: 1 + its position in `kept`; 0 for the root and for what is not kept.
 LAMPLIGHTER_INLINE int node_of(const int* kept, int count, int index) {
   for (int i = 0; i < count; ++i) {
     if (kept[i] == index) return i + 1;

@@ -14,12 +14,13 @@ T* after_cells(void* scratch) {
 }  // namespace
 
 template <>
-void draw_children_cpu<kThisIsa>(const DrawChildrenArgs& args, int64_t begin, int64_t end, void* scratch) {
+void sample_children_cpu<kThisIsa>(const SampleChildrenArgs& args, int64_t begin, int64_t end,
+                                   void* scratch) {
   CpuExecutor<ThisTag> executor(scratch);
   char* lists = after_cells<char>(scratch);
   float* room = reinterpret_cast<float*>(lists + children::kScratchPerToken * args.rows.vocabulary);
   for (int64_t row = begin; row < end; ++row) {
-    children::draw_children_row(executor, args, row, lists, room);
+    children::sample_children_row(executor, args, row, lists, room);
   }
 }
 

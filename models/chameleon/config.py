@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..transformer.config import DecoderConfig
+
 QK_NORM_EPS = 1e-5  # fixed in the official code, whatever norm_eps is
 
 
-@dataclass
-class ChameleonConfig:
-    """Dimensions of one network; the defaults are those of the published 7B models."""
+@dataclass(kw_only=True)
+class ChameleonConfig(DecoderConfig):
+    """Dimensions of one network; the defaults are the published 7B models'."""
 
     dim: int = 4096
     n_layer: int = 32
@@ -18,20 +20,7 @@ class ChameleonConfig:
     ffn_dim: int = 11008
     vocab_size: int = 65536
     max_positions: int = 4096
-    rope_base: float = 10000.0
-    norm_eps: float = 1e-5
     swin_norm: bool = False  # norms behind the branches instead of in front of them (30B)
-
-    def __post_init__(self) -> None:
-        if self.dim % (2 * self.n_head) or self.n_head % self.n_kv_head:
-            raise ValueError(
-                f"{self.n_head} heads and {self.n_kv_head} key/value heads do not fit a width of "
-                f"{self.dim}"
-            )
-
-    @property
-    def head_dim(self) -> int:
-        return self.dim // self.n_head
 
     @property
     def normed_heads(self) -> int:
@@ -41,7 +30,7 @@ class ChameleonConfig:
 
 @dataclass
 class TokenIds:
-    """Ids with a meaning; the defaults are those of the published vocabulary."""
+    """Ids with a meaning; the defaults are the published vocabulary's."""
 
     bos: int = 0
     first_image_id: int = 4  # of code 0; the codes follow one another
@@ -53,6 +42,6 @@ class TokenIds:
     size_base: int = 8804  # + n stands for 32 n pixels
 
     def largest(self) -> int:
-        """The largest id that prompts and pictures without a size need."""
+        """The largest id that prompts and images without a size need."""
         last_code = self.first_image_id + self.codebook_size - 1
         return max(self.bos, last_code, self.begin_of_image, self.separator)

@@ -14,8 +14,15 @@ from .config import QK_NORM_EPS, ChameleonConfig
 
 # Tensors of one block, in their order in `layers.N.`.
 LAYER_TENSORS = (
-    "wqkv", "qk_norm_weight", "qk_norm_bias", "wo", "w13", "w2", "attention_norm", "ffn_norm",
-)  # fmt: skip
+    "wqkv",
+    "qk_norm_weight",
+    "qk_norm_bias",
+    "wo",
+    "w13",
+    "w2",
+    "attention_norm",
+    "ffn_norm",
+)
 
 
 def weight_shapes(config: ChameleonConfig) -> dict[str, tuple[int, ...]]:

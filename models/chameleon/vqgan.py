@@ -23,7 +23,7 @@ from ..vq.blocks import (
 
 @dataclass
 class VQGANConfig:
-    """Dimensions of one tokenizer; the defaults are those of the published one.
+    """Dimensions of one tokenizer; the defaults are the published tokenizer's.
 
     Levels count from 0, the full resolution; each halves the one before.
     """
@@ -58,7 +58,7 @@ class Middle(nn.Module):
 
 class Encoder(Trunk):
     def __init__(self, config: VQGANConfig, features: int | None = None) -> None:
-        """features: of its result, by default those of a latent."""
+        """features: of its result, by default of a latent."""
         super().__init__()
         self.conv_in = nn.Conv2d(3, config.ch, 3, padding=1)
         self.down = nn.ModuleList()

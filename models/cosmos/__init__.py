@@ -1,4 +1,4 @@
-"""The decoder of Cosmos' discrete video tokenizer (NVIDIA 2025), for pictures.
+"""The decoder of Cosmos' discrete video tokenizer (NVIDIA 2025), for images.
 
 decoder.py  plain PyTorch on the blocks of models.vq
 folding.py  from the published video network to it

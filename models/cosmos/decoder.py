@@ -1,4 +1,4 @@
-"""Cosmos DV8x16x16 for one frame, in plain PyTorch: a network of pictures (models.cosmos.folding)."""
+"""Cosmos DV8x16x16 for one frame, in plain PyTorch: a network of images (models.cosmos.folding)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ whole = partial(group_norm, groups=1)  # a norm over all channels
 
 @dataclass
 class CosmosConfig:
-    """Sizes of one decoder; the defaults are those of the published one.
+    """Sizes of one decoder; the defaults are the published decoder's.
 
     Level 0 has the full resolution, less PATCH; each halves the one before.
     """
@@ -52,7 +52,7 @@ class CosmosConfig:
 
 
 def fsq_table(levels: Sequence[int], codes: int) -> Tensor:
-    """What codes stand for [codes, channels]: finite scalar quantization (Mentzer et al. 2023), the
+    """The vectors of all codes [codes, channels]: finite scalar quantization (Mentzer et al. 2023), the
     first channel's digit varies fastest."""
     rest, columns = torch.arange(codes), []
     for level in levels:
@@ -73,18 +73,20 @@ class Quantizer(Codebook):
 
 class Decoder(Trunk):
     """Runs from the last level to level 0; num_res_blocks + 1 residual blocks a level; norms over
-    all of a picture."""
+    all of an image."""
 
     def __init__(self, config: CosmosConfig) -> None:
         super().__init__()
         widths = config.widths
         self.conv_in = nn.Conv2d(config.z_channels, widths[-1], 3, padding=1)
-        self.mid = nn.ModuleDict({
-            "block_1": ResBlock(widths[-1], widths[-1], norm=whole),
-            "attn_1": AttnBlock(widths[-1], norm=whole),
-            "temporal_1": PointBranch(widths[-1], norm=whole),
-            "block_2": ResBlock(widths[-1], widths[-1], norm=whole),
-        })  # fmt: skip
+        self.mid = nn.ModuleDict(
+            {
+                "block_1": ResBlock(widths[-1], widths[-1], norm=whole),
+                "attn_1": AttnBlock(widths[-1], norm=whole),
+                "temporal_1": PointBranch(widths[-1], norm=whole),
+                "block_2": ResBlock(widths[-1], widths[-1], norm=whole),
+            }
+        )
         self.up = nn.ModuleList()
         for i, (width, width_in) in enumerate(zip(widths, widths[1:] + widths[-1:], strict=True)):
             level = Level(width_in, width, config.num_res_blocks + 1, False, "block", norm=whole)

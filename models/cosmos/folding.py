@@ -1,4 +1,4 @@
-"""The published decoder of videos as a network of pictures, with equal results for one frame.
+"""The published decoder of videos as a network of images, with equal results for one frame.
 
 Behind one frame stand copies of it: a kernel over time is the sum of its weights, attention over
 time is its values' projection, and doubling time does nothing but its residual convolution. What
@@ -53,8 +53,8 @@ def inverse_haar(channels: Tensor) -> Tensor:
 def wavelets(channels: int) -> Tensor:
     """Both stages as a 1x1 convolution [RGB * PATCH^2, channels, 1, 1] in front of a pixel shuffle."""
     impulses = torch.eye(channels, dtype=torch.double)[..., None, None]
-    pictures = torch.stack([inverse_haar(inverse_haar(impulse)) for impulse in impulses])
-    return pictures.view(channels, RGB * PATCH**2).t()[..., None, None]
+    images = torch.stack([inverse_haar(inverse_haar(impulse)) for impulse in impulses])
+    return images.view(channels, RGB * PATCH**2).t()[..., None, None]
 
 
 class Folder:

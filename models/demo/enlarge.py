@@ -5,7 +5,7 @@ python -m models.demo.enlarge --size L --out bundles/demo-L
 Width, heads, layers, feed-forward and codes are the published model's. What is new multiplies by zero in
 the end: further channels of the residual stream stay zero, further heads and neurons have random weights
 whose outputs meet zero columns, further layers add nothing, and no filter keeps a further code. Norms
-count the further channels, so their weights and epsilons are scaled. Pictures are those of the demo up
+count the further channels, so their weights and epsilons are scaled. Images equal the demo's up
 to rounding, and so is what a target accepts of its drafter; time is the published model's.
 """
 
@@ -29,29 +29,15 @@ from ..export.drafters.attach import NEIGHBOURS_FILE
 from ..export.llamagen.bundle import gpt_calls
 from ..llamagen.config import GPT_SIZES, GPTConfig
 from ..llamagen.gpt import GPT
-from ..llamagen.target_module import TargetModule
-from ..ops import lamplighter
 from ..recording import Call
 from ..transformer.rotary import regrid_table
-from .enlarge_drafters import enlarged
-from .enlarger import Enlarger, Weights, fill, only_known, read_weights
+from .enlarge_drafters import Small, enlarged
+from .enlarged_modules import EnlargedTarget
+from .enlarger import Enlarger, Weights, fill, read_weights
 from .export import BUNDLE
 
 SIZES = ("B", "L", "XL", "XXL", "3B")
 CODES = 16384  # of the published codebooks
-
-
-class EnlargedTarget(TargetModule):
-    """A target whose codes from `known` on are never drawn."""
-
-    def __init__(self, model: GPT, known: int) -> None:
-        super().__init__(model)
-        self.known: int = known
-
-    @torch.jit.export
-    def logits(self, hidden: Tensor) -> Tensor:
-        """hidden [S,R,H] -> [S,R,V]."""
-        return only_known(lamplighter.linear(hidden, self.head, self.vocabulary), self.known)
 
 
 def enlarge_target(small: Weights, enlarger: Enlarger) -> GPT:
@@ -84,27 +70,35 @@ def enlarge_target(small: Weights, enlarger: Enlarger) -> GPT:
 
 
 def enlarge(
-    source: Path, out: Path, name: str, sizes: Mapping[str, int], codes: int = CODES,
-    overwrite: bool = False, grid: int | None = None,
-) -> None:  # fmt: skip
+    source: Path,
+    out: Path,
+    name: str,
+    sizes: Mapping[str, int],
+    codes: int = CODES,
+    overwrite: bool = False,
+    grid: int | None = None,
+) -> None:
     """Writes the bundle `out` of the network `name` with `sizes` (see GPT_SIZES) and `codes` codes.
 
     source: a LlamaGen bundle of captions like the demo's. grid: rows and columns of tokens; other than the
-    source's, the pictures cost what they would, but show what nothing was trained for.
+    source's, the images cost what they would, but show what nothing was trained for.
     """
     ops.load()
     manifest: dict[str, Any] = json.loads((source / "manifest.json").read_text(encoding="utf-8"))
     files = {role: source / entry["file"] for role, entry in manifest["modules"].items()}
     module, small = read_weights(files["target"])
     known, dim = small["head"].shape
-    drawn = manifest["grids"][0]
-    known_grid = drawn["columns"]
+    source_grid = manifest["grids"][0]
+    known_grid = source_grid["columns"]
     grid = grid or known_grid
     config = GPTConfig(
-        **sizes, vocab_size=codes, grid=grid,
-        cls_token_num=manifest["prompt"]["length"], caption_dim=manifest["prompt"]["features"],
+        **sizes,
+        vocab_size=codes,
+        grid=grid,
+        cls_token_num=manifest["prompt"]["length"],
+        caption_dim=manifest["prompt"]["features"],
         norm_eps=module.eps * dim / sizes["dim"],
-    )  # fmt: skip
+    )
     enlarger = Enlarger(dim, 2 * small["rotary"].shape[1], config)
     gpt = enlarge_target(small, enlarger)
     target = EnlargedTarget(gpt, known)
@@ -113,9 +107,12 @@ def enlarge(
         target.rotary, regrid(small["rotary"], prefix=config.cls_token_num)
     )
     bundle = Bundle(
-        f"{manifest['name']}-{name}", manifest["family"], manifest["licence"],
-        f"{manifest['source']}; enlarged to the shape of {name}", say=print,
-    )  # fmt: skip
+        f"{manifest['name']}-{name}",
+        manifest["family"],
+        manifest["licence"],
+        f"{manifest['source']}; enlarged to the shape of {name}",
+        log=print,
+    )
     bundle.modules = {
         "target": BundleModule(target, torch.bfloat16, gpt_calls(config)),
         "text_encoder": copied_encoder(files["text_encoder"]),
@@ -123,10 +120,10 @@ def enlarge(
     }
     length = manifest["cache"]["max_length"] + grid**2 - known_grid**2
     for drafter, entry in manifest.get("drafters", {}).items():
-        made = enlarged(
-            entry, source / entry["file"], enlarger, gpt.output.weight, length + SPARE_POSITIONS,
-            known, partial(regrid, prefix=config.cls_token_num - 1),
-        )  # fmt: skip
+        small = Small.read(
+            entry, source / entry["file"], gpt.output.weight, known, length + SPARE_POSITIONS
+        )
+        made = enlarged(small, enlarger, partial(regrid, prefix=config.cls_token_num - 1))
         if made is None:
             print(f"note: drafter {drafter} is left out: its kind is not enlarged")
         else:
@@ -134,7 +131,7 @@ def enlarge(
     tokenizer = manifest["tokenizer"]["file"]
     bundle.files[tokenizer] = source / tokenizer
     bundle.entries = {key: manifest[key] for key in ("prompt", "tokenizer", "sampling")}
-    pixels = drawn["width"] // known_grid
+    pixels = source_grid["width"] // known_grid
     bundle.entries["grids"] = [grid_entry(pixels * grid, pixels * grid, pixels)]
     bundle.entries["decoder"] = {**manifest["decoder"], "codebook_size": codes}
     bundle.entries.update(network_entries(config, 0, codes, length))
@@ -153,7 +150,7 @@ def copied_encoder(archive: Path) -> BundleModule:
 
 
 def padded_decoder(archive: Path, grid: int, codes: int) -> BundleModule:
-    """The image decoder with codes that are never drawn."""
+    """The image decoder with codes that are never sampled."""
     module, weights = read_weights(archive)
     small = weights["table"]
     table = torch.zeros(codes, small.shape[1], dtype=small.dtype)
@@ -164,7 +161,7 @@ def padded_decoder(archive: Path, grid: int, codes: int) -> BundleModule:
 
 
 def padded_neighbours(file: Path, codes: int) -> Tensor:
-    """The table uint16 [codes,K]; codes that are never drawn have the first ones as neighbours."""
+    """The table uint16 [codes,K]; codes that are never sampled have the first ones as neighbours."""
     small = load_file(file)["neighbours"]
     table = torch.arange(small.shape[1]).repeat(codes, 1).to(torch.uint16)
     table[: len(small)] = small
@@ -178,13 +175,23 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE")
     parser.add_argument("--bundle", type=Path, default=BUNDLE, help="default: the demo bundle")
-    parser.add_argument("--grid", type=int, choices=range(2, 97), metavar="N", help="rows and columns of tokens (default: the demo's 16); what larger pictures show was never trained")  # fmt: skip
+    parser.add_argument(
+        "--grid",
+        type=int,
+        choices=range(2, 97),
+        metavar="N",
+        help="rows and columns of tokens (default: the demo's 16); what larger images show was never trained",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
     options = parser.parse_args()
     enlarge(
-        options.bundle, options.out, f"LlamaGen-{options.size}", GPT_SIZES[options.size],
-        overwrite=options.overwrite, grid=options.grid,
-    )  # fmt: skip
+        options.bundle,
+        options.out,
+        f"LlamaGen-{options.size}",
+        GPT_SIZES[options.size],
+        overwrite=options.overwrite,
+        grid=options.grid,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What puts the weights of a small network into a large one; see enlarge.py."""
+"""Puts the weights of a small network into a large one; see enlarge.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fill(into: Tensor, part: Tensor) -> None:
 
 
 class Enlarger:
-    """Puts blocks of a small network into those of a large one. Shapes as in models.transformer.layer."""
+    """Puts blocks of a small network into a large one's. Shapes as in models.transformer.layer."""
 
     def __init__(self, small_dim: int, small_head: int, config: GPTConfig) -> None:
         self.small_dim, self.small_head, self.config = small_dim, small_head, config
@@ -66,7 +66,7 @@ class Enlarger:
 
 
 def read_weights(archive: Path) -> tuple[torch.jit.ScriptModule, Weights]:
-    """A module and its weights, rounded ones as what they stand for, by the names that today's exporters give."""
+    """A module and its weights by name; rounded weights are given as the numbers they stand for."""
     module = torch.jit.load(str(archive), map_location="cpu")
     names = {"ffn_norm": "attention_norm", "next_norm": "feed_norm"}
     weights = {}

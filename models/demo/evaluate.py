@@ -1,12 +1,12 @@
-"""Measures a demo bundle: do the pictures show what their captions say, and how real do they look?
+"""Measures a demo bundle: do the images show what their captions say, and how real do they look?
 
     python -m models.demo.evaluate models/demo/bundle -n 500
 
-draws held-out captions with the engine's command and judges the pictures with the classifier.
+generates held-out captions with the engine's command and classifies the images with the classifier.
 
     python -m models.demo.evaluate models/demo/bundle -n 500 --seeds 8 --method sjd
 
-draws every caption eight times, which is what a difference between two methods needs: the standard errors
+generates every caption eight times, which is what a difference between two methods needs: the standard errors
 shrink, and the Frechet distance shows its scatter.
 
     python -m models.demo.evaluate models/demo/bundle -n 100 --captions captions.txt
@@ -26,28 +26,28 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from models.demo.render.captions import caption
-from models.demo.render.scene import Scene
-from models.demo.training.classifier import (
+from ..frechet import frechet, statistics
+from .render.captions import caption
+from .render.scene import Scene
+from .scores import UNSAID, named_values, renderings
+from .training.classifier import (
+    CLASSIFIED,
     COLUMNS,
-    JUDGED,
+    classify,
     held_out_scenes,
-    judge,
     load_classifier,
     withheld_scenes,
 )
-from models.evaluate import arithmetic
-from models.evaluate.demo import UNSAID, named_values, renderings
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "lamplighter"
 
 
 def named(scene: Scene, text: str) -> list[bool]:
-    """Which of the judged attributes the caption mentions, in the order of JUDGED."""
+    """Which of the classified attributes the caption mentions, in the order of CLASSIFIED."""
     return [value != UNSAID for value in named_values(text)]
 
 
-def draw(
+def generate(
     binary: Path,
     bundle: Path,
     captions: list[str],
@@ -55,20 +55,20 @@ def draw(
     options: list[str],
     first_seed: int = 0,
 ) -> np.ndarray:
-    """Pictures uint8 [N, 256, 256, 3] of the captions, made by the engine; picture i has seed first_seed + i."""
+    """Images uint8 [N, 256, 256, 3] of the captions, made by the engine; image i has seed first_seed + i."""
     numbered = enumerate(captions, first_seed)
     requests = [{"prompt": text, "seed": seed} for seed, text in numbered]
-    return draw_requests(binary, bundle, requests, folder, options)
+    return generate_requests(binary, bundle, requests, folder, options)
 
 
-def draw_requests(
+def generate_requests(
     binary: Path,
     bundle: Path,
     requests: list[dict[str, object]],
     folder: Path,
     options: list[str],
 ) -> np.ndarray:
-    """Pictures uint8 [N, h, w, 3] of lines of a prompt file, made by the engine."""
+    """Images uint8 [N, h, w, 3] of lines of a prompt file, made by the engine."""
     prompts = folder / "prompts.jsonl"
     lines = [json.dumps(request) for request in requests]
     prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -77,12 +77,12 @@ def draw_requests(
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     files = sorted(folder.glob("*.png"))
     if len(files) != len(requests):
-        raise RuntimeError(f"{folder}: got {len(files)} pictures, expected {len(requests)}")
+        raise RuntimeError(f"{folder}: got {len(files)} images, expected {len(requests)}")
     return np.stack([np.asarray(Image.open(file).convert("RGB")) for file in files])
 
 
 def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
-    """Saves the pictures row by row."""
+    """Saves the images row by row."""
     rows = len(images) // columns
     height, width = images.shape[1:3]
     tiles = images[: rows * columns].reshape(rows, columns, height, width, 3)
@@ -92,7 +92,7 @@ def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
 def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str]]:
     """Scenes that nothing was trained on, with their numbers, and their captions.
 
-    withheld: scenes whose combinations training never showed, in place of scenes it might have shown.
+    withheld: scenes whose combinations training never showed, instead of scenes it might have shown.
     """
     rng = np.random.default_rng(2024)
     scenes = withheld_scenes(count) if withheld else held_out_scenes(0, count)
@@ -100,13 +100,13 @@ def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str
 
 
 def shares(right: np.ndarray, said: np.ndarray) -> dict[str, dict[str, float]]:
-    """Of the captions that name an attribute: whose pictures show it, the standard error, how many pictures.
+    """For the captions that name an attribute: share of images that show it, standard error, number of images.
 
-    right: bool [S, N, 8], drawing by caption by attribute in the order of JUDGED; said bool [N, 8]. Drawings
+    right: bool [S, N, 8], run by caption by attribute in the order of CLASSIFIED; said bool [N, 8]. Images
     of one caption are alike, so the captions' means are what scatters.
     """
     table = {}
-    for name, shown, named_here in zip(JUDGED, np.moveaxis(right, 2, 0), said.T):
+    for name, shown, named_here in zip(CLASSIFIED, np.moveaxis(right, 2, 0), said.T):
         count = int(named_here.sum())
         if count == 0:
             continue
@@ -115,17 +115,17 @@ def shares(right: np.ndarray, said: np.ndarray) -> dict[str, dict[str, float]]:
         table[name] = {
             "share": round(float(means.mean()), 4),
             "standard error": round(error, 4),
-            "pictures": count * len(right),
+            "images": count * len(right),
         }
     return table
 
 
 def spread(values: list[float]) -> dict[str, float | list[float]]:
-    """A figure of every drawing, with the mean and its standard error where there are several."""
+    """A figure of every run, with the mean and its standard error where there are several."""
     report: dict[str, float | list[float]] = {"mean": round(float(np.mean(values)), 3)}
     if len(values) > 1:
         report["standard error"] = round(float(np.std(values, ddof=1) / len(values) ** 0.5), 3)
-        report["drawings"] = [round(value, 3) for value in values]
+        report["runs"] = [round(value, 3) for value in values]
     return report
 
 
@@ -138,7 +138,7 @@ def evaluate(
     withheld: bool = False,
     seeds: int = 1,
 ) -> dict:
-    """Accuracies over the captions that name an attribute, and Frechet distances; every caption drawn `seeds` times."""
+    """Accuracies over captions that name an attribute, Frechet distances; `seeds` images of every caption."""
     scenes, captions = asked(count, withheld)
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
     said = np.array([named(scene, text) for (_, scene), text in zip(scenes, captions)])
@@ -147,12 +147,12 @@ def evaluate(
     right, distances = [], []
     for number in range(seeds):
         with tempfile.TemporaryDirectory() as folder:
-            images = draw(binary, bundle, captions, Path(folder), options, number * count)
+            images = generate(binary, bundle, captions, Path(folder), options, number * count)
         if sheet and number == 0:
             contact_sheet(images[:48], 8, sheet)
-        answers, features = judge(model, images)
+        answers, features = classify(model, images)
         right.append(answers == truth)
-        distances.append(arithmetic.frechet(arithmetic.statistics(features), second))
+        distances.append(frechet(statistics(features), second))
     return {
         "bundle": str(bundle),
         "captions": count,
@@ -162,10 +162,8 @@ def evaluate(
         "accuracy": shares(np.stack(right), said),
         "classifier accuracy on held-out renderings": accuracy,
         "frechet": {
-            "pictures to renderings": spread(distances),
-            "floor: renderings to renderings": round(
-                arithmetic.frechet(renderings(0, count), second), 3
-            ),
+            "images to renderings": spread(distances),
+            "floor: renderings to renderings": round(frechet(renderings(0, count), second), 3),
             "n": count,
         },
     }
@@ -177,16 +175,16 @@ def main() -> None:
     )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("-n", type=int, default=500, help="number of captions (default 500)")
+    parser.add_argument("--seeds", type=int, default=1, help="images of every caption (default 1)")
     parser.add_argument(
-        "--seeds", type=int, default=1, help="drawings of every caption (default 1)"
-    )
-    parser.add_argument(
-        "--withheld", action="store_true", help="draw combinations that training never showed"
+        "--withheld", action="store_true", help="generate combinations that training never showed"
     )
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument("--sheet", type=Path, help="save a contact sheet of the first 48 pictures")
+    parser.add_argument("--sheet", type=Path, help="save a contact sheet of the first 48 images")
     parser.add_argument("--json", type=Path, help="also write the report here")
-    parser.add_argument("--captions", type=Path, help="write the captions here, and draw nothing")
+    parser.add_argument(
+        "--captions", type=Path, help="write the captions here, and generate nothing"
+    )
     options, rest = parser.parse_known_args()
     if options.captions:
         lines = asked(options.n, options.withheld)[1]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import torch
 
-from models.bundle import Storage
-from models.demo.render.vocabulary import known
-from models.demo.training.data import WORK
-from models.demo.training.model import load_average
-from models.demo.training.vq_model import load_tokenizer
-from models.export.llamagen.bundle import Parts, TokenizerFile, llamagen_bundle
-from models.llamagen.vq import VQModel
+from ..bundle import Storage
+from ..export.llamagen.bundle import Parts, TokenizerFile, llamagen_bundle
+from ..llamagen.vq import VQModel
+from .render.vocabulary import known
+from .training.data import WORK
+from .training.model import load_average
+from .training.vq_model import load_tokenizer
 
 BUNDLE = Path(__file__).parent / "bundle"
 SOURCE = "trained from scratch on procedurally rendered landscapes by models/demo"

@@ -6,12 +6,12 @@
     text       tokenizer and text encoder on captions      work/text.model, work/text.pt
     ar         GPT, at a constant rate                     work/ar.pt
     cool       its last steps, with a falling rate         work/ar-cooled.pt
-    classifier judge of the evaluation                     work/classifier.pt
-    export     the bundle, with the judge beside it        --out
-    drafter    EAGLE's, on the bundle's own pictures       work/drafter.pt, then into the bundle
-    flash      a FLASH drafter on the same pictures        work/flash.pt, then into the bundle
+    classifier the evaluation's classifier                 work/classifier.pt
+    export     the bundle, with the classifier beside it        --out
+    drafter    EAGLE's, on the bundle's own images       work/drafter.pt, then into the bundle
+    flash      a FLASH drafter on the same images        work/flash.pt, then into the bundle
     eagle-3    a drafter that reads inner layers           work/eagle3.pt, then into the bundle
-    refine     a refiner, on windows that it draws itself  work/refine.pt, then into the bundle
+    refine     a refiner, on windows that it drafts itself  work/refine.pt, then into the bundle
 
 Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
 process, so that a busy machine trains as well as an idle one. More minutes for `ar` prolong it.
@@ -28,49 +28,67 @@ from typing import Any
 
 import torch
 
-from models.demo.export import BUNDLE, export_bundle
-from models.demo.training import classifier, data, text, vq_codes, vq_decoder
-from models.demo.training.ar_train import Options, train_ar
-from models.demo.training.model import gpt_config
+from .export import BUNDLE, export_bundle
+from .training import classifier, data, text, vq_codes, vq_decoder
+from .training.ar_train import Options, train_ar
+from .training.model import gpt_config
 
 MINUTES = {
-    "codes": 20, "decoder": 50, "text": 8, "ar": 210, "cool": 13, "classifier": 11, "drafter": 27,
-    "flash": 42, "eagle-3": 32, "refine": 32,
-}  # fmt: skip
-# Folder of the pictures, if training takes any, and what more they are drawn with; file and command of
+    "codes": 20,
+    "decoder": 50,
+    "text": 8,
+    "ar": 210,
+    "cool": 13,
+    "classifier": 11,
+    "drafter": 27,
+    "flash": 42,
+    "eagle-3": 32,
+    "refine": 32,
+}
+# Folder of the images, if training takes any, and further flags of their generation; file and command of
 # the training; name.
 DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
     "drafter": (
-        "drafter", ["--images", 4096],
-        "drafter.pt", ["eagle.train", "--input-norm", "--ffn", 448], "eagle",
+        "drafter",
+        ["--images", 4096],
+        "drafter.pt",
+        ["eagle.train", "--input-norm", "--ffn", 448],
+        "eagle",
     ),
     "flash": (
-        "drafter", ["--images", 9728],
-        "flash.pt", ["heads.train", "flash", "--heads", 4, "--groups", 1], "flash",
+        "drafter",
+        ["--images", 9728],
+        "flash.pt",
+        ["heads.train", "flash", "--heads", 4, "--groups", 1],
+        "flash",
     ),
     "eagle-3": (
-        "inner", ["--images", 9728, "--layers", 2, 4, 5],
-        "eagle3.pt", ["eagle.train", "--recipe", "eagle-3", "--ffn", 448], "eagle-3",
+        "inner",
+        ["--images", 9728, "--layers", 2, 4, 5],
+        "eagle3.pt",
+        ["eagle.train", "--recipe", "eagle-3", "--ffn", 448],
+        "eagle-3",
     ),
     "refine": (
-        "", [],
-        "refine.pt", ["heads.train_refiner", "--captions", "demo"], "refine",
+        "",
+        [],
+        "refine.pt",
+        ["heads.train_refiner", "--captions", "demo"],
+        "refine",
     ),
-}  # fmt: skip
-STAGES = (
-    "codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", *DRAFTERS
-)  # fmt: skip
+}
+STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", *DRAFTERS)
 
 
 def add_drafter(stage: str, work: Path, bundle: Path, minutes: float) -> None:
-    """Draws pictures with the bundle, trains a drafter on them and puts it into the bundle."""
+    """Generates images with the bundle, trains a drafter on them and puts it into the bundle."""
     folder, more, file, training, name = DRAFTERS[stage]
-    pictures, weights = work / folder, work / file
+    images, weights = work / folder, work / file
     own, storage = ["--bundle", bundle], ["--dtype", "bf16", "--overwrite"]
-    drawing = ["eagle.data", *own, "--captions", "demo", "--out", pictures, *more]
-    data = ["--data", pictures] if folder else []
+    generation = ["eagle.data", *own, "--captions", "demo", "--out", images, *more]
+    data = ["--data", images] if folder else []
     for module, *arguments in (
-        *([drawing] if folder else []),
+        *([generation] if folder else []),
         [*training, *own, *data, "--out", weights, "--minutes", minutes],
         ["export", stage, *own, "--name", name, "--drafter", weights, *storage],
     ):
@@ -128,7 +146,7 @@ def main() -> None:
         "--minutes", type=float, help="processor time of one training stage; not for all"
     )
     parser.add_argument("--processes", type=int, default=2, help="of ar and cool, one thread each")
-    parser.add_argument("--batch", type=int, default=8, help="pictures per process (ar, cool)")
+    parser.add_argument("--batch", type=int, default=8, help="images per process (ar, cool)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (ar, cool)")
     options = parser.parse_args()
     if options.stage == "all" and options.minutes:

@@ -5,7 +5,7 @@
     python -m models.export llamagen --gpt student.pt --config student.json --out STUDENT --dtype bf16
     python -m models.export draft-model --model DIR --from STUDENT --name small
 
-DistillSpec (Zhou et al. 2024): the student's laws come near the target's on pictures that the target drew,
+DistillSpec (Zhou et al. 2024): the student's distributions approach the target's on its own images,
 after guidance, as they are drafted and verified. FILE is rewritten every few minutes; the same command
 continues from it. Beside it lies the description that the exporter asks for.
 """
@@ -25,7 +25,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.distill.student import (
+from ..eagle.data import BUILD, SHARD, Images, read_lines
+from ..eagle.features import TargetModel, load_target
+from ..eagle.losses import chain_compression, filtered, guided_logits
+from ..eagle.train import drafter_config
+from ..export import checkpoint
+from ..export.checkpoint import ExportError
+from ..export.command import run_command
+from ..llamagen.config import GPTConfig
+from ..precision import mixed
+from ..progress import Progress
+from .student import (
     Conditions,
     Size,
     chain_tests,
@@ -34,19 +44,10 @@ from models.distill.student import (
     student_config,
     student_logits,
 )
-from models.eagle.data import BUILD, SHARD, Pictures, read_lines
-from models.eagle.features import TargetModel, load_target
-from models.eagle.losses import chain_compression, filtered, guided_logits
-from models.eagle.train import drafter_config
-from models.export import checkpoint
-from models.export.checkpoint import ExportError
-from models.export.command import run_command
-from models.llamagen.config import GPTConfig
-from models.precision import mixed
 
 DIVERGENCES = ("forward-kl", "reverse-kl", "tvd")
 STEPS = 5  # longest chain of the reports
-Place = tuple[int, int]  # shard and row of a picture
+Row = tuple[int, int]  # shard and row of an image
 
 
 @dataclass
@@ -67,12 +68,17 @@ class Distillation:
     """One training run: student, optimisers, clock, and the file they are kept in."""
 
     def __init__(
-        self, model: TargetModel, config: GPTConfig, options: Options, pictures: Pictures,
-        conditions: Conditions, out: Path,
-    ) -> None:  # fmt: skip
+        self,
+        model: TargetModel,
+        config: GPTConfig,
+        options: Options,
+        images: Images,
+        conditions: Conditions,
+        out: Path,
+    ) -> None:
         torch.manual_seed(options.seed)
         self.model, self.options, self.out = model, options, out
-        self.pictures, self.conditions = pictures, conditions
+        self.images, self.conditions = images, conditions
         self.student = new_student(config, model)
         matrices = [w for w in self.student.layers.parameters() if w.dim() == 2]
         known = {id(weight) for weight in matrices}
@@ -118,63 +124,69 @@ class Distillation:
         os.replace(partial, self.out)
         self.out.with_suffix(".json").write_text(json.dumps({"gpt": shape}) + "\n")
 
-    def laws(self, places: list[Place]) -> tuple[Tensor, Tensor, Tensor]:
+    def distributions(self, rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of student and target [B, M - 1, V], and the codes [B,M]."""
-        batch, model = self.pictures.batch(places), self.model
-        condition = self.conditions.of(torch.tensor([shard * SHARD + row for shard, row in places]))
+        batch, model = self.images.batch(rows), self.model
+        condition = self.conditions.of(torch.tensor([shard * SHARD + row for shard, row in rows]))
         with torch.no_grad():
             target = guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
         return (
             student_logits(self.student, batch.codes, condition, batch.pairs, model.guidance),
-            target, batch.codes,
-        )  # fmt: skip
+            target,
+            batch.codes,
+        )
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Any]:
-        """Acceptance and tokens per target pass of chains on held-out pictures, at temperature 1."""
+        """Acceptance and tokens per target pass of chains on held-out images, at temperature 1."""
         top_k = int(self.model.manifest["sampling"]["top_k"])
         parts = []
-        for first in range(0, self.pictures.held_out, 8):
-            last = min(first + 8, self.pictures.held_out)
-            student, target, codes = self.laws([(0, row) for row in range(first, last)])
-            laws = (filtered(logits, top_k) for logits in (target, student))
-            parts.append(chain_tests(*laws, codes, STEPS))
+        for first in range(0, self.images.held_out, 8):
+            last = min(first + 8, self.images.held_out)
+            student, target, codes = self.distributions([(0, row) for row in range(first, last)])
+            distributions = (filtered(logits, top_k) for logits in (target, student))
+            parts.append(chain_tests(*distributions, codes, STEPS))
         rates, tests = (torch.cat(part) for part in zip(*parts))
         return {
             "rate": round(float(rates[..., 0].mean()), 4),
             "chains": {n: round(chain_compression(tests[..., :n]), 3) for n in range(1, STEPS + 1)},
         }
 
-    def report(self, loss: float | None) -> None:
+    def report(self, loss: float | None, progress: Progress) -> None:
         """`loss`: of the last step of this run; None: there was none."""
-        result: dict[str, Any] = {"step": self.step, "minutes": round(self.seconds / 60, 1),
-                                  "training pictures": len(self.pictures)}  # fmt: skip
+        result: dict[str, Any] = {
+            "step": self.step,
+            "minutes": round(self.seconds / 60, 1),
+            "training images": len(self.images),
+        }
         if loss is not None:
             result["loss"] = round(loss, 4)
-        print(json.dumps({**result, **self.evaluate()}), flush=True)
+        progress.record({**result, **self.evaluate()})
 
-    def places(self) -> Iterator[list[Place]]:
+    def rows(self) -> Iterator[list[Row]]:
         generator = torch.Generator().manual_seed(self.options.seed + self.step)
-        return self.pictures.places(self.options.batch, generator)
+        return self.images.rows(self.options.batch, generator)
 
     def run(self) -> None:
-        options, draws = self.options, self.places()
+        options, batches = self.options, self.rows()
         limit, saved = 60 * options.minutes, self.seconds
+        progress = Progress(self.out.name, limit, self.seconds)
         loss: float | None = None
         while self.seconds < limit:
             start = time.process_time()
             with mixed("cpu"):
-                student, target, _ = self.laws(next(draws))
+                student, target, _ = self.distributions(next(batches))
             total = divergence(options.divergence, student.float(), target.float())
             self.learn(total)
             loss = float(total.detach())
             self.step += 1
             self.seconds += (time.process_time() - start) / torch.get_num_threads()
+            progress.show(self.seconds)
             if self.seconds - saved > 60 * options.save_minutes:
                 saved = self.seconds
-                self.report(loss)
+                self.report(loss, progress)
                 self.save()
-        self.report(loss)
+        self.report(loss, progress)
         self.save()
 
     def learn(self, loss: Tensor) -> None:
@@ -195,29 +207,30 @@ def distill(arguments: argparse.Namespace) -> None:
     model = load_target(arguments.bundle)
     size = Size(arguments.dim, arguments.layers, arguments.heads, arguments.ffn)
     config = student_config(model, size)
-    pictures = Pictures(arguments.data, drafter_config(model), arguments.held_out)
+    images = Images(arguments.data, drafter_config(model), arguments.held_out)
     captions = read_lines(arguments.data / "captions.txt")
     conditions = Conditions(model, captions, arguments.build)
     options = Options(arguments.divergence, arguments.minutes, arguments.batch)
-    Distillation(model, config, options, pictures, conditions, arguments.out).run()
+    Distillation(model, config, options, images, conditions, arguments.out).run()
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m models.distill", description=__doc__,
+        prog="python -m models.distill",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the student")
     parser.add_argument("--divergence", choices=DIVERGENCES, default="forward-kl")
     parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="pictures")
+    parser.add_argument("--batch", type=int, default=8, help="images")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--dim", type=int, default=0, help="width, default: the target's")
     parser.add_argument("--heads", type=int, default=0, help="default: heads of the target's width")
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the width")
-    parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
+    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     options = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
-"""A small LlamaGen-shaped target that drafts for a bundle's, and its laws of the target's pictures.
+"""A small LlamaGen-shaped target that drafts for a bundle's, and its distributions of the target's images.
 
-Shapes: B pictures, P rows of a picture's guidance (conditional, unconditional; 1 without), V tokens, M
-codes of a picture. Laws are those of codes 1 .. M - 1: nobody drafts the first one.
+Shapes: B images, P rows of an image's guidance (conditional, unconditional; 1 without), V tokens, M
+codes of an image. Distributions are of codes 1 .. M - 1: nothing drafts the first one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.eagle.features import Ids, TargetModel, load_module, prompt_ids
-from models.eagle.train import drafter_config
-from models.export.checkpoint import ExportError
-from models.llamagen.config import GPTConfig
-from models.llamagen.gpt import GPT, CaptionEmbedder, pad_left
+from ..eagle.features import Ids, TargetModel, load_module, prompt_ids
+from ..eagle.train import drafter_config
+from ..export.checkpoint import ExportError
+from ..llamagen.config import GPTConfig
+from ..llamagen.gpt import GPT, CaptionEmbedder, pad_left
 
 
 @dataclass(frozen=True)
 class Size:
-    """Width, layers, heads and feed-forward width of a student; 0: those of the target."""
+    """Width, layers, heads and feed-forward width of a student; 0: the target's."""
 
     dim: int = 0
     layers: int = 2
@@ -63,32 +63,32 @@ def new_student(config: GPTConfig, model: TargetModel) -> GPT:
     weights = dict(
         load_module(model.bundle / model.manifest["modules"]["target"]["file"]).named_buffers()
     )
-    places = {"embedding": student.tok_embeddings.weight, "head": student.output.weight}
+    weights_of = {"embedding": student.tok_embeddings.weight, "head": student.output.weight}
     if isinstance(student.cls_embedding, CaptionEmbedder):
         project = student.cls_embedding.cap_proj
-        places["fc1"], places["fc2"] = project.fc1.weight, project.fc2.weight
-        places["null_features"] = student.cls_embedding.uncond_embedding
+        weights_of["fc1"], weights_of["fc2"] = project.fc1.weight, project.fc2.weight
+        weights_of["null_features"] = student.cls_embedding.uncond_embedding
     with torch.no_grad():
-        for name, place in places.items():
-            if weights[name].shape == place.shape and weights[name].is_floating_point():
-                place.copy_(weights[name])
+        for name, own in weights_of.items():
+            if weights[name].shape == own.shape and weights[name].is_floating_point():
+                own.copy_(weights[name])
     return student
 
 
 class Conditions:
-    """What a GPT reads of every picture's caption or class."""
+    """The conditions that a GPT reads: every image's caption or class."""
 
     def __init__(self, model: TargetModel, captions: list[str], build: Path) -> None:
-        ids = [picture[0] for picture in prompt_ids(model, captions, build)]
+        ids = [image[0] for image in prompt_ids(model, captions, build)]
         self.classes = torch.tensor(ids)[:, 0] if model.prompt_kind == "class" else None
         if self.classes is None:
             self.features, self.mask = text_features(model, ids)
 
-    def of(self, pictures: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Conditions and masks of pictures int64 [B], as GPT.forward takes them."""
+    def of(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Conditions and masks of images int64 [B], as GPT.forward takes them."""
         if self.classes is not None:
-            return self.classes[pictures], None
-        return self.features[pictures].float(), self.mask[pictures]
+            return self.classes[images], None
+        return self.features[images].float(), self.mask[images]
 
 
 @torch.inference_mode()
@@ -117,9 +117,11 @@ def student_logits(
     cond, mask = condition
     drop = torch.arange(pairs).bool().repeat(len(codes))
     logits = student(
-        codes[:, :-1].repeat_interleave(pairs, 0), cond.repeat_interleave(pairs, 0),
-        None if mask is None else mask.repeat_interleave(pairs, 0), drop,
-    )[:, 1:].float()  # fmt: skip
+        codes[:, :-1].repeat_interleave(pairs, 0),
+        cond.repeat_interleave(pairs, 0),
+        None if mask is None else mask.repeat_interleave(pairs, 0),
+        drop,
+    )[:, 1:].float()
     if pairs == 1:
         return logits
     conditional, unconditional = logits[0::2], logits[1::2]
@@ -127,7 +129,7 @@ def student_logits(
 
 
 def divergence(kind: str, student: Tensor, target: Tensor) -> Tensor:
-    """Mean divergence of laws given as logits [B,R,V]: forward-kl KL(p, q), reverse-kl KL(q, p), tvd.
+    """Mean divergence of logits [B,R,V]: forward-kl KL(p, q), reverse-kl KL(q, p), tvd.
 
     DistillSpec (Zhou et al. 2024, section 3.2), of target p and student q; 1 - tvd is the acceptance rate.
     """
@@ -142,7 +144,7 @@ def divergence(kind: str, student: Tensor, target: Tensor) -> Tensor:
 
 
 def chain_tests(p: Tensor, q: Tensor, codes: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """What exact verification does with chains of drafts, as models.eagle.losses.acceptance gives it.
+    """Acceptance of chains of drafts by lossless verification, as models.eagle.losses.acceptance gives it.
 
     p, q: probabilities [B, M - 1, V] of codes 1 .. M - 1. A student reads tokens alone: what it says of a
     code does not depend on where its draft began. Returns rates and probabilities, both [B, M - 1, steps].

@@ -1,25 +1,24 @@
 """The EAGLE drafter in plain PyTorch; see the package for what it computes.
 
-Shapes: S sequences, R rows, H hidden width, K keys, D head width. Weight names are those of the
-published checkpoints.
+Shapes: S sequences, R rows, H hidden width, K keys, D head width. Weight names are the
+published checkpoints'.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.eagle.config import DrafterConfig
-from models.eagle.parts import recomputed, row_parts
-from models.llamagen import gpt
-from models.transformer.head import Head, logits_of
-from models.transformer.rotary import grid_table, line_table
-
-if TYPE_CHECKING:
-    from models.eagle.losses import Batch
+from ..transformer.blocks import RMSNorm
+from ..transformer.head import Head, logits_of
+from ..transformer.rotary import grid_table, line_table
+from .batch import Batch
+from .config import DrafterConfig
+from .parts import recomputed, row_parts
 
 KeysValues = tuple[Tensor, Tensor]
 
@@ -29,9 +28,12 @@ def rotary_table(config: DrafterConfig) -> Tensor:
     if config.rotary == "line":
         return line_table(config.max_length, config.head_dim, config.rope_base)
     table = grid_table(
-        config.grid, config.head_dim, config.rope_base, config.prompt_length - 1,
+        config.grid,
+        config.head_dim,
+        config.rope_base,
+        config.prompt_length - 1,
         config.prefix_rotation,
-    )  # fmt: skip
+    )
     return F.pad(table, (0, 0, 0, 0, 0, config.max_length - len(table)))
 
 
@@ -62,6 +64,20 @@ class HeadNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x [S,R,heads,D]."""
         return F.layer_norm(x, x.shape[-1:], eps=self.eps) * self.weight + self.bias
+
+
+@dataclass
+class Context:
+    """The keys that rows attend to.
+
+    Without `cached` they attend to one another as the additive bias [..,R,R] says. With it, row r attends
+    to the cached keys as the bias [..,R,K] says, to row r of every entry of `chain`, and to itself: a draft
+    that branches off at every row.
+    """
+
+    bias: Tensor
+    cached: KeysValues | None = None
+    chain: Sequence[KeysValues] = ()
 
 
 def attended(
@@ -104,22 +120,26 @@ class Attention(nn.Module):
         q, k = (rotate(y.transpose(1, 2), rotation, self.adjacent) for y in (q, k))
         return q, k, v.transpose(1, 2)
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, bias: Tensor, context: KeysValues | None,
-        chain: list[KeysValues],
-    ) -> tuple[Tensor, KeysValues]:  # fmt: skip
+    def forward(self, x: Tensor, rotation: Tensor, context: Context) -> tuple[Tensor, KeysValues]:
         """See DrafterLayer.forward."""
         q, k, v = self.project(x, rotation)
         groups = self.heads // self.kv_heads
-        keys, values = (t.repeat_interleave(groups, 1) for t in (context or (k, v)))
+        keys, values = (t.repeat_interleave(groups, 1) for t in (context.cached or (k, v)))
         q = q * q.shape[-1] ** -0.5
-        own = [*chain, (k, v)] if context else []
+        own = [*context.chain, (k, v)] if context.cached else []
         own = [(a.repeat_interleave(groups, 1), b.repeat_interleave(groups, 1)) for a, b in own]
         parts = row_parts(q.shape[2], q[:, :, 0, 0].numel() * keys.shape[2])
-        out = recomputed(attended, parts, lambda rows: (
-            q[:, :, rows], bias[..., rows, :], keys, values,
-            [(a[:, :, rows], b[:, :, rows]) for a, b in own],
-        ))  # fmt: skip
+        out = recomputed(
+            attended,
+            parts,
+            lambda rows: (
+                q[:, :, rows],
+                context.bias[..., rows, :],
+                keys,
+                values,
+                [(a[:, :, rows], b[:, :, rows]) for a, b in own],
+            ),
+        )
         return self.o_proj(out.transpose(1, 2).flatten(2)), (k, v)
 
 
@@ -140,22 +160,14 @@ class DrafterLayer(nn.Module):
         self.self_attn = Attention(config)
         self.mlp = FeedForward(config)
         self.input_layernorm: nn.Module = (
-            gpt.RMSNorm(config.hidden, config.norm_eps) if config.input_norm else nn.Identity()
+            RMSNorm(config.hidden, config.norm_eps) if config.input_norm else nn.Identity()
         )
-        self.post_attention_layernorm = gpt.RMSNorm(config.hidden, config.norm_eps)
+        self.post_attention_layernorm = RMSNorm(config.hidden, config.norm_eps)
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, bias: Tensor, context: KeysValues | None = None,
-        chain: list[KeysValues] | None = None,
-    ) -> tuple[Tensor, KeysValues]:  # fmt: skip
-        """Output [S,R,H] and the rows' own keys and values [S,kv_heads,R,D].
-
-        Without `context` the rows attend to one another as the additive bias [.., R,R] says. With
-        it, row r attends to the context's keys as the bias [.., R,K] says, to row r of every entry
-        of `chain`, and to itself: a draft that branches off the context at every row.
-        """
+    def forward(self, x: Tensor, rotation: Tensor, context: Context) -> tuple[Tensor, KeysValues]:
+        """Output [S,R,H] and the rows' own keys and values [S,kv_heads,R,D]."""
         normed = self.input_layernorm(x)
-        out, own = self.self_attn(normed, rotation, bias, context, chain or [])
+        out, own = self.self_attn(normed, rotation, context)
         x = x + out
         return x + self.mlp(self.post_attention_layernorm(x)), own
 
@@ -172,16 +184,15 @@ class Drafter(nn.Module):
         self.register_buffer("rotary", rotary_table(config), persistent=False)
 
     def forward(
-        self, embeddings: Tensor, features: Tensor, positions: Tensor, bias: Tensor,
-        context: KeysValues | None = None, chain: list[KeysValues] | None = None,
-    ) -> tuple[Tensor, KeysValues]:  # fmt: skip
+        self, embeddings: Tensor, features: Tensor, positions: Tensor, context: Context
+    ) -> tuple[Tensor, KeysValues]:
         """Predicted features [S,R,H], and keys and values as in DrafterLayer.forward.
 
         embeddings [S,R,H] of token i + 1, features [S,R,H] of token i, positions int64 [R] or
         [S,R]: the target's positions of the features.
         """
         x = self.fc(torch.cat([embeddings, features], -1))
-        return self.layers[0](x, rotations(self.rotary, positions), bias, context, chain)
+        return self.layers[0](x, rotations(self.rotary, positions), context)
 
     def read(self, batch: Batch) -> Tensor:
         """The features [S,L,F] of a batch that it reads."""

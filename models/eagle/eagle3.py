@@ -2,29 +2,26 @@
 
 It reads what several blocks of the target got, side by side, or its own last output, and has a head of its
 own over a part of the vocabulary. Shapes: S sequences, R rows, H hidden width, F = width of the target's
-features, V codes of a picture, D entries of the draft vocabulary.
+features, V codes of an image, D entries of the draft vocabulary.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from models.eagle.config import DrafterConfig
-from models.eagle.drafter import Attention, FeedForward, KeysValues, rotary_table, rotations
-from models.llamagen import gpt
-from models.transformer.head import Head
-
-if TYPE_CHECKING:
-    from models.eagle.losses import Batch
+from ..transformer.blocks import RMSNorm
+from ..transformer.head import Head
+from .batch import Batch
+from .config import DrafterConfig
+from .drafter import Attention, Context, FeedForward, KeysValues, rotary_table, rotations
 
 
 @dataclass
 class Eagle3Config:
-    """layer: sizes and rotations; features F; draft_vocabulary D; layers: of the target, whose inputs it reads."""
+    """layer: sizes and rotations; features F; draft_vocabulary D; layers of the target whose inputs it reads."""
 
     layer: DrafterConfig
     features: int
@@ -38,7 +35,7 @@ class Eagle3Config:
 
 
 def default_layers(count: int) -> tuple[int, ...]:
-    """Those that published drafters read, of a target of so many layers."""
+    """The layers that published drafters read, of a target of `count` layers."""
     return (2, count // 2, count - 3)
 
 
@@ -47,17 +44,16 @@ class MidLayer(nn.Module):
         super().__init__()
         self.self_attn = Attention(config, 2 * config.hidden)
         self.mlp = FeedForward(config)
-        self.hidden_norm = gpt.RMSNorm(config.hidden, config.norm_eps)
-        self.input_layernorm = gpt.RMSNorm(config.hidden, config.norm_eps)
-        self.post_attention_layernorm = gpt.RMSNorm(config.hidden, config.norm_eps)
+        self.hidden_norm = RMSNorm(config.hidden, config.norm_eps)
+        self.input_layernorm = RMSNorm(config.hidden, config.norm_eps)
+        self.post_attention_layernorm = RMSNorm(config.hidden, config.norm_eps)
 
     def forward(
-        self, embeddings: Tensor, x: Tensor, rotation: Tensor, bias: Tensor,
-        context: KeysValues | None, chain: list[KeysValues],
-    ) -> tuple[Tensor, KeysValues]:  # fmt: skip
+        self, embeddings: Tensor, x: Tensor, rotation: Tensor, context: Context
+    ) -> tuple[Tensor, KeysValues]:
         """As DrafterLayer.forward."""
         joined = torch.cat([self.input_layernorm(embeddings), self.hidden_norm(x)], -1)
-        out, own = self.self_attn(joined, rotation, bias, context, chain)
+        out, own = self.self_attn(joined, rotation, context)
         x = x + out
         return x + self.mlp(self.post_attention_layernorm(x)), own
 
@@ -70,20 +66,19 @@ class Eagle3Drafter(nn.Module):
         self.embed_tokens = nn.Embedding(layer.vocabulary, layer.hidden)
         self.fc = nn.Linear(config.features, layer.hidden, bias=False)
         self.midlayer = MidLayer(layer)
-        self.norm = gpt.RMSNorm(layer.hidden, layer.norm_eps)
+        self.norm = RMSNorm(layer.hidden, layer.norm_eps)
         self.lm_head = nn.Linear(layer.hidden, config.draft_vocabulary, bias=False)
         self.register_buffer("d2t", torch.zeros(config.draft_vocabulary, dtype=torch.int64))
         self.register_buffer("t2d", torch.ones(layer.vocabulary, dtype=torch.bool))
         self.register_buffer("rotary", rotary_table(layer), persistent=False)
 
     def forward(
-        self, embeddings: Tensor, features: Tensor, positions: Tensor, bias: Tensor,
-        context: KeysValues | None = None, chain: list[KeysValues] | None = None,
-    ) -> tuple[Tensor, KeysValues]:  # fmt: skip
+        self, embeddings: Tensor, features: Tensor, positions: Tensor, context: Context
+    ) -> tuple[Tensor, KeysValues]:
         """As Drafter.forward; features [S,R,F] of the target, or [S,R,H] of its own."""
         x = features if features.shape[-1] == self.config.layer.hidden else self.fc(features)
         rotation = rotations(self.rotary, positions)
-        return self.midlayer(embeddings, x, rotation, bias, context, chain or [])
+        return self.midlayer(embeddings, x, rotation, context)
 
     def read(self, batch: Batch) -> Tensor:
         """The features [S,L,F] of a batch that it reads."""

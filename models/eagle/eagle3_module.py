@@ -11,13 +11,13 @@ from .module import layer_shape, projections
 
 
 class Eagle3Module(nn.Module):
-    """One drafter; its layer's cache and rotations are those of `attend`."""
+    """One drafter; its layer has cache and rotations as `attend` takes them."""
 
     PRODUCTS = ("fc", "head")
     partial: Final[bool]
 
     def __init__(self, drafter: Eagle3Drafter, first: int, codes: int) -> None:
-        """first, codes: the ids of pictures; other entries of the draft vocabulary are left out."""
+        """first, codes: the ids of images; other entries of the draft vocabulary are left out."""
         super().__init__()
         layer, config = drafter.midlayer, drafter.config.layer
         ids = torch.arange(len(drafter.d2t)) + drafter.d2t
@@ -67,9 +67,14 @@ class Eagle3Module(nn.Module):
         return torch.embedding(self.embedding, ids)
 
     def forward(
-        self, embeddings: Tensor, features: Tensor, positions: Tensor, tree_mask: Tensor,
-        lengths: Tensor, cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        embeddings: Tensor,
+        features: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """Embeddings [S,R,H] of token i + 1, features [S,R,F] of token i, or [S,R,H] of its own ->
         [S,R,H], before the norm. The rest as DrafterModule.forward."""
         x = features

@@ -1,8 +1,8 @@
-"""A bundle's target in Python: the sequences it is fed for pictures, and its features of them.
+"""A bundle's target in Python: the sequences it is fed for images, and its features of them.
 
-Shapes: n pictures of N image tokens, P sequences a picture (conditional, unconditional; the first alone
+Shapes: n images of N image tokens, P sequences an image (conditional, unconditional; the first alone
 without guidance), L = prompt length + M - 1 rows of a sequence, F width of a feature. The M >= N tokens
-of a picture are its image tokens and the ends of its rows. The rows of a prompt are the last of its
+of an image are its image tokens and the ends of its rows. The rows of a prompt are the last of its
 length, rows in front of them are padding.
 """
 
@@ -20,15 +20,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models import ops
-from models.export.checkpoint import ExportError
-from models.export.drafters.attach import target_head
-from models.export.drafters.files import read_manifest
-from models.transformer.head import Head, in_fp32
+from .. import ops
+from ..export.checkpoint import ExportError
+from ..export.drafters.attach import target_head
+from ..export.drafters.files import read_manifest
+from ..transformer.head import Head, in_fp32
 
 Ids = list[int]
-NOT_DRAWN = -1  # in place of a code: a token that the picture's shape dictates
-PASS_NUMBERS = 1 << 29  # most of a pass over pictures that memory holds at a time
+NO_CODE = -1  # in place of a code: a token that the image's shape dictates
+PASS_NUMBERS = 1 << 29  # most of a pass over images that memory holds at a time
 ROW_SCALE_BYTES = 4  # of a rounded cache's rows, behind head_dim integers
 
 
@@ -51,7 +51,7 @@ class TargetModel:
 
     @property
     def sequences(self) -> int:
-        """P, those of a picture."""
+        """P, sequences of an image."""
         return 2 if self.guidance > 1 else 1
 
     @property
@@ -70,27 +70,27 @@ class TargetModel:
 
     @property
     def cached(self) -> int:
-        """Numbers in the keys and values of a picture."""
+        """Numbers in the keys and values of an image."""
         cache, rows = self.manifest["cache"], self.prompt_length + self.tokens
         row = 2 * cache["layers"] * cache["kv_heads"] * cache["head_dim"]
         return int(self.sequences * rows * row)
 
     @property
     def tokens(self) -> int:
-        """Of a picture, ends of rows included."""
+        """Tokens of an image, ends of rows included."""
         rows, columns = self.grid["rows"], self.grid["columns"]
         return int(rows * columns + (rows - 1) * len(self.grid["row_end"]))
 
 
-def pictures_at_once(most: int, numbers: int) -> int:
-    """How many pictures, `most` of them at most, a pass takes that holds so many numbers of each."""
+def images_at_once(most: int, numbers: int) -> int:
+    """How many images, at most `most`, a pass takes that holds `numbers` numbers of each."""
     return max(1, min(most, PASS_NUMBERS // numbers))
 
 
 def load_target(bundle: Path, size: str | None = None) -> TargetModel:
-    """Loads a bundle for pictures of one of its sizes, WIDTHxHEIGHT, by default the first.
+    """Loads a bundle for images of one of its sizes, WIDTHxHEIGHT, by default the first.
 
-    ExportError: there is no such bundle or size, or no target in it.
+    ExportError: bundle, size or target are missing.
     """
     manifest = read_manifest(bundle)
     if manifest["tokens"].get("kind") == "continuous":
@@ -129,7 +129,7 @@ def class_numbers(captions: list[str]) -> list[int]:
 
 
 def engine_requests(model: TargetModel, captions: list[str]) -> list[str]:
-    """Requests for pictures as the engine's command reads them, one JSON object each."""
+    """Requests for images as the engine's command reads them, one JSON object each."""
     size = {"width": model.grid["width"], "height": model.grid["height"]}
     if model.prompt_kind == "class":
         return [json.dumps({"class": number, **size}) for number in class_numbers(captions)]
@@ -137,9 +137,9 @@ def engine_requests(model: TargetModel, captions: list[str]) -> list[str]:
 
 
 def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[list[Ids]]:
-    """Ids of every picture's prompt as the engine makes them.
+    """Ids of every image's prompt as the engine makes them.
 
-    Of prompts of tokens those of every sequence; else of the caption, or the class.
+    For prompts of tokens the ids of every sequence; else of the caption, or the class.
     """
     if model.prompt_kind == "class":
         return [[[number]] for number in class_numbers(captions)]
@@ -179,29 +179,29 @@ def run_program(command: list[Any], text: str = "") -> str:
 
 
 def with_row_ends(model: TargetModel, codes: Tensor) -> Tensor:
-    """Image tokens int64 [n,N] as the M tokens of a picture, row ends as NOT_DRAWN."""
+    """Image tokens int64 [n,N] as the M tokens of an image, row ends as NO_CODE."""
     rows = codes.unflatten(1, (model.grid["rows"], model.grid["columns"]))
     ends = len(model.grid["row_end"])  # none or one
-    return F.pad(rows, (0, ends), value=NOT_DRAWN).flatten(1)[:, : model.tokens]
+    return F.pad(rows, (0, ends), value=NO_CODE).flatten(1)[:, : model.tokens]
 
 
-def picture_ids(model: TargetModel, codes: Tensor) -> Tensor:
+def image_ids(model: TargetModel, codes: Tensor) -> Tensor:
     """Ids that the target is fed for codes [n,M]."""
     ids = codes + model.manifest["tokens"]["first_image_id"]
     for end in model.grid["row_end"]:
-        ids = ids.masked_fill(codes == NOT_DRAWN, end)
+        ids = ids.masked_fill(codes == NO_CODE, end)
     return ids
 
 
 def next_ids(model: TargetModel, codes: Tensor, prompts: list[list[Ids]]) -> Tensor:
-    """The id behind every row, int64 [n,P,L], of pictures with prompts of tokens; padding is 0."""
+    """The id behind every row, int64 [n,P,L], of images with prompts of tokens; padding is 0."""
     length = model.prompt_length
     shape = (len(prompts), len(prompts[0]), length + codes.shape[1] - 1)
     ids = torch.zeros(shape, dtype=torch.int64)
-    ids[..., length - 1 :] = picture_ids(model, codes)[:, None]
-    for picture, sequences in enumerate(prompts):
+    ids[..., length - 1 :] = image_ids(model, codes)[:, None]
+    for image, sequences in enumerate(prompts):
         for number, prompt in enumerate(sequences):
-            ids[picture, number, length - len(prompt) : length - 1] = torch.tensor(prompt[1:])
+            ids[image, number, length - len(prompt) : length - 1] = torch.tensor(prompt[1:])
     return ids
 
 
@@ -209,31 +209,32 @@ def prompt_rows(model: TargetModel, prompts: list[list[Ids]]) -> list[Tensor]:
     """Input rows [rows,H] of every sequence's prompt."""
     target = model.target
     if model.prompt_kind == "tokens":
-        return [target.embed(torch.tensor([ids]))[0] for picture in prompts for ids in picture]
+        return [target.embed(torch.tensor([ids]))[0] for image in prompts for ids in image]
     valid = [len(ids) for (ids,) in prompts]
     length = model.prompt_length
-    captions = torch.tensor([F.pad(torch.tensor(ids), (0, length - len(ids))).tolist()
-                             for (ids,) in prompts])  # fmt: skip
+    captions = torch.tensor(
+        [F.pad(torch.tensor(ids), (0, length - len(ids))).tolist() for (ids,) in prompts]
+    )
     mask = (torch.arange(length) < torch.tensor(valid)[:, None]).long()
     features = model.text_encoder.encode(captions, mask) if model.text_encoder else captions
     rows = [target.embed_condition(features, mask)]
     if model.sequences == 2:
         rows.append(target.embed_unconditional(mask))
-    pictures = zip(torch.stack(rows, 1), valid, strict=True)
-    return [sequence[:count] for picture, count in pictures for sequence in picture]
+    images = zip(torch.stack(rows, 1), valid, strict=True)
+    return [sequence[:count] for image, count in images for sequence in image]
 
 
 @torch.inference_mode()
 def target_features(
     model: TargetModel, codes: Tensor, prompts: list[list[Ids]], layers: Sequence[int] = ()
 ) -> tuple[Tensor, Tensor]:
-    """Features fp32 [n,P,L,F] of pictures with codes int64 [n,M], and their prompts' rows [n,P].
+    """Features fp32 [n,P,L,F] of images with codes int64 [n,M], and their prompts' rows [n,P].
 
     layers: behind them stands what these layers of the target get, [n,P,L,F + H * number of layers].
     """
     heads = prompt_rows(model, prompts)
     valid = torch.tensor([len(rows) for rows in heads])
-    image = model.target.embed(picture_ids(model, codes)[:, :-1])
+    image = model.target.embed(image_ids(model, codes)[:, :-1])
     image = image.repeat_interleave(model.sequences, 0)
     rows = [torch.cat(parts) for parts in zip(heads, image, strict=True)]
     x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # causal: no row sees the padding

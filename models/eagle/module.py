@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.jit import Final
 
 from ..ops import lamplighter, packed
-from ..transformer.head import Head, TwoLayerHead, keep_head
+from ..transformer.head import Head, fitting, keep_head
 from ..transformer.layer import Layer, LayerShape, Read
 from ..transformer.rotary import adjacent_pairs
 from .config import DrafterConfig
@@ -19,9 +19,16 @@ from .drafter import Attention, Drafter, DrafterLayer, HeadNorm
 
 def layer_shape(config: DrafterConfig) -> LayerShape:
     return LayerShape(
-        config.hidden, config.heads, config.kv_heads, config.head_dim, config.ffn, config.norm_eps,
-        qk_norm=config.qk_norm, qk_norm_eps=config.qk_norm_eps, int8=True,
-    )  # fmt: skip
+        config.hidden,
+        config.heads,
+        config.kv_heads,
+        config.head_dim,
+        config.ffn,
+        config.norm_eps,
+        qk_norm=config.qk_norm,
+        qk_norm_eps=config.qk_norm_eps,
+        int8=True,
+    )
 
 
 def projections(attention: Attention) -> Tensor:
@@ -72,7 +79,7 @@ class DrafterModule(nn.Module):
     input_norm: Final[bool]
 
     def __init__(self, drafter: Drafter, head: Head) -> None:
-        """head: the target's, of the ids that a picture can have."""
+        """head: the target's, of the ids that an image can have."""
         super().__init__()
         config, layer = drafter.config, drafter.layers[0]
         self.hidden: int = config.hidden
@@ -111,9 +118,14 @@ class DrafterModule(nn.Module):
         return torch.embedding(self.embedding, ids)
 
     def forward(
-        self, embeddings: Tensor, features: Tensor, positions: Tensor, tree_mask: Tensor,
-        lengths: Tensor, cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        embeddings: Tensor,
+        features: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """Embeddings [S,R,H] of token i + 1, features [S,R,H] of token i -> features [S,R,H].
 
         positions int64 [S,R]: the target's positions of the features. tree_mask, lengths and
@@ -136,18 +148,7 @@ class DrafterModule(nn.Module):
         return lamplighter.linear(hidden, self.head, self.vocabulary)
 
 
-class TwoLayerDrafterModule(TwoLayerHead, DrafterModule):
-    """The same for a target whose head has two layers."""
-
-    PRODUCTS = (*DrafterModule.PRODUCTS, "head_in")
-    int8_head: Final[bool]
-
-    def __init__(self, drafter: Drafter, head: Head) -> None:
-        super().__init__(drafter, head)
-        self.int8_head = True
-
-
 def drafter_module(drafter: Drafter, head: Head) -> DrafterModule:
-    """The form that the target's head asks for."""
-    kind = DrafterModule if isinstance(head, Tensor) else TwoLayerDrafterModule
-    return kind(drafter, head)
+    """The form that the target's head needs."""
+    result: DrafterModule = fitting(DrafterModule, head)(drafter, head)
+    return result

@@ -1,17 +1,16 @@
-"""Work on rows of logits and scores in parts, so that memory holds those of one part."""
+"""Works on rows of logits and scores in parts, so that memory holds one part at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-if TYPE_CHECKING:
-    from models.eagle.losses import Batch
+from .batch import Batch
 
 PART_NUMBERS = 1 << 25  # most logits or scores of a part: 128 MB in fp32
 
@@ -19,7 +18,7 @@ Terms = Callable[[Sequence[Tensor]], Iterator[Tensor]]
 
 
 def row_parts(rows: int, numbers: int) -> list[slice]:
-    """Rows that have so many numbers each, in parts; one if they are few."""
+    """Splits rows of `numbers` numbers each into parts; one if they are few."""
     size = max(1, PART_NUMBERS // numbers)
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
 
@@ -39,28 +38,31 @@ def recomputed(
     return torch.cat([checkpoint(function, *arguments(rows), **options) for rows in parts], -2)
 
 
-def step_parts(laws: slice, steps: int) -> Iterator[tuple[int, slice, slice]]:
-    """The steps from 0, whose row r has the law of row r + step, of a part of the laws' rows.
+def step_parts(distributions: slice, steps: int) -> Iterator[tuple[int, slice, slice]]:
+    """Splits a part of the distributions' rows by step from 0; row r of a step has that of row r + step.
 
-    Yields the step, its rows, and where their laws are in the part.
+    Yields the step, its rows, and where their distributions are in the part.
     """
-    for step in range(min(steps, laws.stop)):
-        rows = slice(max(laws.start - step, 0), laws.stop - step)
-        yield step, rows, slice(max(step - laws.start, 0), None)
+    for step in range(min(steps, distributions.stop)):
+        rows = slice(max(distributions.start - step, 0), distributions.stop - step)
+        yield step, rows, slice(max(step - distributions.start, 0), None)
 
 
-def law_parts(
-    batch: Batch, drafts: Sequence[Tensor], codes: int, laws: Callable[[Tensor], Tensor],
+def distribution_parts(
+    batch: Batch,
+    drafts: Sequence[Tensor],
+    codes: int,
+    distributions: Callable[[Tensor], Tensor],
     guess: Callable[[Tensor, int], Tensor],
-) -> Iterator[tuple[int, slice, Tensor, Tensor]]:  # fmt: skip
-    """Steps from 0 and their rows, in parts: what `guess` makes of the drafts of a step there, and `laws` of
-    the target's features; both of as many codes."""
+) -> Iterator[tuple[int, slice, Tensor, Tensor]]:
+    """Yields in parts a step from 0, its rows, what `guess` makes of the step's drafts there, and what
+    `distributions` makes of the target's features."""
     target = batch.targets(1)
     for part in row_parts(batch.roots, len(target) * codes):
         with torch.no_grad():
-            law = laws(target[:, part])
+            distribution = distributions(target[:, part])
         for step, rows, own in step_parts(part, len(drafts)):
-            yield step, rows, guess(drafts[step][:, rows], step), law[:, own]
+            yield step, rows, guess(drafts[step][:, rows], step), distribution[:, own]
 
 
 def summed(terms: Terms, rows: Sequence[Tensor], weights: Iterable[Tensor]) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from models.eagle.losses import Weights
+from .losses import Weights
 
 PUBLISHED_NOISE = 0.2  # times 512 / rows, as the published training scales it
 

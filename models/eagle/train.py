@@ -3,17 +3,16 @@
     python -m models.eagle.train --bundle DIR --data FOLDER --out FILE --minutes 60
 
 `--recipe published` is the published recipe: feature regression and 0.1 soft cross entropy of every
-row's own law, one step. The default takes the guided laws, and for the second half of the time trains
+row's own distribution, one step. The default takes the guided distributions, and for the second half trains
 several steps on the drafter's own features and the acceptance rate itself. `--recipe eagle-3` is a drafter
 that reads inner layers of the target, whose features the data must hold (`--layers`), and has its own head;
-all its steps are trained from the beginning, on the laws alone. FILE is rewritten every few
+all its steps are trained from the beginning, on the distributions alone. FILE is rewritten every few
 minutes; the same command continues from it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -24,18 +23,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.eagle.config import DrafterConfig
-from models.eagle.data import Pictures
-from models.eagle.drafter import Drafter, rotary_table
-from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
-from models.eagle.features import TargetModel, load_target
-from models.eagle.losses import AnyDrafter, acceptance, chain_compression, objective
-from models.eagle.recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
-from models.export import checkpoint
-from models.export.checkpoint import ExportError
-from models.export.command import run_command
-from models.precision import mixed
-from models.transformer.head import codes_of
+from ..export import checkpoint
+from ..export.checkpoint import ExportError
+from ..export.command import run_command
+from ..precision import mixed
+from ..progress import Progress
+from ..transformer.head import codes_of
+from .config import DrafterConfig
+from .data import Images
+from .drafter import Drafter, rotary_table
+from .eagle3 import Eagle3Config, Eagle3Drafter
+from .features import TargetModel, load_target
+from .losses import AnyDrafter, acceptance, chain_compression, objective
+from .recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
 
 
 def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -> DrafterConfig:
@@ -70,7 +70,7 @@ def with_rotations(config: DrafterConfig, model: TargetModel) -> DrafterConfig:
     config = replace(config, prefix_rotation="identity" if identity else "zero")
     rows = config.prompt_length - 1 + model.tokens
     if not torch.allclose(rotary_table(config)[:rows], table[1 : rows + 1].float(), atol=1e-6):
-        raise ExportError(f"{model.bundle}: the target's rotations are not those of LlamaGen")
+        raise ExportError(f"{model.bundle}: the target's rotations are not LlamaGen's")
     return config
 
 
@@ -102,15 +102,15 @@ class Optimizers:
 
 
 def new_drafter(
-    recipe: str, model: TargetModel, config: DrafterConfig, pictures: Pictures
+    recipe: str, model: TargetModel, config: DrafterConfig, images: Images
 ) -> AnyDrafter:
-    """What training starts from: for eagle-3 what reads the data's inner layers, with the target's head if
+    """The network that training starts from: for eagle-3 one that reads the data's inner layers, with the target's head if
     that is one product."""
     if recipe != "eagle-3":
         return Drafter(config)
-    shard = pictures.shards[0]
+    shard = images.shards[0]
     if "inner" not in shard:
-        raise ExportError(f"{pictures.folder}: got no inner features; make the data with --layers")
+        raise ExportError(f"{images.folder}: got no inner features; make the data with --layers")
     codes, first = codes_of(model.head), int(model.manifest["tokens"]["first_image_id"])
     layers = tuple(shard["layers"].tolist())
     features = shard["inner"].shape[-1]
@@ -125,20 +125,20 @@ def new_drafter(
 
 
 def evaluate(
-    drafter: AnyDrafter, model: TargetModel, pictures: Pictures, steps: int = 5
+    drafter: AnyDrafter, model: TargetModel, images: Images, steps: int = 5
 ) -> dict[str, Any]:
-    """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
+    """Acceptance by depth and tokens per target pass of chains, lossless, temperature 1."""
     drafter.eval()
     top_k = int(model.manifest["sampling"]["top_k"])
     parts = [
         acceptance(drafter, batch, model.head, model.guidance, top_k, steps)
-        for batch in pictures.held_out_batches()
+        for batch in images.held_out_batches()
     ]
     rates, kept = (torch.cat(part) for part in zip(*parts))
     drafter.train()
     by_depth = rates.flatten(0, 1).nanmean(0)
     return {
-        "pictures": len(rates),
+        "images": len(rates),
         "rates": [round(rate, 4) for rate in by_depth[~by_depth.isnan()].tolist()],
         "chains": {n: round(chain_compression(kept[..., :n]), 3) for n in range(1, steps + 1)},
     }
@@ -193,24 +193,25 @@ class Trainer:
         factor = min((self.step + 1) / self.options.warm_up, 1.0) * max(1 - share, 0.01)
         return factor, self.options.phase(share)
 
-    def report(self, pictures: Pictures, loss: float, parts: list[float]) -> None:
+    def report(self, images: Images, loss: float, parts: list[float], progress: Progress) -> None:
         result = {
             "step": self.step,
             "minutes": round(self.seconds / 60, 1),
-            "training pictures": len(pictures),
+            "training images": len(images),
             "loss": round(loss, 4),
             "token loss by step": [round(part, 4) for part in parts],
-            **evaluate(self.drafter, self.model, pictures),
+            **evaluate(self.drafter, self.model, images),
         }
         self.reports.append(result)
-        print(json.dumps(result), flush=True)
+        progress.record(result)
 
-    def run(self, pictures: Pictures) -> None:
+    def run(self, images: Images) -> None:
         options = self.options
         generator = torch.Generator().manual_seed(options.seed + self.step)
-        batches = pictures.batches(options.batch, generator)
+        batches = images.batches(options.batch, generator)
         limit, saved = 60 * options.minutes, self.seconds
         loss, parts = float("nan"), []
+        progress = Progress(self.out.name, limit, self.seconds)
         while self.seconds < limit:
             start = time.process_time()
             factor, phase = self.schedule()
@@ -218,18 +219,24 @@ class Trainer:
             noise = phase.noise * PUBLISHED_NOISE * 512 / batch.features.shape[1]
             with mixed("cpu"):
                 total, parts = objective(
-                    self.drafter, batch, self.model.head, self.model.guidance, phase.weights,
-                    phase.steps, noise,
-                )  # fmt: skip
+                    self.drafter,
+                    batch,
+                    self.model.head,
+                    self.model.guidance,
+                    phase.weights,
+                    phase.steps,
+                    noise,
+                )
             self.optimizers.step(total, factor)
             loss = float(total.detach())
             self.step += 1
             self.seconds += (time.process_time() - start) / torch.get_num_threads()
+            progress.show(self.seconds)
             if self.seconds - saved > 60 * options.save_minutes:
                 saved = self.seconds
-                self.report(pictures, loss, parts)
+                self.report(images, loss, parts, progress)
                 self.save()
-        self.report(pictures, loss, parts)
+        self.report(images, loss, parts, progress)
         self.save()
 
 
@@ -238,10 +245,10 @@ def train(arguments: argparse.Namespace) -> None:
     options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
     model = load_target(arguments.bundle)
     config = drafter_config(model, arguments.ffn, arguments.input_norm)
-    pictures = Pictures(arguments.data, config, arguments.held_out)
+    images = Images(arguments.data, config, arguments.held_out)
     torch.manual_seed(options.seed)
-    drafter = new_drafter(arguments.recipe, model, config, pictures)
-    Trainer(model, drafter, options, arguments.out).run(pictures)
+    drafter = new_drafter(arguments.recipe, model, config, images)
+    Trainer(model, drafter, options, arguments.out).run(images)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -253,10 +260,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
     parser.add_argument("--recipe", choices=RECIPES, default="multi-step")
     parser.add_argument("--minutes", type=float, default=30.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="pictures")
+    parser.add_argument("--batch", type=int, default=8, help="images")
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the hidden width")
     parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
-    parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
+    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(arguments)
     return run_command(lambda: train(options))

@@ -1,1 +1,1 @@
-"""Quality of drawn pictures: the field's metrics on folders of `lamplighter batch`."""
+"""Quality of generated images: the field's metrics on folders of `lamplighter batch`."""

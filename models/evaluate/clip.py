@@ -1,4 +1,4 @@
-"""Embeddings of pictures and captions: CLIP, and HPSv2, which is a CLIP trained on preferences."""
+"""Embeddings of images and captions: CLIP, and HPSv2, which is a CLIP trained on preferences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIP_FLAG, HPS_FLAG = "--clip-weights", "--hpsv2-weights"
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a CLIP score is taken: the network, words before every caption, and what the cosine is multiplied by."""
+    """How a CLIP score is computed: network, words before every caption, factor of the cosine."""
 
     model: str  # open-clip-torch's name
     weights: str
@@ -40,7 +40,7 @@ HPS = Protocol("ViT-H-14", "HPS_v2.1_compressed.pt")
 
 @dataclass(frozen=True)
 class Embedder:
-    """Embeddings [B, C] of pictures, and of their captions."""
+    """Embeddings [B, C] of images, and of their captions."""
 
     protocol: Protocol
     device: torch.device
@@ -117,7 +117,7 @@ def clip_embedder(name: str, weights: Path, device: torch.device) -> Embedder:
 
 
 def hps_embedder(weights: Path, device: torch.device) -> Embedder:
-    """HPSv2's network and its preparation of pictures, as `hpsv2.score` uses them, without its downloads."""
+    """HPSv2's network and its preparation of images, as `hpsv2.score` uses them, without its downloads."""
     from hpsv2.src import open_clip
 
     network, _, preprocess = open_clip.create_model_and_transforms(

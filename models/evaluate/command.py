@@ -1,11 +1,11 @@
-"""Quality and speed of folders that `lamplighter batch` has drawn, in one table.
+"""Quality and speed of folders that `lamplighter batch` has generated, in one table.
 
     scripts/evaluate.py out/ar out/eagle --metrics fid,clip --reference coco/val2017 --resize 256 \\
         --inception-weights inception-2015-12-05.pt --clip-weights ViT-B-32.pt
 
 NAME=FOLDER gives a row a name; else it is the run's method in the words of `bench --methods`. S is tokens a
-target pass; ms and ratio are of the prompt's pass and the cycles, per picture, from the folders' manifests.
-Nothing is downloaded: weights and reference pictures are given by path.
+target pass; ms and ratio are of the prompt's pass and the cycles, per image, from the folders' manifests.
+Nothing is downloaded: weights and reference images are given by path.
 """
 
 from __future__ import annotations
@@ -41,41 +41,97 @@ def positive(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(
-        prog="scripts/evaluate.py", description=__doc__,
+        prog="scripts/evaluate.py",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     add = words.add_argument
     add("folders", nargs="+", metavar="[NAME=]FOLDER", help="of `lamplighter batch`")
     add("--metrics", type=metric_list, default=(), metavar="LIST", help=", ".join(METRICS))
-    add("--reference", type=Path, metavar="FOLDER|NPZ", help="real pictures, or mu and sigma of pytorch-fid or clean-fid")  # fmt: skip
-    add("--save-reference", type=Path, metavar="NPZ", help="keep the reference's features for the next time")  # fmt: skip
-    add("--fid-protocol", choices=("clean", "legacy"), default="clean", help="clean-fid's `clean` mode (default), or pytorch-fid")  # fmt: skip
-    add("--inception-weights", type=Path, metavar="FILE", help="inception-2015-12-05.pt (clean), pt_inception-2015-12-05-6726825d.pth (legacy)")  # fmt: skip
-    add("--resize", type=positive, metavar="N", help="score the middle square at N x N pixels, also of the reference; LANTERN: 256")  # fmt: skip
-    add("--clip-protocol", choices=tuple(PROTOCOLS), default="lantern", help="lantern: mean cosine, ViT-B/32, 'A photo depicts ' before the caption (default); b16: ViT-B/16, x100, no words before it")  # fmt: skip
-    add("--clip-weights", type=Path, metavar="FILE", help="OpenAI's ViT-B-32.pt or ViT-B-16.pt, or open-clip's file of it")  # fmt: skip
+    add(
+        "--reference",
+        type=Path,
+        metavar="FOLDER|NPZ",
+        help="real images, or mu and sigma of pytorch-fid or clean-fid",
+    )
+    add(
+        "--save-reference",
+        type=Path,
+        metavar="NPZ",
+        help="keep the reference's features for the next time",
+    )
+    add(
+        "--fid-protocol",
+        choices=("clean", "legacy"),
+        default="clean",
+        help="clean-fid's `clean` mode (default), or pytorch-fid",
+    )
+    add(
+        "--inception-weights",
+        type=Path,
+        metavar="FILE",
+        help="inception-2015-12-05.pt (clean), pt_inception-2015-12-05-6726825d.pth (legacy)",
+    )
+    add(
+        "--resize",
+        type=positive,
+        metavar="N",
+        help="score the middle square at N x N pixels, also of the reference; LANTERN: 256",
+    )
+    add(
+        "--clip-protocol",
+        choices=tuple(PROTOCOLS),
+        default="lantern",
+        help="lantern: mean cosine, ViT-B/32, 'A photo depicts ' before the caption (default); b16: ViT-B/16, x100, no words before it",
+    )
+    add(
+        "--clip-weights",
+        type=Path,
+        metavar="FILE",
+        help="OpenAI's ViT-B-32.pt or ViT-B-16.pt, or open-clip's file of it",
+    )
     add("--hpsv2-weights", type=Path, metavar="FILE", help="HPS_v2.1_compressed.pt")
-    add("--neighbours", type=positive, default=3, metavar="K", help="of precision / recall (default: 3)")  # fmt: skip
+    add(
+        "--neighbours",
+        type=positive,
+        default=3,
+        metavar="K",
+        help="of precision / recall (default: 3)",
+    )
     add("--batch-size", type=positive, default=50, metavar="N")
     add("--device", type=torch.device, default=torch.device("cpu"), metavar="NAME")
     add("-t", "--threads", type=positive, metavar="N")
-    add("--export-json", type=Path, metavar="FILE", help="the table with all digits, and the settings")  # fmt: skip
+    add(
+        "--export-json",
+        type=Path,
+        metavar="FILE",
+        help="the table with all digits, and the settings",
+    )
     add("--export-csv", type=Path, metavar="FILE")
     add("--export-markdown", type=Path, metavar="FILE")
-    add("--scores", type=Path, metavar="FILE", help="scores by method, for `lamplighter bench --scores`")  # fmt: skip
+    add(
+        "--scores",
+        type=Path,
+        metavar="FILE",
+        help="scores by method, for `lamplighter bench --scores`",
+    )
     return words
 
 
 def read_folders(texts: list[str]) -> list[Folder]:
-    """Tells what is not there. Throws EvaluationError when two rows have one name."""
+    """Reports missing images. Raises EvaluationError when two rows have one name."""
     folders = [read_folder(text) for text in texts]
     for folder in folders:
-        lost = [f"{n} {word}" for n, word in ((folder.failed, "failed"), (folder.missing, "missing")) if n]  # fmt: skip
+        lost = [
+            f"{n} {word}"
+            for n, word in ((folder.failed, "failed"), (folder.missing, "missing"))
+            if n
+        ]
         if lost:
-            have = len(folder.pictures)
+            have = len(folder.images)
             print(f"{folder.path}: {' and '.join(lost)}, {have} are measured", file=sys.stderr)
-        if not folder.pictures:
-            raise EvaluationError(f"{folder.path}: no pictures to measure")
+        if not folder.images:
+            raise EvaluationError(f"{folder.path}: no images to measure")
     for name, count in Counter(folder.name for folder in folders).items():
         if count > 1:
             raise EvaluationError(f"folders: got {name} twice (hint: NAME=FOLDER)", exit_code=2)
@@ -93,16 +149,34 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     return Settings(
-        options.metrics, options.reference, options.save_reference, options.fid_protocol,
-        options.inception_weights, options.clip_protocol, options.clip_weights, options.hpsv2_weights,
-        options.neighbours, options.resize, options.batch_size, options.device,
-    )  # fmt: skip
+        options.metrics,
+        options.reference,
+        options.save_reference,
+        options.fid_protocol,
+        options.inception_weights,
+        options.clip_protocol,
+        options.clip_weights,
+        options.hpsv2_weights,
+        options.neighbours,
+        options.resize,
+        options.batch_size,
+        options.device,
+    )
 
 
 def described(options: argparse.Namespace) -> dict[str, str]:
-    """What decides the numbers, as text."""
-    deciding = ("metrics", "reference", "resize", "fid_protocol", "inception_weights", "clip_protocol",
-                "clip_weights", "hpsv2_weights", "neighbours")  # fmt: skip
+    """The settings that affect the numbers, as text."""
+    deciding = (
+        "metrics",
+        "reference",
+        "resize",
+        "fid_protocol",
+        "inception_weights",
+        "clip_protocol",
+        "clip_weights",
+        "hpsv2_weights",
+        "neighbours",
+    )
     values = {name: getattr(options, name) for name in deciding}
     return {
         name: ",".join(value) if isinstance(value, tuple) else str(value)

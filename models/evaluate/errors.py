@@ -1,4 +1,4 @@
-"""What cannot be measured, in one line, and packages that may be missing."""
+"""Errors of measurement in one line, and optional packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..export.checkpoint import ExportError
 
 
 class EvaluationError(ExportError):
-    """What cannot be measured, in one line."""
+    """Says in one line what cannot be measured."""
 
     def __init__(self, message: str, exit_code: int = 3) -> None:
         super().__init__(message, exit_code)

@@ -1,4 +1,4 @@
-"""Folders of `lamplighter batch`: which pictures they hold, of which captions, and what these cost."""
+"""Folders of `lamplighter batch`: which images they hold, of which captions, and what these cost."""
 
 from __future__ import annotations
 
@@ -9,34 +9,39 @@ from typing import Any
 
 from .errors import EvaluationError
 
-# Options of a run, as run.json names them, and the words of `bench --methods`; drafters' usual settings say nothing.
+# Options of a run, as run.json names them, and the words of `bench --methods`; defaults are left out.
 WORDS = {
-    "relax_k": "k", "delta": "delta", "lambda": "lambda", "tree": "tree", "dynamic_depth": "depth",
-    "dynamic_width": "width", "dynamic_nodes": "nodes",
-}  # fmt: skip
+    "relax_k": "k",
+    "delta": "delta",
+    "lambda": "lambda",
+    "tree": "tree",
+    "dynamic_depth": "depth",
+    "dynamic_width": "width",
+    "dynamic_nodes": "nodes",
+}
 RULES = {name: "exact" for name in ("eagle", "eagle-2", "ngram", "sjd", "scd")}
 USUAL = {"children": "sampled", "residual": "paper"}
 
 
 @dataclass(frozen=True)
-class Picture:
+class FoundImage:
     path: Path
     caption: str
 
 
 @dataclass
 class Folder:
-    """What one run has drawn."""
+    """The results of one run."""
 
     name: str
     path: Path
     method: str = ""
-    pictures: list[Picture] = field(default_factory=list)
-    failed: int = 0  # the engine could not draw these
-    missing: int = 0  # not drawn yet, or the file is gone
+    images: list[FoundImage] = field(default_factory=list)
+    failed: int = 0  # the engine could not generate these
+    missing: int = 0  # not generated yet, or the file is gone
     tokens: int = 0
     passes: int = 0
-    milliseconds: float = 0.0  # of prefills and cycles, of all pictures
+    milliseconds: float = 0.0  # of prefills and cycles, of all images
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -46,8 +51,8 @@ class Folder:
 
     @property
     def ms(self) -> float:
-        """Milliseconds a picture: prompt's pass and cycles; text encoder and image decoder left out."""
-        return self.milliseconds / len(self.pictures) if self.pictures else 0.0
+        """Milliseconds an image: prompt's pass and cycles; text encoder and image decoder left out."""
+        return self.milliseconds / len(self.images) if self.images else 0.0
 
 
 def method_name(settings: dict[str, Any]) -> str:
@@ -71,7 +76,7 @@ def method_name(settings: dict[str, Any]) -> str:
 
 
 def records(path: Path) -> dict[tuple[int, int], dict[str, Any]]:
-    """The last line of every picture in a folder's manifests, in the order of captions.
+    """The last line of every image in a folder's manifests, in the order of captions.
 
     A last line without its end is a write that was cut off, and passed over.
     """
@@ -115,20 +120,20 @@ def read_folder(text: str) -> Folder:
     used = {record.get("configuration", 0) for record in found.values()}
     if len(used) > 1 and not mark:
         raise EvaluationError(
-            f"{folder.path}: got pictures of {len(used)} configurations, expected one (or NAME=FOLDER)"
+            f"{folder.path}: got images of {len(used)} configurations, expected one (or NAME=FOLDER)"
         )
     folder.settings = configurations[max(used, default=0)]
     folder.method = method_name(folder.settings)
     folder.name = folder.name or folder.method
     for record in found.values():
         add(folder, record)
-    wanted = int(folder.settings.get("pictures", len(found)))
+    wanted = int(folder.settings.get("images", len(found)))
     folder.missing += max(0, wanted - len(found))
     return folder
 
 
 def add(folder: Folder, record: dict[str, Any]) -> None:
-    """Counts a picture, or why it does not count."""
+    """Counts an image, or why it does not count."""
     if record.get("status") != "ok":
         folder.failed += 1
         return
@@ -136,9 +141,9 @@ def add(folder: Folder, record: dict[str, Any]) -> None:
     if not file.is_file():
         folder.missing += 1
         return
-    folder.pictures.append(Picture(file, record.get("caption", "")))
+    folder.images.append(FoundImage(file, record.get("caption", "")))
     folder.tokens += record["tokens"]
     folder.passes += record["target_passes"]
-    # The times of pictures that are drawn side by side are those of them all.
+    # The times of a batch count for all its images.
     times = record["ms"]
     folder.milliseconds += (times["prefill"] + times["decode"]) / record.get("batch", 1)

@@ -1,4 +1,4 @@
-"""Pictures from files, a batch at a time."""
+"""Images from files, a batch at a time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".tif", ".tiff"}
 
 
 def files_below(folder: Path) -> list[Path]:
-    """All pictures of a folder and those below it, sorted."""
+    """All images of a folder and those below it, sorted."""
     files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in SUFFIXES and f.is_file())
     if not files:
-        raise EvaluationError(f"--reference: {folder}: no pictures there")
+        raise EvaluationError(f"--reference: {folder}: no images there")
     return files
 
 
@@ -25,7 +25,7 @@ def load(file: Path, side: int | None) -> Image.Image:
     try:
         image = Image.open(file).convert("RGB")
     except OSError as error:
-        raise EvaluationError(f"{file}: cannot be read as a picture ({error})") from error
+        raise EvaluationError(f"{file}: cannot be read as an image ({error})") from error
     if side is None:
         return image
     least = min(image.size)
@@ -37,6 +37,6 @@ def load(file: Path, side: int | None) -> Image.Image:
 def batches(
     files: Sequence[Path], size: int, side: int | None = None
 ) -> Iterator[list[Image.Image]]:
-    """Lists of `size` pictures; no more than one list is held."""
+    """Lists of `size` images; no more than one list is held."""
     for begin in range(0, len(files), size):
         yield [load(file, side) for file in files[begin : begin + size]]

@@ -1,4 +1,4 @@
-"""Features of pictures in the Inception network, as clean-fid and pytorch-fid compute them."""
+"""Features of images in the Inception network, as clean-fid and pytorch-fid compute them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(protocol: str, weights: Path | None) -> Path:
 
 
 def extractor(protocol: str, weights: Path, device: torch.device) -> Extract:
-    """A function from pictures to features fp32 [B, 2048]."""
+    """A function from images to features fp32 [B, 2048]."""
     make = clean if protocol == "clean" else legacy
     run = make(weights, device)
 
@@ -61,7 +61,7 @@ def clean(weights: Path, device: torch.device) -> Callable[[list[Image]], torch.
 
 
 def legacy(weights: Path, device: torch.device) -> Callable[[list[Image]], torch.Tensor]:
-    """pytorch-fid: the network resizes. All pictures of a batch have one size."""
+    """pytorch-fid: the network resizes. All images of a batch have one size."""
     from pytorch_fid import inception
 
     # The package fetches its weights by address and takes no path.
@@ -73,7 +73,7 @@ def legacy(weights: Path, device: torch.device) -> Callable[[list[Image]], torch
     def run(images: list[Image]) -> torch.Tensor:
         if len({image.size for image in images}) > 1:
             raise EvaluationError(
-                "fid: got pictures of several sizes, expected one (hint: --resize 256)"
+                "fid: got images of several sizes, expected one (hint: --resize 256)"
             )
         arrays = np.stack([np.asarray(image) for image in images])
         return network(torch.from_numpy(arrays).permute(0, 3, 1, 2).to(device).float() / 255)[0]

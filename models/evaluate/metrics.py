@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ..frechet import Statistics, frechet, statistics
 from . import clip, inception
-from .arithmetic import Statistics, clip_score, frechet, precision_recall, statistics
+from .arithmetic import clip_score, precision_recall
 from .errors import EvaluationError, package
 from .folders import Folder
 from .images import batches, files_below
@@ -37,14 +38,14 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """Everything that is missing is told before anything is loaded. Throws EvaluationError."""
+    """Checks all inputs before anything is loaded. Raises EvaluationError."""
     metrics = settings.metrics
     if {"fid", "pr"} & {*metrics}:
         inception.check(settings.fid_protocol, settings.inception_weights)
         if settings.reference is None or not settings.reference.exists():
             got = settings.reference or "nothing"
             raise EvaluationError(
-                f"--reference: got {got}, expected a folder of pictures or an .npz of statistics"
+                f"--reference: got {got}, expected a folder of images or an .npz of statistics"
             )
     if "pr" in metrics:
         package("prdc", "prdc", "pr")
@@ -52,6 +53,13 @@ def check(settings: Settings) -> None:
         clip.check_clip(settings.clip_protocol, settings.clip_weights)
     if "hpsv2" in metrics:
         clip.check_hps(settings.hpsv2_weights)
+
+
+def fitted(features: np.ndarray) -> Statistics:
+    try:
+        return statistics(features)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from error
 
 
 class Inception:
@@ -64,14 +72,14 @@ class Inception:
         if "pr" in settings.metrics and self.stored and "features" not in self.stored:
             raise EvaluationError(
                 f"--reference: {settings.reference}: no array 'features', expected it for pr "
-                "(hint: a folder of pictures, or the file of --save-reference)"
+                "(hint: a folder of images, or the file of --save-reference)"
             )
         self.extract = inception.extractor(
             settings.fid_protocol, settings.inception_weights, settings.device
         )
         if not self.stored:
             self.stored = {"features": self.features(files_below(settings.reference))}
-        self.statistics = self.fitted()
+        self.statistics = self.reference()
         if settings.save_reference:
             fitted = {"mu": self.statistics.mean, "sigma": self.statistics.covariance}
             np.savez(settings.save_reference, **{**self.stored, **fitted})
@@ -87,43 +95,51 @@ class Inception:
             raise EvaluationError(f"--reference: {file}: expected arrays 'mu' and 'sigma'")
         return known
 
-    def fitted(self) -> Statistics:
+    def reference(self) -> Statistics:
         if "mu" in self.stored:
             return Statistics(self.stored["mu"], self.stored["sigma"])
-        return statistics(self.stored["features"])
+        return fitted(self.stored["features"])
 
     def features(self, files: list[Path]) -> np.ndarray:
         return inception.features(self.extract, files, self.settings.batch, self.settings.resize)
 
+    def distance(self, generated: np.ndarray) -> float:
+        try:
+            return frechet(fitted(generated), self.statistics)
+        except ValueError as error:
+            raise EvaluationError(str(error)) from error
+
     def __call__(self, folder: Folder) -> Scores:
-        drawn = self.features([picture.path for picture in folder.pictures])
+        generated = self.features([image.path for image in folder.images])
         scores: Scores = {}
         if "fid" in self.settings.metrics:
-            if len(drawn) <= drawn.shape[1]:
+            if len(generated) <= generated.shape[1]:
                 print(
-                    f"fid: {folder.name}: {len(drawn)} pictures are fewer than features and score too high;"
+                    f"fid: {folder.name}: {len(generated)} images are fewer than features and score too high;"
                     " compare folders of equal counts only",
                     file=sys.stderr,
                 )
-            scores["fid"] = round(frechet(statistics(drawn), self.statistics), 3)
+            scores["fid"] = round(self.distance(generated), 3)
         if "pr" in self.settings.metrics:
-            both = precision_recall(self.stored["features"], drawn, self.settings.neighbours)
+            both = precision_recall(self.stored["features"], generated, self.settings.neighbours)
             scores |= {name: round(value, 4) for name, value in both.items()}
         return scores
 
 
 class Cosine:
-    """clip and hpsv2: how near pictures are to their captions."""
+    """clip and hpsv2: how near images are to their captions."""
 
     def __init__(self, name: str, embedder: clip.Embedder, settings: Settings) -> None:
         self.name, self.embedder, self.settings = name, embedder, settings
 
     def __call__(self, folder: Folder) -> Scores:
-        size, pictures = self.settings.batch, folder.pictures
+        size, found = self.settings.batch, folder.images
         images, texts = [], []
-        files = [picture.path for picture in pictures]
+        files = [image.path for image in found]
         for number, loaded in enumerate(batches(files, size, self.settings.resize)):
-            captions = [p.caption for p in pictures[number * size : number * size + len(loaded)]]
+            captions = [
+                image.caption for image in found[number * size : number * size + len(loaded)]
+            ]
             images.append(self.embedder.images(loaded))
             texts.append(self.embedder.texts(captions))
         score = clip_score(np.concatenate(images), np.concatenate(texts))
@@ -132,15 +148,15 @@ class Cosine:
 
 def demo(settings: Settings) -> Callable[[Folder], Scores]:
     from ..demo.render.world import SIZE
-    from .demo import score
+    from ..demo.scores import score
 
     def scores(folder: Folder) -> Scores:
-        files = [picture.path for picture in folder.pictures]
+        files = [image.path for image in folder.images]
         arrays = (
             np.stack([np.asarray(image) for image in loaded])
             for loaded in batches(files, settings.batch, SIZE)
         )
-        return score(arrays, [picture.caption for picture in folder.pictures])
+        return score(arrays, [image.caption for image in folder.images])
 
     return scores
 

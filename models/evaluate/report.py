@@ -15,16 +15,20 @@ DIGITS = {"S": 2, "ms": 1, "ratio": 2}
 
 
 def rows(folders: list[Folder], scores: list[dict[str, float]]) -> list[Row]:
-    """A row a folder. The ratio is that of milliseconds a picture to the folder drawn with `ar` that stands
+    """A row a folder. The ratio compares milliseconds an image with the folder generated with `ar` that stands
     before it, or to the first one.
     """
     baseline = next((f.ms for f in folders if f.method == "ar" and f.ms), None)
     table = []
     for folder, values in zip(folders, scores, strict=True):
         row: Row = {
-            "method": folder.name, "pictures": len(folder.pictures), "failed": folder.failed,
-            "missing": folder.missing, "S": round(folder.step_compression, 4), "ms": round(folder.ms, 3),
-        }  # fmt: skip
+            "method": folder.name,
+            "images": len(folder.images),
+            "failed": folder.failed,
+            "missing": folder.missing,
+            "S": round(folder.step_compression, 4),
+            "ms": round(folder.ms, 3),
+        }
         baseline = folder.ms if folder.method == "ar" else baseline
         if baseline and folder.ms:
             row["ratio"] = round(baseline / folder.ms, 4)
@@ -33,7 +37,7 @@ def rows(folders: list[Folder], scores: list[dict[str, float]]) -> list[Row]:
 
 
 def columns(table: list[Row]) -> list[str]:
-    """In the order of their first row; counts of pictures that are not there only when there are some."""
+    """In the order of their first row; counts of images that are not there only when there are some."""
     names = list(dict.fromkeys(name for row in table for name in row))
     return [n for n in names if n not in ("failed", "missing") or any(row[n] for row in table)]
 
@@ -67,13 +71,15 @@ def markdown(table: list[Row]) -> str:
 
 def comma_separated(table: list[Row]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([columns(table), *([row.get(n) for n in columns(table)] for row in table)])  # fmt: skip
+    csv.writer(out, lineterminator="\n").writerows(
+        [columns(table), *([row.get(n) for n in columns(table)] for row in table)]
+    )
     return out.getvalue()
 
 
 def named_scores(table: list[Row]) -> dict[str, dict[str, float]]:
     """Scores by method, as `bench --scores` reads them."""
-    ours = {"method", "pictures", "failed", "missing", "S", "ms", "ratio"}
+    ours = {"method", "images", "failed", "missing", "S", "ms", "ratio"}
     return {row["method"]: {k: v for k, v in row.items() if k not in ours} for row in table}
 
 

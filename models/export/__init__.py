@@ -8,7 +8,15 @@ chameleon (also Anole and Lumina-mGPT), janus, llamagen, lumina2, mar, simplear.
 
 and all of these on the modules beside this one:
 
-    checkpoint.py       reads files, and says what is wrong with them
+    checkpoint.py       reads checkpoints; it offers what these have, each with its rules:
+        weight_file.py    one file of weights
+        shards.py         a Hugging Face folder
+        names.py          containers, averaged weights, prefixes of names
+        tensors.py        which tensors can be exported, strict loading
+        json_file.py      JSON, strictly
+    config_file.py      what a configuration says, the same for all families and drafters
+    tokenizer_file.py   the pieces of a tokenizer.json
+    messages.py         errors and notes in one line
     command.py          how commands end
     common.py           options, entries and recorded calls that families share
     decoder_weights.py  a decoder's tensors, whatever they are called

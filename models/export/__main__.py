@@ -13,11 +13,12 @@ from .janus import command as janus
 from .llamagen import command as llamagen
 from .lumina2 import command as lumina2
 from .mar import command as mar
+from .names import WEIGHTS
 from .simplear import command as simplear
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m models.export", description=__doc__)
+    parser = argparse.ArgumentParser(prog="lamplighter-export", description=__doc__)
     families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
     llamagen.add_parser(families)
     chameleon.add_parsers(families)
@@ -31,10 +32,19 @@ def main(arguments: list[str] | None = None) -> int:
     draft_model.add_parser(families)
     heads.add_parsers(families)
     refine.add_parser(families)
+    for family in families.choices.values():
+        family.add_argument(
+            "--weights",
+            choices=("ema", "model"),
+            help="which weights of a checkpoint that has both, averaged or raw ones; default: what the "
+            "published program takes, if it takes one of them",
+        )
     options = parser.parse_args(arguments)
+    WEIGHTS.set(options.weights)
     return run_command(lambda: options.run(options))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # half-written folders go away
+    for number in (signal.SIGTERM, signal.SIGHUP):  # half-written folders go away
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     sys.exit(main())

@@ -1,10 +1,10 @@
-"""What the exporters share: options, errors, manifest entries, calls to record."""
+"""Parts that exporters share: options, errors, manifest entries, calls to record."""
 
 from __future__ import annotations
 
 import argparse
 import functools
-import tempfile
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,17 +16,21 @@ from torch import Tensor, nn
 from .. import ops
 from ..bundle import Bundle, BundleModule, Storage
 from ..recording import Call
+from ..scratch import clean_leftovers, temporary
+from ..transformer.config import DecoderConfig
 from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
 from .checkpoint import ExportError
-from .decoder_weights import DecoderConfig
 
 STORAGES = {
-    "fp32": Storage(torch.float32), "bf16": Storage(torch.bfloat16), "fp16": Storage(torch.float16),
-    "int8": Storage(torch.bfloat16, 8), "int4": Storage(torch.bfloat16, 4),
-}  # fmt: skip
+    "fp32": Storage(torch.float32),
+    "bf16": Storage(torch.bfloat16),
+    "fp16": Storage(torch.float16),
+    "int8": Storage(torch.bfloat16, 8),
+    "int4": Storage(torch.bfloat16, 4),
+}
 ROLES = ("target", "text_encoder", "image_decoder")
-SPARE_POSITIONS = 64  # a tree may reach beyond the last token of a picture
+SPARE_POSITIONS = 64  # a tree may reach beyond the last token of an image
 
 
 def add_bundle_options(parser: argparse.ArgumentParser, licence: str = "unspecified") -> None:
@@ -38,6 +42,29 @@ def add_bundle_options(parser: argparse.ArgumentParser, licence: str = "unspecif
     parser.add_argument("--overwrite", action="store_true", help="replace an existing bundle")
 
 
+def add_dtype_option(parser: argparse.ArgumentParser, help: str = "storage of the target") -> None:
+    parser.add_argument("--dtype", default="keep", choices=("keep", *STORAGES), help=help)
+
+
+def add_model_options(
+    parser: argparse.ArgumentParser,
+    model: str,
+    tokenizer: str | None = "default: DIR/tokenizer.json",
+) -> None:
+    """The files of a target; model, tokenizer: what they are, None where no option names it."""
+    parser.add_argument("--model", type=Path, metavar="PATH", help=model)
+    if tokenizer:
+        parser.add_argument("--tokenizer", type=Path, metavar="FILE", help=tokenizer)
+    add_dtype_option(parser)
+
+
+def add_attach_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """Options of every exporter that adds to a bundle; name: what --name names."""
+    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--name", required=True, help=name)
+    parser.add_argument("--overwrite", action="store_true", help="replace what has the same name")
+
+
 def require_parts(options: argparse.Namespace, *names: str) -> list[Path]:
     """The files that options of these names give; ExportError: none, or the bundle exists."""
     paths = [path for name in names if (path := getattr(options, name))]
@@ -45,6 +72,7 @@ def require_parts(options: argparse.Namespace, *names: str) -> list[Path]:
         flags = [f"--{name}" for name in names]
         choice = " or ".join([*filter(None, [", ".join(flags[:-1])]), flags[-1]])
         raise ExportError(f"nothing to export: give {choice}", 2)
+    clean_leftovers(options.out.resolve())
     if options.out.exists() and not options.overwrite:
         raise ExportError(f"{options.out} exists already; give --overwrite to replace it", 7)
     return paths
@@ -72,14 +100,14 @@ def make_bundle(
 ) -> None:
     """Writes the bundle of the command line; `fill` adds its parts, with a folder for large weights."""
     name, licence, source = origin(options, files)
-    say = functools.partial(print, flush=True)
-    bundle = Bundle(name, options.family, licence, source, say=say)
+    log = functools.partial(print, flush=True)
+    bundle = Bundle(name, options.family, licence, source, log=log)
     out = options.out.resolve()
     with errors_of(options.out):
         ops.load()
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.weights.", dir=out.parent) as scratch:
-            fill(bundle, Path(scratch))
+        with temporary(out, "weights") as scratch:
+            fill(bundle, scratch)
             bundle.write(options.out, options.overwrite)
 
 
@@ -88,8 +116,8 @@ def parse_sizes(text: str) -> list[tuple[int, int]]:
     sizes = []
     for item in text.split(","):
         width, _, height = item.strip().partition("x")
-        legal = width.isdecimal() and height.isdecimal()
-        if not legal or not int(width) or not int(height):
+        legal = all(re.fullmatch("[1-9][0-9]{0,4}", side) for side in (width, height))
+        if not legal:
             raise ExportError(f"--sizes: got {item!r}, expected WIDTHxHEIGHT such as 768x768", 2)
         sizes.append((int(width), int(height)))
     return sizes
@@ -103,7 +131,9 @@ def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) 
         if key not in facts:
             raise ExportError(f"{where}: unknown configuration key {key}", 2)
         fact = list(facts[key]) if isinstance(facts[key], tuple) else facts[key]
-        if fact is not None and value != fact:
+        if fact is not None and (
+            value != fact or isinstance(value, bool) != isinstance(fact, bool)
+        ):
             raise ExportError(f"{where}: {key} is {fact} in the checkpoint, {value} in the config")
 
 
@@ -128,7 +158,7 @@ def network_entries(
 
 
 def grid_entry(width: int, height: int, downsample: int) -> dict[str, Any]:
-    """Manifest entry of a picture of width x height pixels without ids around its codes."""
+    """Manifest entry of an image of width x height pixels without ids around its codes."""
     return {
         "width": width,
         "height": height,
@@ -141,10 +171,10 @@ def grid_entry(width: int, height: int, downsample: int) -> dict[str, Any]:
 
 
 def fitted_grids(
-    config: DecoderConfig, sizes: Sequence[tuple[int, int]], downsample: int, prompt_length: int
+    positions: int, sizes: Sequence[tuple[int, int]], downsample: int, prompt_length: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Manifest entries of pictures without ids around their codes, and the rows that the largest takes
-    with its prompt. ExportError: a picture does not fit."""
+    """Manifest entries of images without ids around their codes, and the positions that the largest takes
+    with its prompt. ExportError: an image does not fit the model's positions."""
     grids = []
     for width, height in sizes:
         if width % downsample or height % downsample:
@@ -154,18 +184,17 @@ def fitted_grids(
         grids.append(grid_entry(width, height, downsample))
     longest = max(grid["rows"] * grid["columns"] for grid in grids)
     length = prompt_length + longest
-    if length > config.max_positions:
+    if length > positions:
         raise ExportError(
-            f"pictures of {longest} codes behind prompts of {prompt_length} ids take {length} "
-            f"positions, the model has {config.max_positions}", 2,
-        )  # fmt: skip
+            f"images of {longest} codes behind prompts of {prompt_length} ids take {length} "
+            f"positions, the model has {positions}",
+            2,
+        )
     return grids, length
 
 
 def sampling_entry(cfg_scale: float, top_k: int) -> dict[str, Any]:
-    return {
-        "cfg_scale": cfg_scale, "temperature": 1.0, "top_k": top_k, "top_p": 1.0, "order": "ar",
-    }  # fmt: skip
+    return {"cfg_scale": cfg_scale, "temperature": 1.0, "top_k": top_k, "top_p": 1.0, "order": "ar"}
 
 
 def seeded() -> torch.Generator:
@@ -174,9 +203,12 @@ def seeded() -> torch.Generator:
 
 
 def decoder_calls(
-    rows: Sequence[Tensor], vocabulary: int, first: int, cache: Sequence[int],
+    rows: Sequence[Tensor],
+    vocabulary: int,
+    first: int,
+    cache: Sequence[int],
     random: torch.Generator,
-) -> list[Call]:  # fmt: skip
+) -> list[Call]:
     """Calls that targets and drafters answer: embeddings, a small tree after two cached rows, a
     chain, the head.
 

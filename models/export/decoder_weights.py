@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ..transformer.config import DecoderConfig
 from ..transformer.rotary import adjacent_pairs
-from . import checkpoint
-from .checkpoint import ExportError, State
-
-
-class DecoderConfig(Protocol):
-    """Sizes of a decoder, whatever its family."""
-
-    dim: int
-    n_layer: int
-    n_head: int
-    n_kv_head: int
-    ffn_dim: int
-
-    @property
-    def head_dim(self) -> int: ...
-
-    @property
-    def vocab_size(self) -> int: ...
+from .messages import ExportError, note
+from .shards import same
+from .tensors import FLOATS, State, check_form, check_keys, shape_is, shape_text, usable
 
 
 def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
@@ -47,11 +33,40 @@ def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
     }
 
 
+ANCHORS = ("embed_tokens.weight",)  # what these folders have, behind BASE
+BASE = "model."
+
+
+def tie(names: dict[str, tuple[str, ...]], state: State, tied: bool, where: str) -> None:
+    """Head and embedding are one table where the configuration ties them, as in transformers.
+
+    A head that is stored beside a tied embedding is taken out of `state`; one that differs is named.
+    """
+    (head,), (embedding,) = names["head"], names["embedding"]
+    if not tied:
+        if head not in state and embedding in state:
+            raise ExportError(
+                f"{where}: missing keys: {head}, and config.json does not tie it to the embedding "
+                "(tie_word_embeddings)"
+            )
+        return
+    if embedding not in state:
+        names["embedding"] = names["head"]
+        return
+    names["head"] = names["embedding"]
+    stored = state.pop(head, None)
+    if stored is not None and not same(stored, state[embedding]):
+        note(
+            f"{where}: {head} differs from {embedding}, to which config.json ties it "
+            "(tie_word_embeddings): takes the embedding"
+        )
+
+
 @dataclass
 class DecoderWeights:
     """The tensors of one checkpoint, mapped from its files, and how to read them.
 
-    names: of a weight -> the tensors it is made of, joined in this order; those of a block by what
+    names: of a weight -> the tensors it is made of, joined in this order; tensors of a block by what
     follows `layers.N.`, with {} for N.
     """
 
@@ -64,13 +79,16 @@ class DecoderWeights:
     def require(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """ExportError: tensors of weights of these shapes are missing, unknown, or of other shapes."""
         wanted = [source for name in shapes for source in self.sources(name)]
-        checkpoint.check_keys(wanted, self.state, self.where)
+        check_keys(wanted, self.state, self.where)
         for name, shape in shapes.items():
             self.check(name, shape)
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.state[self.sources("embedding")[0]].dtype
+        """The narrowest precision that holds all tables and products; fp64 counts as fp32."""
+        found = [t.dtype for t in self.state.values() if t.dim() > 1 and t.dtype in FLOATS]
+        widest = functools.reduce(torch.promote_types, found)
+        return torch.float32 if widest == torch.float64 else widest
 
     def sources(self, name: str) -> list[str]:
         """Names in the checkpoint of what makes up a weight."""
@@ -91,22 +109,24 @@ class DecoderWeights:
             width = count * self.config.head_dim
             rows = {"wqkv": width, "bqkv": width, "w13": self.config.ffn_dim}
             expected = [rows.get(part, shape[0]), *shape[1:]]
-            self.check_part(source, list(self.state[source].shape) == expected, expected)
+            self.check_part(source, shape_is(self.state[source], expected), expected)
 
     def check_part(self, source: str, fits: bool, expected: list[int]) -> None:
-        tensor = self.state[source]
         if not fits:
+            got = shape_text(self.state[source])
             raise ExportError(
-                f"{self.where}: {source} has shape {list(tensor.shape)}, expected {expected} by the "
-                "config"
+                f"{self.where}: {source} has shape {got}, expected {expected} by the config"
             )
-        if not tensor.is_floating_point():
-            raise ExportError(f"{self.where}: {source} is {tensor.dtype}, expected floating point")
+        check_form(source, self.state[source], self.where)
 
     def read(self, name: str) -> Tensor:
         """One weight in the layout of models.transformer."""
-        parts = [self.state[source] for source in self.sources(name)]
+        parts = [self.tensor(source) for source in self.sources(name)]
         if name.endswith((".wqkv", ".bqkv")) and not self.adjacent:
             turned = zip(parts[:2], self.counts, strict=False)
             parts = [adjacent_pairs(tensor, count) for tensor, count in turned] + parts[2:]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def tensor(self, source: str) -> Tensor:
+        """ExportError: it has values that are no numbers."""
+        return usable(source, self.state[source], self.where)

@@ -8,15 +8,13 @@ from pathlib import Path
 from torch import Tensor
 
 from ..bundle import BundleModule, Storage
+from ..progress import Steps
 from ..transformer.by_block import prepared_by_block
 from ..transformer.decoder import Decoder
-from ..transformer.layer import Read
+from ..transformer.layer import Keep, Read
 from .common import seeded, target_calls
 from .decoder_weights import DecoderWeights
 from .mapped import MappedCopies
-from .progress import Progress
-
-Keep = Callable[[Tensor], Tensor]  # the copy of a weight that stays in the module
 
 
 def mapped_target(
@@ -28,7 +26,7 @@ def mapped_target(
 ) -> BundleModule:
     """The target that `make` builds of `count` weights, which then lie in files of the folder `scratch`."""
     copies = MappedCopies(scratch, storage.dtype)
-    progress = Progress("reading weights", count)
+    progress = Steps("reading weights", count)
 
     def read(name: str) -> Tensor:
         progress.step()
@@ -39,7 +37,7 @@ def mapped_target(
     passes = sum(call.method == "forward" for call in calls) * (2 if storage.bits else 1)
 
     def prepared(like: Tensor) -> Decoder:
-        progress = Progress("recording target", passes * weights.config.n_layer)
+        progress = Steps("recording target", passes * weights.config.n_layer)
         return prepared_by_block(module, like, progress.step)
 
     return BundleModule(module, storage.dtype, calls, prepared=prepared, bits=storage.bits)

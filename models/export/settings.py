@@ -1,4 +1,4 @@
-"""What --config of an exporter may say of sizes, texts and sampling."""
+"""Reads --config of an exporter: sizes, texts and sampling."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import checkpoint
 from .checkpoint import ExportError
 from .common import parse_sizes
+from .config_file import Section
+
+MOST_TEXT = 1 << 16  # ids of a prompt
 
 
 @dataclass
@@ -19,25 +21,30 @@ class Settings:
 
 
 def read_settings(path: Path | None, published: Settings) -> Settings:
-    """`published`, with what the file says in its place. ExportError: it says what is not known."""
-    value = checkpoint.read_json(path) if path else {}
-    known = list(vars(published))
-    unknown = sorted(set(value) - set(known))
-    if unknown:
-        raise ExportError(f"{path}: unknown key {unknown[0]}, expected {', '.join(known)}", 2)
-    settings = Settings(**vars(published))
-    try:
-        if "sizes" in value:
-            settings.sizes = parse_sizes(",".join(value["sizes"]))
-        settings.text_length = int(value.get("text_length", settings.text_length))
-        settings.sampling = dict(value.get("sampling", settings.sampling))
-    except (TypeError, ValueError) as error:
-        raise ExportError(f"{path}: {error}", 2) from error
-    return settings
+    """`published`, replaced by what the file gives. ExportError: the file has an unknown key."""
+    if path is None:
+        return Settings(**vars(published))
+    given = Section.read(path, 2)
+    given.known(list(vars(published)))
+    return Settings(
+        read_sizes(given) or published.sizes,
+        given.integer("text_length", published.text_length, most=MOST_TEXT),
+        dict(given.section("sampling").values if "sampling" in given else published.sampling),
+    )
+
+
+def read_sizes(given: Section) -> list[tuple[int, int]] | None:
+    """Sizes in pixels of a key `sizes`, if there is one."""
+    if "sizes" not in given:
+        return None
+    texts = given.values["sizes"]
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise given.error("sizes", 'a list such as ["768x768"]')
+    return parse_sizes(",".join(texts))
 
 
 def require_trained(settings: Settings, published: Settings) -> None:
-    """ExportError: a size that the published models were not trained on, which they draw as noise."""
+    """ExportError: a size that the published models were not trained on, which they generate as noise."""
     for width, height in settings.sizes:
         if (width, height) not in published.sizes:
             trained = ", ".join(f"{w}x{h}" for w, h in published.sizes)

@@ -1,6 +1,6 @@
-"""The FLASH drafter in plain PyTorch, with the published weight names (Wang et al. 2025, sections 3.2 and 3.3).
+"""The FLASH drafter in plain PyTorch, with the published weight names (Wang et al. 2025, sections 3.2, 3.3).
 
-One pass over the target's features gives K features at once. Rows of a picture older than a window may be
+One pass over the target's features gives K features at once. Rows of an image older than a window may be
 compressed to C learned queries. Shapes: S sequences, R rows, H width of the target's features, D head width,
 G groups of keys and values, V codes of the target's head.
 """
@@ -9,24 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.eagle.config import DrafterConfig
-from models.eagle.drafter import rotary_table, rotate, rotations
-from models.eagle.losses import Batch, causal_bias
-from models.eagle.parts import recomputed, row_parts, summed
-from models.transformer.head import Head, codes_of, logits_of
+from ..eagle.batch import Batch, causal_bias
+from ..eagle.config import DrafterConfig
+from ..eagle.drafter import rotary_table, rotate, rotations
+from ..eagle.parts import recomputed, row_parts, summed
+from ..transformer.head import Head, codes_of, logits_of
+
+
+@dataclass
+class FlashLayerConfig(DrafterConfig):
+    """Every query head attends to every group, so that heads need not divide by groups."""
+
+    SHARED_KEYS = False
 
 
 @dataclass
 class FlashConfig:
     """layer: sizes and rotations, its kv_heads are the groups; heads K, features of one pass.
 
-    queries C, 0: nothing is compressed; window: newest rows of the picture that are not.
+    queries C, 0: nothing is compressed; window: newest rows of the image that are not.
     """
+
+    LAYER: ClassVar[type[DrafterConfig]] = FlashLayerConfig
 
     layer: DrafterConfig
     heads: int = 4
@@ -34,8 +44,8 @@ class FlashConfig:
     window: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.layer, dict):
-            self.layer = DrafterConfig(**self.layer)
+        values = self.layer if isinstance(self.layer, dict) else vars(self.layer)
+        self.layer = self.LAYER(**values)
         if self.queries and not 0 < self.window:
             raise ValueError(f"window: got {self.window}, expected some rows beside the queries")
 
@@ -58,7 +68,7 @@ def attended(
 
 
 class FlashLayer(nn.Module):
-    """Attention in which every query head reads every group, and the groups' results add up; then K features."""
+    """Attention of every query head over every group, whose results add up; then K features."""
 
     def __init__(self, config: FlashConfig) -> None:
         super().__init__()
@@ -79,9 +89,12 @@ class FlashLayer(nn.Module):
         return x if rotation is None else rotate(x, rotation, self.adjacent)
 
     def attend(
-        self, x: Tensor, rotation: Tensor, bias: Tensor,
+        self,
+        x: Tensor,
+        rotation: Tensor,
+        bias: Tensor,
         old: tuple[Tensor, Tensor, Tensor] | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Fused rows [S,R,H] -> [S,R,H]; bias, additive, [S or 1,1,R,R].
 
         old: compressed rows [S,R,C,H] of every row, their rotations [..,R,C,D/2,2], and which there are,
@@ -99,10 +112,17 @@ class FlashLayer(nn.Module):
             own = old_k.reshape(per_row), old_v.reshape(per_row), there
         numbers = q[..., 0, 0].numel() * k.shape[2] * x.shape[1]  # scores of a row
         parts = row_parts(x.shape[1], numbers)
-        out = recomputed(attended, parts, lambda part: (
-            q[..., part, :], k, v, bias[:, :, None, part],
-            own and (own[0][:, :, part], own[1][:, :, part], own[2][..., part, :]),
-        ))  # fmt: skip
+        out = recomputed(
+            attended,
+            parts,
+            lambda part: (
+                q[..., part, :],
+                k,
+                v,
+                bias[:, :, None, part],
+                own and (own[0][:, :, part], own[1][:, :, part], own[2][..., part, :]),
+            ),
+        )
         result: Tensor = self.o_proj(out.sum(2).transpose(1, 2).flatten(2))
         return result
 
@@ -149,7 +169,7 @@ class Flash(nn.Module):
         return result
 
     def states(self, batch: Batch) -> Iterator[Tensor]:
-        """Features [S,M - 1 - i,H] of what comes i places behind the next token, i = 0 .. K - 1."""
+        """Features [S,M - 1 - i,H] of what comes i positions behind the next token, i = 0 .. K - 1."""
         root, rows = batch.prompt_length - 1, batch.features.shape[1]
         for i, own in enumerate(self.ahead(batch).unbind(2)):
             yield own[:, : rows - root - 1 - i]
@@ -171,13 +191,13 @@ class Flash(nn.Module):
         return self.features(out[:, batch.prompt_length - 1 :])
 
     def beyond(self, rows: int, prompt: int) -> Tensor:
-        """Additive bias [rows,rows] that hides rows of the picture older than the window."""
+        """Additive bias [rows,rows] that hides rows of the image older than the window."""
         row = torch.arange(rows)
         hidden = (row >= prompt) & (row[:, None] - row >= self.config.window)
         return torch.zeros(rows, rows).masked_fill_(hidden, -torch.inf)
 
     def old_rows(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """What FlashLayer.attend takes: for every row, the compressed rows of the picture beyond its window."""
+        """`old` of FlashLayer.attend: for every row, the compressed rows of the image beyond its window."""
         features, prompt = batch.features, batch.prompt_length
         count, rows = self.config.queries, features.shape[1]
         scores = features[:, prompt:] @ self.queries.T  # [S,N,C]
@@ -188,9 +208,9 @@ class Flash(nn.Module):
         )  # newest row that each row compresses
         old = sums[:, last.clamp_min(0)]
         positions = batch.positions - self.config.window + 1
-        places = (positions[..., None] - count + torch.arange(count)).clamp_min(0)
-        turns = self.rotary[places]
-        if places.dim() == 3:
+        compressed = (positions[..., None] - count + torch.arange(count)).clamp_min(0)
+        turns = self.rotary[compressed]
+        if compressed.dim() == 3:
             turns = turns[:, None]
         there = torch.zeros(rows).masked_fill_(last < 0, -torch.inf).view(1, 1, 1, rows, 1)
         return old, turns, there
@@ -212,9 +232,9 @@ def train_layout(features: Tensor, pad: float = 0.0) -> Tensor:
 def published_loss(
     features: Tensor, head: Head, target: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the published training: smooth L1 loss, soft cross entropy, and the first + 0.1 of the second.
+    """The published training's losses: smooth L1, soft cross entropy, and the first + 0.1 of the second.
 
-    features [S,R,K,H]; head: the target's; target [S,R,H]: what the next row's are; mask [S,R]: rows that count.
+    features [S,R,K,H]; head: the target's; target [S,R,H]: the next row's; mask [S,R]: rows that count.
     """
     count = features.shape[2]
     layout, mask = train_layout(features), mask.float().repeat(1, count)
@@ -225,8 +245,8 @@ def published_loss(
     def terms(rows: Sequence[Tensor]) -> Iterator[Tensor]:
         for part in row_parts(layout.shape[1], len(layout) * codes_of(head)):
             with torch.no_grad():
-                laws = logits_of(target[:, part], head).softmax(-1)
-            entropy = -(laws * logits_of(rows[0][:, part], head).log_softmax(-1)).sum(-1)
+                distributions = logits_of(target[:, part], head).softmax(-1)
+            entropy = -(distributions * logits_of(rows[0][:, part], head).log_softmax(-1)).sum(-1)
             yield (entropy * mask[:, part]).sum() / scale
 
     first, second = (errors * mask).sum() / scale, summed(terms, [layout], [])

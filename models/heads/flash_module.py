@@ -8,10 +8,9 @@ features of a pass, V codes of the target's head.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.jit import Final
 
 from ..ops import lamplighter, packed
-from ..transformer.head import Head, TwoLayerHead, keep_head
+from ..transformer.head import Head, fitting, keep_head
 from ..transformer.rotary import adjacent_pairs
 from .flash import Flash, FlashLayer
 
@@ -94,15 +93,28 @@ class FlashModule(nn.Module):
     ) -> Tensor:
         h = lamplighter.linear(x, self.wqkv, self.qkv_width) + self.qkv_bias
         h = lamplighter.attend(
-            h, cache, 0, positions, lengths, tree_mask,
-            self.rotary, self.heads_count, self.groups, self.scale
-        )  # fmt: skip
+            h,
+            cache,
+            0,
+            positions,
+            lengths,
+            tree_mask,
+            self.rotary,
+            self.heads_count,
+            self.groups,
+            self.scale,
+        )
         return lamplighter.linear(h, self.wo, self.hidden) + self.wo_bias
 
     def forward(
-        self, embeddings: Tensor, features: Tensor, positions: Tensor, tree_mask: Tensor,
-        lengths: Tensor, cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        embeddings: Tensor,
+        features: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """Embeddings [S,R,H] of token i + 1, features [S,R,H] of token i -> what `heads` reads [S,R,H].
 
         positions int64 [S,R]: the target's positions of the features. tree_mask, lengths and
@@ -123,9 +135,15 @@ class FlashModule(nn.Module):
 
     @torch.jit.export
     def forward_compressed(
-        self, embeddings: Tensor, features: Tensor, compressed: Tensor, positions: Tensor,
-        tree_mask: Tensor, lengths: Tensor, cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        embeddings: Tensor,
+        features: Tensor,
+        compressed: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """As forward, with rows [S,C,H] behind the others: positions [S,R + C] -> [S,R + C,H]."""
         x = torch.cat([self.fused(embeddings, features), compressed], 1)
         return self.attend(x, positions, tree_mask, lengths, cache)
@@ -147,18 +165,7 @@ class FlashModule(nn.Module):
         return lamplighter.linear(hidden, self.head, self.vocabulary)
 
 
-class TwoLayerFlashModule(TwoLayerHead, FlashModule):
-    """The same for a target whose head has two layers."""
-
-    PRODUCTS = (*FlashModule.PRODUCTS, "head_in")
-    int8_head: Final[bool]
-
-    def __init__(self, flash: Flash, head: Head) -> None:
-        super().__init__(flash, head)
-        self.int8_head = True
-
-
 def flash_module(flash: Flash, head: Head) -> FlashModule:
-    """The form that the target's head asks for."""
-    kind = FlashModule if isinstance(head, Tensor) else TwoLayerFlashModule
-    return kind(flash, head)
+    """The form that the target's head needs."""
+    result: FlashModule = fitting(FlashModule, head)(flash, head)
+    return result

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.eagle.losses import Batch
-from models.transformer.head import Head
+from ..eagle.batch import Batch
+from ..transformer.head import Head
 
 
 @dataclass
@@ -38,7 +38,7 @@ class ResBlock(nn.Module):
 
 
 class Heads(nn.ModuleList):
-    """Head i reads the hidden state after which the target draws token t, and guesses token t + i + 1."""
+    """Head i reads the hidden state after which the target samples token t, and guesses token t + i + 1."""
 
     def __init__(self, config: HeadsConfig) -> None:
         super().__init__(
@@ -64,7 +64,7 @@ class Heads(nn.ModuleList):
         return result
 
     def states(self, batch: Batch) -> Iterator[Tensor]:
-        """What head i = 0 .. K - 1 reads, [S,M - 1 - i,H]."""
+        """Yields what head i = 0 .. K - 1 reads, [S,M - 1 - i,H]."""
         hidden = batch.features[:, batch.prompt_length - 1 :]
         for head in range(len(self)):
             yield hidden[:, : hidden.shape[1] - 1 - head]

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.eagle.losses import Batch
-from models.transformer.head import Head
+from ..eagle.batch import Batch
+from ..transformer.head import Head
 
 NORM_EPS = 1e-6
 TIED = (("emb", 0), ("proj", 1), ("head", 0), ("ln", 0))  # the step whose weights later ones share
@@ -36,7 +36,7 @@ class SpeculatorConfig:
 
     @property
     def state_weight(self) -> float:
-        """Of the state beside the token: after K steps they weigh alike."""
+        """Weight of the state beside the token: after K steps they weigh alike."""
         return 0.5 ** (0.5 / self.heads)
 
     @property
@@ -59,7 +59,7 @@ class Norm(nn.Module):
 
 
 class Speculator(nn.Module):
-    """Step i adds the token i places behind the hidden state, and guesses the one after it."""
+    """Step i adds the token i positions behind the hidden state, and guesses the one after it."""
 
     def __init__(self, config: SpeculatorConfig) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ class Step(nn.Module):
     PRODUCTS = ("proj", "head")
 
     def __init__(self, speculator: Speculator, step: int, first: int, codes: int) -> None:
-        """first, codes: the ids of pictures, whose rows of the head stay."""
+        """first, codes: the ids of images, whose rows of the head stay."""
         super().__init__()
         config, norm = speculator.config, speculator.ln[step]
         ratio = config.token_weight / config.state_weight

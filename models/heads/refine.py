@@ -1,11 +1,11 @@
-"""A refiner of stale drafts in plain PyTorch: it draws a window of speculative Jacobi decoding anew.
+"""A refiner of stale drafts in plain PyTorch: it drafts a window of speculative Jacobi decoding anew.
 
-A pass of the target leaves, behind the last token it accepted, rows of drafts that came to nothing. Row k saw
-the stale token of its place and says what stood behind it. A refiner is told the token that stands there
-now, and corrects what the row says; behind the last row it goes on alone. It has no attention and no
-cache: what the picture holds is in the rows.
+A pass of the target leaves rows of rejected drafts behind the last token it accepted. Row k read the stale
+token of its position and predicts the next one. A refiner reads the token that stands there now and corrects
+the prediction of the row; behind the last row it continues alone. It has no attention and no cache: the rows
+hold the image.
 
-Shapes: n pictures, L places of a window, H width of the target's hidden states (guided: that is linear), I
+Shapes: n images, L positions of a window, H width of the target's hidden states (guided: that is linear), I
 inner width, V codes of its head.
 """
 
@@ -47,20 +47,20 @@ class Refiner(nn.Module):
         nn.init.zeros_(self.embedding.weight[-1:].detach())
 
     def read(self, hidden: Tensor, stale: Tensor) -> Tensor:
-        """What the rows say: hidden [n,L,H], of a place without a row that of the last row there is; stale
-        tokens int64 [n,L], -1 where there is none -> [n,L,2I]."""
+        """hidden [n,L,H] (the last row's where a position has no row), stale tokens int64 [n,L] (-1: none)
+        -> [n,L,2I]."""
         tokens = torch.where(stale < 0, self.config.codes, stale)
         result: Tensor = self.hidden(hidden) + self.stale(self.embedding(tokens))
         return result
 
     def step(self, read: Tensor, state: Tensor, tokens: Tensor) -> Tensor:
-        """The next place: its part of `read` [n,2I], the state of the place before [n,I], at first zeros, and
-        the token int64 [n] that stands there now -> [n,I]."""
+        """The next position: its part of `read` [n,2I], the state before it [n,I], at first zeros, and the
+        token int64 [n] that stands there now -> [n,I]."""
         x = read + self.state(state) + self.token(self.embedding(tokens))
         gate, value = F.rms_norm(x, x.shape[-1:], eps=NORM_EPS).chunk(2, -1)
         return F.silu(gate) * value
 
     def logits(self, state: Tensor) -> Tensor:
-        """state [n,I] -> [n,V], which is added to the logits of the place's row, if it has one."""
+        """state [n,I] -> [n,V], which is added to the logits of the position's row, if it has one."""
         result: Tensor = self.head(state)
         return result

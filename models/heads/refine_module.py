@@ -1,4 +1,4 @@
-"""TorchScript form of a refiner. Shapes: I images, L places, H width, K inner width, V codes."""
+"""TorchScript form of a refiner. Shapes: I images, L positions, H width, K inner width, V codes."""
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ class RefinerModule(nn.Module):
         self.register_buffer("head", refiner.head.weight.detach())
         self.register_buffer("head_bias", refiner.head.bias.detach())
         self.register_buffer("ones", torch.ones(2 * config.inner, dtype=embedding.dtype))
-        # Of `prepare`: what every code adds, as a stale token and as the one that stands there now.
+        # `prepare` fills in what every code adds, as a stale token and as the one that stands there now.
         self.register_buffer("stale", torch.zeros(0, dtype=embedding.dtype), persistent=False)
         self.register_buffer("token", torch.zeros(0, dtype=embedding.dtype), persistent=False)
 
@@ -51,7 +51,7 @@ class RefinerModule(nn.Module):
 
     @torch.jit.export
     def step(self, read: Tensor, state: Tensor, tokens: Tensor) -> Tensor:
-        """read [I,1,2K], state [I,1,K] of the place before, tokens int64 [I,1] -> [I,1,K]."""
+        """read [I,1,2K], state [I,1,K] of the position before, tokens int64 [I,1] -> [I,1,K]."""
         x = lamplighter.linear(state, self.state, 2 * self.inner)
         x = x + read + torch.embedding(self.token, tokens)
         return lamplighter.silu_mul(lamplighter.rms_norm(x, self.ones, self.eps))

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from models.export import checkpoint
-from models.export.checkpoint import ExportError
+from ..export import checkpoint
+from ..export.checkpoint import ExportError
 
 
 def resume(out: Path, heads: Any, optimizer: torch.optim.Optimizer) -> tuple[int, float]:

@@ -2,15 +2,15 @@
 
     python -m models.heads.train medusa --bundle DIR --data FOLDER --out FILE --minutes 20
 
-Guess i learns the target's guided law of the token i + 1 places behind the next one, by the acceptance rate
-of exact verification. `flash --recipe published` is the published recipe: regression of the features and
-0.1 soft cross entropy of every row's own law. FILE is rewritten every few minutes; the same command continues from it.
+Guess i learns the target's guided distribution of the token i + 1 positions behind the next one, by the
+acceptance rate of lossless verification. `flash --recipe published` is the published recipe: regression of
+the features and 0.1 soft cross entropy of every row's own distribution. FILE is rewritten every few minutes;
+the same command continues from it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,18 +22,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.eagle.data import Pictures
-from models.eagle.features import TargetModel, load_target
-from models.eagle.losses import Batch, accepted, chain_compression, filtered, guided, token_loss
-from models.eagle.parts import law_parts, summed
-from models.eagle.train import drafter_config
-from models.export.command import run_command
-from models.heads import saved
-from models.heads.flash import Flash, FlashConfig, published_loss
-from models.heads.medusa import Heads, HeadsConfig
-from models.heads.mlp import Speculator, SpeculatorConfig
-from models.precision import mixed
-from models.transformer.head import codes_of, logits_of
+from ..eagle.batch import Batch
+from ..eagle.data import Images
+from ..eagle.features import TargetModel, load_target
+from ..eagle.losses import accepted, chain_compression, filtered, guided, token_loss
+from ..eagle.parts import distribution_parts, summed
+from ..eagle.train import drafter_config
+from ..export.command import run_command
+from ..precision import mixed
+from ..progress import Progress
+from ..transformer.head import codes_of, logits_of
+from . import saved
+from .flash import Flash, FlashConfig, published_loss
+from .medusa import Heads, HeadsConfig
+from .mlp import Speculator, SpeculatorConfig
 
 RATE = 2e-3
 SAVE_MINUTES = 3.0
@@ -43,8 +45,8 @@ DECAY = 0.8  # a head counts so much less than the one before it, as published
 Guesser = Heads | Speculator | Flash
 
 
-def law_of(model: TargetModel, batch: Batch, logits: Tensor) -> Tensor:
-    """Guided logits fp32 [B,R,V] of the codes, from those of all sequences [S,R,V or all tokens]."""
+def distribution_of(model: TargetModel, batch: Batch, logits: Tensor) -> Tensor:
+    """Guided logits fp32 [B,R,V] of the codes, from the logits of all sequences [S,R,V or all tokens]."""
     codes, first = codes_of(model.head), int(model.manifest["tokens"]["first_image_id"])
     if logits.shape[-1] != codes:
         logits = logits[..., first : first + codes]
@@ -63,22 +65,24 @@ def objective(heads: Guesser, model: TargetModel, batch: Batch) -> Tensor:
     scale = sum(DECAY**head for head in range(len(states)))
 
     def terms(states: Sequence[Tensor]) -> Iterator[Tensor]:
-        for head, rows, logits, law in law_parts(
-            batch, states, codes_of(model.head),
-            lambda features: law_of(model, batch, logits_of(features, model.head)),
-            lambda state, head: law_of(model, batch, heads.logits(state, head)),
-        ):  # fmt: skip
+        for head, rows, logits, distribution in distribution_parts(
+            batch,
+            states,
+            codes_of(model.head),
+            lambda features: distribution_of(model, batch, logits_of(features, model.head)),
+            lambda state, head: distribution_of(model, batch, heads.logits(state, head)),
+        ):
             marks = batch.drafted(head + 1)
-            loss = token_loss(logits, law, 0.9, marks[:, rows], marks.sum())
+            loss = token_loss(logits, distribution, 0.9, marks[:, rows], marks.sum())
             yield DECAY**head / scale * loss
 
     return summed(terms, states, heads.parameters())
 
 
 @torch.no_grad()
-def evaluate(heads: Guesser, model: TargetModel, pictures: Pictures) -> dict[str, Any]:
-    """Acceptance by depth and tokens per target pass of chains, exact rule, temperature 1."""
-    parts = [acceptance(heads, model, batch) for batch in pictures.held_out_batches()]
+def evaluate(heads: Guesser, model: TargetModel, images: Images) -> dict[str, Any]:
+    """Acceptance by depth and tokens per target pass of chains, lossless, temperature 1."""
+    parts = [acceptance(heads, model, batch) for batch in images.held_out_batches()]
     rates, kept = (torch.cat(part) for part in zip(*parts))
     by_head = rates.flatten(0, 1).nanmean(0).tolist()
     chains = {n: round(chain_compression(kept[..., :n]), 3) for n in range(1, len(by_head) + 1)}
@@ -89,18 +93,20 @@ def acceptance(heads: Guesser, model: TargetModel, batch: Batch) -> tuple[Tensor
     """As models.eagle.losses.acceptance."""
     top_k = int(model.manifest["sampling"]["top_k"])
 
-    def law(logits: Tensor) -> Tensor:
-        return filtered(law_of(model, batch, logits), top_k)
+    def distribution(logits: Tensor) -> Tensor:
+        return filtered(distribution_of(model, batch, logits), top_k)
 
     return accepted(
-        batch, list(heads.states(batch)), codes_of(model.head),
-        lambda features: law(logits_of(features, model.head)),
-        lambda state, head: law(heads.logits(state, head)),
-    )  # fmt: skip
+        batch,
+        list(heads.states(batch)),
+        codes_of(model.head),
+        lambda features: distribution(logits_of(features, model.head)),
+        lambda state, head: distribution(heads.logits(state, head)),
+    )
 
 
 def new_heads(options: argparse.Namespace, model: TargetModel) -> Guesser:
-    """What training starts from."""
+    """The network that training starts from."""
     codes, hidden = codes_of(model.head), model.embedding.shape[1]
     head, heads = model.head, None
     if options.kind == "medusa":
@@ -122,7 +128,7 @@ def train(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     model = load_target(options.bundle)
-    pictures = Pictures(options.data, drafter_config(model), options.held_out)
+    images = Images(options.data, drafter_config(model), options.held_out)
     heads = new_heads(options, model)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
     step, seconds = 0, 0.0
@@ -131,12 +137,13 @@ def train(options: argparse.Namespace) -> None:
 
     def report(loss: float) -> None:
         done = {"step": step, "minutes": round(seconds / 60, 1), "loss": round(loss, 4)}
-        print(json.dumps({**done, **evaluate(heads, model, pictures)}), flush=True)
+        progress.record({**done, **evaluate(heads, model, images)})
         saved.save(options.out, heads, optimizer, step, seconds)
 
     loss_of: Any = published_objective if options.recipe == "published" else objective
-    batches = pictures.batches(options.batch, torch.Generator().manual_seed(step))
+    batches = images.batches(options.batch, torch.Generator().manual_seed(step))
     limit, last, loss = 60 * options.minutes, seconds, float("nan")
+    progress = Progress(options.out.name, limit, seconds)
     while seconds < limit:
         start = time.process_time()
         share = max(1 - seconds / limit, 0.01)
@@ -149,6 +156,7 @@ def train(options: argparse.Namespace) -> None:
         loss = float(total.detach())
         step += 1
         seconds += (time.process_time() - start) / torch.get_num_threads()
+        progress.show(seconds)
         if seconds - last > 60 * SAVE_MINUTES:
             last = seconds
             report(loss)
@@ -167,12 +175,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head of medusa")
     parser.add_argument("--inner", type=int, default=0, help="inner width of mlp and flash")
     parser.add_argument("--groups", type=int, default=0, help="of keys and values of flash")
-    parser.add_argument("--queries", type=int, default=0, help="flash: old rows become so many")
+    parser.add_argument("--queries", type=int, default=0, help="flash: number of compressed rows")
     parser.add_argument("--window", type=int, default=64, help="flash: rows that are not old")
     parser.add_argument("--recipe", choices=("guided", "published"), default="guided")
     parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="pictures")
-    parser.add_argument("--held-out", type=int, default=64, help="pictures for the report")
+    parser.add_argument("--batch", type=int, default=8, help="images")
+    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
     parser.add_argument("--threads", type=int, default=1)
     return run_command(lambda: train(parser.parse_args(arguments)))
 

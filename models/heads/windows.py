@@ -1,6 +1,6 @@
-"""Windows of drafts as `--method refine` has them, for many pictures side by side: what a refiner learns from.
+"""Windows of drafts as `--method refine` has them, for many images side by side: what a refiner learns from.
 
-Shapes: n pictures, P sequences a picture, N nodes of a pass (the newest token, then L = N - 1 drafts), H width
+Shapes: n images, P sequences an image, N nodes of a pass (the newest token, then L = N - 1 drafts), H width
 of hidden states, V codes of the head. Hidden states are guided: the head is one product.
 """
 
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.eagle.features import Ids, TargetModel, picture_ids, prompt_rows
-from models.eagle.losses import filtered, guided
-from models.heads.refine import Refiner
+from ..eagle.features import Ids, TargetModel, image_ids, prompt_rows
+from ..eagle.losses import filtered, guided
+from .refine import Refiner
 
 WORD = 64  # bits of a mask, more than a pass has nodes
 
 
 @dataclass
 class Seen:
-    """What a refiner is told of the places behind the newest tokens."""
+    """The inputs of a refiner for the positions behind the newest tokens."""
 
     hidden: Tensor  # [n,L,H]
     stale: Tensor  # int64 [n,L], -1: no row is there
 
 
 class Windows:
-    """Pictures that begin together. A pass drafts, scores and judges by the exact rule, at temperature 1."""
+    """Images that begin together. A pass drafts, scores and verifies losslessly, at temperature 1."""
 
     @torch.no_grad()
     def __init__(
@@ -47,37 +47,41 @@ class Windows:
         positions = torch.arange(x.shape[1]) + self.offset[:, None]
         none = torch.empty(0, dtype=torch.int64)
         hidden = self.run(x, positions, none, torch.zeros_like(self.valid))
-        last = guided(hidden[torch.arange(len(rows)), self.valid - 1][:, None], model.sequences, model.guidance)  # fmt: skip
-        self.count = torch.ones_like(self.all)  # tokens of a picture
-        self.newest = torch.multinomial(self.law(last @ head.T)[:, 0], 1)[:, 0]
+        last = guided(
+            hidden[torch.arange(len(rows)), self.valid - 1][:, None],
+            model.sequences,
+            model.guidance,
+        )
+        self.count = torch.ones_like(self.all)  # tokens of an image
+        self.newest = torch.multinomial(self.distribution(last @ head.T)[:, 0], 1)[:, 0]
         none = torch.full((len(prompts), slots), -1)
         self.seen = Seen(last.expand(-1, slots, -1), none)
 
     def run(self, x: Tensor, positions: Tensor, mask: Tensor, lengths: Tensor) -> Tensor:
-        """Hidden states [S,R,H] of rows; positions of a tree may lie behind the picture."""
+        """Hidden states [S,R,H] of rows; positions of a tree may lie behind the image."""
         limit = self.model.prompt_length + self.model.tokens - 2
         inputs = (x, positions.clamp_max(limit), mask, lengths, self.cache)
         result: Tensor = self.model.target.forward(*inputs)[1]
         return result
 
-    def law(self, logits: Tensor) -> Tensor:
+    def distribution(self, logits: Tensor) -> Tensor:
         return filtered(logits, self.top_k)
 
     @property
     def live(self) -> Tensor:
-        """Pictures that are not done: bool [n]."""
+        """Images that are not done: bool [n]."""
         return self.count < self.model.tokens
 
     def draft(self, refiner: Refiner) -> tuple[Tensor, Tensor]:
-        """Drafts int64 [n,L] and the logits [n,L,V] that they were drawn from, for the refiner to learn by."""
+        """Drafts int64 [n,L] and the logits [n,L,V] that they were sampled from."""
         read = refiner.read(self.seen.hidden, self.seen.stale)
         known = (self.seen.hidden @ self.head.T) * (self.seen.stale >= 0).unsqueeze(2)
         state, token = read.new_zeros(len(read), refiner.config.inner), self.newest
         drafts, logits = [], []
-        for place in range(read.shape[1]):
-            state = refiner.step(read[:, place], state, token)
-            logits.append(known[:, place] + refiner.logits(state))
-            token = torch.multinomial(self.law(logits[-1].detach()), 1)[:, 0]
+        for position in range(read.shape[1]):
+            state = refiner.step(read[:, position], state, token)
+            logits.append(known[:, position] + refiner.logits(state))
+            token = torch.multinomial(self.distribution(logits[-1].detach()), 1)[:, 0]
             drafts.append(token)
         return torch.stack(drafts, 1), torch.stack(logits, 1)
 
@@ -86,7 +90,7 @@ class Windows:
         """Guided hidden states [n,N,H] of the newest tokens and the drafts."""
         nodes = torch.cat([self.newest[:, None], drafts], 1)
         pairs, count = self.model.sequences, nodes.shape[1]
-        rows = self.model.target.embed(picture_ids(self.model, nodes)).repeat_interleave(pairs, 0)
+        rows = self.model.target.embed(image_ids(self.model, nodes)).repeat_interleave(pairs, 0)
         begin = self.valid + (self.count - 1).repeat_interleave(pairs)
         bits = torch.ones(count, count, dtype=torch.int64).tril() << torch.arange(count)
         mask = bits.sum(1)[None, :, None].repeat(len(rows), 1, 1)
@@ -96,17 +100,22 @@ class Windows:
 
     @torch.no_grad()
     def accept(self, drafts: Tensor, logits: Tensor, hidden: Tensor) -> None:
-        """Judges, and sees what the pass left behind the newest tokens."""
-        target, drawn_from = self.law(hidden @ self.head.T), self.law(logits)
+        """Verifies, and reads what the pass left behind the newest tokens."""
+        target, drafted_from = self.distribution(hidden @ self.head.T), self.distribution(logits)
         slots = drafts.shape[1]
-        p, q = (law.gather(2, drafts.unsqueeze(2))[..., 0] for law in (target[:, :-1], drawn_from))
+        p, q = (
+            distribution.gather(2, drafts.unsqueeze(2))[..., 0]
+            for distribution in (target[:, :-1], drafted_from)
+        )
         kept = (torch.rand(p.shape) * q < p).long().cumprod(1).sum(1)
-        law = target[self.all, kept]
-        rejected = drawn_from[self.all, kept.clamp_max(slots - 1)] * (kept < slots)[:, None]
-        residual = (law - rejected).clamp_min(0)
-        self.newest = torch.multinomial(torch.where(residual.sum(1, True) > 0, residual, law), 1)[:, 0]  # fmt: skip
+        distribution = target[self.all, kept]
+        rejected = drafted_from[self.all, kept.clamp_max(slots - 1)] * (kept < slots)[:, None]
+        residual = (distribution - rejected).clamp_min(0)
+        self.newest = torch.multinomial(
+            torch.where(residual.sum(1, True) > 0, residual, distribution), 1
+        )[:, 0]
         self.count = torch.minimum(self.count + kept + 1, torch.tensor(self.model.tokens))
-        row = kept[:, None] + 1 + torch.arange(slots)  # of the place's stale draft
+        row = kept[:, None] + 1 + torch.arange(slots)  # of the position's stale draft
         nodes = row.clamp_max(slots)
         stale = drafts.gather(1, nodes - 1).masked_fill(row > slots, -1)
         self.seen = Seen(hidden[self.all[:, None], nodes], stale)

@@ -1,4 +1,4 @@
-"""Janus-Pro: a Llama with a table and a head of its own for picture codes.
+"""Janus-Pro: a Llama with a table and a head of its own for image codes.
 
 config.py         sizes
 network.py        plain PyTorch: what the published program computes

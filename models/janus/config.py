@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ..transformer.config import DecoderConfig
 
 
-@dataclass
-class JanusConfig:
+@dataclass(kw_only=True)
+class JanusConfig(DecoderConfig):
     """Sizes of one network; the defaults are Llama's, which published files leave out.
 
-    Ids: text first, then the picture's codes.
+    Ids: text first, then the image's codes.
     """
 
     text_ids: int  # rows of the text's table
@@ -20,25 +22,11 @@ class JanusConfig:
     dim: int = 4096
     n_layer: int = 32
     n_head: int = 32
-    n_kv_head: int = 0  # 0: as many as heads
     ffn_dim: int = 11008
+    vocab_size: int = field(init=False)  # ids of text and codes together
     max_positions: int = 2048
-    rope_base: float = 10000.0
     norm_eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        self.n_kv_head = self.n_kv_head or self.n_head
-        if self.dim % (2 * self.n_head) or self.n_head % self.n_kv_head:
-            raise ValueError(
-                f"{self.n_head} heads and {self.n_kv_head} key/value heads do not fit a width of "
-                f"{self.dim}"
-            )
-
-    @property
-    def head_dim(self) -> int:
-        return self.dim // self.n_head
-
-    @property
-    def vocab_size(self) -> int:
-        """Ids of text and codes together."""
-        return self.text_ids + self.codes
+        super().__post_init__()
+        self.vocab_size = self.text_ids + self.codes

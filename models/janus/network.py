@@ -1,4 +1,4 @@
-"""Janus-Pro in plain PyTorch: what draws, without the part that reads pictures.
+"""Janus-Pro in plain PyTorch: what generates images, without the part that reads them.
 
 Shapes: B sequences, L rows, H width, V codes. Weights have the names of `weight_shapes`.
 """
@@ -38,7 +38,7 @@ def weight_shapes(config: JanusConfig) -> dict[str, tuple[int, ...]]:
 
 @torch.no_grad()
 def code_table(config: JanusConfig, read: Read) -> Tensor:
-    """What the network is fed for every code, fp32 [V,H]: rows of the codes' table through the aligner."""
+    """The input embedding of every code, fp32 [V,H]: rows of the codes' table through the aligner."""
     x = read("codes").float()
     for layer in range(config.aligner_depth):
         x = F.gelu(x) if layer else x

@@ -1,26 +1,15 @@
 """TorchScript form of Janus-Pro: the common decoder with the codes behind the text's ids, and its head."""
 
-from typing import Callable
-
 import torch
 from torch import Tensor
 from torch.jit import Final
 
 from ..transformer.decoder import Decoder
 from ..transformer.head import TwoLayerHead
-from ..transformer.layer import LayerShape, Read
+from ..transformer.layer import Keep, Read, layer_shape
 from ..transformer.rotary import line_table
 from .config import JanusConfig
 from .network import code_table
-
-Keep = Callable[[Tensor], Tensor]  # the copy of a weight that stays in the module
-
-
-def layer_shape(config: JanusConfig) -> LayerShape:
-    return LayerShape(
-        config.dim, config.n_head, config.n_kv_head, config.head_dim, config.ffn_dim,
-        config.norm_eps,
-    )  # fmt: skip
 
 
 class TargetModule(TwoLayerHead, Decoder):

@@ -5,33 +5,31 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Mapping
 
+from ..transformer.config import DecoderConfig
+
 
 def official_ffn_dim(dim: int) -> int:
     """Feed-forward width of the official models: two thirds of 4*dim, rounded up to 256."""
     return (int(2 * (4 * dim) / 3) + 255) // 256 * 256
 
 
-@dataclass
-class GPTConfig:
-    """Dimensions of one GPT; zero values of n_kv_head and ffn_dim mean the official default."""
+@dataclass(kw_only=True)
+class GPTConfig(DecoderConfig):
+    """Sizes of one GPT."""
 
-    dim: int
-    n_layer: int
-    n_head: int
-    n_kv_head: int = 0
-    ffn_dim: int = 0
+    HEAD_MULTIPLE = 4  # half of the pairs turn with the row, half with the column
+
+    ffn_dim: int = 0  # 0: the official models' width
     vocab_size: int = 16384
     grid: int = 16
     cls_token_num: int = 120
     caption_dim: int = 2048
     num_classes: int = 1000
     model_type: str = "t2i"
-    rope_base: float = 10000.0
-    norm_eps: float = 1e-5
     prefix_rotation: str = "zero"
 
     def __post_init__(self) -> None:
-        self.n_kv_head = self.n_kv_head or self.n_head
+        super().__post_init__()
         self.ffn_dim = self.ffn_dim or official_ffn_dim(self.dim)
         if self.model_type not in ("t2i", "c2i"):
             raise ValueError(f"model_type: got {self.model_type!r}, expected t2i or c2i")
@@ -39,15 +37,6 @@ class GPTConfig:
             raise ValueError(
                 f"prefix_rotation: got {self.prefix_rotation!r}, expected zero or identity"
             )
-        if self.dim % self.n_head or self.n_head % self.n_kv_head or self.head_dim % 4:
-            raise ValueError(
-                f"n_head {self.n_head}, n_kv_head {self.n_kv_head} do not fit dim {self.dim}: "
-                "dim must be a multiple of 4 * n_head, n_head a multiple of n_kv_head"
-            )
-
-    @property
-    def head_dim(self) -> int:
-        return self.dim // self.n_head
 
     @property
     def tokens(self) -> int:

@@ -77,18 +77,18 @@ def generate(
     bias = None if mask is None else mask[:, skipped:]
     cache = EagerCache(model, prefix.shape[0], width + count, bias)
     logits = step(model, prefix, skipped, cache)
-    drawn: list[Tensor] = []
+    sampled: list[Tensor] = []
     for token in range(count):
         if guided:
             c, u = logits[:images], logits[images:]
             logits = u + (c - u) * cfg_scale
         probabilities = filter_logits(logits, temperature, top_k, top_p)
-        drawn.append(torch.multinomial(probabilities, 1, generator=generator))
+        sampled.append(torch.multinomial(probabilities, 1, generator=generator))
         if token + 1 < count:
-            ids = torch.cat([drawn[-1], drawn[-1]]) if guided else drawn[-1]
+            ids = torch.cat([sampled[-1], sampled[-1]]) if guided else sampled[-1]
             position = model.config.cls_token_num + token
             logits = step(model, model.tok_embeddings(ids), position, cache)
-    return torch.cat(drawn, 1)
+    return torch.cat(sampled, 1)
 
 
 def step(model: GPT, x: Tensor, position: int, cache: EagerCache) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..transformer.blocks import RMSNorm
 from .config import T5Config
 
 
@@ -31,16 +32,6 @@ def relative_buckets(length: int, buckets: int, max_distance: int) -> Tensor:
     position = torch.arange(length)
     relative = position[None] - position[:, None]
     return table[relative.abs()] + half * (relative > 0)
-
-
-class T5Norm(nn.Module):
-    def __init__(self, dim: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(dim))
-        self.eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), None, self.eps) * self.weight
 
 
 class SelfAttention(nn.Module):
@@ -85,7 +76,7 @@ class AttentionLayer(nn.Module):
     def __init__(self, config: T5Config, has_bias: bool) -> None:
         super().__init__()
         self.SelfAttention = SelfAttention(config, has_bias)
-        self.layer_norm = T5Norm(config.d_model, config.layer_norm_epsilon)
+        self.layer_norm = RMSNorm(config.d_model, config.layer_norm_epsilon)
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         return self.SelfAttention(self.layer_norm(x), bias)
@@ -95,7 +86,7 @@ class FeedForwardLayer(nn.Module):
     def __init__(self, config: T5Config) -> None:
         super().__init__()
         self.DenseReluDense = DenseReluDense(config)
-        self.layer_norm = T5Norm(config.d_model, config.layer_norm_epsilon)
+        self.layer_norm = RMSNorm(config.d_model, config.layer_norm_epsilon)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.DenseReluDense(self.layer_norm(x))
@@ -115,7 +106,7 @@ class EncoderStack(nn.Module):
     def __init__(self, config: T5Config) -> None:
         super().__init__()
         self.block = nn.ModuleList(EncoderBlock(config, i == 0) for i in range(config.num_layers))
-        self.final_layer_norm = T5Norm(config.d_model, config.layer_norm_epsilon)
+        self.final_layer_norm = RMSNorm(config.d_model, config.layer_norm_epsilon)
 
 
 class T5Encoder(nn.Module):

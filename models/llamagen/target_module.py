@@ -6,16 +6,8 @@ from torch import Tensor
 
 from ..ops import lamplighter, packed
 from ..transformer.decoder import Decoder
-from ..transformer.layer import LayerShape, Read
-from .config import GPTConfig
+from ..transformer.layer import Read, layer_shape
 from .gpt import GPT, CaptionEmbedder, ClassEmbedder, rotary_table
-
-
-def layer_shape(config: GPTConfig) -> LayerShape:
-    return LayerShape(
-        config.dim, config.n_head, config.n_kv_head, config.head_dim, config.ffn_dim,
-        config.norm_eps,
-    )  # fmt: skip
 
 
 def weight_reader(model: GPT) -> Read:

@@ -2,5 +2,5 @@
 
     movqgan.py  the image tokenizer in plain PyTorch
 
-The network is that of models.chameleon; the decoder's form for the engine is models.vq.spatial_decoder_module.
+The network is models.chameleon's; models.vq.spatial_decoder_module is the decoder for the engine.
 """

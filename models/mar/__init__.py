@@ -1,4 +1,4 @@
-"""MAR (Li et al. 2024): pictures of continuous tokens, drawn in any order, with a diffusion head.
+"""MAR (Li et al. 2024): images of continuous tokens, generated in any order, with a diffusion head.
 
 config.py         sizes
 diffusion.py      noise schedule and its respacing

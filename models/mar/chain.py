@@ -16,7 +16,7 @@ from .network import HeadNetwork
 
 @dataclass
 class Steps:
-    """What every step of chains saw and gave, index 0 the last one: inputs, means, log deviations [T,N,C]."""
+    """Inputs, means and log deviations [T,N,C] of every step of chains, the last step first."""
 
     inputs: Tensor
     means: Tensor

@@ -26,7 +26,7 @@ class StackShape:
 class MARConfig:
     """Sizes of one network."""
 
-    positions: int  # tokens of a picture
+    positions: int  # tokens of an image
     channels: int  # of a token
     classes: int
     buffer: int  # slots in front of the tokens, all of which hold the class

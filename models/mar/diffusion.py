@@ -61,17 +61,17 @@ def spaced_steps(respacing: str, steps: int = TRAINED_STEPS) -> list[int]:
         if not 1 <= count <= length:
             raise ValueError(f"respacing {respacing!r}: {count} of a section of {length} steps")
         stride = (length - 1) / (count - 1) if count > 1 else 1.0
-        place = 0.0
+        position = 0.0
         for _ in range(count):  # the published code adds up, too, and rounds halves to even
-            kept.add(start + round(place))
-            place += stride
+            kept.add(start + round(position))
+            position += stride
         start += length
     return sorted(kept)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Tables of a respaced schedule, fp64 [T] each; `steps` int64 are those of training."""
+    """Tables of a respaced schedule, fp64 [T] each; `steps` int64 are steps of training."""
 
     steps: Tensor
     betas: Tensor
@@ -113,14 +113,17 @@ class Schedule:
         return self.betas.log()
 
     def step_tables(self) -> Tensor:
-        """What a denoising step multiplies with, fp32 [T,6]: sqrt_recip_alphas_cumprod,
+        """Factors of every denoising step, fp32 [T,6]: sqrt_recip_alphas_cumprod,
         sqrt_recipm1_alphas_cumprod, posterior_mean_coef1, posterior_mean_coef2,
         posterior_log_variance_clipped, log_betas."""
         columns = (
-            self.sqrt_recip_alphas_cumprod, self.sqrt_recipm1_alphas_cumprod,
-            self.posterior_mean_coef1, self.posterior_mean_coef2,
-            self.posterior_log_variance_clipped, self.log_betas,
-        )  # fmt: skip
+            self.sqrt_recip_alphas_cumprod,
+            self.sqrt_recipm1_alphas_cumprod,
+            self.posterior_mean_coef1,
+            self.posterior_mean_coef2,
+            self.posterior_log_variance_clipped,
+            self.log_betas,
+        )
         return torch.stack(columns, 1).float()
 
 

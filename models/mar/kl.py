@@ -1,4 +1,4 @@
-"""The autoencoder whose latents MAR draws (KL-16, Rombach et al. 2022), with the official state-dict keys."""
+"""The autoencoder of MAR's latents (KL-16, Rombach et al. 2022), with the official state-dict keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LATENT_SCALE = 0.2325  # tokens are latents times this
 
 
 class AutoencoderKL(nn.Module):
-    """Picture <-> latents; without an encoder it only decodes. A VQGAN's trunks without its codebook."""
+    """Image <-> latents; without an encoder it only decodes. A VQGAN's trunks without its codebook."""
 
     def __init__(self, config: VQGANConfig, encoder: bool = True) -> None:
         """config.z_channels: of a latent; codes and embed_dim do not matter."""
@@ -30,7 +30,7 @@ class AutoencoderKL(nn.Module):
         return mean, log_variance.clamp(-30, 20)
 
     def encode(self, rgb: Tensor) -> Tensor:
-        """The tokens of a picture, without noise [B,C,h,w]."""
+        """The tokens of an image, without noise [B,C,h,w]."""
         return self.moments(rgb)[0] * LATENT_SCALE
 
     def decode(self, tokens: Tensor) -> Tensor:
@@ -39,5 +39,5 @@ class AutoencoderKL(nn.Module):
 
 
 def sampled(mean: Tensor, log_variance: Tensor) -> Tensor:
-    """Tokens of latents that are drawn, as training sees them."""
+    """Tokens of sampled latents, as training reads them."""
     return (mean + (0.5 * log_variance).exp() * torch.randn_like(mean)) * LATENT_SCALE

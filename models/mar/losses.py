@@ -36,7 +36,10 @@ def diffusion_loss(
     kept = of(tables.alphas_cumprod)
     x = kept.sqrt() * tokens + (1 - kept).sqrt() * noise
     guess, variance = net(x, t.to(device), z).float().chunk(2, -1)
-    frozen = of(tables.sqrt_recip_alphas_cumprod) * x - of(tables.sqrt_recipm1_alphas_cumprod) * guess.detach()  # fmt: skip
+    frozen = (
+        of(tables.sqrt_recip_alphas_cumprod) * x
+        - of(tables.sqrt_recipm1_alphas_cumprod) * guess.detach()
+    )
     ahead, back = of(tables.posterior_mean_coef1), of(tables.posterior_mean_coef2)
     mean, exact = ahead * frozen + back * x, ahead * tokens + back * x
     least, most = of(tables.posterior_log_variance_clipped), of(tables.log_betas)
@@ -48,9 +51,14 @@ def diffusion_loss(
 
 
 def chain_loss(
-    chain: Chain, target: HeadNetwork, draft: HeadNetwork, conditions: tuple[Tensor, Tensor],
-    start: Tensor, noise: Tensor, some: int,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    chain: Chain,
+    target: HeadNetwork,
+    draft: HeadNetwork,
+    conditions: tuple[Tensor, Tensor],
+    start: Tensor,
+    noise: Tensor,
+    some: int,
+) -> tuple[Tensor, Tensor]:
     """How far a drafter's chains are from the target's of the same noise, and log ratios of its tokens [N].
 
     conditions: the target's z and the drafter's. Two parts, each the mean of log(1 + KL): `some` steps from

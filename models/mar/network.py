@@ -1,6 +1,6 @@
 """MAR in plain PyTorch, with the official state-dict keys.
 
-Shapes: B pictures, L positions in raster order, V visible ones, E and D widths of encoder and decoder, C
+Shapes: B images, L positions in raster order, V visible ones, E and D widths of encoder and decoder, C
 channels of a token, W width of the diffusion head.
 """
 
@@ -159,7 +159,7 @@ class MAR(nn.Module):
         return F.embedding(classes, torch.cat([self.class_emb.weight, self.fake_latent]))
 
     def embed(self, latents: Tensor, classes: Tensor) -> Tensor:
-        """What the encoder reads if everything is visible: [B,buffer+L,E]."""
+        """The encoder's inputs if everything is visible: [B,buffer+L,E]."""
         label = self.label(classes)[:, None].expand(-1, self.config.buffer, -1)
         x = torch.cat([label, self.z_proj(latents)], 1)
         return self.z_proj_ln(x + self.encoder_pos_embed_learned)
@@ -169,7 +169,7 @@ class MAR(nn.Module):
         return F.pad(visible, (self.config.buffer, 0), value=True)
 
     def encode(self, latents: Tensor, visible: Tensor, classes: Tensor) -> Tensor:
-        """visible bool [B,L], V in every picture -> [B,buffer+V,E]."""
+        """visible bool [B,L], V in every image -> [B,buffer+V,E]."""
         x = self.embed(latents, classes)
         x = x[self.kept(visible)].view(len(x), -1, x.shape[-1])
         for block in self.encoder_blocks:
@@ -177,7 +177,7 @@ class MAR(nn.Module):
         return self.encoder_norm(x)
 
     def spread(self, encoded: Tensor, visible: Tensor) -> Tensor:
-        """What the decoder reads: [B,buffer+L,D]."""
+        """The decoder's inputs: [B,buffer+L,D]."""
         kept = self.kept(visible)
         x = self.mask_token.expand(*kept.shape, -1).clone()
         x[kept] = self.decoder_embed(encoded).flatten(0, 1).to(x.dtype)
@@ -192,5 +192,5 @@ class MAR(nn.Module):
         return x + self.diffusion_pos_embed_learned
 
     def context(self, latents: Tensor, visible: Tensor, classes: Tensor) -> Tensor:
-        """latents [B,L,C], visible bool [B,L] of equally many a picture, classes int64 [B] -> z [B,L,D]."""
+        """latents [B,L,C], visible bool [B,L] as many in every image, classes int64 [B] -> z [B,L,D]."""
         return self.decode(self.encode(latents, visible, classes), visible)

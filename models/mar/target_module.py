@@ -119,9 +119,14 @@ class HeadModule(nn.Module):
         self.tables = self.tables.to(like)
 
     def forward(
-        self, z: Tensor, unconditional: Tensor, scale: Tensor, start: Tensor, noise: Tensor,
-        temperature: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        self,
+        z: Tensor,
+        unconditional: Tensor,
+        scale: Tensor,
+        start: Tensor,
+        noise: Tensor,
+        temperature: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         weights = [
             self.condition.weight,
             self.input.weight,
@@ -135,9 +140,19 @@ class HeadModule(nn.Module):
             biases += [inner.bias, outer.bias]
             norms += [norm.weight, norm.bias]
         return lamplighter.denoise(
-            z, unconditional, scale, start, noise, temperature, self.times, self.tables,
-            weights, biases, norms, self.eps,
-        )  # fmt: skip
+            z,
+            unconditional,
+            scale,
+            start,
+            noise,
+            temperature,
+            self.times,
+            self.tables,
+            weights,
+            biases,
+            norms,
+            self.eps,
+        )
 
 
 class TargetModule(nn.Module):
@@ -183,12 +198,12 @@ class TargetModule(nn.Module):
         self.decoder_places = self.decoder_places.to(like)
         self.head_places = self.head_places.to(like)
 
-    def encode(self, latents: Tensor, places: Tensor, filled: Tensor, classes: Tensor) -> Tensor:
-        """Tokens at `places` int64 [B,V], of which those `filled` bool [B,V] are there -> [B,buffer+V,E]."""
-        spread = places.unsqueeze(-1).expand(-1, -1, latents.size(2))
+    def encode(self, latents: Tensor, positions: Tensor, filled: Tensor, classes: Tensor) -> Tensor:
+        """Tokens at `positions` int64 [B,V]; only `filled` bool [B,V] ones are there -> [B,buffer+V,E]."""
+        spread = positions.unsqueeze(-1).expand(-1, -1, latents.size(2))
         tokens = latents.gather(1, spread).masked_fill(~filled.unsqueeze(-1), 0.0)
         label = F.embedding(classes, self.labels).unsqueeze(1)
-        x = self.input(tokens) + self.encoder_places[self.buffer :][places]
+        x = self.input(tokens) + self.encoder_places[self.buffer :][positions]
         x = self.input_norm(torch.cat([label + self.encoder_places[: self.buffer], x], 1))
         seen = torch.empty(0, dtype=torch.bool, device=x.device)
         if not bool(filled.all()):
@@ -207,14 +222,14 @@ class TargetModule(nn.Module):
         most = int(count.max())
         # Visible positions first, as the checkpoint counts them; behind them padding.
         order = torch.sort(visible.to(torch.uint8), stable=True, dim=1, descending=True)[1]
-        places = order[:, :most]
+        positions = order[:, :most]
         filled = torch.arange(most, device=visible.device) < count.unsqueeze(1)
-        encoded = self.between(self.encode(latents, places, filled, classes))
+        encoded = self.between(self.encode(latents, positions, filled, classes))
         width = encoded.size(2)
         tokens = encoded[:, self.buffer :]
         tokens = torch.where(filled.unsqueeze(-1), tokens, self.mask_token)
         x = self.mask_token.expand(visible.size(0), visible.size(1), width).contiguous()
-        x = x.scatter(1, places.unsqueeze(-1).expand(-1, -1, width), tokens)
+        x = x.scatter(1, positions.unsqueeze(-1).expand(-1, -1, width), tokens)
         x = torch.cat([encoded[:, : self.buffer], x], 1) + self.decoder_places
         seen = torch.empty(0, dtype=torch.bool, device=x.device)
         for block in self.decoder:
@@ -223,9 +238,14 @@ class TargetModule(nn.Module):
 
     @torch.jit.export
     def denoise(
-        self, z: Tensor, unconditional: Tensor, scale: Tensor, start: Tensor, noise: Tensor,
-        temperature: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        self,
+        z: Tensor,
+        unconditional: Tensor,
+        scale: Tensor,
+        start: Tensor,
+        noise: Tensor,
+        temperature: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The chain of N tokens: mean and deviation fp32 [N,C] of the last step, and the sums of the
         log deviations of the others, fp64 [N,C], which temperature does not enter.
 

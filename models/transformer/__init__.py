@@ -1,8 +1,11 @@
 """The decoder that all families share, for the engine: packed weights, operators, TorchScript.
 
+    config.py   sizes that the decoders of all families have
     layer.py    one block: attention and feed-forward part
     decoder.py  blocks between an embedding and a head: what a target is
-    plain.py    the same in plain PyTorch
+    head.py     heads of one product or of two layers
+    blocks.py   blocks in plain PyTorch
+    plain.py    the whole decoder in plain PyTorch
     by_block.py a decoder prepared one block at a time, for recording large models
     rotary.py   rotations of queries and keys, by line or by grid
 

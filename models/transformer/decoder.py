@@ -80,9 +80,14 @@ class Decoder(nn.Module):
 
     @torch.jit.export
     def forward_features(
-        self, x: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, cache: Tensor,
-        layers: Tensor
-    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        self,
+        x: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+        layers: Tensor,
+    ) -> Tuple[Tensor, Tensor]:
         """As forward, with other features [S,R,n*H]: what the blocks layers int64 [n], on the CPU
         and in order, get from those before them, side by side (EAGLE-3, Li et al. 2025)."""
         residual = x.clone()
@@ -105,9 +110,14 @@ class Decoder(nn.Module):
 
     @torch.jit.export
     def forward_layers(
-        self, residual: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
-        cache: Tensor, layers: Tensor
-    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        self,
+        residual: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+        layers: Tensor,
+    ) -> Tuple[Tensor, Tensor]:
         """Runs a part of the blocks; layers int64 [2] on the CPU: the first of them, and the one
         after the last. residual [S,R,H]: rows of `embed`, or what the blocks before left.
 
@@ -124,9 +134,15 @@ class Decoder(nn.Module):
         return residual, h
 
     def run_layers(
-        self, residual: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
-        cache: Tensor, first: int, end: int
-    ) -> Tuple[Tensor, Tensor]:  # fmt: skip
+        self,
+        residual: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        cache: Tensor,
+        first: int,
+        end: int,
+    ) -> Tuple[Tensor, Tensor]:
         """Blocks first .. end - 1: `residual`, which they add to, and what the next branch reads."""
         h = residual
         if not self.swin_norm and first == 0:

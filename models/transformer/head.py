@@ -1,15 +1,18 @@
-"""What reads a target's hidden states: one product, or two with biases and a GELU between (Janus-Pro).
+"""A target's head: one product, or two with biases and a GELU between (Janus-Pro).
 
 Shapes: H width, E inner width, V codes. Modules hold the weights in buffers of these names: head [V,H], or
 head_in [E,H], head_in_bias, head [V,E] and head_bias. Drafters that share the target's head take both forms.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.jit import Final
 
 from ..ops import lamplighter, packed
 
@@ -73,7 +76,7 @@ def keep_head(module: nn.Module, head: Head) -> None:
 
 
 class TwoLayerHead(nn.Module):
-    """Stands in front of a module's class and takes the place of its head of one product.
+    """Mixin in front of a module's class: replaces its head of one product.
 
     int8_head: bf16 products are rounded as models.ops.packed says, for drafters.
     """
@@ -90,3 +93,21 @@ class TwoLayerHead(nn.Module):
         h = lamplighter.linear(hidden, self.head_in, self.head_width) + self.head_in_bias
         h = lamplighter.linear(lamplighter.gelu(h), self.head, self.vocabulary)
         return h + self.head_bias
+
+
+@functools.cache
+def with_two_layers(module: Any) -> Any:
+    """The class of the same drafter for a target whose head has two layers."""
+    members = {
+        "__doc__": f"{module.__name__} for a target whose head has two layers.",
+        "__module__": module.__module__,
+        "__annotations__": {"int8_head": Final[bool]},
+        "PRODUCTS": (*module.PRODUCTS, "head_in"),
+        "int8_head": True,
+    }
+    return type(f"TwoLayer{module.__name__}", (TwoLayerHead, module), members)
+
+
+def fitting(module: Any, head: Head) -> Any:
+    """The class of a drafter's module, or its form with two layers where the target's head has them."""
+    return module if isinstance(head, Tensor) else with_two_layers(module)

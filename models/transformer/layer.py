@@ -7,15 +7,17 @@ D width of a head.
 """
 
 from dataclasses import dataclass
-from typing import Callable
+from typing import Any, Callable
 
 import torch
 from torch import Tensor, nn
 from torch.jit import Final
 
 from ..ops import lamplighter, packed
+from .config import DecoderConfig
 
 Read = Callable[[str], Tensor]  # a weight by its name
+Keep = Callable[[Tensor], Tensor]  # the copy of a weight that stays in the module
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,19 @@ class LayerShape:
     qkv_bias: bool = False  # added to queries, keys and values
     swin_norm: bool = False  # norms behind the branches instead of in front of the next one
     int8: bool = False  # weights in bf16 are packed as int8
+
+
+def layer_shape(config: DecoderConfig, **options: Any) -> LayerShape:
+    """The shape of a decoder's blocks; options: fields of LayerShape."""
+    return LayerShape(
+        config.dim,
+        config.n_head,
+        config.n_kv_head,
+        config.head_dim,
+        config.ffn_dim,
+        config.norm_eps,
+        **options,
+    )
 
 
 class Layer(nn.Module):
@@ -84,9 +99,14 @@ class Layer(nn.Module):
         self.feed_norm = self.feed_norm.to(like)
 
     def attend(
-        self, h: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, rotary: Tensor,
-        cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        h: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        rotary: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """The attention's branch of h [S,R,H]."""
         h = lamplighter.linear(h, self.wqkv, self.qkv_width)
         if self.qkv_bias:
@@ -94,9 +114,17 @@ class Layer(nn.Module):
         if self.qk_norm:
             lamplighter.norm_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
         h = lamplighter.attend(
-            h, cache, self.number, positions, lengths, tree_mask,
-            rotary, self.heads, self.kv_heads, self.scale
-        )  # fmt: skip
+            h,
+            cache,
+            self.number,
+            positions,
+            lengths,
+            tree_mask,
+            rotary,
+            self.heads,
+            self.kv_heads,
+            self.scale,
+        )
         return lamplighter.linear(h, self.wo, self.dim)
 
     def feed(self, h: Tensor) -> Tensor:
@@ -112,9 +140,15 @@ class Layer(nn.Module):
         return lamplighter.add_rms_norm(residual, h, norm, self.eps)
 
     def forward(
-        self, residual: Tensor, h: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor,
-        rotary: Tensor, cache: Tensor
-    ) -> Tensor:  # fmt: skip
+        self,
+        residual: Tensor,
+        h: Tensor,
+        positions: Tensor,
+        tree_mask: Tensor,
+        lengths: Tensor,
+        rotary: Tensor,
+        cache: Tensor,
+    ) -> Tensor:
         """Adds both branches to `residual`; takes and gives what a branch reads."""
         h = self.attend(h, positions, tree_mask, lengths, rotary, cache)
         h = self.add(residual, h, self.attention_norm)

@@ -5,32 +5,16 @@ Shapes: B sequences, L rows, H width. Weights have the names of transformer.deco
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor, nn
 
-from ..llamagen.gpt import Block, RMSNorm
+from .blocks import Block, RMSNorm
+from .config import DecoderConfig
 from .layer import Read
 from .rotary import line_table
 
 
-class PlainConfig(Protocol):
-    """Sizes of a decoder with rotations by line."""
-
-    dim: int
-    n_layer: int
-    n_head: int
-    n_kv_head: int
-    ffn_dim: int
-    rope_base: float
-    norm_eps: float
-
-    @property
-    def head_dim(self) -> int: ...
-
-
-def layer_shapes(config: PlainConfig, qkv_bias: bool = False) -> dict[str, tuple[int, ...]]:
+def layer_shapes(config: DecoderConfig, qkv_bias: bool = False) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the weights of all blocks, in the order of use."""
     dim, qkv = config.dim, (config.n_head + 2 * config.n_kv_head) * config.head_dim
     block: dict[str, tuple[int, ...]] = {"wqkv": (qkv, dim)}
@@ -50,12 +34,12 @@ def layer_shapes(config: PlainConfig, qkv_bias: bool = False) -> dict[str, tuple
 class PlainDecoder(nn.Module):
     """Blocks and the norm behind them, positions from 0; a family adds tables and head."""
 
-    def __init__(self, config: PlainConfig, read: Read, qkv_bias: bool = False) -> None:
+    def __init__(self, config: DecoderConfig, read: Read, qkv_bias: bool = False) -> None:
         """`read` gives the weights of `layer_shapes` and `norm`, which are kept in fp32."""
         super().__init__()
         self.config = config
         wide = lambda name: nn.Parameter(read(name).float(), requires_grad=False)  # noqa: E731
-        self.layers = nn.ModuleList(Block(config, 0.0, 0.0) for _ in range(config.n_layer))
+        self.layers = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         for number, layer in enumerate(self.layers):
             block = f"layers.{number}."
             attention, feed = layer.attention, layer.feed_forward

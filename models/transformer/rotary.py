@@ -36,18 +36,18 @@ def grid_table(grid: int, head_dim: int, base: float, prefix: int, prefix_rotati
 
 
 def regrid_table(table: Tensor, prefix: int, old: int, new: int) -> Tensor:
-    """The table of old^2 cells after `prefix` rows with new^2 cells instead; what stands around them stays."""
+    """Replaces the table's old^2 cells after `prefix` rows by new^2 cells; other rows stay."""
     if new == old:
         return table
     cells = table[prefix : prefix + old * old].unflatten(0, (old, old))
     half = table.shape[1] // 2
-    # Of one step down, and of one step to the right: less than half a turn.
+    # Angles of one step down and of one step to the right: less than half a turn.
     steps = torch.cat([cells[1, 0, :half], cells[0, 1, half:]]).double()
     theta = torch.atan2(steps[:, 1], steps[:, 0])
-    places = torch.arange(new).double()
+    cells_at = torch.arange(new).double()
     angles = torch.empty(new, new, 2 * half, dtype=torch.double)
-    angles[..., :half] = (places[:, None] * theta[:half])[:, None]
-    angles[..., half:] = (places[:, None] * theta[half:])[None]
+    angles[..., :half] = (cells_at[:, None] * theta[:half])[:, None]
+    angles[..., half:] = (cells_at[:, None] * theta[half:])[None]
     grid = torch.stack([angles.cos(), angles.sin()], -1).flatten(0, 1).to(table.dtype)
     return torch.cat([table[:prefix], grid, table[prefix + old * old :]])
 

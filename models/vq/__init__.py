@@ -1,1 +1,1 @@
-"""What the image tokenizers of the VQGAN lineage share: blocks, frame, TorchScript decoder."""
+"""Parts that the image tokenizers of the VQGAN lineage share: blocks, frame, TorchScript decoder."""

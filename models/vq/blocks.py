@@ -19,7 +19,7 @@ def group_norm(channels: int, groups: int = GROUPS) -> nn.GroupNorm:
 
 
 class SpatialNorm(nn.Module):
-    """GroupNorm whose scale and shift follow the latent, cell by cell (MoVQ, Zheng et al. 2022, section 3.2)."""
+    """GroupNorm whose scale and shift follow each cell of the latent (MoVQ, Zheng et al. 2022)."""
 
     def __init__(self, latent: int, channels: int) -> None:
         super().__init__()
@@ -116,9 +116,14 @@ class Level(nn.Module):
     """
 
     def __init__(
-        self, channels_in: int, channels: int, blocks: int, attention: bool, name: str,
+        self,
+        channels_in: int,
+        channels: int,
+        blocks: int,
+        attention: bool,
+        name: str,
         norm: NormOf = group_norm,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         widths = [channels_in] + [channels] * blocks
         self.name = name
@@ -187,7 +192,7 @@ class Codebook(nn.Module):
 
 
 class ImageTokenizer(nn.Module):
-    """Picture <-> grid of codes; without `encoder` and `quant_conv` it only decodes."""
+    """Image <-> grid of codes; without `encoder` and `quant_conv` it only decodes."""
 
     encoder: Trunk
     quant_conv: nn.Conv2d

@@ -6,14 +6,14 @@ from torch import Tensor, nn
 
 from .blocks import AttnBlock, ImageTokenizer, PointBranch, ResBlock, Trunk, Upsample
 
-QUERIES = 1024  # of a tile of attention: its scores are so many rows
+QUERIES = 1024  # rows of scores in a tile of attention
 
 
 def conv_band(band: Tensor, weight: Tensor, bias: Tensor, first: bool, last: bool) -> Tensor:
-    """Convolution [B,C,R,W] of a band of a picture that has a row of its neighbours at both ends.
+    """Convolution [B,C,R,W] of a band of an image that has a row of its neighbours at both ends.
 
-    A picture's first and last band lack one, and zeros stand for it, as for the columns beside the
-    picture. Kernels have 2 or 3 rows and columns.
+    An image's first and last band lack one, and zeros stand for it, as for the columns beside the
+    image. Kernels have 2 or 3 rows and columns.
     """
     if first or last:
         band = F.pad(band, [0, 0, int(first), int(last)])
@@ -92,7 +92,7 @@ class Residual(nn.Module):
 
 
 class PixelMix(nn.Module):
-    """What attention makes of normed pixels, q, k and v as one product: a tile of queries at a time."""
+    """Attention over normed pixels, a tile of queries at a time; q, k and v are one product."""
 
     def __init__(self, block: AttnBlock) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class Shuffle(nn.Module):
 
 
 class DoublingConv(nn.Module):
-    """Nearest-neighbour doubling followed by a 3x3 convolution, without the doubled picture.
+    """Nearest-neighbour doubling followed by a 3x3 convolution, without the doubled image.
 
     Each of the four pixels that come from one source pixel sees only 2x2 source pixels, so its 3x3
     kernel folds into a 2x2 kernel: 16 instead of 36 products per source pixel. The four kernels are
@@ -199,7 +199,7 @@ class DoublingConv(nn.Module):
         return self.spread(F.conv2d(x, self.weight, self.bias, 1, 1))
 
     def rows(self, x: Tensor, top: int, bottom: int) -> Tensor:
-        """What becomes of rows top .. bottom - 1 of x: twice as many."""
+        """Doubles rows top .. bottom - 1 of x."""
         first, last = top == 0, bottom == x.size(2)
         band = x[:, :, max(top - 1, 0) : bottom + 1]
         return self.spread(conv_band(band, self.weight, self.bias, first, last))
@@ -210,8 +210,9 @@ class DoublingConv(nn.Module):
         parts = kernels.chunk(4, 1)
         out = torch.empty(
             [kernels.size(0), self.channels, 2 * height, 2 * width],
-            dtype=kernels.dtype, device=kernels.device,
-        )  # fmt: skip
+            dtype=kernels.dtype,
+            device=kernels.device,
+        )
         out[:, :, 0::2, 0::2] = parts[0][:, :, :height, :width]
         out[:, :, 0::2, 1::2] = parts[1][:, :, :height, 1:]
         out[:, :, 1::2, 0::2] = parts[2][:, :, 1:, :width]

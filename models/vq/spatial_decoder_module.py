@@ -1,11 +1,11 @@
-"""TorchScript form of MoVQGAN's decoder, in bands of rows: a picture's feature maps are large.
+"""TorchScript form of MoVQGAN's decoder, in bands of rows: an image's feature maps are large.
 
 At 768x768 pixels the published one has maps of 0.6 to 1.2 GB. A block keeps its input and its output;
 what lies between is computed a band at a time, once for its statistics and once more for use, unless
 it is small. Convolutions see the rows around a band, so bands change nothing but the order of sums in
 statistics.
 
-Shapes: B pictures, C channels, H x W pixels of a map, h x w cells of the latent, L its width.
+Shapes: B images, C channels, H x W pixels of a map, h x w cells of the latent, L its width.
 """
 
 import torch
@@ -58,7 +58,7 @@ class ModulatedNorm(nn.Module):
         self.shift.prepare(like)
 
     def by_channel(self, sums: Tensor, pixels: int) -> Tensor:
-        """GroupNorm's scale and shift [2,B,C,1,1] of a map of so many pixels with these moments."""
+        """GroupNorm's scale and shift [2,B,C,1,1] of a map of this number of pixels with these moments."""
         each = self.weight.size(0) // self.groups
         mean, square = (sums / (pixels * each)).unbind(0)
         spread = (square - mean * mean).clamp_min(0).add(self.eps).rsqrt()
@@ -112,7 +112,7 @@ class BandedResidual(nn.Module):
             self.doubling.prepare(like)
 
     def source(self, x: Tensor, height: int, top: int, bottom: int) -> Tensor:
-        """Rows of the block's input: those of x, or doubled ones."""
+        """Rows of the block's input: x, or x doubled."""
         if self.doubling is not None and x.size(2) != height:
             half = top // 2
             rows = self.doubling.rows(x, half, (bottom + 1) // 2)
@@ -156,10 +156,16 @@ class BandedResidual(nn.Module):
         return sums
 
     def second(
-        self, x: Tensor, rows: Tensor, height: int, top: int, bottom: int, channels: Tensor,
+        self,
+        x: Tensor,
+        rows: Tensor,
+        height: int,
+        top: int,
+        bottom: int,
+        channels: Tensor,
         latent: Tensor,
-    ) -> Tensor:  # fmt: skip
-        """Rows of the block's output by those of the first convolution that they see."""
+    ) -> Tensor:
+        """Rows of the block's output, by the rows of the first convolution that they read."""
         rows = self.norm2.rows(rows, max(top - 1, 0), height, channels, latent)
         conv = self.conv2
         rows = conv_band(rows, conv.weight, conv.bias, top == 0, bottom == height)

@@ -1,4 +1,4 @@
-# CUDA kernels are built when nvcc is found; the CUDA runtime is the wheel's own, so that one copy is loaded.
+# CUDA kernels are built if nvcc is found. They use the CUDA runtime of the wheel, so that one copy is loaded.
 set(LAMPLIGHTER_WITH_CUDA OFF)
 if(LAMPLIGHTER_CUDA STREQUAL "OFF")
   return()

@@ -9,24 +9,13 @@ find_path(STB_INCLUDE_DIR stb_image_write.h PATH_SUFFIXES stb REQUIRED)
 add_library(stb INTERFACE IMPORTED)
 target_include_directories(stb SYSTEM INTERFACE "${STB_INCLUDE_DIR}")
 
-# Optional: pictures as WebP files.
+# Optional: WebP files.
 find_path(WEBP_INCLUDE_DIR webp/encode.h)
 find_library(WEBP_LIBRARY webp)
 if(WEBP_INCLUDE_DIR AND WEBP_LIBRARY)
   add_library(webp INTERFACE IMPORTED)
   target_include_directories(webp SYSTEM INTERFACE "${WEBP_INCLUDE_DIR}")
   target_link_libraries(webp INTERFACE "${WEBP_LIBRARY}")
-endif()
-
-# Optional: pictures over HTTP. Its headers are of one piece with the options that the library was built with.
-find_package(PkgConfig QUIET)
-if(PkgConfig_FOUND)
-  pkg_check_modules(httplib QUIET IMPORTED_TARGET cpp-httplib)
-  pkg_check_modules(crypto QUIET IMPORTED_TARGET libcrypto)
-endif()
-# Newer ones call OpenSSL in their headers and leave linking it to the caller.
-if(TARGET PkgConfig::httplib AND TARGET PkgConfig::crypto)
-  target_link_libraries(PkgConfig::httplib INTERFACE PkgConfig::crypto)
 endif()
 
 # Static and hidden: a distribution's shared SentencePiece exports flags that overwrite LibTorch's memory.

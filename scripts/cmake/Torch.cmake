@@ -1,5 +1,5 @@
-# Imported target `torch` made from a wheel or a LibTorch archive. find_package(Torch) is avoided: with a
-# CUDA wheel it demands a toolkit, and it adds foreign flags and run paths to every target.
+# Defines the imported target `torch` for a wheel or a LibTorch archive. find_package(Torch) is not used: with a CUDA
+# wheel it requires a toolkit, and it adds foreign flags and run paths to every target.
 set(TORCH_ROOT "" CACHE PATH "Folder with Torch's include/ and lib/; default: the torch package of .venv or python3")
 if(SKBUILD)
   set(LAMPLIGHTER_PYTHON "${Python3_EXECUTABLE}" CACHE FILEPATH "" FORCE) # pip's
@@ -28,7 +28,7 @@ message(STATUS "Torch ${TORCH_VERSION}: ${TORCH_ROOT}")
 add_library(torch INTERFACE IMPORTED)
 target_include_directories(torch SYSTEM INTERFACE
   "${TORCH_ROOT}/include" "${TORCH_ROOT}/include/torch/csrc/api/include")
-# Thin headers: Torch headers then name the operators they use instead of including all of them.
+# Makes Torch headers include only the operators that they use.
 target_compile_definitions(torch INTERFACE AT_PER_OPERATOR_HEADERS)
 target_link_libraries(torch INTERFACE "${TORCH_ROOT}/lib/libtorch_cpu.so" "${TORCH_ROOT}/lib/libc10.so")
 set(TORCH_RUNTIME_DIRS "${TORCH_ROOT}/lib")

@@ -6,8 +6,8 @@ export TABLE=lantern_table2
 export ABOUT="LANTERN's main comparison (arXiv 2410.03355): LlamaGen-XL stage I, at temperature 0 and 1.
 Guidance 7.5, top-k 1000, EAGLE-2's dynamic tree of 58 drafted nodes (10 a level, 4 expansions after the first), 1000
 neighbours, delta .05 and .2 at temperature 0, .1 and .4 at temperature 1. Captions: MS-COCO validation, batch 1.
-Scores there: -- --metrics fid,clip,pr,hpsv2 --resize 256 --reference val/ --inception-weights ... --clip-weights ...
-S counts the prompt's pass, which the paper leaves out."
+Scores of the paper: -- --metrics fid,clip,pr,hpsv2 --resize 256 --reference val/ --inception-weights ... --clip-weights ...
+S counts the prefill pass; the paper does not."
 tree="--tree dynamic --dynamic-depth 4 --dynamic-width 10 --dynamic-nodes 58"
 relaxed="--method lantern --children top --relax-k 1000 $tree"
 common="--cfg-scale 7.5 --top-k 1000"

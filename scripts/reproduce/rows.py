@@ -1,7 +1,7 @@
-"""Draws the rows of a paper's table, one folder each, and scores them; begun again, it goes on.
+"""Generates the rows of a paper's table, one folder each, and scores them. A second run continues the first.
 
-The scripts beside this one hold the papers' settings. A variable stands for the flag of its name (BUNDLE=DIR is
---bundle DIR). Flags after -- go to scripts/evaluate.py: which metrics, reference pictures, weights.
+The scripts in this folder hold the papers' settings. An environment variable sets the flag of its name (BUNDLE=DIR is
+--bundle DIR). Flags after -- go to scripts/evaluate.py: metrics, reference images, weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 DEMO_CAPTIONS = 100
-CANNOT = (2, 4)  # exit codes of a setting, and of a bundle, that does not go with the other
+UNSUPPORTED = (2, 4)  # exit codes for settings that the bundle does not support
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Row:
 
 
 def read_rows(text: str) -> list[Row]:
-    """Lines `NAME | FLAGS`; # begins a comment."""
+    """Parses lines `NAME | FLAGS`; # begins a comment."""
     rows = []
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
@@ -51,7 +51,7 @@ def flag_value(flags: list[str], name: str) -> int | None:
 
 
 def neighbours_of(bundle: Path, manifest: dict[str, Any]) -> int | None:
-    """How many neighbours the bundle's table has for each code."""
+    """The number of neighbours per code in the bundle's table."""
     if "neighbours" not in manifest:
         return None
     with (bundle / manifest["neighbours"]["file"]).open("rb") as stream:
@@ -60,7 +60,7 @@ def neighbours_of(bundle: Path, manifest: dict[str, Any]) -> int | None:
 
 
 def fit(row: Row, bundle: Path) -> tuple[list[str], list[str]]:
-    """The row's flags as the bundle can do them, and what had to give."""
+    """Adapts the row's flags to the bundle; returns them and notes on every change."""
     manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
     flags, notes = list(row.flags), []
     codes, known = manifest["tokens"]["codebook_size"], neighbours_of(bundle, manifest)
@@ -69,7 +69,7 @@ def fit(row: Row, bundle: Path) -> tuple[list[str], list[str]]:
         notes.append(f"top-k {kept} keeps all of its {codes} codes")
     if k is not None and known is not None and k > known:
         flags[flags.index("--relax-k") + 1] = str(known)
-        notes.append(f"relax-k {known} in place of {k}: its table has no more neighbours")
+        notes.append(f"relax-k {known} instead of {k}: the table has only {known} neighbours")
     return flags, notes
 
 
@@ -102,43 +102,43 @@ class Reproduction:
         return words
 
     def probe(self, flags: list[str]) -> subprocess.CompletedProcess[str]:
-        """What a row would take, in a folder that does not stay."""
+        """Runs a row with --dry-run in a temporary folder."""
         with tempfile.TemporaryDirectory() as folder:
             words = self.command([*flags, "--dry-run"], Path(folder) / "row")
             return subprocess.run(words, capture_output=True, text=True)
 
-    def draw(self, row: Row) -> None:
+    def generate(self, row: Row) -> None:
         flags, notes = fit(row, self.options.bundle)
         self.notes[row.name] += notes
-        told = "; ".join(notes)
-        print(f"{row.name}: {' '.join(flags)}" + (f" ({told})" if told else ""), flush=True)
+        remarks = f" ({'; '.join(notes)})" if notes else ""
+        print(f"{row.name}: {' '.join(flags)}{remarks}", flush=True)
         if self.options.dry_run:
             result = self.probe(flags)
-            told = result.stderr if result.returncode else result.stdout
-            print("  " + told.strip().splitlines()[-1], flush=True)
+            output = result.stderr if result.returncode else result.stdout
+            print("  " + output.strip().splitlines()[-1], flush=True)
             return
         words = self.command([*flags, "--quiet"], self.options.out / row.folder)
         result = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if result.returncode in CANNOT:
-            # Only a row that would not go into an empty folder either is the bundle's matter.
+        if result.returncode in UNSUPPORTED:
+            # The bundle is the cause only if the row fails in an empty folder, too.
             again = self.probe(flags)
-            if again.returncode in CANNOT:
+            if again.returncode in UNSUPPORTED:
                 self.skipped.add(row.name)
                 reason = again.stderr.strip().splitlines()[-1].removeprefix("lamplighter: error: ")
-                self.notes[row.name].append(f"not drawn: {reason}")
-                print(f"  not drawn: {reason}", flush=True)
+                self.notes[row.name].append(f"not generated: {reason}")
+                print(f"  not generated: {reason}", flush=True)
                 return
         sys.stderr.write(result.stderr)
-        if result.returncode not in (0, 8):  # 8: some pictures failed, which the table counts
+        if result.returncode not in (0, 8):  # 8: some images failed, which the table counts
             sys.exit(result.returncode if result.returncode > 0 else 128 - result.returncode)
 
     def score(self) -> int:
-        drawn = [row for row in self.rows if row.name not in self.skipped]
-        if not drawn:
-            print("error: no row could be drawn", file=sys.stderr)
+        generated = [row for row in self.rows if row.name not in self.skipped]
+        if not generated:
+            print("error: no row could be generated", file=sys.stderr)
             return 4
         out = self.options.out
-        folders = [f"{row.name}={out / row.folder}" for row in drawn]
+        folders = [f"{row.name}={out / row.folder}" for row in generated]
         table = ["--export-markdown", out / "table.md", "--export-json", out / "table.json"]
         words = [sys.executable, ROOT / "scripts" / "evaluate.py", *folders, *table]
         words += [*self.options.scoring, "--scores", out / "scores.json"]
@@ -151,7 +151,7 @@ class Reproduction:
 
     def run(self) -> int:
         for row in self.rows:
-            self.draw(row)
+            self.generate(row)
         return 0 if self.options.dry_run else self.score()
 
 
@@ -167,16 +167,16 @@ def parse(arguments: list[str]) -> tuple[argparse.ArgumentParser, argparse.Names
         options.setdefault("default", os.environ.get(name))
         words.add_argument(flag, help=f"{help} ({name}=)", **options)
 
-    add("--bundle", "of the paper's model, with its drafter", metavar="DIR", type=Path)
-    add("--captions", "any file of `lamplighter batch`; the demo brings its own", metavar="FILE", type=Path)  # fmt: skip
-    add("--limit", "draw the first N captions alone", metavar="N", type=int)
+    add("--bundle", "bundle of the paper's model, with its drafter", metavar="DIR", type=Path)
+    add("--captions", "caption file as for `lamplighter batch`; the demo has its own", metavar="FILE", type=Path)  # fmt: skip
+    add("--limit", "generate only the first N captions", metavar="N", type=int)
     add("--out", "default: out/TABLE/BUNDLE", metavar="DIR", type=Path)
     add("--device", "auto, cpu, cuda or cuda:N", metavar="NAME")
-    add("--dtype", "default: the device's", metavar="NAME")
+    add("--dtype", "default: the default of the device", metavar="NAME")
     add("--threads", "CPU threads", metavar="N", type=int)
-    add("--batch-size", "pictures side by side; the papers: 1", metavar="N", type=int, default=os.environ.get("BATCH_SIZE", 1))  # fmt: skip
+    add("--batch-size", "images side by side; the papers use 1", metavar="N", type=int, default=os.environ.get("BATCH_SIZE", 1))  # fmt: skip
     add("--program", "default: build/lamplighter", metavar="FILE", type=Path, default=os.environ.get("PROGRAM", ROOT / "build" / "lamplighter"))  # fmt: skip
-    words.add_argument("--dry-run", action="store_true", help="check every row and tell how long it may take; the whole is their sum")  # fmt: skip
+    words.add_argument("--dry-run", action="store_true", help="check every row and estimate its time")  # fmt: skip
     split = arguments.index("--") if "--" in arguments else len(arguments)
     options = words.parse_args(arguments[:split])
     options.scoring = arguments[split + 1 :]

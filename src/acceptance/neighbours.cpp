@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/suggestion.h"
 
 namespace lamplighter {
 namespace {
@@ -89,10 +90,15 @@ void select(std::vector<std::pair<double, std::int64_t>>& all, std::int64_t k, s
 
 }  // namespace
 
+std::vector<std::string> metric_names() {
+  return {"l2", "cosine"};
+}
+
 Metric metric_from(const std::string& name) {
-  if (name == "l2") return Metric::l2;
-  if (name == "cosine") return Metric::cosine;
-  throw Error(ExitCode::usage, "metric \"" + excerpt_of(name) + "\": expected one of l2, cosine");
+  const std::vector<std::string> names = metric_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<Metric>(found - names.begin());
+  throw Error(ExitCode::usage, "metric: got " + quote(name) + ", expected " + list_of(names));
 }
 
 NeighbourTable nearest_neighbours(const std::vector<float>& codebook, std::int64_t dimension, std::int64_t k,
@@ -141,7 +147,7 @@ void check_neighbours(const NeighbourTable& table, const std::string& where, Exi
       const std::int64_t id = table.row(row)[column];
       if (id >= table.codes) fail(column, "expected codes below " + std::to_string(table.codes));
       if (id == row) fail(column, "expected other codes than the row's own");
-      if (seen_in[at(id)] == row) fail(column, "which the row holds already");
+      if (seen_in[at(id)] == row) fail(column, "expected every code once in a row");
       seen_in[at(id)] = row;
     }
   }

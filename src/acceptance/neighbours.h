@@ -1,4 +1,3 @@
-// Tables of neighbouring codes; the rules that borrow from them run in the operator in kernels/judge.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +7,10 @@
 
 #include "lamplighter/error.h"
 
+// Tables of neighbouring codes. The rules that borrow from them run in kernels/verify.
 namespace lamplighter {
 
-// For every code the codes whose vectors lie nearest, nearest first, the code itself excluded.
+// The nearest codes of every code by their vectors, nearest first, without the code itself.
 struct NeighbourTable {
   std::int64_t codes = 0;
   std::int64_t width = 0;
@@ -22,9 +22,10 @@ struct NeighbourTable {
 // l2: Euclidean distance of the vectors as stored; cosine: of the vectors divided by their length (at least
 // 1e-12).
 enum class Metric { l2, cosine };
+std::vector<std::string> metric_names();
 Metric metric_from(const std::string& name);  // throws Error(usage)
 
-// Told after every block of codes how many are done.
+// Called after every block of codes with the number done.
 using NeighbourProgress = std::function<void(std::int64_t done, std::int64_t codes)>;
 
 // The k nearest codes of codebook [codes, dimension], by squared distances in double precision; distances

@@ -26,7 +26,7 @@ Header read_header(const std::string& bytes, const std::string& path, ExitCode c
   const auto fail = [&](const std::string& what) { throw Error(code, path + ": " + what); };
   const auto size = [&]() -> std::size_t { return bytes.size() > 7 && bytes[6] == 1 ? 2 : 4; };
   if (bytes.compare(0, kMagic.size(), kMagic) != 0 || bytes.size() < 8 + size()) {
-    fail("no .npy file (it does not start as one)");
+    fail("not a .npy file");
   }
   const std::size_t length = little_endian(std::string_view(bytes).substr(8, size()));
   Header header;

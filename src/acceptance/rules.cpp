@@ -1,78 +1,57 @@
 #include "acceptance/rules.h"
 
-#include <array>
-#include <string_view>
-#include <utility>
+#include <iterator>
 
 #include "base/message.h"
+#include "base/suggestion.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
 
-template <class Value, std::size_t Count>
-using Names = std::array<std::pair<Value, std::string_view>, Count>;
+// In the order of the enumeration.
+constexpr const char* kResiduals[] = {"paper",
+                                      "optimal",
+                                      "official-static",
+                                      "official-dynamic",
+                                      "official-lumina-static",
+                                      "official-lumina-dynamic"};
 
-constexpr Names<Rule, 10> kRules{{{Rule::exact, "exact"},
-                                  {Rule::lantern, "lantern"},
-                                  {Rule::lantern_plus, "lantern++"},
-                                  {Rule::traversal, "traversal"},
-                                  {Rule::block, "block"},
-                                  {Rule::cool, "cool"},
-                                  {Rule::typical, "typical"},
-                                  {Rule::grouped, "grouped"},
-                                  {Rule::lenient, "lenient"},
-                                  {Rule::official_pac, "official-pac"}}};
-constexpr Names<Residual, 6> kResiduals{{{Residual::paper, "paper"},
-                                         {Residual::optimal, "optimal"},
-                                         {Residual::official_static, "official-static"},
-                                         {Residual::official_dynamic, "official-dynamic"},
-                                         {Residual::official_lumina_static, "official-lumina-static"},
-                                         {Residual::official_lumina_dynamic, "official-lumina-dynamic"}}};
-
-template <class Value, std::size_t Count>
-Value value_of(const Names<Value, Count>& names, const std::string& name, const char* what) {
-  std::string known;
-  for (const auto& [value, text] : names) {
-    if (text == name) return value;
-    known += (known.empty() ? "" : ", ") + std::string(text);
+// The position of `name` among `names`.
+std::size_t place_of(const std::vector<std::string>& names, const std::string& name, const char* key) {
+  for (std::size_t place = 0; place < names.size(); ++place) {
+    if (names[place] == name) return place;
   }
-  throw Error(ExitCode::usage, std::string(what) + " \"" + excerpt_of(name) + "\": expected one of " + known);
-}
-
-template <class Value, std::size_t Count>
-std::string name_of(const Names<Value, Count>& names, Value wanted) {
-  for (const auto& [value, text] : names) {
-    if (value == wanted) return std::string(text);
-  }
-  return "?";
+  throw Error(ExitCode::usage, std::string(key) + ": got " + quote(name) + ", expected " + list_of(names) +
+                                   did_you_mean(name, names));
 }
 
 }  // namespace
 
-bool is_relaxed(Rule rule) {
-  return borrows(rule) || rule >= Rule::cool;
+std::vector<std::string> rule_names() {
+  std::vector<std::string> names;
+  for (const RuleTraits& rule : kRules) names.emplace_back(rule.name);
+  return names;
 }
 
-bool borrows(Rule rule) {
-  return rule == Rule::lantern || rule == Rule::lantern_plus;
-}
-
-bool is_official(Residual residual) {
-  return residual != Residual::paper && residual != Residual::optimal;
+std::vector<std::string> residual_names() {
+  return {std::begin(kResiduals), std::end(kResiduals)};
 }
 
 Rule rule_from(const std::string& name) {
-  return value_of(kRules, name, "rule");
+  return static_cast<Rule>(place_of(rule_names(), name, "rule"));
 }
+
 Residual residual_from(const std::string& name) {
-  return value_of(kResiduals, name, "residual");
+  return static_cast<Residual>(place_of(residual_names(), name, "residual"));
 }
+
 std::string to_string(Rule rule) {
-  return name_of(kRules, rule);
+  return traits_of(rule).name;
 }
+
 std::string to_string(Residual residual) {
-  return name_of(kResiduals, residual);
+  return kResiduals[static_cast<std::size_t>(residual)];
 }
 
 }  // namespace lamplighter

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,17 @@ namespace lamplighter {
 // The system's reason for the failure of the last call.
 inline std::string system_reason() {
   return std::strerror(errno);
+}
+
+// Reserves the descriptors 0 to 2 that are closed: the next opened file would get their number, and
+// what goes to standard output or error would be written into it. Reading and writing them fails as before.
+// Call it first thing.
+inline void reserve_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // open returns the lowest free number, which is this one.
+    [[maybe_unused]] const int reserved = ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 // A file descriptor that closes itself.

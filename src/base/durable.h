@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,37 +8,38 @@
 
 #include "base/descriptor.h"
 
-// Files that hold what they should after a crash of the program or of the machine.
+// Files that keep their content through a crash of the program or of the machine.
 namespace lamplighter {
 
-// Makes `path` a file with these bytes in one step: they go to `temporary`, which lies on the same disk and
-// is replaced if it exists, are forced to the disk and renamed, and so is the folder's entry. On failure the
-// temporary file is removed. Throws Error(ExitCode::output).
+// Replaces the content of `path` in one step: writes `temporary` on the same disk, syncs it, renames it and
+// syncs the folder. An existing temporary file is overwritten, and a failure removes it. Throws
+// Error(ExitCode::output).
 void publish_file(const std::string& path, const std::string& temporary, std::string_view bytes);
 
-// A text file that grows by whole lines, each of which is on the disk when append returns.
+// A text file that grows by whole lines. Each line is on the disk when append returns.
 class LineFile {
  public:
-  // Opens or creates it. A last line without its end, which a crash leaves, is cut off. Throws
+  // Opens or creates the file, and cuts off an unfinished last line, which a crash leaves. Throws
   // Error(ExitCode::output).
   explicit LineFile(const std::string& path);
-  void append(std::string_view line);  // without its end
+  void append(std::string_view line);  // `line` has no line end
 
  private:
   std::string path_;
   Descriptor file_;
 };
 
-// A lock on a file, which goes with the process that holds it.
+// A lock on a file. The system releases it when the process ends.
 class FileLock {
  public:
-  // Creates the file where it is missing. None when another process holds the lock exclusively, or at all
-  // while `exclusive`. Throws Error(ExitCode::output).
+  // Creates a missing file. Returns nothing while another process holds the lock: exclusively, or, with
+  // `exclusive`, in any way. Throws Error(ExitCode::output).
   static std::optional<FileLock> take(const std::string& path, bool exclusive);
-  // Whether another process holds the lock in some way. Needs a file that can be read alone.
+  // Whether another process holds the lock in any way. Read permission on the file is enough.
   static bool is_taken(const std::string& path);
-  // As take, exclusively, but waits.
-  static FileLock wait(const std::string& path);
+  // Waits for the exclusive lock. Throws Error(ExitCode::output) when `most` has passed, and soon where the
+  // process that holds it is stopped.
+  static FileLock wait(const std::string& path, std::chrono::milliseconds most = std::chrono::minutes(10));
 
  private:
   explicit FileLock(Descriptor file) : file_(std::move(file)) {}

@@ -17,12 +17,13 @@
 namespace lamplighter {
 namespace {
 
-constexpr const char* kExists = "it exists, and overwrite is off";
-// Starts the names of temporary files, which do not grow with those of what they become.
+constexpr const char* kExists = "it exists; --overwrite replaces it";
+// Prefix of temporary files. It does not contain the target's name, which may be as long as the system
+// allows.
 constexpr const char* kTemporary = ".lamplighter-part-";
 constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes per read
 
-// Up to `size` bytes; 0 at the end, -1 on failure.
+// Reads up to `size` bytes. Returns 0 at the end and -1 on failure.
 ssize_t read_some(int descriptor, char* data, std::size_t size) {
   ssize_t got = 0;
   do {
@@ -76,23 +77,23 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Where a write to `path` ends up once symbolic links are followed.
+// Follows symbolic links, so that the file itself is replaced and not the link.
 std::string resolve_links(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
   return resolved ? std::string(resolved.get()) : path;
 }
 
-// A rename would replace a device or a pipe by a plain file.
+// Writes to devices and pipes directly: a rename would replace them by a plain file.
 void write_in_place(const std::string& path, std::string_view bytes) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid() || !write_all(file.get(), bytes) || !file.close()) cannot_write(path, system_reason());
 }
 
-// A new file that has no name of its own yet. It is locked while its process writes it, which tells it from
-// one that a killed process left.
+// A new file under a temporary name. Its process holds a lock on it, so that files of killed processes can be
+// recognised.
 class Temporary {
  public:
-  // `path` is what an error names.
+  // `path` is the name for error messages.
   Temporary(const std::string& folder, const std::string& path) {
     static std::atomic<unsigned> count{0};
     do {
@@ -109,12 +110,12 @@ class Temporary {
 
   int file() const { return file_.get(); }
   bool close() { return file_.close(); }
-  // Gives it its name. False with errno when that fails.
+  // Renames the file to its target. Returns false with errno on failure.
   bool publish(const std::string& target, bool overwrite) {
     if (overwrite) return rename(target);
     if (::link(name_.c_str(), target.c_str()) == 0) return true;
     if (errno == EEXIST) return false;
-    // Not every file system has links.
+    // Without hard links (some file systems have none) an empty file claims the name.
     const Descriptor claim(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!claim.valid()) return false;
     if (rename(target)) return true;
@@ -131,8 +132,7 @@ class Temporary {
     return done;
   }
 
-  // False when another process took it for left and removed it. A file system without locks has no such
-  // process.
+  // Returns false when another process removed the file as a leftover. Without locks no process removes it.
   bool lock() {
     lock_ = Descriptor(::dup(file_.get()));
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
@@ -202,7 +202,7 @@ void check_output(const std::string& path, bool overwrite) {
   } else if (errno != ENOENT) {
     cannot_write(path, system_reason());
   } else if (::lstat(path.c_str(), &status) == 0 && !overwrite) {
-    cannot_write(path, "it is a link to a file that is missing, and overwrite is off");
+    cannot_write(path, "it is a link to a file that is missing; --overwrite writes that file");
   }
   const std::string folder = folder_of(resolve_links(path));
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {

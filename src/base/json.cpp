@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/suggestion.h"
 #include "base/utf8.h"
 
 namespace lamplighter {
@@ -27,8 +28,8 @@ std::string list(const std::vector<std::string>& words) {
 
 constexpr std::size_t kMaxDepth = 200;
 
-// Builds the value that the parser reads. Containers that are not closed yet lie on a stack; none of them can
-// move, because only the innermost one grows.
+// Builds the value from the parser's events. Open containers lie on a stack; their addresses stay valid,
+// because only the innermost one grows.
 class Builder {
  public:
   Builder(std::string where, ExitCode code) : where_(std::move(where)), code_(code) {}
@@ -48,7 +49,7 @@ class Builder {
 
   bool key(const std::string& name) {
     auto& members = open_.back()->get_ref<Json::object_t&>();
-    if (is_known(members, name)) fail(path() + "the key " + excerpt(name) + " comes twice");
+    if (is_known(members, name)) fail(path() + "duplicate key " + excerpt(name));
     member_ = &members.emplace_back(name, nullptr).second;
     return true;
   }
@@ -65,11 +66,11 @@ class Builder {
  private:
   [[noreturn]] void fail(std::string what) const {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-    std::replace_if(what.begin(), what.end(), is_control, ' ');  // of keys
-    throw Error(code_, where_ + ": no valid JSON: " + what);
+    std::replace_if(what.begin(), what.end(), is_control, ' ');  // keys may contain control characters
+    throw Error(code_, where_ + ": invalid JSON: " + what);
   }
 
-  // "annotations[3]: " of the innermost container.
+  // Path of the innermost container, like "annotations[3]: ".
   std::string path() const {
     std::string text;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
@@ -81,13 +82,13 @@ class Builder {
     return text.empty() ? "" : shorten(text, 60) + ": ";
   }
 
-  Json* place(Json value) {
+  Json* insert(Json value) {
     if (open_.empty()) return &(root_ = std::move(value));
     if (open_.back()->is_object()) return &(*member_ = std::move(value));
     open_.back()->push_back(std::move(value));
     return &open_.back()->back();
   }
-  // Looking through the members one by one takes the square of their number.
+  // A set replaces the search through many members, which takes quadratic time.
   bool is_known(const Json::object_t& members, const std::string& name) {
     constexpr std::size_t few = 32;
     const auto is_named = [&](const auto& member) { return member.first == name; };
@@ -100,9 +101,9 @@ class Builder {
     return !known.insert(name).second;
   }
 
-  bool put(Json value) { return place(std::move(value)) != nullptr; }
+  bool put(Json value) { return insert(std::move(value)) != nullptr; }
   bool open(Json container) {
-    open_.push_back(place(std::move(container)));
+    open_.push_back(insert(std::move(container)));
     if (open_.size() > kMaxDepth) fail(path() + "nested more than " + std::to_string(kMaxDepth) + " deep");
     return true;
   }
@@ -115,8 +116,8 @@ class Builder {
   ExitCode code_;
   Json root_;
   std::vector<Json*> open_;
-  std::map<std::size_t, std::unordered_set<std::string>> keys_;  // of open objects with many, by depth
-  Json* member_ = nullptr;                                       // what the last key names
+  std::map<std::size_t, std::unordered_set<std::string>> keys_;  // of large open objects, by depth
+  Json* member_ = nullptr;                                       // the member that the last key names
 };
 
 }  // namespace
@@ -277,7 +278,8 @@ void JsonReader::finish() const {
     std::string names;
     for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
     throw Error(code_, where_ + ": unknown field " + excerpt_of(name(key)) +
-                           (names.empty() ? "" : ", expected one of " + shorten(names, 400)));
+                           (names.empty() ? "" : ", expected one of " + shorten(names, 400)) +
+                           did_you_mean(name(key), {known.begin(), known.end()}));
   }
 }
 

@@ -16,19 +16,19 @@ namespace lamplighter {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a JSON text. `where` names it in messages ("bundle/manifest.json", "prompts.jsonl line 3"). Throws
-// Error(code), also where an object has a key twice and where values are nested more than 200 deep.
+// Parses JSON. `where` names the text in messages ("bundle/manifest.json", "prompts.jsonl line 3"). Throws
+// Error(code); also for a key that an object has twice and for nesting deeper than 200.
 Json parse_json(std::string_view text, const std::string& where, ExitCode code);
 
-// A JSON value on one line, in valid UTF-8 whatever its texts hold.
+// Prints JSON on one line in valid UTF-8; invalid bytes are replaced.
 std::string to_text(const Json& json);
 
-// A float as the shortest decimal number that gives it back: 0.9, not 0.8999999761581421.
+// The shortest decimal number that reads back as the same float: 0.9, not 0.8999999761581421.
 double shortest(float value);
 
-// Reads one JSON object field by field. Every complaint names the place, the field, what was found and what
-// was expected, e.g. "manifest.json: grids[0].width: got \"256\", expected an integer >= 1". The JSON value
-// must outlive the reader.
+// Reads one JSON object field by field. Messages name the position, the field, the value and the expected
+// value, e.g. "manifest.json: grids[0].width: got \"256\", expected an integer >= 1". The JSON value must
+// outlive the reader.
 class JsonReader {
  public:
   // Throws Error(code) unless `object` is a JSON object.
@@ -39,7 +39,7 @@ class JsonReader {
     return object_->contains(key);
   }
 
-  // Each throws Error when the field is missing or of another kind.
+  // Read a field. Throw Error when it is missing or has another type.
   const Json& value(const std::string& key);
   std::string text(const std::string& key);
   std::string choice(const std::string& key, const std::vector<std::string>& allowed);
@@ -55,12 +55,12 @@ class JsonReader {
   std::vector<std::pair<std::string, JsonReader>> members(const std::string& key);  // an object of objects
   std::vector<std::string> keys() const;                                            // of this object
 
-  // Throws Error when the object has a field that nobody asked for; names those that it may have.
+  // Throws Error when the object has a field that was not read, and lists the known fields.
   void finish() const;
 
   // Throws Error about a field: "got ..., expected ...".
   [[noreturn]] void reject(const std::string& key, const std::string& expected) const;
-  [[noreturn]] void fail(const std::string& message) const;  // about the object as a whole
+  [[noreturn]] void fail(const std::string& message) const;  // about the whole object
 
  private:
   std::string name(const std::string& key) const;
@@ -70,7 +70,7 @@ class JsonReader {
   std::string where_, path_;
   ExitCode code_;
   std::set<std::string> seen_;
-  mutable std::set<std::string> asked_;  // for the message about a field that is not among them
+  mutable std::set<std::string> asked_;  // the known fields, for the message about an unknown one
 };
 
 }  // namespace lamplighter

@@ -12,7 +12,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes per read, and enough for one turn
+constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes per read, and enough for one call of take
 
 }  // namespace
 

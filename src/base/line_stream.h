@@ -8,19 +8,20 @@
 
 namespace lamplighter {
 
-// The lines of standard input while they come.
+// Reads lines of standard input as they arrive.
 class LineStream {
  public:
   explicit LineStream(std::size_t most = limits::kInput);
 
-  // All whole lines that are there, each with its end; waits for the first. At the end what is left, then "".
-  // Throws Error(ExitCode::input) where more than `most` bytes wait, and when they cannot be read.
+  // Returns all complete lines that have arrived, with their ends, and waits for the first one. At the end of
+  // input it returns the rest, then "". Throws Error(ExitCode::input) on read errors and when more than
+  // `most` bytes are pending.
   std::string take();
-  // Everything up to the end. Throws as take does.
+  // Returns everything up to the end. Throws like take.
   std::string take_rest();
 
  private:
-  bool read_more(bool wait);  // false when nothing came
+  bool read_more(bool wait);  // false when nothing arrived
 
   Descriptor input_;
   std::size_t most_;

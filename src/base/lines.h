@@ -10,14 +10,14 @@ inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
-// Without the byte-order mark that some editors begin a UTF-8 file with.
+// Removes the byte-order mark that some editors put at the start of a UTF-8 file.
 inline std::string_view without_mark(std::string_view text) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   return text.substr(0, mark.size()) == mark ? text.substr(mark.size()) : text;
 }
 
-// Calls take(line, number) for every line that is not blank. Lines end with "\n" or "\r\n", which are not
-// part of them; numbers count all lines from 1.
+// Calls take(line, number) for every line that is not blank, without its end ("\n" or "\r\n"). Numbers count
+// all lines from 1.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
   std::size_t number = 1;

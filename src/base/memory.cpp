@@ -20,7 +20,7 @@ std::optional<std::int64_t> free_host_memory() {
     if (name == "MemAvailable:" || name == "SwapFree:") free = free.value_or(0) + kib * 1024;
     std::getline(system, unit);
   }
-  // In pages: all, resident, shared, code, 0, data and stack.
+  // Fields, in pages: total, resident, shared, code, 0, data and stack.
   std::array<std::int64_t, 6> used{};
   std::ifstream own("/proc/self/statm");
   for (std::int64_t& pages : used) own >> pages;

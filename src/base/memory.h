@@ -7,17 +7,16 @@
 
 namespace lamplighter {
 
-// Bytes that this process can still allocate and use: memory and swap that are free or easily freed, and no
-// more than limits on its address space and its data (ulimit -v, -d) leave. Nothing where the system does not
-// tell.
+// Bytes that this process can still allocate and use: free or reclaimable memory and swap, within the limits
+// on address space and data (ulimit -v, -d). Empty where the system does not report it.
 std::optional<std::int64_t> free_host_memory();
 
-// Gives pages that hold nothing any more back to the system. What a long run leaves between the blocks that
-// it keeps would pile up else: the C library only returns what lies at the end. Some milliseconds.
+// Returns free heap pages to the system; takes a few milliseconds. Without it a long run accumulates free
+// blocks between used ones, because the C library only returns the end of the heap.
 void release_free_memory();
-constexpr std::size_t kReleaseEvery = 64;  // pictures of a run after which it is done, some 10 s of the demo
+constexpr std::size_t kReleaseEvery = 64;  // images between calls, some 10 s of the demo model
 
-// "512 B", "1.50 GiB": two decimals from KiB on.
+// Formats like "512 B" and "1.50 GiB": two decimals from KiB on.
 std::string format_bytes(std::int64_t bytes);
 
 }  // namespace lamplighter

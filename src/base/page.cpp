@@ -8,7 +8,7 @@
 
 namespace lamplighter {
 
-// There `<` only stands in texts.
+// Escapes "<", which in JSON occurs in strings only.
 std::string script_text(const Json& json) {
   const std::string text = to_text(json);
   std::string safe;
@@ -45,12 +45,12 @@ std::string png_source(std::string_view png) {
 
 std::string fill_page(std::string_view page,
                       const std::vector<std::pair<std::string_view, std::string>>& texts) {
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // where the mark of which text stands
-  for (std::size_t i = 0; i < texts.size(); ++i) places.emplace_back(page.find(texts[i].first), i);
-  std::sort(places.begin(), places.end());
+  std::vector<std::pair<std::size_t, std::size_t>> marks;  // offset in the page, index of the text
+  for (std::size_t i = 0; i < texts.size(); ++i) marks.emplace_back(page.find(texts[i].first), i);
+  std::sort(marks.begin(), marks.end());
   std::string filled;
   std::size_t done = 0;
-  for (const auto& [at, index] : places) {
+  for (const auto& [at, index] : marks) {
     filled += page.substr(done, at - done);
     filled += texts[index].second;
     done = at + texts[index].first.size();

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
-// (SC 2011). One function for the host and for device code. A draw depends on the picture's seed and its own
-// place alone, so it is the same for every batch size, tree shape, shard and resumed run.
+// (SC 2011). Host and device share one function. A random number depends only on the image's seed and on its
+// own counter, so it is the same for every batch size, tree shape, shard and resumed run.
 #if defined(__CUDACC__)
 #define LAMPLIGHTER_HOST_DEVICE __host__ __device__
 #else
@@ -31,8 +31,8 @@ LAMPLIGHTER_HOST_DEVICE inline PhiloxBlock philox4x32(PhiloxBlock counter, std::
   return counter;
 }
 
-// A multiple of 2^-24 in [0, 1): key = seed (low word first), counter = (step, purpose, node, lane), first
-// output word.
+// A multiple of 2^-24 in [0, 1). Key: seed, low word first. Counter: step, purpose, node, lane. Uses the
+// first output word.
 LAMPLIGHTER_HOST_DEVICE inline float philox_uniform(std::uint64_t seed, std::uint32_t step,
                                                     std::uint32_t purpose, std::uint32_t node,
                                                     std::uint32_t lane = 0) {

@@ -10,9 +10,9 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // bytes, the limit of the format's own library
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // bytes, the limit of the safetensors library
 
-// Number of bytes of a tensor; rejects shapes whose product does not fit.
+// Bytes of a tensor. Rejects shapes whose product overflows.
 std::uint64_t byte_count(const JsonReader& entry, const std::vector<std::int64_t>& shape,
                          std::int64_t element) {
   auto count = static_cast<std::uint64_t>(element);
@@ -69,7 +69,7 @@ Safetensors Safetensors::parse(std::string bytes, const std::string& where, Exit
   std::uint64_t length = 0;
   if (all.size() >= sizeof length) std::memcpy(&length, all.data(), sizeof length);
   if (all.size() < sizeof length || length > kMaxHeader || length > all.size() - sizeof length) {
-    throw Error(code, where + ": no safetensors file: its header reaches beyond the file's " +
+    throw Error(code, where + ": not a safetensors file: its header reaches beyond the file's " +
                           std::to_string(all.size()) + " bytes");
   }
   const Json header = parse_json(all.substr(sizeof length, length), where, code);
@@ -108,7 +108,7 @@ std::string encode_safetensors(const std::map<std::string, TensorView>& tensors,
                                const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  // Wide elements first keeps every tensor aligned to its element size.
+  // Sorting by element size keeps every tensor aligned.
   std::vector<std::pair<std::string, TensorView>> order(tensors.begin(), tensors.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return safetensors_element_size(a.second.dtype) > safetensors_element_size(b.second.dtype);

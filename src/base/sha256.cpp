@@ -1,6 +1,6 @@
 #include "base/sha256.h"
 
-#if defined(__x86_64__) && !defined(__clang_analyzer__)  // which cannot read GCC's intrinsics
+#if defined(__x86_64__) && !defined(__clang_analyzer__)  // the analyzer cannot read GCC's intrinsics
 #define LAMPLIGHTER_SHA_INSTRUCTIONS
 #include <cpuid.h>
 #include <immintrin.h>
@@ -60,7 +60,7 @@ bool find_sha_instructions() {
          __builtin_cpu_supports("sse4.1") != 0;
 }
 
-// The instructions keep the state as (a, b, e, f) and (c, d, g, h), highest lane first.
+// The SHA instructions keep the state as (a, b, e, f) and (c, d, g, h), highest lane first.
 __attribute__((target("sha,sse4.1"))) void compress_instructions(State& state, const unsigned char* blocks,
                                                                  std::size_t count) {
   const auto at = [](void* p) { return static_cast<__m128i*>(p); };

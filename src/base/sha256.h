@@ -11,7 +11,7 @@ namespace lamplighter {
 // Whether the processor has instructions for SHA-256.
 bool has_sha_instructions();
 
-// SHA-256 (FIPS 180-4), fed in pieces.
+// Incremental SHA-256 (FIPS 180-4).
 class Sha256 {
  public:
   explicit Sha256(bool instructions = has_sha_instructions()) : instructions_(instructions) {}
@@ -21,7 +21,7 @@ class Sha256 {
   static std::string of(std::string_view bytes);  // the digest of one text
 
  private:
-  void compress(const unsigned char* blocks, std::size_t count);  // of 64 bytes
+  void compress(const unsigned char* blocks, std::size_t count);  // `count` blocks of 64 bytes
 
   bool instructions_;
   std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,

@@ -4,7 +4,7 @@
 
 namespace lamplighter {
 
-// Wall-clock time between laps, in milliseconds.
+// Measures wall-clock milliseconds between laps.
 class Stopwatch {
  public:
   double lap() {
@@ -13,7 +13,7 @@ class Stopwatch {
     last_ = now;
     return ms;
   }
-  // Since the last lap, without one.
+  // Milliseconds since the last lap; starts no new one.
   double elapsed() const { return Stopwatch(*this).lap(); }
 
  private:

@@ -9,8 +9,9 @@ bool continues(unsigned char byte) {
   return (byte & 0xC0U) == 0x80U;
 }
 
-// The code point at `text[at]` and its length in bytes. For an ill-formed sequence kIllFormed and the length
-// of the part that could have begun a good one (RFC 3629; Unicode standard, section 3.9).
+// Decodes the code point at `text[at]` and sets its length in bytes. For an ill-formed sequence it returns
+// kIllFormed and the length of the part that could begin a valid sequence (RFC 3629; Unicode standard,
+// section 3.9).
 char32_t next_code(std::string_view text, std::size_t at, std::size_t& length) {
   const auto lead = static_cast<unsigned char>(text[at]);
   length = 1;

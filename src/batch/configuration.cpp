@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "draft/options/options.h"
 #include "lamplighter/method.h"
 #include "lamplighter/version.h"
-#include "propose/options/options.h"
 
 namespace lamplighter {
 
@@ -12,22 +12,14 @@ Json describe_run(const BatchOptions& options, const Plan& plan, const Manifest&
                   const Origin& origin) {
   const PlanOptions& wanted = options.plan;
   const Request& request = wanted.defaults;
-  Json json{{"captions", wanted.captions},
-            {"captions_sha256", plan.sha256},
-            {"select", wanted.select},
-            {"offset", wanted.offset},
-            {"repeats", wanted.repeats},
-            {"seed", wanted.seed},
-            {"pictures", plan.pictures.size()},
-            {"layout", wanted.layout},
-            {"name", wanted.name},
-            {"metadata", options.metadata},
-            {"version", kVersion},
-            {"bundle", options.bundle},
-            {"model", origin.model},
-            {"manifest_sha256", origin.manifest_sha256},
-            {"device", origin.device},
-            {"dtype", origin.dtype}};
+  Json json{{"captions", wanted.captions},  {"captions_sha256", plan.sha256},
+            {"select", wanted.select},      {"offset", wanted.offset},
+            {"repeats", wanted.repeats},    {"seed", wanted.seed},
+            {"images", plan.images.size()}, {"layout", wanted.layout},
+            {"name", wanted.name},          {"metadata", options.metadata},
+            {"version", kVersion},          {"bundle", options.bundle},
+            {"model", origin.model},        {"manifest_sha256", origin.manifest_sha256},
+            {"device", origin.device},      {"dtype", origin.dtype}};
   const auto set = [&](const char* key, const auto& value) {
     if (value) json[key] = *value;
   };

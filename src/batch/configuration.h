@@ -8,11 +8,11 @@
 
 namespace lamplighter {
 
-// Everything that decides the pictures of a run and their names, to repeat it. `manifest` is the bundle's.
+// All settings that decide the images and their names, to repeat the run. `manifest` is the bundle's.
 Json describe_run(const BatchOptions& options, const Plan& plan, const Manifest& manifest,
                   const Origin& origin);
 
-// What a picture's record is once it is drawn, but for its file.
+// Adds the results of a generated image to its record, except the file's.
 Record complete_record(Record record, const Result& result);
 
 }  // namespace lamplighter

@@ -5,10 +5,10 @@
 
 namespace lamplighter {
 
-// What failed, without the stack traces that libraries bring along.
+// First line of an error, without the stack traces of libraries.
 std::string first_line(const std::exception& error);
 
-// Whether a failure ends the whole run, whatever picture it came with; others are that picture's own.
+// Whether an error ends the whole run; other errors only fail their image.
 bool ends_run(const std::exception& error);
 
 }  // namespace lamplighter

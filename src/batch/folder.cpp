@@ -5,9 +5,13 @@
 #include <filesystem>
 #include <map>
 #include <thread>
+#include <tuple>
 #include <utility>
 
+#include "base/create_folder.h"
 #include "base/files.h"
+#include "batch/arrange.h"
+#include "batch/rearrange.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -17,27 +21,33 @@ namespace fs = std::filesystem;
 
 constexpr int kSchema = 1;
 
-void create_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw Error(ExitCode::output, "cannot create folder " + path + ": " + error.message());
-}
+// A key in which two configurations differ; null: missing.
+struct Difference {
+  std::string key;
+  Json before, now;
+};
 
-// Keys of the newer configuration that the older one has otherwise, or not.
-std::string differing(const Json& older_whole, const Json& newer_whole) {
-  const Json older = without_places(older_whole), newer = without_places(newer_whole);
-  std::string keys;
-  const auto note = [&](const std::string& key, const Json& before, const Json& now) {
-    keys += (keys.empty() ? "" : ", ") + key + " (" + before.dump() + ", now " + now.dump() + ")";
-  };
+std::vector<Difference> differences(const Json& older_whole, const Json& newer_whole) {
+  const Json older = without_paths(older_whole), newer = without_paths(newer_whole);
+  std::vector<Difference> all;
   for (const auto& [key, value] : newer.items()) {
     const Json before = older.value(key, Json());
-    if (before != value) note(key, before, value);
+    if (before != value) all.push_back({key, before, value});
   }
   for (const auto& [key, value] : older.items()) {
-    if (!newer.contains(key)) note(key, value, Json());
+    if (!newer.contains(key)) all.push_back({key, value, Json()});
   }
-  return keys;
+  return all;
+}
+
+// Whether a difference only adds images. Captions are compared with the records of the folder.
+bool adds_images(const Difference& difference, bool captions_extend) {
+  const Json &before = difference.before, &now = difference.now;
+  if (difference.key == "seed" || difference.key == "images") return true;
+  if (difference.key == "captions_sha256") return captions_extend;
+  if (difference.key == "limit")
+    return captions_extend && !before.is_null() && (now.is_null() || now > before);
+  return difference.key == "repeats" && now > before;
 }
 
 bool is_manifest(const std::string& name) {
@@ -55,7 +65,7 @@ void read_lines(const std::string& path, std::vector<Record>& records) {
   }
 }
 
-// Somebody who asks where a run stands looks at its locks for an instant.
+// Tries several times, because status queries hold the locks for an instant.
 std::optional<FileLock> take_lock(const std::string& path, bool exclusive) {
   constexpr int kTries = 5;
   for (int tried = 1;; ++tried) {
@@ -65,8 +75,8 @@ std::optional<FileLock> take_lock(const std::string& path, bool exclusive) {
   }
 }
 
-// Shards of another number, the file name of their lock: with them, pictures would be drawn twice. Empty:
-// there are none.
+// Returns the lock of a run with another number of shards; "" when there is none. Two divisions at once would
+// generate images twice.
 std::string other_division(const std::string& temporary, const std::string& own) {
   for (const fs::directory_entry& entry : fs::directory_iterator(temporary)) {
     const std::string name = entry.path().filename();
@@ -75,18 +85,20 @@ std::string other_division(const std::string& temporary, const std::string& own)
   return "";
 }
 
-bool is_present(const std::string& folder, const Record& record, bool verify) {
-  if (record.is_failed()) return false;
-  const std::string path = join_path(folder, record.file);
-  std::error_code error;
-  const auto bytes = fs::file_size(path, error);
-  if (error || bytes != record.bytes) return false;
-  return !verify || sha256_file(path, ExitCode::output) == record.sha256;
+// The run seed of every record, by its configuration.
+void set_run_seeds(const std::string& folder, std::vector<Record>& records) {
+  if (!fs::exists(join_path(folder, "run.json"))) return;
+  const std::vector<Json> configurations = read_configurations(folder);
+  for (Record& record : records) {
+    const auto number = static_cast<std::size_t>(record.configuration);
+    const Json seed = number < configurations.size() ? configurations[number].value("seed", Json()) : Json();
+    if (seed.is_number_unsigned()) record.run_seed = seed.get<std::uint64_t>();
+  }
 }
 
 }  // namespace
 
-Json without_places(Json configuration) {
+Json without_paths(Json configuration) {
   configuration.erase("captions");
   configuration.erase("bundle");
   return configuration;
@@ -98,7 +110,7 @@ RunFolder::RunFolder(std::string path, const Shard& shard) : path_(std::move(pat
   create_folder(temporary);
   const auto locked = [](const std::string& what) {
     throw Error(ExitCode::output,
-                what + " is being drawn by another process; wait for it, or take another folder");
+                what + " is being generated by another process; wait for it, or use another folder");
   };
   whole_ = take_lock(join_path(temporary, "lock"), shard_.empty());
   if (!whole_) locked(path_);
@@ -108,35 +120,83 @@ RunFolder::RunFolder(std::string path, const Shard& shard) : path_(std::move(pat
     const std::string division = "lock-of-" + std::to_string(shard.count);
     division_ = take_lock(join_path(temporary, division), false);
     const std::string other = other_division(temporary, division);
-    if (!division_ || !other.empty()) locked(path_ + ", in shards of another number (" + other + "),");
+    if (!division_ || !other.empty()) locked(path_ + ", with another number of shards (" + other + "),");
   }
   std::error_code ignored;
-  fs::remove(join_path(temporary, "picture" + shard_), ignored);
-  manifest_.emplace(join_path(path_, shard_.empty() ? "manifest.jsonl" : "manifest-" + shard_ + ".jsonl"));
+  fs::remove(join_path(temporary, "image" + shard_), ignored);
+  manifest_.emplace(manifest_path());
 }
 
-int RunFolder::configure(const Json& configuration, bool force) {
+std::string RunFolder::manifest_path() const {
+  return join_path(path_, shard_.empty() ? "manifest.jsonl" : "manifest-" + shard_ + ".jsonl");
+}
+
+int RunFolder::configure(const Json& configuration, bool force, const Plan* plan) {
   const FileLock lock = FileLock::wait(join_path(path_, ".tmp/lock-run"));
+  const std::string generating = join_path(path_, ".tmp/lock-generating");
+  generating_.reset();  // of an earlier call
+  finish_moves(path_);
   const std::string file = join_path(path_, "run.json");
   std::vector<Json> configurations;
   if (fs::exists(file)) configurations = read_configurations(path_);
-  if (!configurations.empty()) {
-    const std::string keys = differing(configurations.back(), configuration);
-    if (keys.empty()) return static_cast<int>(configurations.size()) - 1;
-    if (!force) {
-      throw Error(ExitCode::usage,
-                  path_ + " was begun with another configuration: " + keys +
-                      "; give the old one, another folder, or --force-config to go on with the new one");
+  Arrangement arrangement;
+  if (plan != nullptr) arrangement = arrange_images(path_, *plan, false);
+  const int number =
+      find_configuration(configurations, configuration, force, plan != nullptr && arrangement.extends);
+  const bool is_new = number == static_cast<int>(configurations.size());
+  if (arrangement.changes || (is_new && !force && !configurations.empty())) {
+    if (!FileLock::take(generating, true)) {
+      throw Error(ExitCode::output, path_ +
+                                        " is being generated by other processes with other captions or "
+                                        "settings; wait for them, or use another folder");
     }
   }
-  configurations.push_back(configuration);
-  publish_file(file, join_path(path_, ".tmp/run"),
-               Json{{"schema", kSchema}, {"configurations", configurations}}.dump(2) + "\n");
-  return static_cast<int>(configurations.size()) - 1;
+  if (arrangement.changes) {
+    rearrange(path_, arrangement, static_cast<std::size_t>(number));
+    replaced_ = arrangement.replaced.size();
+    manifest_.emplace(manifest_path());  // the old file is gone
+  }
+  if (is_new) {
+    configurations.push_back(configuration);
+    publish_file(file, join_path(path_, ".tmp/run"),
+                 Json{{"schema", kSchema}, {"configurations", configurations}}.dump(2) + "\n");
+  }
+  generating_ = FileLock::take(generating, false);
+  return number;
+}
+
+// Returns the index of a configuration in run.json, or the number of configurations there for a new one.
+int RunFolder::find_configuration(const std::vector<Json>& known, const Json& configuration, bool force,
+                                  bool captions_extend) const {
+  const int next = static_cast<int>(known.size());
+  if (known.empty()) return next;
+  const auto of_seed = [&](const Json& one) {
+    return one.value("seed", Json()) == configuration.value("seed", Json());
+  };
+  const auto newest = std::find_if(known.rbegin(), known.rend(), of_seed);
+  const std::vector<Difference> all = differences(known.back(), configuration);
+  if (all.empty()) return next - 1;
+  if (force) return next;
+  // Beside images of other seeds, the run goes on with its own.
+  const bool only_adds = std::all_of(
+      all.begin(), all.end(), [&](const Difference& each) { return adds_images(each, captions_extend); });
+  const std::vector<Difference> own = newest == known.rend() ? all : differences(*newest, configuration);
+  if (only_adds && own.empty()) return static_cast<int>(known.rend() - newest) - 1;
+  const bool own_adds = std::all_of(
+      own.begin(), own.end(), [&](const Difference& each) { return adds_images(each, captions_extend); });
+  if (only_adds && own_adds && captions_extend) return next;
+  std::string keys;
+  for (const Difference& each : all) {
+    keys +=
+        (keys.empty() ? "" : ", ") + each.key + " (" + each.before.dump() + ", now " + each.now.dump() + ")";
+  }
+  throw Error(ExitCode::usage, path_ + " was started with another configuration: " + keys +
+                                   "; use that one, another folder, or --force-config to continue with the "
+                                   "new one");
 }
 
 void RunFolder::add(const Record& record, std::string_view png) {
-  publish_file(join_path(path_, record.file), join_path(path_, ".tmp/picture" + shard_), png);
+  publish_file(join_path(path_, record.file), join_path(path_, ".tmp/image" + shard_), png);
   manifest_->append(to_json(record).dump());
 }
 
@@ -157,22 +217,26 @@ std::vector<std::string> manifests(const std::string& folder) {
 }
 
 std::vector<Record> latest(std::vector<Record> records) {
-  std::map<std::pair<std::size_t, std::size_t>, Record> by_place;
+  std::map<std::tuple<std::optional<std::uint64_t>, std::size_t, std::size_t>, Record> by_image;
   for (Record& record : records) {
     const auto rank = [](const Record& one) { return std::pair{!one.is_failed(), one.configuration}; };
-    const std::pair place{record.index, record.repeat};
-    const auto known = by_place.find(place);
-    if (known == by_place.end() || rank(record) >= rank(known->second))
-      by_place.insert_or_assign(place, std::move(record));
+    const std::tuple key{record.run_seed, record.index, record.repeat};
+    const auto known = by_image.find(key);
+    if (known == by_image.end() || rank(record) >= rank(known->second))
+      by_image.insert_or_assign(key, std::move(record));
   }
   records.clear();
-  for (auto& [place, record] : by_place) records.push_back(std::move(record));
+  for (auto& [key, record] : by_image) records.push_back(std::move(record));
+  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
+    return std::pair{a.index, a.repeat} < std::pair{b.index, b.repeat};
+  });
   return records;
 }
 
 std::vector<Record> read_records(const std::string& folder) {
   std::vector<Record> records;
   for (const std::string& file : manifests(folder)) read_lines(file, records);
+  set_run_seeds(folder, records);
   return latest(std::move(records));
 }
 
@@ -189,12 +253,27 @@ std::vector<Json> read_configurations(const std::string& folder) {
   return {configurations.begin(), configurations.end()};
 }
 
-PictureSet present_pictures(const std::string& folder, bool verify) {
-  PictureSet present;
-  for (const Record& record : read_records(folder)) {
-    if (is_present(folder, record, verify)) present.emplace(record.index, record.repeat);
+std::optional<std::size_t> planned_images(const std::vector<Json>& configurations) {
+  std::map<std::string, std::size_t> by_seed;
+  for (const Json& configuration : configurations) {
+    const Json count = configuration.value("images", Json());
+    if (count.is_number_unsigned())
+      by_seed[configuration.value("seed", Json()).dump()] = count.get<std::size_t>();
   }
-  return present;
+  if (by_seed.empty()) return std::nullopt;
+  std::size_t all = 0;
+  for (const auto& [seed, count] : by_seed) all += count;
+  return all;
+}
+
+bool has_other_seed(const std::string& folder, std::uint64_t seed) {
+  if (!fs::exists(join_path(folder, "run.json"))) return false;
+  const Json first = read_configurations(folder).front().value("seed", Json());
+  return first.is_number_unsigned() && first.get<std::uint64_t>() != seed;
+}
+
+ImageSet present_images(const std::string& folder, const Plan& plan, bool verify) {
+  return arrange_images(folder, plan, verify).present;
 }
 
 }  // namespace lamplighter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,64 +15,80 @@
 #include "batch/record.h"
 
 // The folder of a run:
-//   images/                     finished pictures, nothing else
-//   run.json                    what the run draws and how, to repeat it
-//   manifest.jsonl              a line a picture, as they were finished (manifest-0003-of-0016.jsonl of a
-//   shard) captions.json               their captions, in the natural order of the pictures' names
-//   metadata.jsonl              the same with names, as Hugging Face's imagefolder reads it
-//   index.html                  the gallery
-//   .tmp/                       locks, and what is being written
+//   images/          finished images only
+//   run.json         the configuration, to repeat the run
+//   manifest.jsonl   a line per image, in the order of completion; manifest-0003-of-0016.jsonl for a shard
+//   captions.json    the captions, in natural order of the image names
+//   metadata.jsonl   the same with file names, for Hugging Face's imagefolder
+//   index.html       the gallery
+//   replaced/        images of captions that are no longer in the set
+//   .tmp/            locks and unfinished files
 namespace lamplighter {
 
-// A shard's hold on a run's folder, for writing. Several processes may hold one folder, each for a shard of
-// its own.
+struct Plan;
+
+// Write access of one shard to a run's folder. Several processes may share a folder, one per shard.
 class RunFolder {
  public:
-  // Creates what is missing, takes the shard's lock, and clears what a dead process of this shard left half
-  // written. Throws Error(ExitCode::output), also when another process draws this shard, the
-  // whole run, or a shard of another number of them.
+  // Creates missing folders, takes the shard's lock and removes unfinished files of a dead process. Throws
+  // Error(ExitCode::output); also when another process generates this shard, the whole run, or a run with
+  // another number of shards.
   RunFolder(std::string path, const Shard& shard);
 
-  // Makes sure that run.json ends with this configuration, and gives its number there. Throws
-  // Error(ExitCode::usage) naming the keys that differ, unless `force` adds the new one.
-  int configure(const Json& configuration, bool force);
+  // Makes this configuration one of run.json and returns its index there. Moves the images that the folder
+  // has to the names of `plan`, if there is one, and images of captions that are no longer in the set to
+  // replaced/. Throws Error(ExitCode::usage) with the keys that differ from the last configuration, unless
+  // `force`, or the plan extends the run: by captions at the end, a larger limit, more repeats or another
+  // seed. Throws Error(ExitCode::output) when images have to move while other processes generate.
+  int configure(const Json& configuration, bool force, const Plan* plan = nullptr);
+  std::size_t replaced() const { return replaced_; }  // images that configure moved to replaced/
 
-  // Writes a picture and then its line; what was told survives a crash of the machine. Throws
+  // Writes an image and then its line in the manifest. Both survive a crash of the machine. Throws
   // Error(ExitCode::output).
   void add(const Record& record, std::string_view png);
-  // The line of a picture that could not be drawn.
+  // Records that an image could not be generated.
   void add_failed(const Record& record);
 
   const std::string& path() const { return path_; }
 
  private:
+  std::string manifest_path() const;
+  int find_configuration(const std::vector<Json>& known, const Json& configuration, bool force,
+                         bool captions_extend) const;
+
   std::string path_, shard_;
-  std::optional<FileLock> whole_, own_, division_;
+  std::size_t replaced_ = 0;
+  std::optional<FileLock> whole_, own_, division_, generating_;
   std::optional<LineFile> manifest_;
 };
 
-// Paths of the manifests in a run's folder, sorted; none when there is no folder yet.
+// Paths of all manifests in a run's folder, sorted; none when the folder does not exist.
 std::vector<std::string> manifests(const std::string& folder);
 
-// One record a picture, by index and repeat: of those that tell of a file, else of all, the last of the
-// newest configuration.
+// Keeps one record per image, by run seed, index and repeat. Records with a file win over failures, then the
+// newest configuration, then the last line.
 std::vector<Record> latest(std::vector<Record> records);
 
-// That of all manifests in a run's folder. Torn last lines are passed over. Throws Error(ExitCode::input)
-// with the position of other lines that are none.
+// Reads all manifests of a run, one record per image. Ignores unfinished last lines. Throws
+// Error(ExitCode::input) with the position of a malformed line.
 std::vector<Record> read_records(const std::string& folder);
 
-// Configurations of a run, the latest last. Throws Error(ExitCode::input).
+// All configurations of a run, the newest last. Throws Error(ExitCode::input).
 std::vector<Json> read_configurations(const std::string& folder);
 
-// What of a configuration decides the pictures: not where captions and bundle lie, whose checksums stand
-// beside them.
-Json without_places(Json configuration);
+// A configuration without the paths of captions and bundle: their checksums decide the images.
+Json without_paths(Json configuration);
 
-// Index and repeat of pictures.
-using PictureSet = std::set<std::pair<std::size_t, std::size_t>>;
-// The pictures of the manifests that are there, by their size, with `verify` by their checksum. Throws what
-// read_records throws.
-PictureSet present_pictures(const std::string& folder, bool verify);
+// Images that the last configurations of all run seeds plan.
+std::optional<std::size_t> planned_images(const std::vector<Json>& configurations);
+
+// Whether the first configuration of a run has another seed than `seed`.
+bool has_other_seed(const std::string& folder, std::uint64_t seed);
+
+// Images by index and repeat.
+using ImageSet = std::set<std::pair<std::size_t, std::size_t>>;
+// Images of a plan that exist with the right size; with `verify`, with the right checksum. Throws like
+// read_records.
+ImageSet present_images(const std::string& folder, const Plan& plan, bool verify);
 
 }  // namespace lamplighter

@@ -9,7 +9,7 @@ bool is_figure(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Takes a run of figures off the front, without its leading zeros.
+// Removes a run of digits from the front and returns it without leading zeros.
 std::string_view take_number(std::string_view& text) {
   std::size_t end = 0;
   while (end < text.size() && is_figure(text[end])) ++end;
@@ -35,7 +35,7 @@ bool natural_less(std::string_view a, std::string_view b) {
     }
   }
   if (a.empty() != b.empty()) return a.empty();
-  return whole_a < whole_b;  // they differ in leading zeros alone
+  return whole_a < whole_b;  // equal apart from leading zeros
 }
 
 }  // namespace lamplighter

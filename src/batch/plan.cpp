@@ -4,17 +4,18 @@
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
-#include "pipeline/outputs/name_pattern.h"
+#include "pipeline/output/name_pattern.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kMaxPictures = 1'000'000;
+constexpr std::size_t kMaxImages = 1'000'000;
 
-// A caption's own values over those of the run.
+// Overrides values of the run with a caption's.
 Request over(const Request& own, Request request) {
   const auto set = [](auto& target, const auto& value) {
     if (value) target = value;
@@ -32,16 +33,20 @@ Request over(const Request& own, Request request) {
   return request;
 }
 
+bool has_seed(const std::string& pattern) {
+  return pattern.find("{seed") != std::string::npos;
+}
+
 std::string pattern_of(const PlanOptions& options, const Layout& layout) {
   std::string pattern = options.name.empty() ? layout.pattern : options.name;
   const std::string ending = ".png";
   const bool ends =
       pattern.size() > ending.size() && pattern.substr(pattern.size() - ending.size()) == ending;
   if (ends) pattern.resize(pattern.size() - ending.size());
-  if (options.repeats > 1 && pattern.find("{repeat") == std::string::npos &&
-      pattern.find("{seed") == std::string::npos) {
+  if (options.repeats > 1 && pattern.find("{repeat") == std::string::npos && !has_seed(pattern)) {
     pattern += "_{repeat}";
   }
+  if (options.is_further_seed && !has_seed(pattern)) pattern += "_{seed}";
   return pattern + ending;
 }
 
@@ -56,54 +61,66 @@ std::string name_of(const std::string& pattern, const Record& record, const std:
   const std::string name = expand_name("name", pattern, fields);
   if (!is_plain_name(name)) {
     throw Error(ExitCode::input, where + ": got '" + shorten(name, 60) +
-                                     "' for a picture's name, expected up to 200 letters, digits, '.', '_' "
-                                     "and '-', the first no '.' or '-'");
+                                     "' for an image's name, expected up to 200 letters, digits, '.', '_' "
+                                     "and '-', not starting with '.' or '-'");
   }
   return name;
 }
 
-void add_pictures(const PlanOptions& options, const std::string& pattern, std::size_t index,
-                  Caption&& caption, std::vector<PlannedPicture>& pictures) {
+void add_images(const PlanOptions& options, const std::string& pattern, std::size_t index, Caption&& caption,
+                std::vector<PlannedImage>& images) {
   const std::uint64_t first =
       caption.seed ? *caption.seed : options.seed + index * static_cast<std::uint64_t>(options.repeats);
   for (std::size_t repeat = 0; repeat < static_cast<std::size_t>(options.repeats); ++repeat) {
-    PlannedPicture picture{over(caption.request, options.defaults), {}, caption.where};
-    picture.request.seed = first + repeat;
-    Record& record = picture.record;
+    PlannedImage image{over(caption.request, options.defaults), {}, caption.where};
+    image.request.seed = first + repeat;
+    Record& record = image.record;
     record.index = index;
     record.repeat = repeat;
-    record.caption = picture.request.prompt;
-    record.class_id = picture.request.class_id;
+    record.caption = image.request.prompt;
+    record.class_id = image.request.class_id;
     record.image_id = caption.image_id;
     record.id = caption.id;
     record.fields = caption.fields;
-    record.seed = picture.request.seed;
+    record.seed = image.request.seed;
     record.file = "images/" + name_of(pattern, record, caption.where);
-    pictures.push_back(std::move(picture));
+    images.push_back(std::move(image));
   }
 }
 
-void check_names(const std::vector<PlannedPicture>& pictures) {
-  std::map<std::string, const PlannedPicture*> taken;
-  for (const PlannedPicture& picture : pictures) {
-    const auto [other, added] = taken.emplace(picture.record.file, &picture);
+// The records of captions that the run does not generate. A caption whose image cannot be named is left out.
+void add_others(const PlanOptions& options, const std::string& pattern, std::size_t index, Caption&& caption,
+                std::vector<Record>& others) {
+  std::vector<PlannedImage> images;
+  try {
+    add_images(options, pattern, index, std::move(caption), images);
+  } catch (const Error&) {
+    return;
+  }
+  for (PlannedImage& image : images) others.push_back(std::move(image.record));
+}
+
+void check_names(const std::vector<PlannedImage>& images) {
+  std::map<std::string, const PlannedImage*> taken;
+  for (const PlannedImage& image : images) {
+    const auto [other, added] = taken.emplace(image.record.file, &image);
     if (added) continue;
-    throw Error(ExitCode::usage, "name: two pictures would be " + picture.record.file + " (" +
-                                     other->second->where + ", " + picture.where +
-                                     "), expected a pattern with {index}, or one caption an image "
+    throw Error(ExitCode::usage, "name: two images would be " + image.record.file + " (" +
+                                     other->second->where + ", " + image.where +
+                                     "), expected a pattern with {index}, or one caption per image "
                                      "(select: first, longest or random:SEED)");
   }
 }
 
-std::string digest(const std::vector<PlannedPicture>& pictures) {
+std::string digest(const std::vector<PlannedImage>& images) {
   Sha256 hash;
-  for (const PlannedPicture& picture : pictures) {
-    const Record& record = picture.record;
+  for (const PlannedImage& image : images) {
+    const Record& record = image.record;
     if (record.repeat != 0) continue;
     const nlohmann::json line{
         record.index, record.id,
         record.class_id ? nlohmann::json(*record.class_id) : nlohmann::json(record.caption),
-        nlohmann::json(record.fields)};  // by key, whatever the file's order
+        nlohmann::json(record.fields)};  // sorted by key, independent of the file's order
     hash.update(to_text(line) + "\n");
   }
   return hash.hex_digest();
@@ -114,10 +131,10 @@ void check_count(const PlanOptions& options, std::size_t captions) {
     throw Error(ExitCode::usage,
                 "batch_count: got " + std::to_string(options.repeats) + ", expected 1 or more");
   }
-  if (static_cast<std::size_t>(options.repeats) > kMaxPictures / std::max<std::size_t>(captions, 1)) {
+  if (static_cast<std::size_t>(options.repeats) > kMaxImages / std::max<std::size_t>(captions, 1)) {
     throw Error(ExitCode::usage, "batch_count: got " + std::to_string(options.repeats) + " for " +
-                                     std::to_string(captions) + " captions, expected at most " +
-                                     std::to_string(kMaxPictures) + " pictures in all");
+                                     counted(captions, "caption") + ", expected at most " +
+                                     std::to_string(kMaxImages) + " images in all");
   }
 }
 
@@ -129,7 +146,7 @@ Plan make_plan(const PlanOptions& options) {
   plan.layout = &find_layout(options.layout);
   if (options.limit && *options.limit == 0) throw Error(ExitCode::usage, "limit: got 0, expected 1 or more");
   std::vector<Caption> captions =
-      select_captions(read_captions(options.captions, options.format), options.select);
+      select_captions(read_captions(options.captions, options.format, options.column), options.select);
   if (options.offset >= captions.size()) {
     throw Error(ExitCode::usage, "offset: got " + std::to_string(options.offset) + ", expected less than " +
                                      std::to_string(captions.size()) + ", the number of captions");
@@ -138,11 +155,21 @@ Plan make_plan(const PlanOptions& options) {
       options.offset + std::min(options.limit.value_or(captions.size()), captions.size() - options.offset);
   plan.captions = end - options.offset;
   check_count(options, plan.captions);
+  if (options.is_further_seed && plan.layout->arrange != nullptr) {
+    throw Error(ExitCode::usage, std::string("seed: the run has images of another seed, and layout ") +
+                                     plan.layout->name + " holds one seed; use another folder");
+  }
   const std::string pattern = pattern_of(options, *plan.layout);
-  for (std::size_t index = options.offset; index < end; ++index)
-    add_pictures(options, pattern, index, std::move(captions[index]), plan.pictures);
-  check_names(plan.pictures);
-  plan.sha256 = digest(plan.pictures);
+  plan.names_seeds = has_seed(pattern);
+  for (std::size_t index = 0; index < captions.size(); ++index) {
+    if (index >= options.offset && index < end) {
+      add_images(options, pattern, index, std::move(captions[index]), plan.images);
+    } else {
+      add_others(options, pattern, index, std::move(captions[index]), plan.others);
+    }
+  }
+  check_names(plan.images);
+  plan.sha256 = digest(plan.images);
   return plan;
 }
 

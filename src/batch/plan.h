@@ -12,22 +12,24 @@
 
 namespace lamplighter {
 
-// What a run draws.
+// Which images a run generates.
 struct PlanOptions {
   std::string captions;              // file; "-" = standard input
-  std::string format = "auto";       // of read_captions
-  std::string select = "all";        // of select_captions
-  std::size_t offset = 0;            // captions passed over
-  std::optional<std::size_t> limit;  // captions at most
-  int repeats = 1;                   // pictures a caption
+  std::string format = "auto";       // see read_captions
+  std::string column;                // of the prompts; empty: found by name
+  std::string select = "all";        // see select_captions
+  std::size_t offset = 0;            // captions to skip
+  std::optional<std::size_t> limit;  // captions at most, after the offset
+  int repeats = 1;                   // images per caption
   std::uint64_t seed = 42;
-  Request defaults;  // of what captions do not say themselves
+  Request defaults;  // for values that captions leave open
   std::string layout = "flat";
-  std::string name;  // pattern of pictures' names; empty: the layout's
+  std::string name;              // pattern of image names; empty: the layout's
+  bool is_further_seed = false;  // the folder has images of another seed: names contain the seed
 };
 
-// A picture of a run: the request, and the record that it will have apart from what drawing it shows.
-struct PlannedPicture {
+// An image of a run: its request, and its record before generation.
+struct PlannedImage {
   Request request;
   Record record;
   std::string where;  // for messages about the request
@@ -36,14 +38,16 @@ struct PlannedPicture {
 struct Plan {
   PlanOptions options;
   const Layout* layout = nullptr;
-  std::size_t captions = 0;              // how many there are in `pictures`
-  std::vector<PlannedPicture> pictures;  // caption by caption
-  std::string sha256;                    // of what the captions say, whatever file they come from
+  std::size_t captions = 0;          // number of captions in `images`
+  std::vector<PlannedImage> images;  // caption by caption
+  std::vector<Record> others;        // images of the set's other captions, which this run does not generate
+  bool names_seeds = false;          // whether the names of images contain their seeds
+  std::string sha256;                // of the captions' content, independent of the file
 };
 
-// Picture r of caption i of the selected ones draws with seed + i x repeats + r (a caption's own seed: + r);
-// i counts what `offset` passes over, so that parts of a set are drawn like the whole. Throws Error (usage,
-// input), before anything is loaded, for names that are equal or no plain file names, too.
+// Image r of selected caption i gets seed + i x repeats + r, or the caption's own seed + r. Skipped captions
+// count in i, so that parts of a set give the same images as the whole. Throws Error (usage, input) before
+// anything is loaded; also for duplicate or invalid file names.
 Plan make_plan(const PlanOptions& options);
 
 }  // namespace lamplighter

@@ -6,9 +6,9 @@ namespace lamplighter {
 namespace {
 
 constexpr int kMaxSide = 1 << 20;  // pixels
-constexpr std::string_view kPictures = "images/";
+constexpr std::string_view kImages = "images/";
 
-void write_picture(const Record& record, Json& json) {
+void write_image(const Record& record, Json& json) {
   json["file"] = record.file;
   json["sha256"] = record.sha256;
   json["bytes"] = record.bytes;
@@ -30,12 +30,12 @@ void write_picture(const Record& record, Json& json) {
                 {"image", record.image_ms}};
 }
 
-void read_picture(JsonReader& reader, Record& record) {
+void read_image(JsonReader& reader, Record& record) {
   const auto side = [&](const char* key) { return static_cast<int>(reader.integer(key, 1, kMaxSide)); };
   record.file = reader.text("file");
-  const bool is_picture = record.file.rfind(kPictures, 0) == 0 && record.file.size() > kPictures.size() &&
-                          record.file.find('/', kPictures.size()) == std::string::npos;
-  if (!is_picture) reader.reject("file", "a file of images/");
+  const bool is_image = record.file.rfind(kImages, 0) == 0 && record.file.size() > kImages.size() &&
+                        record.file.find('/', kImages.size()) == std::string::npos;
+  if (!is_image) reader.reject("file", "a file of images/");
   record.sha256 = reader.text("sha256");
   record.bytes = reader.unsigned_integer("bytes");
   record.width = side("width");
@@ -76,7 +76,7 @@ Json to_json(const Record& record) {
   if (record.is_failed()) {
     json["error"] = record.error;
   } else {
-    write_picture(record, json);
+    write_image(record, json);
   }
   return json;
 }
@@ -100,7 +100,7 @@ Record parse_record(const Json& json, const std::string& where) {
     record.error = reader.text("error");
     if (record.error.empty()) reader.reject("error", "a reason");
   } else {
-    read_picture(reader, record);
+    read_image(reader, record);
   }
   return record;
 }

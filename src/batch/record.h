@@ -10,30 +10,30 @@
 
 namespace lamplighter {
 
-// What a run knows of one picture: a line of its manifest.
+// One image of a run: a line of its manifest.
 struct Record {
-  std::size_t index = 0, repeat = 0;  // of the caption in the whole set, of the picture among its caption's
-  std::string caption;                // as it was drawn; empty for a class
+  std::size_t index = 0, repeat = 0;  // of the caption in the whole set; of the image among its caption's
+  std::string caption;                // the prompt; empty for a class
   std::optional<std::int64_t> class_id, image_id;
-  std::string id;  // of the caption's own; empty: none
-  Json fields;     // the caption's record in its file; null when it was a bare text
+  std::string id;  // the caption's own; empty: none
+  Json fields;     // the caption's record in its file; null for plain text
   std::uint64_t seed = 0;
-  int configuration = 0;  // of run.json's, from 0
-  std::string error;      // why there is no picture; empty: there is one
+  int configuration = 0;                  // index in run.json
+  std::optional<std::uint64_t> run_seed;  // seed of that configuration; set by read_records, not stored
+  std::string error;                      // why generation failed; empty: the image exists
 
-  // What is there of a picture alone.
-  std::string file;                                  // below the run's folder: "images/00003.png"
+  // Only for existing images.
+  std::string file;                                  // relative to the run's folder: "images/00003.png"
   std::string sha256;                                // of the file
   std::uint64_t bytes = 0;                           // of the file
-  int width = 0, height = 0, rows = 0, columns = 0;  // pixels, and the grid of tokens
-  std::string cut;  // the caption's end, where the bundle does not take it all
+  int width = 0, height = 0, rows = 0, columns = 0;  // pixels; token grid
+  std::string cut;  // dropped end of a caption that is too long for the bundle
   std::string method;
   std::int64_t tokens = 0, target_passes = 0;
-  std::vector<std::int64_t>
-      committed;                    // tokens of every cycle, in order; the prefill's first one not among them
-  std::vector<std::int64_t> order;  // their places as they were committed; empty: raster order
+  std::vector<std::int64_t> committed;  // tokens of every cycle, in order, without the prefill's token
+  std::vector<std::int64_t> order;      // positions in order of commitment; empty: raster order
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
-  int batch = 1;  // most pictures that were drawn side by side with it
+  int batch = 1;  // most images generated together with it, itself included
 
   std::string text() const { return class_id ? "class " + std::to_string(*class_id) : caption; }
   bool is_failed() const { return !error.empty(); }
@@ -44,7 +44,7 @@ struct Record {
 };
 
 Json to_json(const Record& record);
-// Throws Error(ExitCode::input) naming `where` and the field.
+// Throws Error(ExitCode::input) with `where` and the field.
 Record parse_record(const Json& json, const std::string& where);
 
 }  // namespace lamplighter

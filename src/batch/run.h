@@ -20,44 +20,44 @@ struct BatchOptions {
   RuntimeOptions runtime;
   std::string folder;  // of the run, see folder.h
   Shard shard;
-  QueueOptions queue;         // of work that is shared while it is done; empty: the shard's captions
-  int retries = 1;            // further tries of a picture that could not be drawn
-  bool force_config = false;  // go on under another configuration
-  bool verify = false;        // compare the pictures that stand with their checksums
-  bool metadata = true;       // text in the PNG files
+  QueueOptions queue;         // for dynamically shared work; empty: fixed shards
+  int retries = 1;            // additional tries after a failed one
+  bool force_config = false;  // continue a run under another configuration
+  bool verify = false;        // check existing images by their checksums
+  bool metadata = true;       // write metadata into PNG files
 };
 
-// How far a process is with its part of a run.
+// Progress of this process.
 struct BatchProgress {
-  std::size_t pictures = 0;           // of its part; of the whole run where work is shared by a queue
-  std::size_t present = 0;            // were there when it began
-  std::size_t drawn = 0, failed = 0;  // by this process
-  double in_work = 0;                 // pictures' worth of tokens that are drawn of those in work
-  std::int64_t tokens = 0, target_passes = 0;  // of the pictures drawn
-  std::size_t cut = 0;                         // of the pictures drawn, those whose captions were too long
+  std::size_t images = 0;                      // images of its part; of the whole run with a queue
+  std::size_t present = 0;                     // existing images at the start
+  std::size_t generated = 0, failed = 0;       // by this process
+  double in_work = 0;                          // sum of the finished fractions of images in work
+  std::int64_t tokens = 0, target_passes = 0;  // of the generated images
+  std::size_t cut = 0;                         // generated images whose caption was too long
 };
 
-// What is told on the way, one call at a time, not all from one thread.
+// Progress callbacks. They are called one at a time, but not all from the same thread.
 struct BatchCalls {
   std::function<void(const BatchProgress& progress)> progress;
-  std::function<void(const Record& record, const BatchProgress& progress)> picture;  // drawn, or failed
-  std::function<bool()> go_on;  // false: pictures in work are completed, and no other begins
+  std::function<void(const Record& record, const BatchProgress& progress)> image;  // generated or failed
+  std::function<bool()> go_on;  // return false to complete the running images and stop
 };
 
-// What a run would draw and what is there of it, without drawing.
+// The plan of a run and what is still missing.
 struct BatchPlan {
   Plan plan;
-  std::vector<std::size_t> missing;  // of the plan's pictures, those of the shard that are not there
-  std::size_t part = 0;              // pictures of the shard
-  std::size_t misunderstood = 0;     // captions with no subject or with words that the bundle does not know
+  std::vector<std::size_t> missing;  // missing images of the shard, as indices into the plan
+  std::size_t part = 0;              // images of the shard
+  std::size_t misunderstood = 0;     // captions without a subject or with unknown words
 };
 // Reads captions and the bundle's manifest. Throws Error (usage, input, bundle).
 BatchPlan plan_batch(const BatchOptions& options);
 
-// Draws what is missing of a shard. A picture that cannot be drawn beside others is tried alone, then again
-// up to `retries` times, and then recorded as failed; when many in a row fail, the run gives up. Throws
-// Error(ExitCode::interrupted) when it was asked to stop, what plan_batch throws, and Error (output, bundle,
-// device, memory).
+// Generates the missing images of a shard. When a batch fails, its images are retried alone, up to `retries`
+// more times, and then recorded as failed; many consecutive failures end the run. Throws
+// Error(ExitCode::interrupted) after a stop, errors of plan_batch, and Error (output, bundle, device,
+// memory).
 BatchProgress run_batch(const BatchOptions& options, const BatchPlan& plan, const BatchCalls& calls);
 
 }  // namespace lamplighter

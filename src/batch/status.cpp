@@ -18,16 +18,16 @@
 namespace lamplighter {
 namespace {
 
-constexpr double kProbe = 600;          // milliseconds of drawing for an estimate
-constexpr double kBytesPerPixel = 1.3;  // of pictures whose size is not known
-constexpr std::size_t kRecently = 200;  // pictures that the present rate is taken from
+constexpr double kProbe = 600;          // milliseconds of generating for an estimate
+constexpr double kBytesPerPixel = 1.3;  // estimate while no image is finished
+constexpr std::size_t kRecently = 200;  // images for the present rate
 
 std::string format_bytes(double bytes) {
   if (bytes >= 1e9) return format_fixed(bytes / 1e9, 1) + " GB";
   return format_fixed(bytes / 1e6, bytes < 1e7 ? 1 : 0) + " MB";
 }
 
-// Pictures a second while the newest of them were written, by the times of their files.
+// Images per second of the newest images, by their file times.
 double recent_rate(const std::string& folder, const std::vector<Record>& records) {
   std::vector<double> times;
   for (const Record& record : records) {
@@ -42,18 +42,18 @@ double recent_rate(const std::string& folder, const std::vector<Record>& records
   return static_cast<double>(times.size() - 1 - begin) / (times.back() - times[begin]);
 }
 
-// What a second of drawing shows.
+// Measurements of one second of generation.
 struct Probe {
   double tokens_per_second = 0;
-  double bytes = 0;  // of a picture
+  double bytes = 0;  // of an image file
   std::int64_t tokens = 0;
 };
 
-Probe draw_for_a_second(const BatchOptions& options, const BatchPlan& plan) {
+Probe generate_for_a_second(const BatchOptions& options, const BatchPlan& plan) {
   TextToImage engine(options.bundle, options.runtime);
   std::vector<Request> requests;
   const auto several = std::min(plan.missing.size(), static_cast<std::size_t>(options.runtime.batch_size));
-  for (std::size_t i = 0; i < several; ++i) requests.push_back(plan.plan.pictures[plan.missing[i]].request);
+  for (std::size_t i = 0; i < several; ++i) requests.push_back(plan.plan.images[plan.missing[i]].request);
   Probe probe;
   Stopwatch watch;
   double spent = 0, begun = -1;
@@ -66,7 +66,7 @@ Probe draw_for_a_second(const BatchOptions& options, const BatchPlan& plan) {
         },
         [&](const Progress& progress) {
           spent += watch.lap();
-          if (begun < 0) {  // weights are loaded
+          if (begun < 0) {  // the first callback comes after loading
             begun = spent;
             first = progress.run_done;
             probe.tokens = progress.run_total / static_cast<std::int64_t>(several);
@@ -88,7 +88,7 @@ Probe draw_for_a_second(const BatchOptions& options, const BatchPlan& plan) {
 }  // namespace
 
 std::string format_duration(double seconds) {
-  if (seconds < 59.95) return format_fixed(seconds, 1) + " s";  // what does not round to 60.0
+  if (seconds < 59.95) return format_fixed(seconds, 1) + " s";  // rounds to less than 60.0
   const auto whole = static_cast<long>(std::lround(seconds));
   std::array<char, 64> text{};
   if (whole < 3600) {
@@ -100,10 +100,8 @@ std::string format_duration(double seconds) {
 }
 
 std::string describe_status(const std::string& folder) {
-  const Json configuration = read_configurations(folder).back();
   const std::vector<Record> records = read_records(folder);
-  const Json count = configuration.value("pictures", Json());
-  const std::size_t planned = count.is_number_unsigned() ? count.get<std::size_t>() : records.size();
+  const std::size_t planned = planned_images(read_configurations(folder)).value_or(records.size());
   std::size_t there = 0, failed = 0;
   std::int64_t tokens = 0, passes = 0;
   for (const Record& record : records) {
@@ -113,15 +111,15 @@ std::string describe_status(const std::string& folder) {
   }
   const double compression =
       static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(1, passes));
-  std::string text = folder + ": " + std::to_string(there) + " of " + std::to_string(planned) + " pictures" +
+  std::string text = folder + ": " + std::to_string(there) + " of " + counted(planned, "image") +
                      (failed > 0 ? ", " + std::to_string(failed) + " failed" : "") +
                      (there > 0 ? ", " + format_fixed(compression, 2) + " tokens a pass" : "");
   if (!FileLock::is_taken(join_path(folder, ".tmp/lock")))
-    return text + "\n" + (there < planned ? "nobody draws it" : "complete");
+    return text + "\n" + (there < planned ? "not running" : "complete");
   const double rate = recent_rate(folder, records);
-  text += "\nbeing drawn";
+  text += "\nbeing generated";
   if (rate > 0) {
-    text += ", " + format_fixed(rate, 2) + " pictures/s, " +
+    text += ", " + format_fixed(rate, 2) + " images/s, " +
             format_duration(static_cast<double>(planned - std::min(planned, there + failed)) / rate) +
             " left";
   }
@@ -129,9 +127,9 @@ std::string describe_status(const std::string& folder) {
 }
 
 std::string describe_estimate(const BatchOptions& options, const BatchPlan& plan) {
-  const std::string missing = std::to_string(plan.missing.size()) + " pictures to draw";
+  const std::string missing = counted(plan.missing.size(), "image") + " to generate";
   if (plan.missing.empty()) return missing;
-  const Probe probe = draw_for_a_second(options, plan);
+  const Probe probe = generate_for_a_second(options, plan);
   const auto count = static_cast<double>(plan.missing.size());
   if (probe.tokens_per_second <= 0) return missing;
   const double each = static_cast<double>(probe.tokens) / probe.tokens_per_second;

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "bundle/machine.h"
+#include "device/machine.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
 
-// One batch drawn once: what its pictures share is known when the last is there.
-struct Draw {
+// One batch in one repeat. Its shared numbers are known once its last image is finished.
+struct BatchRun {
   const BenchMethod& method;
   std::size_t size = 1, batch = 0;
   int repeat = 0;
@@ -22,26 +22,26 @@ class Runner {
          const ProgressCallback& on_progress)
       : engine_(engine), options_(options), on_sample_(on_sample), on_progress_(on_progress) {}
 
-  void warm_up(const Draw& draw) {
+  void warm_up(const BatchRun& run) {
     engine_.generate(
-        requests(draw), [](std::size_t, Result&&) {}, on_progress_, draw.method.options);
+        requests(run), [](std::size_t, Result&&) {}, on_progress_, run.method.options);
   }
 
-  void measure(const Draw& draw) {
-    const std::vector<Request> together = requests(draw);
+  void measure(const BatchRun& run) {
+    const std::vector<Request> together = requests(run);
     const c10::Device device(engine_.device());
     std::vector<Result> results;
     const bool fresh = reset_peak_memory(device);
     if (options_.energy != nullptr) options_.energy->lap();
     engine_.generate(
         together, [&](std::size_t, Result&& result) { results.push_back(std::move(result)); }, on_progress_,
-        draw.method.options);
+        run.method.options);
     const std::optional<double> joules = options_.energy != nullptr ? options_.energy->lap() : std::nullopt;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      BenchSample sample{draw.method.name, draw.repeat, draw.batch, together[i].seed,
+      BenchSample sample{run.method.name, run.repeat, run.batch, together[i].seed,
                          std::move(results[i].statistics)};
-      sample.batch_size = draw.size;
-      sample.picture = draw.batch * draw.size + i;
+      sample.batch_size = run.size;
+      sample.image = run.batch * run.size + i;
       if (fresh) sample.peak_bytes = peak_memory(device);
       sample.joules = joules;
       samples_.push_back(std::move(sample));
@@ -53,9 +53,9 @@ class Runner {
   std::vector<BenchSample> take() { return std::move(samples_); }
 
  private:
-  std::vector<Request> requests(const Draw& draw) const {
+  std::vector<Request> requests(const BatchRun& run) const {
     const std::vector<Request>& all = options_.requests;
-    const std::size_t begin = draw.batch * draw.size, end = std::min(all.size(), begin + draw.size);
+    const std::size_t begin = run.batch * run.size, end = std::min(all.size(), begin + run.size);
     return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
   }
 
@@ -68,8 +68,8 @@ class Runner {
 
 }  // namespace
 
-std::size_t count_batches(std::size_t pictures, std::size_t size) {
-  return std::max<std::size_t>(1, pictures / size);
+std::size_t count_batches(std::size_t images, std::size_t size) {
+  return std::max<std::size_t>(1, images / size);
 }
 
 std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,

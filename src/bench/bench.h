@@ -6,49 +6,49 @@
 #include <vector>
 
 #include "bench/machine/energy.h"
+#include "draft/registry.h"
 #include "lamplighter/pipeline.h"
-#include "propose/registry.h"
 
 namespace lamplighter {
 
 struct BenchMethod {
-  std::string name;  // as it was written; kBaseline is what speed-ups are over
+  std::string name;  // as the user wrote it; speed-ups are relative to kBaseline
   MethodOptions options;
 };
 
-// One picture drawn once with one method.
+// One image generated once with one method.
 struct BenchSample {
   std::string method;
   int repeat = 0;
-  std::size_t batch = 0;  // pictures of one batch share their times
+  std::size_t batch = 0;  // images of a batch share their times
   std::uint64_t seed = 0;
   Statistics statistics;
   std::size_t batch_size = 1;
-  std::size_t picture = 0;  // number of its request
-  // Of the whole batch; nothing where the machine does not tell.
-  std::optional<std::int64_t> peak_bytes = {};  // of memory, see peak_memory
+  std::size_t image = 0;  // index of its request
+  // Values of the whole batch; empty where the machine does not report them.
+  std::optional<std::int64_t> peak_bytes = {};  // see peak_memory
   std::optional<double> joules = {};
 };
 
 struct BenchOptions {
   std::vector<BenchMethod> methods{{kBaseline, {}}};
   std::vector<Request> requests;
-  std::vector<std::size_t> batch_sizes{1};  // requests drawn together
-  int repeats = 5;                          // measured passes over all requests
-  int warmup = 1;                           // batches of each method and size drawn before, not measured
+  std::vector<std::size_t> batch_sizes{1};  // requests generated together
+  int repeats = 5;                          // measured runs over all requests
+  int warmup = 1;                           // unmeasured batches per method and size before the run
   EnergyMeter* energy = nullptr;
 };
 
-// Called for every picture that was measured; the result's own statistics are the sample's. False ends the
-// run (Error(ExitCode::interrupted)).
+// Called after every measured image. The sample has taken over the result's statistics. Return false to end
+// the run (Error(ExitCode::interrupted)).
 using SampleCallback = std::function<bool(const BenchSample& sample, const Result& result)>;
 
-// Batches of `size` that `pictures` fill; fewer pictures than `size` are one batch.
-std::size_t count_batches(std::size_t pictures, std::size_t size);
+// Number of full batches of `size` images; 1 when there are fewer images.
+std::size_t count_batches(std::size_t images, std::size_t size);
 
-// Draws batch after batch of every size with every method; the method that comes first changes with every
-// batch, so that all see the same noise of the machine. Only full batches are drawn: one that is not costs
-// as much for fewer pictures. `engine` holds the largest batch. Throws what TextToImage::generate throws.
+// Generates every batch of every size with every method. The first method rotates from batch to batch, so
+// that noise of the machine affects all methods alike. Partial batches are skipped, because they cost as much
+// as full ones. `engine` must hold the largest batch. Throws like TextToImage::generate.
 std::vector<BenchSample> run_bench(TextToImage& engine, const BenchOptions& options,
                                    const SampleCallback& on_sample = {},
                                    const ProgressCallback& on_progress = {});

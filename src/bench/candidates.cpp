@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* kRowsAlone = "zipar";
 
-// Of fans those with few candidates, too, which pay first.
+// Includes fans with few candidates, which pay off first.
 std::vector<std::string> windows_of(TreeKind kind, int max_nodes) {
   std::vector<std::string> windows;
   for (int nodes = 1; nodes <= max_nodes; ++nodes) {
     windows.push_back("chain-" + std::to_string(nodes));
-    if (kind != TreeKind::fan) continue;
-    // Each needs so many nodes more than the chain of its length.
+    if (kind != TreeKind::multi_candidate) continue;
+    // `more`: additional nodes over a chain of the same length.
     for (const auto& [fan, more] : {std::pair{"fan-2-1-", 1}, {"fan-3-1-", 2}, {"fan-2-2-", 4}}) {
       if (nodes - more >= 2) windows.push_back(fan + std::to_string(nodes - more));
     }
@@ -38,7 +38,7 @@ std::vector<std::string> rows_with_windows(const std::string& method, const Cand
   std::vector<std::string> names;
   for (const std::int64_t distance : fixed ? std::vector{*fixed} : row_distances(bounds.columns)) {
     names.push_back(at_distance(kRowsAlone, distance));
-    for (const std::string& window : windows_of(TreeKind::windows, bounds.max_nodes))
+    for (const std::string& window : windows_of(TreeKind::parallel_windows, bounds.max_nodes))
       names.push_back((own ? method : at_distance(method, distance)) + ":tree=" + window);
   }
   return names;
@@ -63,13 +63,13 @@ std::vector<BenchMethod> tuning_candidates(const std::string& method, const Cand
   const MethodOptions options = parse_method(method);
   const TreeKind kind = find_method(options.method).tree;
   std::vector<std::string> names;
-  if (kind == TreeKind::windows) {
+  if (kind == TreeKind::parallel_windows) {
     names = rows_with_windows(method, bounds);
-  } else if (kind == TreeKind::rows) {
+  } else if (kind == TreeKind::parallel_rows) {
     if (options.ahead)
       throw Error(ExitCode::usage,
-                  "method: got an ahead in " + quote(method) +
-                      ", which is what is looked for; --ahead N is the least distance that is tried");
+                  "method: got ahead in " + quote(method) +
+                      ", which is what this command searches; --ahead N is the least distance to try");
     for (const std::int64_t distance : row_distances(bounds.columns, bounds.ahead.value_or(1)))
       names.push_back(at_distance(method, distance));
   } else {

@@ -7,22 +7,22 @@
 
 #include "bench/bench.h"
 
-// What is let draw pictures to find the fastest of a kind: windows of drafts, and rows side by side.
+// Candidates for tuning: draft windows, and distances between rows decoded in parallel.
 namespace lamplighter {
 
 struct CandidateBounds {
-  int max_nodes = 8;         // most drafts of a window
-  std::int64_t columns = 1;  // of a picture
-  // Of rows side by side: the distance between those that have windows, else the least one that is tried.
+  int max_nodes = 8;         // most drafts in a window
+  std::int64_t columns = 1;  // of the image
+  // Distance between parallel rows: the fixed one for methods with windows, else the least one to try.
   std::optional<std::int64_t> ahead = {};
 };
 
-// Powers of two up to half of a row, and that half, which is a method's own choice; the first is `least`.
-// Throws Error(ExitCode::usage) for a least one that is longer.
+// Powers of two up to half a row, and that half, which is the default of methods. Begins with `least`. Throws
+// Error(ExitCode::usage) when `least` is larger than half a row.
 std::vector<std::int64_t> row_distances(std::int64_t columns, std::int64_t least = 1);
 
-// ar, then a method that keeps windows or opens rows: with windows of 1, 2, ... drafts, at every distance
-// between rows. No window at all is zipar. `method` as parse_method takes it. Throws Error(ExitCode::usage).
+// Lists ar, then variants of a method with windows of 1, 2, ... drafts or at every distance between rows. A
+// row-parallel method without a window is zipar. `method` as for parse_method. Throws Error(ExitCode::usage).
 std::vector<BenchMethod> tuning_candidates(const std::string& method, const CandidateBounds& bounds);
 
 }  // namespace lamplighter

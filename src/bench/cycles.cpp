@@ -1,6 +1,5 @@
 #include "bench/cycles.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/tensor.h>
@@ -16,16 +15,18 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/suggestion.h"
 #include "bench/report/statistics.h"
 #include "decode/cycle.h"
 #include "decode/prefill.h"
 #include "decode/replay.h"
+#include "kernels/common/parallel.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
 
-// Milliseconds between laps; a lap ends when the device has done what was queued.
+// Measures milliseconds between laps. A lap waits until the device has finished the queued work.
 class Timer {
  public:
   Timer(Clock clock, const c10::Device& device) : clock_(clock), device_(device), last_(now()) {}
@@ -47,25 +48,25 @@ class Timer {
   double last_;
 };
 
-// A method that waits in the middle of its picture.
+// A method whose state stands in the middle of an image.
 struct Runner {
   Models models;
   const Method* method = nullptr;
   std::unique_ptr<Replay> replay;
   DecodeState state;
-  std::vector<at::Tensor> middle;  // a snapshot of it
-  std::vector<at::Tensor> script;  // what the cycles of a block accept, see scripted()
-  at::Tensor accepted;             // that of the cycle which runs, at a fixed address
+  std::vector<at::Tensor> middle;  // snapshot of `state`
+  std::vector<at::Tensor> script;  // accepted paths of a block's cycles, see scripted()
+  at::Tensor accepted;             // the running cycle's, at a fixed address for CUDA graphs
 };
 
-// Each has a stream while it lives, and gives back that of the one before.
+// Destroys runners in reverse order: each restores the CUDA stream that was current before it.
 struct Runners : std::vector<Runner> {
   ~Runners() {
     while (!empty()) pop_back();
   }
 };
 
-// What the cycles of a method accept: the path of `count` first children and their number, for every image.
+// The scripted result of verification: the path of `count` first children and its length, for every image.
 // int64 [I * (D + 2)]: paths [I, D + 1], then counts [I].
 at::Tensor scripted(const Tree& tree, std::int64_t count, std::int64_t images, const c10::Device& device) {
   std::vector<std::int64_t> path(static_cast<std::size_t>(tree.max_depth()) + 1, -1);
@@ -81,39 +82,41 @@ at::Tensor scripted(const Tree& tree, std::int64_t count, std::int64_t images, c
   return at::tensor(all, at::kLong).to(device);
 }
 
-// Draws the first token and goes on by the codes of half of the rows as if they had been drawn, to the second
-// code of a row.
+// Samples the first token, then skips half of the rows as if they had been generated, up to the second code
+// of a row.
 DecodeState go_to_middle(const Models& models, const Method& method, const Prompts& prompts,
                          const std::vector<DecodeRequest>& requests, const Grid& grid) {
   DecodeState state = make_state(models, method, prompts, requests, grid);
-  state.cache.zero_();
+  state.run.cache.zero_();
   const Scores scores = prefill(models, prompts, state);
-  const Draft root = root_alone(state);
-  commit(state, root, scores, judge(models, method, state, root, scores));
+  const Draft last = last_token(state);
+  commit(state, last, scores, verify(models, method, state, last, scores));
   const std::int64_t rows = rows_to_middle(grid);
-  state.steps.add_(grid.rows / 2 * grid.columns);
-  for (at::Tensor* counts : {&state.lengths, &state.position}) counts->add_(rows);
-  state.proposer->skip(rows);
+  state.run.counters.steps.add_(grid.rows / 2 * grid.columns);
+  for (at::Tensor* counts : {&state.run.counters.lengths, &state.run.counters.position}) counts->add_(rows);
+  state.draft_method->advance_for_benchmark(rows);
   return state;
 }
 
-// A cycle like those of decode() that keeps what is scripted.
+// Runs a cycle of decode(), but accepts the scripted path.
 void run_scripted(Runner& runner, const OnStage& done) {
   DecodeState& state = runner.state;
-  run_cycle(runner.models, *runner.method, state, done, [&](Draft& tree, Judged& judged) {
-    // Nodes past the end of a row are none; to measure, they stand for codes like others.
-    if (state.columns > 0) tree.tokens = tree.tokens.clamp_min(0);
-    const std::int64_t paths = runner.accepted.size(0) - state.images();
-    judged.path = runner.accepted.narrow(0, 0, paths).view({state.images(), -1});
-    judged.count = runner.accepted.narrow(0, paths, state.images());
-  });
+  run_cycle(runner.models, *runner.method, state, done,
+            [&](Draft& tree, const Scores& scores, Verified& verified) {
+              // Nodes past the end of a row are padding; to measure, they count as codes like the others.
+              if (state.run.columns > 0) verified.tokens = tree.tokens = tree.tokens.clamp_min(0);
+              const std::int64_t paths = runner.accepted.size(0) - state.run.images();
+              verified.walk.path = runner.accepted.narrow(0, 0, paths).view({state.run.images(), -1});
+              verified.walk.count = runner.accepted.narrow(0, paths, state.run.images());
+              verified.kept = kept_rows(verified.walk, scores.logits_row);
+            });
 }
 
-// One block from the middle on; milliseconds per cycle.
+// Runs one block from the middle of the image; returns milliseconds per cycle.
 StageTimes run_block(Runner& runner, const CycleOptions& options) {
   restore(runner.state, runner.middle);
   StageTimes times;
-  Timer watch(options.clock, runner.state.steps.device());
+  Timer watch(options.clock, runner.state.run.counters.steps.device());
   for (const at::Tensor& wanted : runner.script) {
     runner.accepted.copy_(wanted);
     if (options.stages) {
@@ -123,20 +126,25 @@ StageTimes run_block(Runner& runner, const CycleOptions& options) {
       runner.replay->run([&] { run_scripted(runner, {}); });
     }
   }
-  times.cycle = options.stages ? times.draft + times.score + times.judge + times.commit : watch.lap();
+  times.cycle = options.stages ? times.draft + times.score + times.verify + times.commit : watch.lap();
   const double cycles = static_cast<double>(runner.script.size());
   for (double StageTimes::*part :
-       {&StageTimes::draft, &StageTimes::score, &StageTimes::judge, &StageTimes::commit, &StageTimes::cycle})
+       {&StageTimes::draft, &StageTimes::score, &StageTimes::verify, &StageTimes::commit, &StageTimes::cycle})
     times.*part /= cycles;
   return times;
 }
 
 }  // namespace
 
+std::vector<std::string> clock_names() {
+  return {"wall", "processor"};
+}
+
 Clock clock_from(const std::string& name) {
-  if (name == "wall") return Clock::wall;
-  if (name == "processor") return Clock::processor;
-  throw Error(ExitCode::usage, "clock: got " + quote(name) + ", expected wall or processor");
+  const std::vector<std::string> names = clock_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<Clock>(found - names.begin());
+  throw Error(ExitCode::usage, "clock: got " + quote(name) + ", expected " + list_of(names));
 }
 
 double total(const StageTimes& times) {
@@ -149,7 +157,7 @@ StageTimes median_stages(const CycleRounds& rounds) {
     for (const StageTimes& times : rounds) values.push_back(times.*stage);
     return summarise(std::move(values)).p50;
   };
-  return {median(&StageTimes::draft), median(&StageTimes::score), median(&StageTimes::judge),
+  return {median(&StageTimes::draft), median(&StageTimes::score), median(&StageTimes::verify),
           median(&StageTimes::commit), median(&StageTimes::cycle)};
 }
 
@@ -175,18 +183,20 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   Runners runners;
   for (const Method& method : methods) {
     if (!method.tree)
-      throw Error(ExitCode::usage, "scripted acceptance needs a static tree, not dynamic ones or open rows");
+      throw Error(
+          ExitCode::usage,
+          "scripted acceptance needs a static tree; dynamic trees and row-parallel methods have none");
     Runner runner;
     runner.models = models;
     runner.method = &method;
     runner.state = go_to_middle(models, method, prompts, requests, grid);
     runner.middle = snapshot(runner.state);
-    const bool replayable = runner.state.proposer->replayable();
+    const bool replayable = runner.state.draft_method->replayable();
     runner.replay =
         std::make_unique<Replay>(device, options.graph && !options.stages && replayable, options.note);
     for (int cycle = 0; cycle < options.block; ++cycle) {
       const std::int64_t count = options.accepted[static_cast<std::size_t>(cycle) % options.accepted.size()];
-      runner.script.push_back(scripted(*method.tree, count, runner.state.images(), device));
+      runner.script.push_back(scripted(*method.tree, count, runner.state.run.images(), device));
     }
     runner.accepted = runner.script.front().clone();
     runners.push_back(std::move(runner));
@@ -211,9 +221,9 @@ double streaming_rate(Clock clock) {
   double best = 0;
   for (int pass = 0; pass < 5; ++pass) {
     Timer watch(clock, c10::kCPU);
-    // The search for a byte that is not there is a read and little else.
+    // Searching for a byte that does not occur reads memory and does little else.
     std::atomic<int> found{0};
-    at::parallel_for(0, kBytes, 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, kBytes, 1 << 20, [&](std::int64_t begin, std::int64_t end) {
       if (std::memchr(buffer.data() + begin, 'b', static_cast<std::size_t>(end - begin)) != nullptr) ++found;
     });
     const double ms = watch.lap();

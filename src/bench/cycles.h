@@ -16,54 +16,54 @@ struct Method;
 struct Models;
 struct Prompts;
 
-// Wall-clock time is what a user waits for. Processor time (of all threads) leaves out what other programs
-// took, on a machine that is not idle; it means nothing for work on a GPU.
+// Wall-clock time is what a user waits for. Processor time (of all threads) excludes other programs on a busy
+// machine, but does not measure GPU work.
 enum class Clock { wall, processor };
-// From "wall" or "processor". Throws Error(ExitCode::usage).
+std::vector<std::string> clock_names();
+// Throws Error(ExitCode::usage).
 Clock clock_from(const std::string& name);
 
-// How the cost of cycles is measured.
+// How to measure the cost of cycles.
 struct CycleOptions {
   Clock clock = Clock::wall;
-  int rounds = 12;  // each runs every method once
-  int block = 4;    // cycles of a method in a round
-  // Drafted tokens that are accepted, cycle by cycle and over again, along first children: how many a cycle
-  // accepts is scripted, never measured.
+  int rounds = 12;  // a round runs every method once
+  int block = 4;    // cycles of a method per round
+  // Accepted drafts of each cycle, repeated in turn. Acceptance is scripted: the path follows first children.
   std::vector<std::int64_t> accepted{1};
-  // Time every stage by itself. On a device this waits for it after each; without, cycles are queued one
-  // after the other, as when pictures are drawn, and with `graph` they are replayed as a captured graph.
+  // Time every stage. On a GPU this synchronizes after each stage. Otherwise cycles are queued as in
+  // generation, and with `graph` replayed as a captured CUDA graph.
   bool stages = true;
   bool graph = true;
-  NoteCallback note;  // told when cycles cannot be captured
+  LogCallback note;  // receives a line when capture fails
 };
 
-// Numbers whose mean comes as close to `mean` as whole numbers can: 1.5 gives 1, 2, 1, 2, ...
+// Integers whose mean is as close to `mean` as possible: 1.5 gives 1, 2, 1, 2, ...
 std::vector<std::int64_t> accepted_around(double mean);
 
-// Means over the cycles of one round.
+// Mean times per cycle, one entry per round.
 using CycleRounds = std::vector<StageTimes>;
 double total(const StageTimes& times);
-StageTimes median_stages(const CycleRounds& rounds);  // of every stage by itself
+StageTimes median_stages(const CycleRounds& rounds);  // median of each stage separately
 
 struct MeasuredCycles {
-  std::vector<CycleRounds> rounds;    // of each method
-  std::vector<std::int64_t> kernels;  // of a captured cycle of each; 0: none was captured
+  std::vector<CycleRounds> rounds;    // by method
+  std::vector<std::int64_t> kernels;  // kernels of a captured cycle, by method; 0: not captured
 };
 
-// Rows of a cache that half of the rows of a picture take, with their row ends: where cycles are measured.
+// Cache slots of the first half of an image's rows, row ends included: where cycles are measured.
 std::int64_t rows_to_middle(const Grid& grid);
 
-// Runs the methods in turn in the middle of pictures drawn together, one per request, block by block, the
-// order rotated, always from the same place, and gives for each its rounds. The rows of the picture's first
-// half are zeros: their content costs nothing. Before the rounds every method runs one block that is not
-// measured. `on_round` stops the run by returning false (Error(ExitCode::interrupted)).
+// Measures the cycles of all methods in the middle of images, one image per request. Methods take turns block
+// by block in rotating order, always from the same position; each runs one unmeasured block first. The cache
+// of the first half is zero, because times do not depend on its content. Return false from `on_round` to stop
+// (Error(ExitCode::interrupted)).
 MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& methods,
                               const Prompts& prompts, const std::vector<DecodeRequest>& requests,
                               const Grid& grid, const CycleOptions& options,
                               const std::function<bool(int round)>& on_round = {});
 
-// Bytes per millisecond at which one pass over memory larger than any cache runs here, with the threads that
-// Torch has; the best of several. On the CPU.
+// Memory bandwidth of the CPU in bytes per millisecond: the best of several passes over more memory than
+// caches hold, with Torch's threads.
 double streaming_rate(Clock clock);
 
 }  // namespace lamplighter

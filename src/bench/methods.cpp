@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/message.h"
+#include "draft/options/option_values.h"
+#include "draft/options/options.h"
+#include "draft/registry.h"
 #include "lamplighter/error.h"
-#include "propose/options/option_values.h"
-#include "propose/options/options.h"
-#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {
@@ -35,7 +35,7 @@ void set(MethodOptions& options, const std::string& part, const std::string& met
   if (!parse_option(options, option, value)) refuse("a number");
 }
 
-// Numbers of a list stand apart by commas.
+// Joins list values by commas, as flags take them.
 std::string flag_value(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();

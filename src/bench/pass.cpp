@@ -5,16 +5,16 @@
 #include <cstdio>
 
 #include "bench/report/json.h"
-#include "propose/options/resolve.h"
-#include "propose/registry.h"
-#include "tree/open_rows.h"
+#include "draft/options/resolve.h"
+#include "draft/registry.h"
+#include "draft/rows/zipar_plan.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr double kSmallShare = 0.5;   // of S kept as time
-constexpr double kFewAccepted = 0.5;  // drafted tokens a cycle
+constexpr double kSmallShare = 0.5;   // least share of S that should become speed-up
+constexpr double kFewAccepted = 0.5;  // drafted tokens per cycle
 
 std::string number(double value, int digits = 2) {
   char text[32];
@@ -22,11 +22,11 @@ std::string number(double value, int digits = 2) {
   return text;
 }
 
-// Nodes and depth of the tree that a method drafts, or the most rows of a picture that it runs in a pass.
+// Sets nodes and depth of a method's tree, or the most parallel rows of an image in a pass.
 void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
-  if (find_method(resolved.method).opens_rows())
-    pass.nodes = open_rows(grid.rows, grid.columns, resolved.ahead.value_or(0)).widest();
-  if (resolved.gamma) {  // drafts of continuous tokens, and the one behind them
+  if (find_method(resolved.method).is_row_parallel())
+    pass.nodes = plan_zipar(grid.rows, grid.columns, resolved.ahead.value_or(0)).widest();
+  if (resolved.gamma) {  // continuous drafts and the token after them
     pass.nodes = *resolved.gamma + 1;
     pass.depth = *resolved.gamma;
   }
@@ -37,7 +37,7 @@ void set_tree(const MethodOptions& resolved, const Grid& grid, PassCost& pass) {
     return;
   }
   const Tree tree = load_tree(resolved.tree);
-  pass.nodes = find_method(resolved.method).opens_rows() ? pass.nodes * tree.size() : tree.size();
+  pass.nodes = find_method(resolved.method).is_row_parallel() ? pass.nodes * tree.size() : tree.size();
   pass.depth = tree.max_depth();
 }
 
@@ -56,7 +56,7 @@ const BenchReport* baseline_of(const std::vector<BenchReport>& reports, std::siz
   return found == reports.end() ? nullptr : &*found;
 }
 
-// What a cycle costs, in steps of ar; `step` is what the same part of such a step costs.
+// A part of a cycle's cost and the same part of an ar step.
 struct Part {
   const char* name;
   double cost, step;
@@ -64,26 +64,26 @@ struct Part {
 };
 
 std::string bound_words(const PassCost& pass) {
-  const std::string times = "its " + std::to_string(pass.rows) + " rows take " + number(pass.over_step) +
-                            " times as long as a step's, ";
-  if (pass.is_arithmetic()) return times + "bound by arithmetic: rows are not free here";
+  const std::string times = "its " + std::to_string(pass.rows) + " positions take " + number(pass.over_step) +
+                            " times as long as one position, ";
+  if (pass.is_arithmetic()) return times + "bound by arithmetic: additional positions are not free here";
   return times + "bound by the " + number(pass.weight_bytes / 1e6, 0) + " MB of weights that it reads";
 }
 
 std::string cause(const BenchReport& report, const BenchReport& baseline) {
   const double accepted = report.acceptance_length.mean - 1;
   if (accepted < kFewAccepted) {
-    return "few drafted tokens are accepted: " + number(accepted) + " a cycle, of a depth of " +
+    return "few drafted tokens are accepted: " + number(accepted) + " per cycle, of drafts to depth " +
            std::to_string(report.pass.depth);
   }
-  if (report.score_ms <= 0) return "";  // the parts are not known
+  if (report.score_ms <= 0) return "";  // stages were not timed
   const Part parts[] = {
       {"drafting", report.draft_ms, baseline.draft_ms},
       {"the wide pass", report.score_ms, baseline.score_ms},
-      {"judging", report.judge_ms + report.commit_ms, baseline.judge_ms + baseline.commit_ms}};
+      {"verification", report.verify_ms + report.commit_ms, baseline.verify_ms + baseline.commit_ms}};
   const Part& most = *std::max_element(std::begin(parts), std::end(parts),
                                        [](const Part& a, const Part& b) { return a.excess() < b.excess(); });
-  std::string text = std::string(most.name) + " eats most of the gain";
+  std::string text = std::string(most.name) + " takes most of the gain";
   if (&most == &parts[1]) text += ": " + bound_words(report.pass);
   return text;
 }
@@ -100,7 +100,7 @@ PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, const G
     return name == "fp32" || name == "float32" ? 4.0 : name == "int8" ? 1.0 : name == "int4" ? 17.0 / 32 : 2;
   };
   const auto stored = static_cast<double>(manifest.files.at(target.file).bytes);
-  // Of the embeddings a pass reads its rows alone; rounded modules keep them in 16 bits.
+  // A pass reads only a few rows of the embeddings; quantized modules store them in 16 bits.
   const auto embedded = static_cast<double>(manifest.tokens.vocabulary * manifest.target.hidden);
   const double rest = stored - embedded * std::max(2.0, bytes(target.dtype));
   return {std::max(0.0, rest) / bytes(target.dtype), bytes(dtype), guided, grid};
@@ -132,14 +132,14 @@ std::string verdict(const BenchReport& report, const BenchReport& baseline) {
   if (!slower && report.share_kept.value_or(1) >= kSmallShare) return "";
   const double step = baseline.cycle_ms;
   std::string text = report.method + " at batch size " + std::to_string(report.batch_size) +
-                     (slower ? " does not pay" : " keeps little of S as time") + ": " +
+                     (slower ? " does not pay off" : " gains less speed than S suggests") + ": " +
                      number(report.speedup.mean) + " times as fast as ar at S " +
                      number(report.step_compression.mean) + ", because a cycle gives " +
                      number(report.acceptance_length.mean) + " tokens and costs " +
                      number(report.cycle_ms / step) + " steps of ar";
   if (report.score_ms > 0) {
     text += " (drafting " + number(report.draft_ms / step) + ", the pass " + number(report.score_ms / step) +
-            ", judging and commit " + number((report.judge_ms + report.commit_ms) / step) + ")";
+            ", verification and commit " + number((report.verify_ms + report.commit_ms) / step) + ")";
   }
   const std::string why = cause(report, baseline);
   return why.empty() ? text : text + "; " + why;

@@ -6,26 +6,26 @@
 #include "bench/report/report.h"
 #include "lamplighter/bundle.h"
 
-// Why a method is as fast as it is, from what was measured.
+// Explains from measurements why a method is as fast as it is.
 namespace lamplighter {
 
-// The target, and what its passes are over.
+// The target and the shape of its passes.
 struct PassFacts {
-  double weights = 0;     // numbers that a pass reads
-  double bytes_each = 4;  // of one of them as it is used
-  bool guided = false;    // both halves of a pair are scored
-  Grid grid = {};         // of the pictures
+  double weights = 0;     // weights that a pass reads
+  double bytes_each = 4;  // bytes per weight in use
+  bool guided = false;    // with classifier-free guidance, which scores two sequences
+  Grid grid = {};         // of the image
 };
-// Of a bundle; the grid, `guided` and the dtype, as --dtype names it, are those of the run.
+// Facts of a bundle and a run; `dtype` as --dtype names it.
 PassFacts pass_facts(const Manifest& manifest, const std::string& dtype, const Grid& grid, bool guided);
 
-// Fills in `pass` and `verdict` of all reports from the methods as resolved; reads tree files.
+// Sets `pass` and `verdict` of all reports from the resolved methods. Reads tree files.
 void add_pass_costs(std::vector<BenchReport>& reports, const std::vector<BenchMethod>& resolved,
                     const PassFacts& facts);
 
-// Why speculation does not pay, in one sentence without a full stop; empty where it does: the interval of the
-// speed-up lies above 1 or holds it, and at least half of S is kept as time. Of what a cycle costs more than
-// a step of ar, and of what it accepts, the sentence names the part that eats most of the gain.
+// Explains in one sentence (without a full stop) why speculation does not pay off; empty when it does: when
+// the speed-up is not below 1 beyond its interval and at least half of S becomes speed-up. The sentence names
+// the part of a cycle that costs most beyond an ar step, or low acceptance.
 std::string verdict(const BenchReport& report, const BenchReport& baseline);
 
 }  // namespace lamplighter

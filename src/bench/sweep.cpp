@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/message.h"
+#include "draft/options/options.h"
 #include "lamplighter/error.h"
-#include "propose/options/options.h"
 
 namespace lamplighter {
 namespace {
@@ -51,7 +51,7 @@ std::vector<BenchMethod> expand(std::vector<BenchMethod> methods, const Sweep& s
     std::vector<BenchMethod> all;
     bool used = false;
     for (const BenchMethod& method : methods) {
-      if (is_set(method.options, option) || !has_use(method.options, option)) {
+      if (is_set(method.options, option) || !can_vary(method.options, option)) {
         all.push_back(method);
         continue;
       }
@@ -63,7 +63,7 @@ std::vector<BenchMethod> expand(std::vector<BenchMethod> methods, const Sweep& s
     }
     if (!used) {
       refuse(std::string(option.word) + "=" + swept.values.front(),
-             std::string("a method that has a use for it and names no ") + option.word);
+             std::string("a method that uses it and does not set ") + option.word);
     }
     methods = std::move(all);
   }

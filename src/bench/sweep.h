@@ -9,20 +9,19 @@ namespace lamplighter {
 
 struct MethodOption;
 
-// An option and the values that methods are to run with, as they were written.
+// An option and the values to try, as the user wrote them.
 struct SweptOption {
   const MethodOption* option = nullptr;
   std::vector<std::string> values;
 };
 using Sweep = std::vector<SweptOption>;
 
-// From the pieces of KEY=VALUE,VALUE,KEY=VALUE, parted at the commas: a piece with "=" begins the next
-// option, by the words of method_options(). Throws Error(ExitCode::usage), also when one is named or has a
-// value twice.
+// Parses the pieces of KEY=VALUE,VALUE,KEY=VALUE, split at commas. A piece with "=" starts the next option;
+// keys as in method_options(). Throws Error(ExitCode::usage); also for duplicate options or values.
 Sweep parse_sweep(const std::vector<std::string>& pieces);
 
-// Every method with every combination of the values of the options that it has a use for and does not name
-// itself; others stay as they are. Throws Error(ExitCode::usage) for an option that no method takes up.
+// Expands every method by all combinations of the options that it uses and does not set; other options do not
+// change it. Throws Error(ExitCode::usage) for an option that no method uses.
 std::vector<BenchMethod> expand(std::vector<BenchMethod> methods, const Sweep& sweep);
 
 }  // namespace lamplighter

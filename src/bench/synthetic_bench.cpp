@@ -7,20 +7,20 @@
 #include <optional>
 #include <utility>
 
-#include "bundle/machine.h"
-#include "bundle/modules/drafter.h"
+#include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
 #include "bundle/synthetic/synthetic.h"
 #include "decode/prompts.h"
+#include "device/machine.h"
+#include "draft/method.h"
+#include "draft/registry.h"
 #include "lamplighter/method.h"
-#include "propose/method.h"
-#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {
 
-// A caption that fills the rows of a prompt, for so many pictures.
-Prompts full_prompts(const Models& models, bool guided, int pictures) {
+// Prompts of full length for `images` images.
+Prompts full_prompts(const Models& models, bool guided, int images) {
   const c10::InferenceMode inference;
   const Target& target = *models.target;
   const PromptEntry& prompt = *target.manifest().prompt;
@@ -33,10 +33,10 @@ Prompts full_prompts(const Models& models, bool guided, int pictures) {
     condition.features = at::ones({1, prompt.length, prompt.features}, options);
     condition.mask = at::ones({1, prompt.length}, options.dtype(at::kLong));
   }
-  return embed_prompts(models, std::vector<Condition>(static_cast<std::size_t>(pictures), condition), guided);
+  return embed_prompts(models, std::vector<Condition>(static_cast<std::size_t>(images), condition), guided);
 }
 
-// A method as it runs, and how many passes of the drafter a cycle of it has.
+// A resolved method and its passes of the draft model per cycle.
 struct Measured {
   std::string name;
   Method method;
@@ -46,11 +46,12 @@ struct Measured {
 Measured measured_method(const BenchMethod& named, const Manifest& manifest, const Placement& placement) {
   const MethodEntry& entry = find_method(named.options.method);
   const bool fixed = !entry.drafts() || entry.tree == TreeKind::fixed || entry.tree == TreeKind::window ||
-                     entry.tree == TreeKind::fan;
+                     entry.tree == TreeKind::multi_candidate;
   if (!fixed || entry.drafts_itself() || (entry.needs_drafter() && !entry.needs_layer()))
-    throw Error(ExitCode::usage, "method: got " + named.name +
-                                     ", expected one that random weights can measure: eagle or another with "
-                                     "its drafter and a fixed tree, or sjd or another window");
+    throw Error(ExitCode::usage,
+                "method: got " + named.name +
+                    ", expected one that random weights can measure: eagle or another method with "
+                    "its drafter and a fixed tree, or sjd or another method with a window");
   const char* device = placement.device.is_cpu() ? "cpu" : "cuda";
   const MethodOptions resolved = resolve_method(named.options, manifest, device);
   Measured measured{named.name,
@@ -72,7 +73,7 @@ double scripted_mean(const Tree& tree, const CycleOptions& options) {
   return sum / options.block;
 }
 
-// What was measured of a method, beside the rounds of the baseline.
+// The results of a method, relative to the rounds of the baseline.
 SyntheticRow row_of(const Measured& measured, CycleRounds rounds, const CycleRounds& baseline) {
   SyntheticRow row;
   row.name = measured.name;
@@ -106,7 +107,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
   const Target target(manifest, bundle.target);
   const DecodeRequest request{manifest.sampling, 42};
   const bool guided = is_guided({request});
-  std::optional<Drafter> drafter;
+  std::optional<DraftModel> drafter;
   if (bundle.drafter) drafter.emplace(manifest.drafters.begin()->second, *bundle.drafter);
   const Models models{&target, drafter ? &*drafter : nullptr};
   const Grid& grid = manifest.grids.front();
@@ -115,13 +116,13 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
   SyntheticReport report;
   report.target_bytes = bundle.target_bytes;
   report.drafter_bytes = bundle.drafter_bytes;
-  for (const int pictures : batch_sizes) {
-    const Prompts prompts = full_prompts(models, guided, pictures);
+  for (const int images : batch_sizes) {
+    const Prompts prompts = full_prompts(models, guided, images);
     const MeasuredCycles cycles = measure_cycles(
-        models, run, prompts, std::vector<DecodeRequest>(static_cast<std::size_t>(pictures), request), grid,
+        models, run, prompts, std::vector<DecodeRequest>(static_cast<std::size_t>(images), request), grid,
         options, on_round);
     report.context = prompts.longest() + rows_to_middle(grid);
-    // Rows of all sequences: prompts without a caption may be shorter.
+    // Cache slots of all sequences; unconditional prompts may be shorter.
     const double context = static_cast<double>(prompts.valid.sum().item<std::int64_t>() +
                                                prompts.valid.size(0) * rows_to_middle(grid));
     const double target_rows = context * static_cast<double>(row_bytes(manifest.cache, placement));
@@ -130,8 +131,8 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Tree& tree = *all[i].method.tree;
       SyntheticRow row = row_of(all[i], cycles.rounds[i], cycles.rounds[0]);
-      row.batch_size = pictures;
-      row.rows = tree.size() * (guided ? 2 : 1) * pictures;
+      row.batch_size = images;
+      row.rows = tree.size() * (guided ? 2 : 1) * images;
       row.accepted = scripted_mean(tree, options);
       row.decode_ms = row.cycle_ms * grid.rows * grid.columns / (1 + row.accepted);
       row.kernels = cycles.kernels[i];

@@ -6,7 +6,7 @@
 namespace lamplighter {
 namespace {
 
-// Children of a node at depth d, for the first `nodes` ranks of that depth.
+// Number of children for the first `nodes` ranks at a depth.
 struct Width {
   std::int64_t ranks, children;
 };
@@ -58,17 +58,17 @@ std::vector<Tree> cost_trees(std::int64_t nodes, std::int64_t deepest) {
   return trees;
 }
 
-SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& pictures,
+SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Statistics>& images,
                                       std::int64_t least) {
   SiblingAcceptance acceptance;
   std::int64_t parents = 0;
-  for (const Statistics& picture : pictures) parents += static_cast<std::int64_t>(picture.cycles.size());
+  for (const Statistics& image : images) parents += static_cast<std::int64_t>(image.cycles.size());
   for (std::int64_t depth = 1; depth <= survey.max_depth() && parents >= std::max<std::int64_t>(1, least);
        ++depth) {
     const auto row = static_cast<std::size_t>(depth - 1);
     std::vector<std::int64_t> counts;
-    for (const Statistics& picture : pictures) {
-      const std::vector<std::int64_t>& reached = picture.reached[row];
+    for (const Statistics& image : images) {
+      const std::vector<std::int64_t>& reached = image.reached[row];
       counts.resize(std::max(counts.size(), reached.size()));
       for (std::size_t rank = 0; rank < reached.size(); ++rank) counts[rank] += reached[rank];
     }
@@ -84,10 +84,10 @@ SiblingAcceptance measured_acceptance(const Tree& survey, const std::vector<Stat
   return acceptance;
 }
 
-Interval tokens_by_picture(const Tree& tree, const Tree& survey, const std::vector<Statistics>& pictures) {
+Interval tokens_by_image(const Tree& tree, const Tree& survey, const std::vector<Statistics>& images) {
   std::vector<double> tokens;
-  for (const Statistics& picture : pictures)
-    tokens.push_back(expected_tokens(tree, measured_acceptance(survey, {picture}, 1)));
+  for (const Statistics& image : images)
+    tokens.push_back(expected_tokens(tree, measured_acceptance(survey, {image}, 1)));
   return mean_interval(tokens);
 }
 
@@ -97,7 +97,7 @@ TreeCosts measured_costs(const std::vector<CycleRounds>& trees, std::int64_t dee
   for (std::size_t nodes = 0; nodes < trees.size(); ++nodes) {
     const StageTimes times = median_stages(trees[nodes]);
     const double before = costs.target_pass.empty() ? 0 : costs.target_pass.back();
-    costs.target_pass.push_back(std::max(before, times.score + times.judge + times.commit));
+    costs.target_pass.push_back(std::max(before, times.score + times.verify + times.commit));
     if (nodes == 0) continue;  // drafts nothing
     const double d = static_cast<double>(std::min(static_cast<std::int64_t>(nodes), deepest));
     depths += d;
@@ -108,7 +108,7 @@ TreeCosts measured_costs(const std::vector<CycleRounds>& trees, std::int64_t dee
   const double count = static_cast<double>(trees.size()) - 1;
   const double spread = count * squares - depths * depths;
   if (count < 1) return costs;
-  // Least squares; one depth alone has no slope, so all of its time counts per level.
+  // Least squares. A single depth has no slope, so all its time counts per level.
   costs.draft_level =
       spread > 0 ? std::max(0.0, (count * products - depths * drafts) / spread) : drafts / depths;
   costs.cycle = std::max(0.0, (drafts - costs.draft_level * depths) / count);

@@ -21,11 +21,11 @@ struct Codebook {
 Codebook read_codebook(const Manifest& manifest);
 
 // A table file, recognised by its content: safetensors with `neighbours` uint16 [codes, K], or LANTERN's own
-// .npy. Keeps the first k columns (0: all). Throws Error(code) unless it is for so many codes and has k
-// columns.
+// .npy. Keeps the first k columns (0: all). Throws Error(code) unless it is for this number of codes and has
+// k columns.
 NeighbourTable read_neighbours(const std::string& path, std::int64_t codes, std::int64_t k, ExitCode code);
 
-// The bytes of such a safetensors file.
+// The bytes of a safetensors file with a table.
 std::string encode_neighbours(const NeighbourTable& table);
 
 }  // namespace lamplighter

@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "bundle/modules/continuous.h"
-#include "continuous/picture.h"
+#include "continuous/continuous_image.h"
 
 namespace lamplighter {
 
-// One pass of a network: contexts, of pictures as they are or as they would be, and the tokens that are drawn
+// One pass of a network: contexts, of images as they are or as they would be, and the tokens that are sampled
 // in them. Results do not depend on what else is in the pass, beyond rounding.
 class ContinuousBatch {
  public:
   explicit ContinuousBatch(const ContinuousShape& shape) : shape_(shape) {}
 
   // The tokens that are seen: latents [L, C], visible bool [L]; both are to stay as they are until run().
-  void add_context(const ContinuousPicture& picture, const at::Tensor& latents, const at::Tensor& visible);
-  // The k-th token of the picture of the newest context, `masked` tokens being left after it.
+  void add_context(const ContinuousImage& image, const at::Tensor& latents, const at::Tensor& visible);
+  // The k-th token of the image of the newest context, `masked` tokens being left after it.
   void add_token(std::int64_t k, std::int64_t masked);
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
@@ -31,7 +31,7 @@ class ContinuousBatch {
 
  private:
   struct Context {
-    const ContinuousPicture* picture;
+    const ContinuousImage* image;
     at::Tensor latents, visible;
   };
   struct Token {
@@ -50,8 +50,7 @@ class ContinuousBatch {
 
 // Which tokens of a target are finite numbers: bool [N] on the CPU.
 at::Tensor finite_tokens(const ContinuousModel::Chain& chain);
-// A picture whose tokens are not, of `count` such tokens from `first` on, is damaged.
-void check_finite(ContinuousPicture& picture, const at::Tensor& finite, std::int64_t first,
-                  std::int64_t count);
+// An image whose tokens are not, of `count` tokens from `first` on, is damaged.
+void check_finite(ContinuousImage& image, const at::Tensor& finite, std::int64_t first, std::int64_t count);
 
 }  // namespace lamplighter

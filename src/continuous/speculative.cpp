@@ -15,44 +15,44 @@
 namespace lamplighter {
 namespace {
 
-// The target draws the next token of every picture.
-void prefill(const ContinuousRun& run, const std::vector<ContinuousPicture*>& pictures) {
+// The target samples the next token of every image.
+void prefill(const ContinuousRun& run, const std::vector<ContinuousImage*>& images) {
   Stopwatch watch;
   ContinuousBatch batch(run.shape);
-  for (ContinuousPicture* picture : pictures) {
-    batch.add_context(*picture, picture->latents, picture->visible);
-    batch.add_token(picture->drawn, picture->left() - 1);
-    ++picture->statistics.target_passes;
+  for (ContinuousImage* image : images) {
+    batch.add_context(*image, image->latents, image->visible);
+    batch.add_token(image->sampled, image->left() - 1);
+    ++image->statistics.target_passes;
   }
   const ContinuousBatch::Result result = batch.run(*run.target);
   const at::Tensor finite = finite_tokens(result.chain);
   const at::Tensor tokens = result.sample();
   Cycle cycle;
   cycle.cycle_ms = cycle.score_ms = watch.lap();
-  for (std::size_t i = 0; i < pictures.size(); ++i) {
+  for (std::size_t i = 0; i < images.size(); ++i) {
     const auto row = static_cast<std::int64_t>(i);
-    check_finite(*pictures[i], finite, row, 1);
-    pictures[i]->commit(tokens.narrow(0, row, 1), cycle, false);
+    check_finite(*images[i], finite, row, 1);
+    images[i]->commit(tokens.narrow(0, row, 1), cycle, false);
   }
 }
 
-// What is drafted of one picture: g tokens behind those that are drawn.
+// What is drafted of one image: g tokens behind those that are sampled.
 struct Block {
-  ContinuousPicture* picture;
+  ContinuousImage* image;
   std::int64_t size;            // g
-  at::Tensor latents, visible;  // the picture's with the drafts
+  at::Tensor latents, visible;  // the image's with the drafts
   at::Tensor seen;              // bool [g + 1, L]: with the first 0 .. g of them
   std::vector<at::Tensor> means, deviations, log_deviations, tokens;  // of the drafts: [1, C]
-  std::int64_t row = 0;  // of its first token among those of the target's pass
+  std::int64_t row = 0;  // of its first token among the tokens of the target's pass
 
-  bool has_bonus() const { return size < picture->left(); }
+  bool has_bonus() const { return size < image->left(); }
 };
 
-Block begin_block(const ContinuousRun& run, ContinuousPicture& picture) {
-  return {&picture,
-          std::min(*run.method.gamma, picture.left()),
-          picture.latents.clone(),
-          picture.visible.clone(),
+Block begin_block(const ContinuousRun& run, ContinuousImage& image) {
+  return {&image,
+          std::min(*run.method.gamma, image.left()),
+          image.latents.clone(),
+          image.visible.clone(),
           {},
           {},
           {},
@@ -65,8 +65,8 @@ void draft(const ContinuousRun& run, std::vector<Block>& blocks, std::int64_t j)
   ContinuousBatch batch(run.shape);
   for (const Block& block : blocks) {
     if (j >= block.size) continue;
-    batch.add_context(*block.picture, block.latents, block.visible);
-    batch.add_token(block.picture->drawn + j, block.picture->left() - 1 - j);
+    batch.add_context(*block.image, block.latents, block.visible);
+    batch.add_token(block.image->sampled + j, block.image->left() - 1 - j);
   }
   if (batch.size() == 0) return;
   const ContinuousBatch::Result result = batch.run(*run.drafter);
@@ -80,9 +80,9 @@ void draft(const ContinuousRun& run, std::vector<Block>& blocks, std::int64_t j)
     block.deviations.push_back(result.chain.deviation.narrow(0, row, 1));
     block.log_deviations.push_back(result.chain.log_deviations.narrow(0, row, 1));
     block.tokens.push_back(tokens.narrow(0, row, 1));
-    const at::Tensor place = places_of(*block.picture, block.picture->drawn + j, 1).to(numbers.device());
-    block.latents.index_copy_(0, place, numbers.narrow(0, row, 1));
-    block.visible.index_fill_(0, place, true);
+    const at::Tensor position = positions_of(*block.image, block.image->sampled + j, 1).to(numbers.device());
+    block.latents.index_copy_(0, position, numbers.narrow(0, row, 1));
+    block.visible.index_fill_(0, position, true);
     ++row;
   }
 }
@@ -91,15 +91,15 @@ void draft(const ContinuousRun& run, std::vector<Block>& blocks, std::int64_t j)
 ContinuousBatch::Result score(const ContinuousRun& run, std::vector<Block>& blocks) {
   ContinuousBatch batch(run.shape);
   for (Block& block : blocks) {
-    ContinuousPicture& picture = *block.picture;
+    ContinuousImage& image = *block.image;
     block.row = batch.size();
-    at::Tensor seen = picture.visible;
+    at::Tensor seen = image.visible;
     for (std::int64_t j = 0; j < block.size + (block.has_bonus() ? 1 : 0); ++j) {
-      batch.add_context(picture, block.latents, seen);
-      batch.add_token(picture.drawn + j, picture.left() - 1 - j);
-      seen = seen.index_fill(0, places_of(picture, picture.drawn + j, 1).to(seen.device()), true);
+      batch.add_context(image, block.latents, seen);
+      batch.add_token(image.sampled + j, image.left() - 1 - j);
+      seen = seen.index_fill(0, positions_of(image, image.sampled + j, 1).to(seen.device()), true);
     }
-    ++picture.statistics.target_passes;
+    ++image.statistics.target_passes;
   }
   return batch.run(*run.target);
 }
@@ -136,18 +136,18 @@ Compared compare(const ContinuousRun& run, const std::vector<Block>& blocks,
 }
 
 // How many drafts of a block are accepted, from its row of `all` on.
-std::int64_t judge(const Block& block, const Compared& all, std::int64_t first) {
+std::int64_t verify(const Block& block, const Compared& all, std::int64_t first) {
   const double* log_ratio = all.log_ratio.const_data_ptr<double>() + first;
   for (std::int64_t j = 0; j < block.size; ++j) {
-    const ContinuousPicture& picture = *block.picture;
-    const double u = picture.draws->judging(picture.place(picture.drawn + j));
+    const ContinuousImage& image = *block.image;
+    const double u = image.samples->verification(image.position(image.sampled + j));
     // False for NaN, of a drafter whose numbers are none.
     if (!(std::isfinite(log_ratio[j]) && std::log(u) < std::min(0.0, log_ratio[j]))) return j;
   }
   return block.size;
 }
 
-// Tokens in the place of the first rejected draft of every block that has one, by block.
+// Tokens in place of the first rejected draft of every block that has one, by block.
 std::vector<at::Tensor> replace(const ContinuousRun& run, const std::vector<Block>& blocks,
                                 const Compared& all, const std::vector<std::int64_t>& accepted) {
   std::vector<std::int64_t> rows, bad_rows, owners, bad_owners;
@@ -160,8 +160,8 @@ std::vector<at::Tensor> replace(const ContinuousRun& run, const std::vector<Bloc
     if (accepted[i] == block.size) continue;
     const bool usable = std::isfinite(all.log_ratio.const_data_ptr<double>()[row]);
     Rejected& of = usable ? rejected : bad;
-    of.pictures.push_back(block.picture);
-    of.positions.push_back(block.picture->place(block.picture->drawn + accepted[i]));
+    of.images.push_back(block.image);
+    of.positions.push_back(block.image->position(block.image->sampled + accepted[i]));
     (usable ? rows : bad_rows).push_back(row);
     (usable ? owners : bad_owners).push_back(static_cast<std::int64_t>(i));
   }
@@ -174,9 +174,9 @@ std::vector<at::Tensor> replace(const ContinuousRun& run, const std::vector<Bloc
     of.pair = {select(all.pair.target_mean), select(all.pair.target_deviation), select(all.pair.draft_mean),
                select(all.pair.draft_deviation)};
     of.log_sigma = select(all.log_sigma);
-    const at::Tensor drawn = residual_tokens(of, cap);
+    const at::Tensor sampled = residual_tokens(of, cap);
     for (std::size_t i = 0; i < its_owners.size(); ++i)
-      tokens[static_cast<std::size_t>(its_owners[i])] = drawn.narrow(0, static_cast<std::int64_t>(i), 1);
+      tokens[static_cast<std::size_t>(its_owners[i])] = sampled.narrow(0, static_cast<std::int64_t>(i), 1);
   };
   fill(rejected, rows, owners, *run.method.cap);
   fill(bad, bad_rows, bad_owners, 1);  // no proposal passes: the first one stays, a sample of the target
@@ -184,7 +184,7 @@ std::vector<at::Tensor> replace(const ContinuousRun& run, const std::vector<Bloc
 }
 
 void record_drafts(const Block& block, std::int64_t accepted) {
-  Statistics& statistics = block.picture->statistics;
+  Statistics& statistics = block.image->statistics;
   const auto size = static_cast<std::size_t>(block.size);
   if (statistics.drafted.size() < size) statistics.drafted.resize(size), statistics.accepted.resize(size);
   for (std::size_t depth = 0; depth < size; ++depth) {
@@ -201,14 +201,14 @@ void commit(const Block& block, std::int64_t accepted, const at::Tensor& replace
     tokens.push_back(target.sample().narrow(0, block.row + accepted, 1));
   record_drafts(block, accepted);
   cycle.accepted = accepted;
-  block.picture->commit(at::cat(tokens), cycle, true);
+  block.image->commit(at::cat(tokens), cycle, true);
 }
 
-void speculate(const ContinuousRun& run, const std::vector<ContinuousPicture*>& pictures) {
+void speculate(const ContinuousRun& run, const std::vector<ContinuousImage*>& images) {
   Stopwatch watch;
   Cycle cycle;
   std::vector<Block> blocks;
-  for (ContinuousPicture* picture : pictures) blocks.push_back(begin_block(run, *picture));
+  for (ContinuousImage* image : images) blocks.push_back(begin_block(run, *image));
   for (std::int64_t j = 0; j < *run.method.gamma; ++j) draft(run, blocks, j);
   cycle.draft_ms = watch.lap();
   const ContinuousBatch::Result target = score(run, blocks);
@@ -218,25 +218,25 @@ void speculate(const ContinuousRun& run, const std::vector<ContinuousPicture*>& 
   std::vector<std::int64_t> accepted;
   std::int64_t first = 0;
   for (const Block& block : blocks) {
-    accepted.push_back(judge(block, all, first));
+    accepted.push_back(verify(block, all, first));
     first += block.size;
-    // Of the target's numbers those must be numbers that decide or become a token.
+    // The target's numbers that decide or become a token must not be NaN or infinite.
     const std::int64_t used = std::min(accepted.back() + 1, block.size + (block.has_bonus() ? 1 : 0));
-    check_finite(*block.picture, finite, block.row, used);
+    check_finite(*block.image, finite, block.row, used);
   }
   const std::vector<at::Tensor> replaced = replace(run, blocks, all, accepted);
-  cycle.judge_ms = watch.lap();
-  cycle.cycle_ms = cycle.draft_ms + cycle.score_ms + cycle.judge_ms;
+  cycle.verify_ms = watch.lap();
+  cycle.cycle_ms = cycle.draft_ms + cycle.score_ms + cycle.verify_ms;
   for (std::size_t i = 0; i < blocks.size(); ++i) commit(blocks[i], accepted[i], replaced[i], target, cycle);
 }
 
 }  // namespace
 
-void advance_speculative(const ContinuousRun& run, const std::vector<ContinuousPicture*>& pictures) {
+void advance_speculative(const ContinuousRun& run, const std::vector<ContinuousImage*>& images) {
   const auto first = static_cast<std::int64_t>(
       std::ceil(shortest(*run.method.prefill_ratio) * static_cast<double>(run.shape.positions)));
-  std::vector<ContinuousPicture*> early, late;
-  for (ContinuousPicture* picture : pictures) (picture->drawn < first ? early : late).push_back(picture);
+  std::vector<ContinuousImage*> early, late;
+  for (ContinuousImage* image : images) (image->sampled < first ? early : late).push_back(image);
   if (!early.empty()) prefill(run, early);
   if (!late.empty()) speculate(run, late);
 }

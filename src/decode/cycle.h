@@ -5,28 +5,27 @@
 #include "decode/report.h"
 #include "decode/state.h"
 
-// A cycle: draft a tree, score it in one target pass, judge it by the rule, commit what is kept.
+// A cycle: draft, score the draft in one target pass, verify it, commit what is accepted.
 namespace lamplighter {
 
 // Called when a stage of a cycle is done.
 using OnStage = std::function<void(double StageTimes::*stage)>;
-// May put another verdict in the place of the rule's, as measurements do.
-using Script = std::function<void(Draft& draft, Judged& judged)>;
+// May replace the result of verification, as measurements do.
+using Script = std::function<void(Draft& draft, const Scores& scores, Verified& verified)>;
 
 void run_cycle(const Models& models, const Method& method, DecodeState& state, const OnStage& done = {},
                const Script& script = {});
 
 // Its stages.
-// A tree below the root, which stops at the ends of rows.
+// Drafts behind the last tokens; drafts stop at the ends of image rows.
 Draft draft(DecodeState& state);
-// Runs a tree through the target in one pass.
-Scores score(const Models& models, DecodeState& state, const Draft& tree);
-// Walks the tree under the rule and draws one token more from the guided, filtered distribution; or draws one
-// behind every open row of the draft.
-Judged judge(const Models& models, const Method& method, const DecodeState& state, const Draft& tree,
-             const Scores& scores);
-// Shows the proposer what is kept, keeps its rows of the target's cache, appends the tokens, and leaves in
-// state.report what the host wants to know of the cycle.
-void commit(DecodeState& state, const Draft& tree, const Scores& scores, const Judged& judged);
+// Runs a draft through the target in one pass.
+Scores score(const Models& models, DecodeState& state, const Draft& draft);
+// Verifies a draft against the guided, filtered distributions of the target.
+Verified verify(const Models& models, const Method& method, const DecodeState& state, const Draft& draft,
+                const Scores& scores);
+// Updates the method, keeps the accepted slots of the target's cache, appends the tokens, and leaves the
+// cycle's report in Counters::report.
+void commit(DecodeState& state, const Draft& draft, const Scores& scores, const Verified& verified);
 
 }  // namespace lamplighter

@@ -7,19 +7,8 @@
 #include <utility>
 
 #include "decode/cycle.h"
-#include "decode/replay.h"
-#include "decode/report_reader.h"
-#include "decode/slots.h"
 
 namespace lamplighter {
-namespace {
-
-bool has_bad_target(const Report& report) {
-  return std::any_of(report.images.begin(), report.images.end(),
-                     [](const ImageReport& image) { return image.bad_target; });
-}
-
-}  // namespace
 
 Error bad_target() {
   return {ExitCode::bundle,
@@ -27,34 +16,60 @@ Error bad_target() {
           "or the dtype is too narrow for them"};
 }
 
-void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
-            const OnCycle& on_cycle, BadTarget bad) {
+DecodeRun::DecodeRun(const Models& models, const Method& method, const RunShape& shape)
+    : models_(models),
+      method_(method),
+      shape_(shape),
+      state_(make(shape.images)),
+      replay_(models.target->placement().device, shape.graph && state_.draft_method->replayable(),
+              shape.note),
+      slots_(shape.images),
+      reports_(state_) {}
+
+DecodeState DecodeRun::make(std::int64_t slots) const {
   const c10::InferenceMode inference;
-  const c10::Device device = models.target->placement().device;
-  const auto make = [&](std::int64_t count) {
-    RunShape own = shape;
-    own.images = count;
-    return empty_state(models, method, own);
-  };
-  DecodeState state = make(shape.images);
-  Replay replay(device, shape.graph && state.proposer->replayable(), shape.note);
-  Slots slots(shape.images);
-  ReportReader reports(state);
-  while (true) {
-    const PendingImages images = slots.take(next, state);
-    StageClock clock(device, !replay.captures());
-    if (!images.requests.empty()) {
-      slots.place(begin(models, method, images, shape), state, make);
-      clock.lap(&StageTimes::prefill);
+  RunShape own = shape_;
+  own.images = slots;
+  return empty_state(models_, method_, own);
+}
+
+void DecodeRun::drop(std::int64_t image) {
+  const c10::InferenceMode inference;
+  slots_.drop(image, state_);
+}
+
+std::optional<Report> DecodeRun::step(const PendingImages& images) {
+  const c10::InferenceMode inference;
+  StageClock clock(models_.target->placement().device, !replay_.captures());
+  if (!images.requests.empty()) {
+    slots_.place(begin(models_, method_, images, shape_), state_,
+                 [this](std::int64_t slots) { return make(slots); });
+    clock.lap(&StageTimes::prefill);
+  }
+  slots_.shrink(state_);
+  replay_.run([&] { run_cycle(models_, method_, state_, [&](auto stage) { clock.lap(stage); }); });
+  std::optional<Report> report = reports_.read(state_, std::move(clock));
+  if (report) slots_.release(*report, state_.run.counters.total);
+  return report;
+}
+
+void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
+            const OnCycle& on_cycle) {
+  DecodeRun run(models, method, shape);
+  for (bool more = true;;) {
+    PendingImages images;
+    const std::int64_t free = run.free_slots();
+    if (more && free > 0) {
+      images = next(free);
+      more = static_cast<std::int64_t>(images.requests.size()) == free;
     }
-    if (slots.idle()) return;
-    slots.shrink(state);
-    replay.run([&] { run_cycle(models, method, state, [&](auto stage) { clock.lap(stage); }); });
-    const std::optional<Report> report = reports.read(state, std::move(clock));
+    if (images.requests.empty() && run.is_idle()) return;
+    const std::optional<Report> report = run.step(images);
     if (!report) continue;
-    if (bad == BadTarget::fails && has_bad_target(*report)) throw bad_target();
+    const bool is_bad = std::any_of(report->images.begin(), report->images.end(),
+                                    [](const ImageReport& image) { return image.bad_target; });
+    if (is_bad) throw bad_target();
     if (!on_cycle(*report)) throw Error(ExitCode::interrupted, "stopped");
-    slots.release(*report, state.total);
   }
 }
 
@@ -63,19 +78,19 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
   RunShape shape;
   shape.grid = &grid;
   shape.images = static_cast<std::int64_t>(requests.size());
-  shape.prompt_rows = prompts.longest();
+  shape.prompt_length = prompts.longest();
   shape.guided = prompts.rows.size(0) == 2 * shape.images;
   shape.varying = shape.guided && is_varying(models.target->manifest().schedule, requests);
-  bool begun = false;
+  bool started = false;
   const auto all = [&](std::int64_t) {
-    return std::exchange(begun, true) ? PendingImages{} : PendingImages{prompts, requests};
+    return std::exchange(started, true) ? PendingImages{} : PendingImages{prompts, requests};
   };
   at::Tensor codes = at::empty({shape.images, grid.tokens()}, at::kLong);
   decode(models, method, shape, all, [&](const Report& report) {
     for (const ImageReport& image : report.images) {
-      auto* picture = codes[image.image].mutable_data_ptr<std::int64_t>();
-      if (image.is_first()) picture[0] = image.root;
-      for (std::size_t i = 0; i < image.codes.size(); ++i) picture[image.places[i]] = image.codes[i];
+      auto* raster = codes[image.image].mutable_data_ptr<std::int64_t>();
+      if (image.is_first()) raster[0] = image.last_token;
+      for (std::size_t i = 0; i < image.codes.size(); ++i) raster[image.positions[i]] = image.codes[i];
     }
     return !on_cycle || on_cycle(report);
   });

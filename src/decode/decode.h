@@ -1,27 +1,60 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "decode/prefill.h"
-#include "decode/report.h"
+#include "decode/replay.h"
+#include "decode/report_reader.h"
+#include "decode/slots.h"
 #include "lamplighter/error.h"
 
-// From prompt rows to image tokens.
+// The decode loop: from embedded prompts to image tokens.
 namespace lamplighter {
 
-// Called after every cycle; false stops the run with Error(ExitCode::interrupted).
-using OnCycle = std::function<bool(const Report&)>;
+// A run of images side by side, cycle by cycle. They are numbered 0, 1, ... in the order in which they begin.
+class DecodeRun {
+ public:
+  // Models and method outlive the run.
+  DecodeRun(const Models& models, const Method& method, const RunShape& shape);
 
-// Where the target gives an image no distribution: the whole run fails, or the report says so and the image
-// is for the caller to drop.
-enum class BadTarget { fails, is_reported };
+  std::int64_t free_slots() const { return slots_.free(); }
+  bool is_idle() const { return slots_.idle(); }
+  // Frees the slot of an image before it is complete.
+  void drop(std::int64_t image);
+  // Begins images, at most as many as slots are free, and runs a cycle. Returns the report of this cycle; on
+  // a device, that of the cycle before it. The slots of images that it shows complete are free.
+  std::optional<Report> step(const PendingImages& images = {});
 
-// Draws images side by side; when one is complete, the next takes its slot. Throws Error(ExitCode::bundle),
-// bad_target(), where an image has no distribution and that fails.
-void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
-            const OnCycle& on_cycle, BadTarget bad = BadTarget::fails);
+ private:
+  DecodeState make(std::int64_t slots) const;
+
+  const Models models_;
+  const Method& method_;
+  const RunShape shape_;
+  DecodeState state_;
+  Replay replay_;
+  Slots slots_;
+  ReportReader reports_;
+};
+
+// What an image fails with whose report says that the target's logits are NaN or infinite.
 Error bad_target();
 
-// The same for images that begin together: codebook indices int64 [I, rows * columns] on the CPU, raster
-// order.
+// Returns images to begin, as many as asked for. Fewer: no others come.
+using NextImages = std::function<PendingImages(std::int64_t most)>;
+// Called with every report; false stops the run with Error(ExitCode::interrupted).
+using OnCycle = std::function<bool(const Report&)>;
+
+// A whole run: when an image is complete, the next takes its slot. Throws bad_target() when it happens to
+// one.
+void decode(const Models& models, const Method& method, const RunShape& shape, const NextImages& next,
+            const OnCycle& on_cycle);
+
+// The same for images that begin together; returns codebook indices int64 [I, rows * columns] on the CPU, in
+// raster order.
 at::Tensor decode(const Models& models, const Method& method, const Prompts& prompts,
                   const std::vector<DecodeRequest>& requests, const Grid& grid, const OnCycle& on_cycle = {});
 

@@ -8,13 +8,12 @@
 #include "decode/cycle.h"
 
 namespace lamplighter {
-
 namespace {
 
-// Rows of zeros behind every prompt.
-void add_blank_rows(const at::Tensor& valid, const DecodeState& state) {
+// Cache slots of zeros behind every prompt.
+void add_zero_rows(const at::Tensor& valid, const DecodeState& state) {
   for (std::int64_t s = 0; s < valid.size(0); ++s)
-    state.cache.select(2, s).narrow(3, valid[s].item<std::int64_t>(), state.tree.blank).zero_();
+    state.run.cache.select(2, s).narrow(3, valid[s].item<std::int64_t>(), state.tree.zero_rows).zero_();
 }
 
 }  // namespace
@@ -22,10 +21,10 @@ void add_blank_rows(const at::Tensor& valid, const DecodeState& state) {
 at::Tensor prompt_positions(const Target& target, const Prompts& prompts) {
   const PromptEntry& prompt = *target.manifest().prompt;
   const at::Tensor valid = prompts.valid.to(target.placement().device);
-  const std::int64_t rows = prompts.longest();
-  at::Tensor positions = at::arange(rows, valid.options()).unsqueeze(0);
+  const std::int64_t length = prompts.longest();
+  at::Tensor positions = at::arange(length, valid.options()).unsqueeze(0);
   if (prompt.align == "end") positions = positions + (prompt.length - valid).unsqueeze(1);
-  return positions.clamp_max(prompt.length - 1).expand({valid.size(0), rows}).contiguous();
+  return positions.clamp_max(prompt.length - 1).expand({valid.size(0), length}).contiguous();
 }
 
 Scores prefill(const Models& models, const Prompts& prompts, DecodeState& state) {
@@ -34,13 +33,13 @@ Scores prefill(const Models& models, const Prompts& prompts, DecodeState& state)
   const at::Tensor valid = prompts.valid.to(positions.device());
   const Target::Output output =
       models.run(prompts.rows.narrow(1, 0, positions.size(1)).contiguous(), positions,
-                 at::empty({0}, valid.options()), at::zeros_like(valid), state.cache);
-  state.proposer->begin(prompts, {output.features, positions}, state);
+                 at::empty({0}, valid.options()), at::zeros_like(valid), state.run.cache);
+  state.draft_method->begin(prompts, {output.features, positions}, state.run);
   const at::Tensor last = (valid - 1).unsqueeze(1);
-  state.lengths.copy_(valid - 1 + state.tree.blank);
-  if (state.tree.blank > 0) add_blank_rows(prompts.valid, state);
-  state.position.copy_(positions.gather(1, last).squeeze(1));
-  return {rows_at(output.hidden, last), rows_at(output.features, last), {}};
+  state.run.counters.lengths.copy_(valid - 1 + state.tree.zero_rows);
+  if (state.tree.zero_rows > 0) add_zero_rows(prompts.valid, state);
+  state.run.counters.position.copy_(positions.gather(1, last).squeeze(1));
+  return {rows_at(output.hidden, last), rows_at(output.features, last)};
 }
 
 DecodeState begin(const Models& models, const Method& method, const PendingImages& images,
@@ -49,8 +48,8 @@ DecodeState begin(const Models& models, const Method& method, const PendingImage
   own.images = static_cast<std::int64_t>(images.requests.size());
   DecodeState state = make_state(models, method, own, images.prompts.longest(), images.requests);
   const Scores scores = prefill(models, images.prompts, state);
-  const Draft root = root_alone(state);
-  commit(state, root, scores, judge(models, method, state, root, scores));
+  const Draft last = last_token(state);
+  commit(state, last, scores, verify(models, method, state, last, scores));
   return state;
 }
 

@@ -1,11 +1,15 @@
 #include "decode/prompt_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/files.h"
+#include "base/format.h"
+#include "base/message.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "text/unicode.h"
+#include "text/unread.h"
 
 namespace lamplighter {
 namespace {
@@ -42,14 +46,20 @@ PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) cons
   return {{*request.class_id}};
 }
 
-std::string PromptTokenizer::prompt_text(const Request& request, const Grid& grid) const {
+PromptTokenizer::Filled PromptTokenizer::fill(std::string text, const std::string& caption) {
+  constexpr const char* kPlace = "{prompt}";
+  const std::size_t begin = text.find(kPlace);
+  replace_all(text, kPlace, caption);
+  return {std::move(text), caption, begin};
+}
+
+PromptTokenizer::Filled PromptTokenizer::prompt_text(const Request& request, const Grid& grid) const {
   const std::string caption =
       prompt_.strip ? encode_utf8(strip(decode_utf8(request.prompt))) : request.prompt;
   std::string text = caption.empty() ? prompt_.empty_text.value_or(prompt_.text) : prompt_.text;
   replace_all(text, "{width}", std::to_string(grid.width));
   replace_all(text, "{height}", std::to_string(grid.height));
-  replace_all(text, "{prompt}", caption);  // last: a caption may have braces of its own
-  return text;
+  return fill(std::move(text), caption);  // last: a caption may have braces of its own
 }
 
 std::vector<std::int64_t> PromptTokenizer::encode_text(const std::string& text) const {
@@ -63,34 +73,57 @@ std::vector<std::int64_t> PromptTokenizer::encode_text(const std::string& text) 
   return encoded;
 }
 
-void PromptTokenizer::check_length(const char* name, std::size_t text, std::size_t half) const {
-  const auto ids = static_cast<std::int64_t>(text), all = static_cast<std::int64_t>(half);
-  const std::int64_t most = std::min(max_length_, prompt_.length - (all - ids));
-  if (ids > most) {
-    throw Error(ExitCode::input, std::string(name) + ": got " + std::to_string(ids) +
-                                     " tokens, expected at most " + std::to_string(most) + "; shorten it");
+std::string PromptTokenizer::excess_words(const Filled& text, const std::vector<std::int64_t>& ids,
+                                          std::size_t excess) const {
+  const std::string seen = bpe_->bytes(ids);
+  if (text.begin == std::string::npos || seen.size() + text.caption.size() < text.text.size()) return "";
+  const std::size_t length =
+      seen.size() - (text.text.size() - text.caption.size());  // of the composed caption
+  std::vector<std::size_t> begins;  // of the ids that begin before the caption's end
+  std::size_t begin = 0;
+  for (const std::int64_t id : ids) {
+    if (begin >= text.begin + length) break;
+    begins.push_back(begin);
+    begin += bpe_->bytes({id}).size();
   }
+  if (excess >= begins.size()) return "";
+  const std::size_t stop = begins[begins.size() - excess];
+  if (stop < text.begin) return "";  // the template alone is too long
+  return unread_end(text.caption, std::string_view(seen).substr(text.begin, length), stop - text.begin);
+}
+
+void PromptTokenizer::check_length(const char* name, const Filled& text, const std::vector<std::int64_t>& ids,
+                                   std::size_t half) const {
+  const auto got = static_cast<std::int64_t>(ids.size()), all = static_cast<std::int64_t>(half);
+  const std::int64_t most = std::min(max_length_, prompt_.length - (all - got));
+  if (got <= most) return;
+  const std::string words = excess_words(text, ids, static_cast<std::size_t>(got - most));
+  throw Error(ExitCode::input,
+              std::string(name) + ": got " + counted(got, "token") + ", expected at most " +
+                  std::to_string(most) + "; " +
+                  (words.empty() ? "shorten it" : "leave out its end, from " + quote(words)));
 }
 
 PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& grid) const {
-  const std::vector<std::int64_t> encoded = encode_text(prompt_text(request, grid));
+  const Filled text = prompt_text(request, grid);
+  const std::vector<std::int64_t> encoded = encode_text(text.text);
   PromptIds prompt{prompt_.prefix, prompt_.unconditional};
   append(prompt.ids, encoded);
   append(prompt.ids, prompt_.suffix);
   append(prompt.ids, grid.before);
-  check_length("prompt", encoded.size(), prompt.ids.size());
-  std::vector<std::int64_t> negative;
+  check_length("prompt", text, encoded, prompt.ids.size());
+  Filled negative;
+  std::vector<std::int64_t> negative_ids;
   if (prompt_.unconditional_pad) {
     prompt.unconditional.insert(prompt.unconditional.end(), encoded.size(), *prompt_.unconditional_pad);
     append(prompt.unconditional, prompt_.suffix);
   } else if (prompt_.negative_text) {
-    std::string text = *prompt_.negative_text;
-    replace_all(text, "{prompt}", request.negative_prompt.value_or(prompt_.negative_prompt));
-    negative = encode_text(text);
-    append(prompt.unconditional, negative);
+    negative = fill(*prompt_.negative_text, request.negative_prompt.value_or(prompt_.negative_prompt));
+    negative_ids = encode_text(negative.text);
+    append(prompt.unconditional, negative_ids);
   }
   append(prompt.unconditional, grid.before);
-  check_length("negative_prompt", negative.size(), prompt.unconditional.size());
+  check_length("negative_prompt", negative, negative_ids, prompt.unconditional.size());
   return prompt;
 }
 

@@ -13,17 +13,20 @@
 
 namespace lamplighter {
 
-// One prompt as ids: of the text encoder, the class, or of the target itself.
+// One prompt as ids of the text encoder, of the class, or of the target itself.
 struct PromptIds {
   std::vector<std::int64_t> ids;
-  std::vector<std::int64_t> unconditional = {};  // prompts of tokens: without the caption, or what it is not
-  std::string cut = {};                          // the caption's end, where the bundle does not take it all
+  std::vector<std::int64_t> unconditional =
+      {};                // prompts of tokens: without the caption, or the negative prompt
+  std::string cut = {};  // the end of the caption that the bundle does not read, see unread_end
 
-  // Rows that the prompt, or that of the unconditional half, has in the target's cache.
-  std::int64_t rows() const { return static_cast<std::int64_t>(std::max(ids.size(), unconditional.size())); }
+  // Cache slots that the longer half of the prompt takes.
+  std::int64_t length() const {
+    return static_cast<std::int64_t>(std::max(ids.size(), unconditional.size()));
+  }
 };
 
-// Turns requests into ids with the tokenizer of the bundle; needs no weights.
+// Turns requests into ids with the tokenizer of the bundle. Needs no weights.
 class PromptTokenizer {
  public:
   // Throws Error(ExitCode::bundle).
@@ -33,13 +36,22 @@ class PromptTokenizer {
   PromptIds encode(const Request& request, const Grid& grid) const;
 
  private:
-  // The caption in its template.
-  std::string prompt_text(const Request& request, const Grid& grid) const;
+  // A caption in its template, at byte `begin`. Templates for an empty caption have no place for it.
+  struct Filled {
+    std::string text, caption;
+    std::size_t begin = std::string::npos;
+  };
+  static Filled fill(std::string text, const std::string& caption);
+  Filled prompt_text(const Request& request, const Grid& grid) const;
   // Ids of a text that the target embeds.
   std::vector<std::int64_t> encode_text(const std::string& text) const;
-  // Ids of a text in a half of guidance. Throws Error(ExitCode::input) when `half`, which has all ids of that
-  // half, is longer than the bundle takes.
-  void check_length(const char* name, std::size_t text, std::size_t half) const;
+  // Throws Error(ExitCode::input) when a half of the guided pair is longer than the bundle takes. `ids`: of
+  // the text in it, `half`: the number of all its ids.
+  void check_length(const char* name, const Filled& text, const std::vector<std::int64_t>& ids,
+                    std::size_t half) const;
+  // The end of a caption, whose last tokens are `excess` too many. Empty where that is not known.
+  std::string excess_words(const Filled& text, const std::vector<std::int64_t>& ids,
+                           std::size_t excess) const;
   PromptIds encode_tokens(const Request& request, const Grid& grid) const;
 
   PromptEntry prompt_;

@@ -10,10 +10,13 @@
 
 #include <algorithm>
 
+#include "draft/drafters/eagle_layer.h"
+#include "lamplighter/error.h"
+
 namespace lamplighter {
 namespace {
 
-// ids [S, T] of ids of different lengths, and those lengths.
+// Pads prompts of tokens to one length.
 Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditions, bool guided) {
   std::vector<const std::vector<std::int64_t>*> sequences;
   for (const Condition& condition : conditions) {
@@ -22,16 +25,16 @@ Prompts embed_tokens(const Target& target, const std::vector<Condition>& conditi
   }
   std::vector<std::int64_t> valid;
   for (const auto* ids : sequences) valid.push_back(static_cast<std::int64_t>(ids->size()));
-  const std::int64_t rows = *std::max_element(valid.begin(), valid.end());
-  at::Tensor ids = at::zeros({static_cast<std::int64_t>(valid.size()), rows}, at::kLong);
+  const std::int64_t length = *std::max_element(valid.begin(), valid.end());
+  at::Tensor ids = at::zeros({static_cast<std::int64_t>(valid.size()), length}, at::kLong);
   for (std::size_t i = 0; i < sequences.size(); ++i)
     ids[static_cast<std::int64_t>(i)].narrow(0, 0, valid[i]).copy_(at::tensor(*sequences[i]));
   ids = ids.to(target.placement().device);
   return {target.embed(ids), at::tensor(valid), ids};
 }
 
-// The null caption is as long as a prompt can be: its last rows stand for the caption's, its first ones for
-// the padding. (Conditional rows of padding are zero.)
+// The null caption is as long as a prompt can be: its last rows replace the caption's, its first ones those
+// of the padding. Conditional rows of padding are zero.
 void add_null_padding(const Target& target, std::int64_t valid, const at::Tensor& rows) {
   const std::int64_t padding = rows.size(1) - valid;
   const at::Tensor whole =
@@ -39,7 +42,7 @@ void add_null_padding(const Target& target, std::int64_t valid, const at::Tensor
   rows.narrow(1, valid, padding).copy_(whole.narrow(1, 0, padding));
 }
 
-// What a model makes of conditions, one by one.
+// Embeds conditions one by one.
 template <class Model>
 at::Tensor embed_all(const Model& model, const std::vector<Condition>& conditions, bool guided) {
   std::vector<at::Tensor> rows;
@@ -53,7 +56,10 @@ at::Tensor embed_all(const Model& model, const std::vector<Condition>& condition
 }  // namespace
 
 PromptEncoder::PromptEncoder(const Manifest& manifest, const Placement& placement)
-    : kind_(manifest.prompt->kind), length_(manifest.prompt->length), placement_(placement) {
+    : kind_(manifest.prompt->kind),
+      length_(manifest.prompt->length),
+      features_(manifest.prompt->features),
+      placement_(placement) {
   if (kind_ != "text_features") return;
   Placement wide = placement;  // the activations of T5 exceed the range of fp16
   if (wide.dtype == at::kHalf) wide.dtype = at::kBFloat16;
@@ -66,6 +72,10 @@ Condition PromptEncoder::encode(const PromptIds& prompt) const {
   if (!encoder_) return {ids, at::ones_like(ids)};
   // The encoder sees the valid ids only; padding afterwards gives the same rows for less work.
   const at::Tensor features = encoder_->encode(ids, at::ones_like(ids));
+  if (features.size(-1) != features_) {
+    throw Error(ExitCode::bundle, "text_encoder: got features of width " + std::to_string(features.size(-1)) +
+                                      ", the manifest says prompt.features " + std::to_string(features_));
+  }
   const std::int64_t padding = length_ - ids.size(1);
   return {at::constant_pad_nd(features, {0, 0, 0, padding}),
           at::constant_pad_nd(at::ones_like(ids), {0, padding})};
@@ -84,8 +94,8 @@ Prompts embed_prompts(const Models& models, const std::vector<Condition>& condit
   Prompts prompts{embed_all(target, conditions, guided), at::cat(valid).cpu(), {}, {}, padded};
   for (std::int64_t s = 1; padded && guided && s < prompts.valid.size(0); s += 2)
     add_null_padding(target, prompts.valid[s].item<std::int64_t>(), prompts.rows.narrow(0, s, 1));
-  if (models.drafter != nullptr && models.drafter->entry().is_model())
-    prompts.drafter_rows = embed_all(*models.drafter, conditions, guided);
+  if (models.drafter != nullptr && is_small_target(*models.drafter))
+    prompts.drafter_rows = embed_all(SmallTarget(*models.drafter), conditions, guided);
   return prompts;
 }
 

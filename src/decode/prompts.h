@@ -11,14 +11,14 @@
 
 namespace lamplighter {
 
-// One prompt: what a target's embed_condition takes, right padded to the bundle's prompt length, or ids.
+// One prompt: the input of the target's embed_condition, right padded to the bundle's prompt length, or ids.
 struct Condition {
   at::Tensor features;                                     // [1, T, C], or class ids int64 [1, 1]
   at::Tensor mask;                                         // int64 [1, T]
-  std::vector<std::int64_t> ids = {}, unconditional = {};  // prompts of tokens, with and without the caption
+  std::vector<std::int64_t> ids = {}, unconditional = {};  // of tokens, with and without the caption
 };
 
-// Turns ids into conditions, with the bundle's text encoder where it has one.
+// Turns ids into conditions with the bundle's text encoder, if it has one.
 class PromptEncoder {
  public:
   // Loads the text encoder. Throws Error(ExitCode::bundle).
@@ -27,15 +27,16 @@ class PromptEncoder {
 
  private:
   std::string kind_;
-  std::int64_t length_ = 0;  // rows reserved for the prompt
+  std::int64_t length_ = 0;    // positions reserved for the prompt
+  std::int64_t features_ = 0;  // width of the text encoder's features
   Placement placement_;
   std::unique_ptr<TextEncoder> encoder_;
 };
 
-// Prompt rows of the target: interleaved pairs when `guided`, else the conditional rows alone. Prompts are
-// embedded one by one: library products give other roundings for other batch sizes, and a picture must not
-// depend on its batch. padded: with the padding's rows, which some drafters read (DrafterEntry). A drafter
-// that is a model embeds them, too.
+// Embeds prompts for the target: interleaved pairs when `guided`, else the conditional ones alone. Prompts
+// are embedded one by one, because matrix products round differently at other batch sizes and an image must
+// not depend on its batch. `padded`: with the rows of the padding, which some drafters read
+// (DraftModelEntry). A draft model that embeds conditions itself embeds them, too.
 Prompts embed_prompts(const Models& models, const std::vector<Condition>& conditions, bool guided,
                       bool padded = false);
 

@@ -3,30 +3,30 @@
 #include <algorithm>
 #include <utility>
 
-#include "propose/method.h"
+#include "draft/method.h"
 
 namespace lamplighter {
 
-std::vector<std::int32_t> Drawn::known() const {
+std::vector<std::int32_t> RecordedImage::known() const {
   return {codes.begin(), std::find(codes.begin(), codes.end(), -1)};
 }
 
-Drawn& Recorder::of(std::int64_t image) {
-  const auto [place, added] = images_.try_emplace(image);
-  if (!added || !method_.tree) return place->second;
+RecordedImage& Recorder::of(std::int64_t image) {
+  const auto [record, added] = images_.try_emplace(image);
+  if (!added || !method_.tree) return record->second;
   for (std::int64_t d = 0; d < method_.tree->max_depth(); ++d) {
     std::int64_t ranks = 0;
     for (const std::int64_t node : method_.tree->expanded_level(d))
       ranks = std::max(ranks, method_.tree->child_count(node));
-    place->second.statistics.reached.emplace_back(static_cast<std::size_t>(ranks));
+    record->second.statistics.reached.emplace_back(static_cast<std::size_t>(ranks));
   }
-  return place->second;
+  return record->second;
 }
 
-Drawn Recorder::take(std::int64_t image) {
-  Drawn drawn = std::move(of(image));
+RecordedImage Recorder::take(std::int64_t image) {
+  RecordedImage record = std::move(of(image));
   images_.erase(image);
-  return drawn;
+  return record;
 }
 
 void Recorder::add(const Report& report) {
@@ -34,33 +34,33 @@ void Recorder::add(const Report& report) {
 }
 
 void Recorder::add(const ImageReport& image, std::size_t together, const StageTimes& times) {
-  Drawn& drawn = of(image.image);
-  Statistics& statistics = drawn.statistics;
-  if (drawn.codes.empty()) {  // the first code came out of the prefill
-    drawn.codes = {static_cast<std::int32_t>(image.root)};
+  RecordedImage& recorded = of(image.image);
+  Statistics& statistics = recorded.statistics;
+  if (recorded.codes.empty()) {  // the first code came out of the prefill
+    recorded.codes = {static_cast<std::int32_t>(image.last_token)};
     statistics.order = {0};
     statistics.tokens = statistics.target_passes = 1;
     statistics.prefill_ms = times.prefill;
   }
-  drawn.bad_draft |= image.bad_draft;
+  recorded.bad_draft |= image.bad_draft;
   statistics.drafted.resize(image.drafted.size());
   statistics.accepted.resize(image.drafted.size());
   statistics.batch = std::max(statistics.batch, static_cast<int>(together));
   if (image.codes.empty()) return;  // complete before this cycle
   const auto committed = static_cast<std::int64_t>(image.codes.size());
   for (std::size_t i = 0; i < image.codes.size(); ++i) {
-    const auto place = static_cast<std::size_t>(image.places[i]);
-    drawn.codes.resize(std::max(drawn.codes.size(), place + 1), -1);
-    drawn.codes[place] = static_cast<std::int32_t>(image.codes[i]);
-    statistics.order.push_back(image.places[i]);
+    const auto position = static_cast<std::size_t>(image.positions[i]);
+    recorded.codes.resize(std::max(recorded.codes.size(), position + 1), -1);
+    recorded.codes[position] = static_cast<std::int32_t>(image.codes[i]);
+    statistics.order.push_back(image.positions[i]);
   }
   statistics.cycles.push_back({statistics.tokens, committed, image.accepted, times.draft, times.score,
-                               times.judge, times.commit, times.cycle});
+                               times.verify, times.commit, times.cycle});
   statistics.tokens += committed;
   ++statistics.target_passes;
   statistics.draft_ms += times.draft;
   statistics.score_ms += times.score;
-  statistics.judge_ms += times.judge;
+  statistics.verify_ms += times.verify;
   statistics.commit_ms += times.commit;
   statistics.cycle_ms += times.cycle;
   for (std::size_t d = 0; d < statistics.drafted.size(); ++d) {

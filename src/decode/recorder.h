@@ -11,32 +11,32 @@ namespace lamplighter {
 
 struct Method;
 
-// What is known of an image while it is drawn.
-struct Drawn {
+// An image while it is decoded.
+struct RecordedImage {
   Statistics statistics;
-  std::vector<std::int32_t> codes;  // so far, raster order; -1: not drawn yet
-  // Those before the first that is lacking.
+  std::vector<std::int32_t> codes;  // so far, raster order; -1: unknown
+  // The codes before the first unknown one.
   std::vector<std::int32_t> known() const;
-  bool bad_draft = false;  // the drafter's logits were no distribution in some cycle
+  bool bad_draft = false;  // the drafter's logits were NaN or infinite in some cycle
 };
 
-// Collects what the cycles of a run commit, image by image.
+// Collects the commits of a run's cycles, image by image.
 class Recorder {
  public:
   explicit Recorder(const Method& method) : method_(method) {}
 
   void add(const Report& report);
 
-  // What is known of an image of this number, also of one that has not begun.
-  Drawn& of(std::int64_t image);
-  // The same, to keep no longer.
-  Drawn take(std::int64_t image);
+  // The record of an image, also of one that has not begun.
+  RecordedImage& of(std::int64_t image);
+  // Removes the record and returns it.
+  RecordedImage take(std::int64_t image);
 
  private:
   void add(const ImageReport& image, std::size_t together, const StageTimes& times);
 
   const Method& method_;
-  std::map<std::int64_t, Drawn> images_;
+  std::map<std::int64_t, RecordedImage> images_;
 };
 
 }  // namespace lamplighter

@@ -5,7 +5,7 @@ namespace lamplighter {
 
 struct Replay::Capture {};
 
-Replay::Replay(const c10::Device& /*device*/, bool /*graph*/, NoteCallback /*note*/) {}
+Replay::Replay(const c10::Device& /*device*/, bool /*graph*/, LogCallback /*note*/) {}
 Replay::~Replay() = default;
 
 void Replay::run(const std::function<void()>& work) {

@@ -30,7 +30,7 @@ c10::cuda::CUDAStream run_stream(c10::DeviceIndex device) {
   return *streams[index];
 }
 
-// What was queued on the current stream comes first.
+// Waits for the work on the current stream.
 c10::cuda::CUDAStream enter(const c10::Device& device) {
   const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
   c10::cuda::getCurrentCUDAStream(index).synchronize();
@@ -43,7 +43,7 @@ std::string reason(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-// For steps of cleaning up, which may be done or impossible already.
+// For clean-up steps, which may be done already or impossible.
 template <class F>
 bool succeeds(F f) {
   try {
@@ -57,10 +57,10 @@ bool succeeds(F f) {
 }  // namespace
 
 struct Replay::Capture {
-  Capture(const c10::Device& device, bool wanted, NoteCallback told)
-      : on_stream(enter(device)), graph_wanted(wanted), note(std::move(told)) {}
-  // Nothing that is queued outlives its graph, and the graph's memory goes back to the device: no other graph
-  // can use it, and while one is captured nothing is given back.
+  Capture(const c10::Device& device, bool wanted, LogCallback callback)
+      : on_stream(enter(device)), graph_wanted(wanted), note(std::move(callback)) {}
+  // Waits for queued work, which must not outlive its graph, and returns the graph's memory to the device: no
+  // other graph can use it, and none can be returned during a capture.
   ~Capture() {
     static_cast<void>(cudaStreamSynchronize(on_stream.current_stream()));
     if (!graph) return;
@@ -102,8 +102,8 @@ struct Replay::Capture {
     return false;
   }
 
-  // Ends a capture that failed midway. Of one that the driver gave up, Torch leaves the allocators' part open
-  // (then the graph tells no pool); they would keep all memory that they cache.
+  // Ends a capture that failed midway. Where the driver gave it up, Torch leaves the allocators capturing
+  // (the graph then has no pool), and they would keep all memory that they cache.
   void abandon(c10::DeviceIndex device) {
     graph_wanted = false;
     if (!succeeds([&] { graph->capture_end(); }) && !succeeds([&] { graph->pool(); })) {
@@ -135,13 +135,13 @@ struct Replay::Capture {
 
   c10::cuda::CUDAStreamGuard on_stream;
   bool graph_wanted;
-  NoteCallback note;
+  LogCallback note;
   int calls = 0;
   const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
   std::optional<at::cuda::CUDAGraph> graph;
 };
 
-Replay::Replay(const c10::Device& device, bool graph, NoteCallback note) {
+Replay::Replay(const c10::Device& device, bool graph, LogCallback note) {
   if (device.is_cuda()) capture_ = std::make_unique<Capture>(device, graph, std::move(note));
 }
 Replay::~Replay() = default;

@@ -9,14 +9,14 @@
 
 #include "decode/state.h"
 #include "kernels/commit/commit.h"
-#include "kernels/judge/judge.h"
+#include "kernels/verify/verify.h"
 
 namespace lamplighter {
 namespace {
 
-// The places of codes begin .. end - 1 of a slot.
-std::vector<std::int64_t> places(const at::Tensor& order, std::int64_t slot, std::int64_t begin,
-                                 std::int64_t end) {
+// The positions of codes begin .. end - 1 of a slot.
+std::vector<std::int64_t> positions(const at::Tensor& order, std::int64_t slot, std::int64_t begin,
+                                    std::int64_t end) {
   if (order.defined()) {
     const std::int64_t row = order.size(0) == 1 ? 0 : slot;
     const std::int64_t* all = order.const_data_ptr<std::int64_t>() + row * order.size(1);
@@ -34,17 +34,17 @@ Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes&
   for (std::int64_t slot = 0; slot < table.size(0); ++slot) {
     const std::int64_t* row = table.const_data_ptr<std::int64_t>() + slot * table.size(1);
     if (row[report::kImage] < 0) continue;
-    const std::int64_t* codes = row + report::kCodes + 1;  // behind the root
+    const std::int64_t* codes = row + report::kCodes + 1;  // behind the last token
     const std::int64_t* path = row + report::path(depth);
     const std::int64_t* drafted = row + report::drafted(depth) + 1;  // behind the root's own column
     report.images.push_back({row[report::kImage],
                              row[report::kSteps],
                              row[report::kAccepted],
                              row[report::kCodes],
-                             (row[report::kBad] & kJudgeBadDraft) != 0,
-                             (row[report::kBad] & kJudgeBadTarget) != 0,
+                             (row[report::kBad] & kVerifyBadDraft) != 0,
+                             (row[report::kBad] & kVerifyBadTarget) != 0,
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
-                             places(order, slot, row[report::kFirst], row[report::kSteps]),
+                             positions(order, slot, row[report::kFirst], row[report::kSteps]),
                              {path, path + depth + 1},
                              {drafted, drafted + depth}});
   }
@@ -93,11 +93,12 @@ StageTimes StageClock::read() const {
 }
 
 ReportReader::ReportReader(const DecodeState& state) {
-  if (state.report.is_cpu()) return;
-  for (Copy& copy : pinned_) copy = {pinned_like(state.report), pinned_like(state.proposer->order())};
+  if (state.run.counters.report.is_cpu()) return;
+  for (Copy& copy : pinned_)
+    copy = {pinned_like(state.run.counters.report), pinned_like(state.draft_method->order())};
 }
 
-// To free pinned memory asks the device for an event, which throws once a kernel has failed.
+// Freeing pinned memory asks the device for an event, which throws once a kernel has failed.
 ReportReader::~ReportReader() {
   if (std::uncaught_exceptions() == 0) return;
   for (Copy& copy : pinned_) {
@@ -107,10 +108,10 @@ ReportReader::~ReportReader() {
 }
 
 std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {
-  const at::Tensor order = state.proposer->order();
-  if (state.report.is_cpu()) return parse(state.report, order, clock.read());
+  const at::Tensor order = state.draft_method->order();
+  if (state.run.counters.report.is_cpu()) return parse(state.run.counters.report, order, clock.read());
   Copy& copy = pinned_[turn_ = 1 - turn_];
-  copy.report.copy_(state.report, /*non_blocking=*/true);
+  copy.report.copy_(state.run.counters.report, /*non_blocking=*/true);
   if (order.defined()) copy.order.copy_(order, /*non_blocking=*/true);
   clock.lap(&StageTimes::cycle);  // its event is behind the copies
   std::optional<Report> report;

@@ -11,13 +11,13 @@
 #include "base/stopwatch.h"
 #include "decode/report.h"
 
-// A cycle leaves its report in a fixed tensor; on the CPU it is read at once, on a device it is copied into
-// pinned memory without waiting and read while the next cycle runs.
+// A cycle leaves its report in a fixed tensor. On the CPU it is read at once; on a device it is copied into
+// pinned memory without waiting, and read while the next cycle runs.
 namespace lamplighter {
 
 struct DecodeState;
 
-// Times one cycle from its construction on: on the CPU by the clock, on a device by events in its stream.
+// Times one cycle from construction on: on the CPU by the clock, on a device by events in its stream.
 class StageClock {
  public:
   // Without `stages` only the prefill and the whole cycle are timed.
@@ -38,14 +38,14 @@ class StageClock {
   std::vector<double StageTimes::*> laps_;
 };
 
-// Reads reports: on the CPU that of the cycle just called, on a device that of the cycle before it.
+// Reads the report of the cycle just called on the CPU, and of the cycle before it on a device.
 class ReportReader {
  public:
   explicit ReportReader(const DecodeState& state);
   ~ReportReader();
   ReportReader(const ReportReader&) = delete;
   ReportReader& operator=(const ReportReader&) = delete;
-  // To be called when a cycle is queued, with its clock.
+  // Call it when a cycle is queued, with the cycle's clock.
   std::optional<Report> read(const DecodeState& state, StageClock clock);
 
  private:

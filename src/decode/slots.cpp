@@ -18,18 +18,18 @@ at::Tensor part(const at::Tensor& tensor, std::int64_t dimension, std::int64_t i
 }
 
 void copy_images(DecodeState& from, std::size_t first, std::size_t count, DecodeState& to, std::size_t slot) {
-  const std::int64_t images = from.images(), slots = to.images();
+  const std::int64_t images = from.run.images(), slots = to.run.images();
   const std::vector<PerImage> theirs = per_image(from), own = per_image(to);
   for (std::size_t i = 0; i < own.size(); ++i) {
     const PerImage& kind = own[i];
     at::Tensor source = part(*theirs[i].tensor, kind.images, images, first, count);
-    at::Tensor place = part(*kind.tensor, kind.images, slots, slot, count);
-    if (kind.cache_rows >= 0) {
-      const std::int64_t kept = std::min(source.size(kind.cache_rows), place.size(kind.cache_rows));
-      source = source.narrow(kind.cache_rows, 0, kept);
-      place = place.narrow(kind.cache_rows, 0, kept);
+    at::Tensor target = part(*kind.tensor, kind.images, slots, slot, count);
+    if (kind.cache_slots >= 0) {
+      const std::int64_t kept = std::min(source.size(kind.cache_slots), target.size(kind.cache_slots));
+      source = source.narrow(kind.cache_slots, 0, kept);
+      target = target.narrow(kind.cache_slots, 0, kept);
     }
-    place.copy_(source);
+    target.copy_(source);
   }
 }
 
@@ -48,25 +48,14 @@ std::int64_t Slots::busy() const {
   return static_cast<std::int64_t>(images_.size()) - std::count(images_.begin(), images_.end(), kFree);
 }
 
-PendingImages Slots::take(const NextImages& next, DecodeState& state) {
-  const std::int64_t free = count_ - busy();
-  if (!more_ || (free == 0 && !open_)) return {};
-  PendingImages images = next(free);
-  open_ = images.open;
-  more_ = open_ || static_cast<std::int64_t>(images.requests.size()) == free;
-  for (const std::int64_t image : images.dropped) drop(image, state);
-  const bool freed = !images.dropped.empty() && images.requests.empty();
-  return freed ? take(next, state) : images;
-}
-
 // The slot stands still like one that never held an image.
 void Slots::drop(std::int64_t image, DecodeState& state) {
   const auto found = std::find(images_.begin(), images_.end(), image);
   if (found == images_.end()) return;
   const std::int64_t slot = found - images_.begin();
   *found = kFree;
-  state.image[slot].fill_(-1);
-  state.steps[slot].fill_(state.total);
+  state.run.counters.image[slot].fill_(-1);
+  state.run.counters.steps[slot].fill_(state.run.counters.total);
 }
 
 void Slots::widen(std::int64_t slots, DecodeState& state, const MakeState& make) {
@@ -77,13 +66,13 @@ void Slots::widen(std::int64_t slots, DecodeState& state, const MakeState& make)
 }
 
 void Slots::place(DecodeState begun, DecodeState& state, const MakeState& make) {
-  const std::int64_t wanted = busy() + begun.images();
+  const std::int64_t wanted = busy() + begun.run.images();
   if (wanted > static_cast<std::int64_t>(images_.size())) widen(wanted, state, make);
-  begun.image.add_(begun_);
-  const auto count = static_cast<std::size_t>(begun.images());
+  begun.run.counters.image.add_(begun_);
+  const auto count = static_cast<std::size_t>(begun.run.images());
   std::size_t placed = 0;
   for (std::size_t slot = 0; placed < count; ++slot) {
-    std::size_t run = 0;  // free slots side by side
+    std::size_t run = 0;  // adjacent free slots
     while (placed + run < count && slot + run < images_.size() && images_[slot + run] == kFree)
       images_[slot + run++] = begun_++;
     if (run == 0) continue;
@@ -94,13 +83,13 @@ void Slots::place(DecodeState begun, DecodeState& state, const MakeState& make) 
 }
 
 void Slots::shrink(DecodeState& state) {
-  if ((more_ && !open_) || !state.steps.is_cpu() || idle()) return;
+  if (!state.run.counters.steps.is_cpu() || idle()) return;
   std::vector<std::int64_t> busy;
   for (std::size_t slot = 0; slot < images_.size(); ++slot) {
     if (images_[slot] != kFree) busy.push_back(static_cast<std::int64_t>(slot));
   }
   if (busy.size() == images_.size()) return;
-  const std::int64_t images = state.images();
+  const std::int64_t images = state.run.images();
   const at::Tensor wanted = at::tensor(busy, at::kLong);
   for (const PerImage& kind : per_image(state))
     *kind.tensor = select(*kind.tensor, kind.images, images, wanted);

@@ -29,14 +29,14 @@ bool guided(const DecodeRequest& request) {
   return is_guided(request.sampling);
 }
 
-// The filter with none for greedy images: their tokens are ranked, not drawn.
+// The filter with none for greedy images: their tokens are ranked, not sampled.
 Filter ranked(const Filter& filter) {
   const at::Tensor greedy = filter.temperature <= 0;
   return {filter.temperature.masked_fill(greedy, 1.0), filter.top_k.masked_fill(greedy, 0),
           filter.top_p.masked_fill(greedy, 1.0)};
 }
 
-// Scales of `count` tokens of every image, or of one for all. Tokens past the end of a picture, which deep
+// Scales of `count` tokens of every image, or of one for all. Tokens past the end of an image, which deep
 // trees draft, have some too: they decide which nodes are kept.
 at::Tensor scales(const GuidanceSchedule& schedule, const Grid& grid,
                   const std::vector<DecodeRequest>& requests, std::int64_t count, const c10::Device& device) {
@@ -62,17 +62,18 @@ void set_sampling(RunState& run, bool borrows, const std::vector<DecodeRequest>&
 }
 
 // What commits advance.
-void set_counters(RunState& run, const RunShape& shape, std::int64_t depth, const c10::Device& device) {
+void set_counters(ops::Counters& counters, const RunShape& shape, std::int64_t depth,
+                  const c10::Device& device) {
   const auto integers = at::dtype(at::kLong).device(device);
   const auto zeros = [&](std::int64_t count) { return at::zeros({count}, integers); };
-  run.image = at::arange(shape.images, integers);
-  run.steps = zeros(shape.images);
-  run.codes = at::zeros({shape.images, run.total + depth + 1}, integers);
-  run.root = zeros(shape.images);
-  run.bad = zeros(shape.images).to(at::kBool);
-  run.report = at::zeros({shape.images, report::width(depth)}, integers);
-  run.lengths = zeros(shape.sequences());
-  run.position = zeros(shape.sequences());
+  counters.image = at::arange(shape.images, integers);
+  counters.steps = zeros(shape.images);
+  counters.codes = at::zeros({shape.images, counters.total + depth + 1}, integers);
+  counters.root = zeros(shape.images);
+  counters.bad = zeros(shape.images).to(at::kBool);
+  counters.report = at::zeros({shape.images, report::width(depth)}, integers);
+  counters.lengths = zeros(shape.sequences());
+  counters.position = zeros(shape.sequences());
 }
 
 }  // namespace
@@ -86,35 +87,36 @@ bool is_varying(const GuidanceSchedule& schedule, const std::vector<DecodeReques
                      [&](const auto& r) { return guidance_varies(schedule, r.sampling); });
 }
 
-DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t rows,
+DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t slots,
                        const std::vector<DecodeRequest>& requests) {
   const Target& target = *models.target;
   const Manifest& manifest = target.manifest();
   const c10::Device device = target.placement().device;
   const Grid& grid = *shape.grid;
   DecodeState state;
-  state.proposer = method.proposer(method, models);
-  state.proposer->allocate(shape, rows);
-  const TreeShape tree = state.tree = state.proposer->shape();
-  state.total = grid.tokens();
-  state.last_position = manifest.prompt->length + grid.length() - 1;
-  state.first_image_id = manifest.tokens.first_image_id;
-  state.sampling_order = manifest.sampling_order;
-  state.guided = shape.guided;
-  state.fixed_shapes = !device.is_cpu();
-  std::int64_t pass_rows = tree.nodes;  // of a target pass
+  state.draft_method = method.draft_method(method, models);
+  state.draft_method->allocate(shape, slots);
+  const TreeShape tree = state.tree = state.draft_method->shape();
+  state.run.counters.total = grid.tokens();
+  state.run.counters.last_position = manifest.prompt->length + grid.length() - 1;
+  state.run.counters.first_image_id = manifest.tokens.first_image_id;
+  state.run.sampling_order = manifest.sampling_order;
+  state.run.guided = shape.guided;
+  state.run.fixed_shapes = !device.is_cpu();
+  std::int64_t pass_rows = tree.nodes;
   if (!grid.row_end.empty()) {
-    state.columns = grid.columns;
-    state.row_end = grid.row_end.front();
+    state.run.columns = grid.columns;
+    state.run.counters.row_end = grid.row_end.front();
     state.row_end_bits = own_bits(tree.nodes, tree.widest, device);
     pass_rows += tree.widest;
   }
-  set_sampling(state, borrows(method.judge.rule), requests, device);
-  state.guidance =
-      scales(manifest.schedule, grid, requests, shape.varying ? state.total + tree.depth + 1 : 1, device);
-  set_counters(state, shape, tree.depth, device);
-  state.cache = target.make_cache(shape.sequences(), rows + pass_rows + tree.blank + tree.again);
-  state.root_alone = topology(preset_tree("chain-0"), device);
+  set_sampling(state.run, traits_of(method.verify.rule).borrows(), requests, device);
+  state.run.guidance = scales(manifest.schedule, grid, requests,
+                              shape.varying ? state.run.counters.total + tree.depth + 1 : 1, device);
+  set_counters(state.run.counters, shape, tree.depth, device);
+  state.run.cache =
+      target.make_cache(shape.sequences(), slots + pass_rows + tree.zero_rows + tree.recompute_rows);
+  state.last_token = topology(preset_tree("chain-0"), device);
   return state;
 }
 
@@ -122,34 +124,35 @@ DecodeState make_state(const Models& models, const Method& method, const Prompts
                        const std::vector<DecodeRequest>& requests, const Grid& grid) {
   const auto images = static_cast<std::int64_t>(requests.size());
   const bool pairs = prompts.rows.size(0) == 2 * images;
-  const std::int64_t rows = prompts.longest();
+  const std::int64_t length = prompts.longest();
   return make_state(
       models, method,
-      {&grid, images, rows, pairs, pairs && is_varying(models.target->manifest().schedule, requests)},
-      rows + grid.length(), requests);
+      {&grid, images, length, pairs, pairs && is_varying(models.target->manifest().schedule, requests)},
+      length + grid.length(), requests);
 }
 
 DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape) {
   const std::vector<DecodeRequest> none(static_cast<std::size_t>(shape.images));
-  DecodeState state = make_state(models, method, shape, shape.prompt_rows + shape.grid->length(), none);
-  state.image.fill_(-1);
-  state.steps.fill_(state.total);  // complete: empty slots stand still
+  DecodeState state = make_state(models, method, shape, shape.prompt_length + shape.grid->length(), none);
+  state.run.counters.image.fill_(-1);
+  state.run.counters.steps.fill_(state.run.counters.total);  // complete: an empty slot stands still
   return state;
 }
 
-Draft root_alone(const DecodeState& state) {
-  return {state.root_alone, state.root.unsqueeze(1)};
+Draft last_token(const DecodeState& state) {
+  return {state.last_token, state.run.counters.root.unsqueeze(1)};
 }
 
 std::vector<PerImage> per_image(DecodeState& state) {
-  std::vector<PerImage> all = state.proposer->per_image();
-  all.push_back({&state.cache, 2, 4});
-  for (Filter* filter : {&state.target_filter, &state.draft_filter}) {
+  std::vector<PerImage> all = state.draft_method->per_image();
+  all.push_back({&state.run.cache, 2, 4});
+  for (Filter* filter : {&state.run.target_filter, &state.run.draft_filter}) {
     for (at::Tensor* values : {&filter->temperature, &filter->top_k, &filter->top_p}) all.push_back({values});
   }
-  for (at::Tensor* values :
-       {&state.image, &state.seeds, &state.guidance, &state.temperature, &state.steps, &state.codes,
-        &state.root, &state.bad, &state.report, &state.lengths, &state.position})
+  for (at::Tensor* values : {&state.run.counters.image, &state.run.seeds, &state.run.guidance,
+                             &state.run.temperature, &state.run.counters.steps, &state.run.counters.codes,
+                             &state.run.counters.root, &state.run.counters.bad, &state.run.counters.report,
+                             &state.run.counters.lengths, &state.run.counters.position})
     all.push_back({values});
   return all;
 }
@@ -157,7 +160,7 @@ std::vector<PerImage> per_image(DecodeState& state) {
 std::vector<at::Tensor> snapshot(DecodeState& state) {
   std::vector<at::Tensor> values;
   for (const PerImage& part : per_image(state)) {
-    if (part.cache_rows < 0) values.push_back(part.tensor->clone());
+    if (part.cache_slots < 0) values.push_back(part.tensor->clone());
   }
   return values;
 }
@@ -165,7 +168,7 @@ std::vector<at::Tensor> snapshot(DecodeState& state) {
 void restore(DecodeState& state, const std::vector<at::Tensor>& from) {
   auto value = from.begin();
   for (const PerImage& part : per_image(state)) {
-    if (part.cache_rows < 0) part.tensor->copy_(*value++);
+    if (part.cache_slots < 0) part.tensor->copy_(*value++);
   }
 }
 

@@ -3,48 +3,49 @@
 #include <memory>
 #include <vector>
 
+#include "draft/method.h"
 #include "lamplighter/options.h"
-#include "propose/method.h"
 
 namespace lamplighter {
 
-// What to draw: one entry per image.
+// How one image is sampled.
 struct DecodeRequest {
   SamplingOptions sampling;
   std::uint64_t seed = 0;
 };
 
-// Images that are guided at all run as pairs.
+// If any image is guided, all sequences are pairs.
 bool is_guided(const std::vector<DecodeRequest>& requests);
-// Whether tokens of any of them differ in the scale of guidance.
+// Whether the guidance scale of any image changes from token to token.
 bool is_varying(const GuidanceSchedule& schedule, const std::vector<DecodeRequest>& requests);
 
 // Everything that a cycle reads and writes.
-struct DecodeState : RunState {
-  at::Tensor row_end_bits;  // int64 [1, E, W], see own_bits; undefined: rows have no ends
-  Topology root_alone;      // of trees that are their root
-  TreeShape tree;           // of the trees that it gets
-  std::unique_ptr<Proposer> proposer;
+struct DecodeState {
+  RunState run;
+  std::unique_ptr<DraftMethod> draft_method;
+  TreeShape tree;           // the largest drafts of the method
+  Topology last_token;      // a tree of the last token alone
+  at::Tensor row_end_bits;  // int64 [1, E, W], see own_bits; undefined: image rows have no end token
 };
 
-// State for images that begin together, one per request, before any row has been run. `rows`: rows of prompt
-// and picture that the caches have to hold besides a tree.
-DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t rows,
+// The state of images that begin together, one per request, before any pass. `slots`: cache slots for prompt
+// and image, besides the slots of a draft.
+DecodeState make_state(const Models& models, const Method& method, const RunShape& shape, std::int64_t slots,
                        const std::vector<DecodeRequest>& requests);
-// The same for images that begin together and are drawn to their end.
+// The same with caches for whole images.
 DecodeState make_state(const Models& models, const Method& method, const Prompts& prompts,
                        const std::vector<DecodeRequest>& requests, const Grid& grid);
-// That of a run whose slots are still empty.
+// The state of a run whose batch slots are empty.
 DecodeState empty_state(const Models& models, const Method& method, const RunShape& shape);
 
-// The tree of the root alone.
-Draft root_alone(const DecodeState& state);
+// A tree of the last token alone.
+Draft last_token(const DecodeState& state);
 
-// All that belongs to images, the proposer's state included.
+// All tensors that belong to images, with the method's own.
 std::vector<PerImage> per_image(DecodeState& state);
 
-// What `state` is, to come back to, and the way back, in place. The caches stay as they are: cycles write
-// behind the committed rows alone.
+// A copy of `state` to come back to, and the way back, in place. The caches stay as they are: cycles write
+// behind the committed slots only.
 std::vector<at::Tensor> snapshot(DecodeState& state);
 void restore(DecodeState& state, const std::vector<at::Tensor>& from);
 

@@ -12,13 +12,13 @@
 namespace lamplighter {
 namespace {
 
-constexpr int kGap = 4;      // pixels between a picture and its grid
-constexpr int kMargin = 12;  // between pairs
+constexpr int kGap = 4;      // pixels between an image and its grid
+constexpr int kMargin = 12;  // pixels between pairs
 constexpr Colour kGround{255, 255, 255}, kInk{40, 40, 40}, kUnknown{224, 224, 224};
-constexpr int kMoments = 6;  // of a picture's growth
+constexpr int kMoments = 6;  // steps that a growth strip shows
 
-// Ten steps of the viridis scale (Smith and van der Walt, matplotlib): even steps for the eye, also in grey
-// and for colour-blind readers.
+// Ten steps of the viridis scale (Smith and van der Walt, matplotlib), which is perceptually uniform, also in
+// grey and for colour-blind readers.
 constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
                                          {72, 40, 120},
                                          {62, 74, 137},
@@ -30,27 +30,27 @@ constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
                                          {180, 222, 44},
                                          {253, 231, 37}}};
 
-// Of what stands below the pictures: it grows with them, so that it can be read where they are shown small.
+// Sizes of the legend below the images. It scales with them, so that it stays readable in a thumbnail.
 struct Legend {
   int dot;  // pixels
 
   explicit Legend(std::int64_t width) : dot(static_cast<int>(std::max<std::int64_t>(1, width / 128))) {}
   int margin() const { return 12 * dot; }
   int bar() const { return 12 * dot; }
-  int field() const { return 24 * dot; }  // at most
-  int space() const { return 4 * dot; }   // above words
+  int field() const { return 24 * dot; }  // width of a field at most
+  int space() const { return 4 * dot; }   // above text
   int line() const { return kLetterHeight * dot + space(); }
   int height(bool words) const { return 2 * margin() + bar() + line() * (words ? 2 : 1); }
 };
 
 Legend legend_of(const std::vector<AcceptanceGrid>& grids) {
   int width = 0;
-  for (const AcceptanceGrid& grid : grids) width = std::max(width, grid.picture.width);
+  for (const AcceptanceGrid& grid : grids) width = std::max(width, grid.image.width);
   return Legend(width);
 }
 
 void check(const std::vector<AcceptanceGrid>& grids) {
-  if (grids.empty()) throw Error(ExitCode::usage, "an acceptance map needs pictures");
+  if (grids.empty()) throw Error(ExitCode::usage, "an acceptance map needs images");
   for (const AcceptanceGrid& grid : grids) {
     const auto cells = static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.columns);
     if (grid.rows < 1 || grid.columns < 1 || grid.committed.size() != cells ||
@@ -70,23 +70,23 @@ std::int64_t most_of(const std::vector<AcceptanceGrid>& grids) {
   return most;
 }
 
-// Of a picture as large as the grid's.
+// Pixels of a cell when the grid is as large as its image.
 Rectangle cell_of(const AcceptanceGrid& grid, std::int64_t cell) {
   const int row = static_cast<int>(cell) / grid.columns, column = static_cast<int>(cell) % grid.columns;
-  const int width = grid.picture.width, height = grid.picture.height;
+  const int width = grid.image.width, height = grid.image.height;
   const int left = column * width / grid.columns, right = (column + 1) * width / grid.columns;
   const int top = row * height / grid.rows, bottom = (row + 1) * height / grid.rows;
   return {left, top, right - left, bottom - top};
 }
 
-// The cell that was made after `made` others.
+// The cell that is generated after `made` others.
 std::int64_t cell_after(const std::vector<std::int64_t>& order, std::int64_t made) {
   return order.empty() ? made : order[static_cast<std::size_t>(made)];
 }
 
-// The first `known` cells at the size of the picture.
+// Paints the first `known` cells of a grid at the size of the image.
 Image paint_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known) {
-  Image image = make_canvas(grid.picture.width, grid.picture.height, kGround);
+  Image image = make_canvas(grid.image.width, grid.image.height, kGround);
   for (std::int64_t i = 0; i < known; ++i) {
     const std::int64_t cell = cell_after(grid.order, i);
     fill(image, cell_of(grid, cell), acceptance_colour(grid.committed.begin()[cell], most));
@@ -97,7 +97,7 @@ Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
   return paint_cells(grid, most, std::int64_t{grid.rows} * grid.columns);
 }
 
-// How many tokens are there after every pass, the prefill's first.
+// Number of tokens after every pass. The first pass is the prefill.
 std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
   std::vector<std::int64_t> known{1};
   const auto tokens = static_cast<std::int64_t>(grid.committed.size());
@@ -108,19 +108,19 @@ std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
   return known;
 }
 
-// The picture after a sixth, two sixths, ... of its passes, above the cells that are known by then.
+// Shows the image after every sixth of its passes, above the grid of the tokens known by then.
 Image paint_moments(const AcceptanceGrid& grid, std::int64_t most, const Legend& legend) {
   const std::vector<std::int64_t> passes = tokens_by_pass(grid);
-  const int count = static_cast<int>(passes.size()), width = grid.picture.width, height = grid.picture.height;
+  const int count = static_cast<int>(passes.size()), width = grid.image.width, height = grid.image.height;
   std::vector<Image> moments;
   for (int moment = 1; moment <= kMoments; ++moment) {
     const int pass = std::max(1, count * moment / kMoments);
     const std::int64_t known = passes[static_cast<std::size_t>(pass) - 1];
-    Image picture = grid.picture;
+    Image known_part = grid.image;
     for (std::int64_t i = known; i < std::int64_t{grid.rows} * grid.columns; ++i)
-      fill(picture, cell_of(grid, cell_after(grid.order, i)), kUnknown);
+      fill(known_part, cell_of(grid, cell_after(grid.order, i)), kUnknown);
     Image image = make_canvas(width, 2 * height + kGap + legend.line(), kGround);
-    paste(picture, image, 0, 0);
+    paste(known_part, image, 0, 0);
     paste(paint_cells(grid, most, known), image, 0, height + kGap);
     const std::string words = "pass " + std::to_string(pass) + " of " + std::to_string(count);
     write_text(image, words, (width - text_width(words, legend.dot)) / 2, 2 * height + kGap + legend.space(),
@@ -130,7 +130,7 @@ Image paint_moments(const AcceptanceGrid& grid, std::int64_t most, const Legend&
   return contact_sheet(moments, kMoments, kGap);
 }
 
-// One field per number 1 .. most; all are numbered, or every second, third, ... where fields are narrow.
+// Paints a field per number 1 .. most. Where fields are narrow, only every second, third, ... is labelled.
 void paint_bar(Image& image, int top, std::int64_t most, const Legend& legend) {
   const int fields = static_cast<int>(most), room = image.width - 2 * legend.margin();
   const int width = std::max(1, std::min(legend.field(), room / fields));
@@ -145,7 +145,7 @@ void paint_bar(Image& image, int top, std::int64_t most, const Legend& legend) {
   }
 }
 
-// A sheet above the bar and a line of words.
+// Adds the bar and a caption below a sheet.
 Image with_legend(const Image& sheet, const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
   const Legend legend = legend_of(grids);
   Image image = make_canvas(sheet.width, sheet.height + legend.height(!caption.empty()), kGround);
@@ -161,11 +161,11 @@ Image with_legend(const Image& sheet, const std::vector<AcceptanceGrid>& grids, 
 
 Colour acceptance_colour(std::int64_t committed, std::int64_t most) {
   if (most <= 1) return kScale.front();
-  const double place = static_cast<double>(committed - 1) / static_cast<double>(most - 1) *
-                       static_cast<double>(kScale.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
+  const double position = static_cast<double>(committed - 1) / static_cast<double>(most - 1) *
+                          static_cast<double>(kScale.size() - 1);
+  const auto low = static_cast<std::size_t>(position);
   const std::size_t high = std::min(low + 1, kScale.size() - 1);
-  const double share = place - static_cast<double>(low);
+  const double share = position - static_cast<double>(low);
   Colour colour{};
   for (std::size_t i = 0; i < colour.size(); ++i) {
     colour[i] =
@@ -192,7 +192,7 @@ Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string
   std::vector<Image> pairs;
   pairs.reserve(grids.size());
   for (const AcceptanceGrid& grid : grids)
-    pairs.push_back(contact_sheet({grid.picture, paint_cells(grid, most_of(grids))}, 2, kGap));
+    pairs.push_back(contact_sheet({grid.image, paint_cells(grid, most_of(grids))}, 2, kGap));
   return with_legend(square_sheet(pairs, kMargin), grids, caption);
 }
 
@@ -205,14 +205,14 @@ Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string&
   return with_legend(contact_sheet(strips, 1, kMargin), grids, caption);
 }
 
-Extent acceptance_map_extent(std::int64_t count, const Extent& picture) {
-  const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, picture, kGap), kMargin);
-  return {sheet.width, sheet.height + Legend(picture.width).height(true)};
+Extent acceptance_map_extent(std::int64_t count, const Extent& image) {
+  const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, image, kGap), kMargin);
+  return {sheet.width, sheet.height + Legend(image.width).height(true)};
 }
 
-Extent growth_strips_extent(std::int64_t count, const Extent& picture) {
-  const Legend legend(picture.width);
-  const Extent moment{picture.width, 2 * picture.height + kGap + legend.line()};
+Extent growth_strips_extent(std::int64_t count, const Extent& image) {
+  const Legend legend(image.width);
+  const Extent moment{image.width, 2 * image.height + kGap + legend.line()};
   const Extent sheet = sheet_extent(count, 1, sheet_extent(kMoments, kMoments, moment, kGap), kMargin);
   return {sheet.width, sheet.height + legend.height(true)};
 }

@@ -9,32 +9,32 @@
 
 namespace lamplighter {
 
-// A picture and, for every cell of its grid of tokens, how many tokens the cycle committed that made it.
+// An image and, for every token of its grid, how many tokens its cycle committed.
 struct AcceptanceGrid {
-  Image picture;
+  Image image;
   int rows = 0, columns = 0;
   std::vector<std::int64_t> committed;   // [rows * columns], raster order, 1 or more
-  std::vector<std::int64_t> order = {};  // the cells as they were made; empty: raster order
+  std::vector<std::int64_t> order = {};  // cells in the order of generation; empty: raster order
 };
 
-// For every token how many its cycle committed. The prefill commits the first one alone.
+// For every token, how many tokens its cycle committed. The prefill commits one.
 std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens);
 
-// Colour of a cell, from dark (1) to bright (`most`); 1 <= committed <= most.
+// Colour of a cell, from dark (1) to bright (`most`). 1 <= committed <= most.
 Colour acceptance_colour(std::int64_t committed, std::int64_t most);
 
-// Every picture beside its grid, its cells coloured up to the largest number of the set, on a contact sheet;
-// below it a bar with one numbered field per number of tokens, and a line of words. Throws Error(usage) when
-// there is no picture or a grid does not fit its cells.
+// A contact sheet of images beside their grids. Cells are coloured up to the largest number of the set; below
+// stand a bar with one numbered field per number and a caption. Throws Error(usage) when there is no image or
+// a grid does not match its cells.
 Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "");
 
-// Every picture at six moments of its drawing, evenly by target passes, above the cells that are known by
-// then, coloured as in acceptance_map; a row a picture. What is known of a picture is cut out of the finished
-// one. Throws as acceptance_map does.
+// Shows every image, one per row, at six steps of its generation, evenly spaced in target passes, above the
+// grid of the tokens known by then. Partial images are cut out of the finished one. Throws like
+// acceptance_map.
 Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "");
 
-// Their sizes for `count` pictures of one size, with words.
-Extent acceptance_map_extent(std::int64_t count, const Extent& picture);
-Extent growth_strips_extent(std::int64_t count, const Extent& picture);
+// Sizes of both for `count` images of one size, with a caption.
+Extent acceptance_map_extent(std::int64_t count, const Extent& image);
+Extent growth_strips_extent(std::int64_t count, const Extent& image);
 
 }  // namespace lamplighter

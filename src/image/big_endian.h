@@ -14,7 +14,7 @@ inline std::string encode_32(std::uint32_t value) {
          encode_16(static_cast<std::uint16_t>(value & 0xFFFFU));
 }
 
-// The numbers in the first bytes, which have to be there.
+// Read a number from the first bytes. The caller checks that they exist.
 inline std::uint16_t read_16(std::string_view bytes) {
   return static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[0]) << 8U |
                                     static_cast<unsigned char>(bytes[1]));

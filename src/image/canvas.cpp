@@ -13,7 +13,7 @@ std::size_t offset(const Image& image, int x, int y) {
   return pixel * kChannels;
 }
 
-// The part of an area that lies inside the picture; without size when there is none.
+// The part of an area inside the image; empty when there is none.
 Rectangle clip(const Image& image, const Rectangle& area) {
   const int left = std::clamp(area.left, 0, image.width), top = std::clamp(area.top, 0, image.height);
   const int right = std::clamp(area.left + area.width, left, image.width);
@@ -38,12 +38,12 @@ void fill(Image& image, const Rectangle& area, Colour colour) {
   }
 }
 
-void paste(const Image& picture, Image& onto, int left, int top) {
-  const Rectangle inside = clip(onto, {left, top, picture.width, picture.height});
+void paste(const Image& image, Image& onto, int left, int top) {
+  const Rectangle inside = clip(onto, {left, top, image.width, image.height});
   const std::size_t bytes = static_cast<std::size_t>(inside.width) * kChannels;
   for (int y = inside.top; y < inside.top + inside.height; ++y) {
     const auto from =
-        picture.pixels.begin() + static_cast<std::ptrdiff_t>(offset(picture, inside.left - left, y - top));
+        image.pixels.begin() + static_cast<std::ptrdiff_t>(offset(image, inside.left - left, y - top));
     std::copy_n(from, bytes, onto.pixels.begin() + static_cast<std::ptrdiff_t>(offset(onto, inside.left, y)));
   }
 }

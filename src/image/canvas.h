@@ -17,15 +17,15 @@ struct Extent {
   std::int64_t width = 0, height = 0;  // pixels
 };
 
-// That of contact_sheet for `count` pictures of one size.
-Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& picture, int gap = 2);
-// That of square_sheet.
-Extent square_sheet_extent(std::int64_t count, const Extent& picture, int gap = 2);
+// Size of contact_sheet for `count` images of one size.
+Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& image, int gap = 2);
+// Size of square_sheet.
+Extent square_sheet_extent(std::int64_t count, const Extent& image, int gap = 2);
 
 Image make_canvas(int width, int height, Colour ground);
 
-// Both draw what lies inside the picture.
+// Clip to the image.
 void fill(Image& image, const Rectangle& area, Colour colour);
-void paste(const Image& picture, Image& onto, int left, int top);
+void paste(const Image& image, Image& onto, int left, int top);
 
 }  // namespace lamplighter

@@ -15,18 +15,18 @@ std::int64_t square_columns(std::int64_t count) {
 
 }  // namespace
 
-Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& picture, int gap) {
+Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& image, int gap) {
   const std::int64_t across = std::min(columns, count), down = (count + across - 1) / across;
-  return {across * (picture.width + gap) - gap, down * (picture.height + gap) - gap};
+  return {across * (image.width + gap) - gap, down * (image.height + gap) - gap};
 }
 
-Extent square_sheet_extent(std::int64_t count, const Extent& picture, int gap) {
-  return sheet_extent(count, square_columns(count), picture, gap);
+Extent square_sheet_extent(std::int64_t count, const Extent& image, int gap) {
+  return sheet_extent(count, square_columns(count), image, gap);
 }
 
 Image contact_sheet(const std::vector<Image>& images, int columns, int gap) {
   if (images.empty() || columns < 1 || gap < 0) {
-    throw Error(ExitCode::usage, "a contact sheet needs pictures, columns >= 1 and a gap >= 0");
+    throw Error(ExitCode::usage, "a contact sheet needs images, columns >= 1 and a gap >= 0");
   }
   const int count = static_cast<int>(images.size());
   columns = std::min(columns, count);

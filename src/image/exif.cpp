@@ -10,7 +10,7 @@ namespace lamplighter {
 namespace {
 
 constexpr std::uint16_t kExifPointer = 0x8769, kMakerNote = 0x927C, kUserComment = 0x9286;
-constexpr std::uint16_t kLong = 4, kUndefined = 7;  // types of values
+constexpr std::uint16_t kLong = 4, kUndefined = 7;  // value types
 constexpr std::size_t kHeader = 8, kEntry = 12;     // bytes
 constexpr std::string_view kVendor{"lamplighter\0", 12};
 
@@ -33,7 +33,7 @@ std::string entry(std::uint16_t tag, std::uint16_t type, std::size_t count, std:
          encode_32(static_cast<std::uint32_t>(value));
 }
 
-// A directory of one or more entries, and no directory behind it.
+// A directory of one or more entries. No directory follows it.
 std::string directory(std::size_t count, const std::string& entries) {
   return encode_16(static_cast<std::uint16_t>(count)) + entries + encode_32(0);
 }
@@ -41,7 +41,7 @@ constexpr std::size_t size_of_directory(std::size_t entries) {
   return 2 + entries * kEntry + 4;
 }
 
-// The value of a tag in the directory at `at`: where it lies and how long it is. False without it.
+// Position and length of a tag's value in the directory at `at`. Returns false when the tag is missing.
 struct Value {
   std::size_t offset = 0, size = 0;
 };
@@ -60,7 +60,7 @@ bool find_value(std::string_view block, std::size_t at, std::uint16_t tag, Value
 
 }  // namespace
 
-std::string encode_exif(const PictureText& text) {
+std::string encode_exif(const ImageText& text) {
   std::string comment, note;
   for (const auto& [keyword, value] : text) {
     if (keyword == "parameters") comment = std::string("UNICODE\0", 8) + encode_utf16(value);

@@ -7,12 +7,12 @@
 
 namespace lamplighter {
 
-// Texts of a picture as an Exif block (Exif 2.32, section 4.5.4: a big-endian TIFF structure), for files that
-// are no PNG: "parameters" as UserComment in UTF-16, where programs of the field look for it, "lamplighter"
-// as MakerNote after that word and a zero byte. Others are left out.
-std::string encode_exif(const PictureText& text);
+// Encodes an image's texts as an Exif block (Exif 2.32, section 4.5.4: a big-endian TIFF structure) for files
+// other than PNG. "parameters" becomes UserComment in UTF-16, where image viewers look for it; "lamplighter"
+// becomes MakerNote after that word and a zero byte. Other texts are dropped.
+std::string encode_exif(const ImageText& text);
 
-// The MakerNote of such a block; empty when there is none, and for blocks of others.
+// Reads our MakerNote from a block; empty when it is missing or another program's.
 std::string read_exif(std::string_view block);
 
 }  // namespace lamplighter

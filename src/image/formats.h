@@ -8,16 +8,17 @@
 
 namespace lamplighter {
 
-// Kinds of picture files besides PNG. Encoders throw Error (output, memory); the Exif block of a file is
-// nothing where it has none or is damaged.
+// Image formats besides PNG. Encoders throw Error (output, memory). The Exif block is empty when a file has
+// none or is damaged.
 
-// At quality 95, colours at full resolution.
-std::string encode_jpeg(const Image& image, const PictureText& text);
+// quality: 1 to 100, above 90 without chroma subsampling.
+std::string encode_jpeg(const Image& image, const ImageText& text, int quality = 95);
 std::optional<std::string_view> exif_of_jpeg(std::string_view file);
 
-// Lossless. Throws Error(ExitCode::output) in builds without libwebp, where can_encode_webp() is false.
+// quality: 0 to 99, or 100: lossless. Throws Error(ExitCode::output) in builds without libwebp, where
+// can_encode_webp() is false.
 bool can_encode_webp();
-std::string encode_webp(const Image& image, const PictureText& text);
+std::string encode_webp(const Image& image, const ImageText& text, int quality = 100);
 std::optional<std::string_view> exif_of_webp(std::string_view file);
 
 }  // namespace lamplighter

@@ -9,15 +9,14 @@
 namespace lamplighter {
 namespace {
 
-constexpr int kQuality = 95;
 constexpr std::string_view kStart{"\xFF\xD8", 2}, kExif{"Exif\0\0", 6};
 constexpr unsigned char kApp1 = 0xE1, kScan = 0xDA;
-constexpr std::size_t kMostSegment = 65533;  // bytes behind its length
+constexpr std::size_t kMostSegment = 65533;  // bytes after the length field
 
 }  // namespace
 
-std::string encode_jpeg(const Image& image, const PictureText& text) {
-  std::string bytes = stb::encode_jpeg(image, kQuality);
+std::string encode_jpeg(const Image& image, const ImageText& text, int quality) {
+  std::string bytes = stb::encode_jpeg(image, quality);
   if (text.empty()) return bytes;
   const std::string segment = std::string(kExif) + encode_exif(text);
   if (segment.size() > kMostSegment) {

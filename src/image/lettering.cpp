@@ -11,14 +11,14 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kBytes = 512;  // of a letter's rectangles, more than any takes
+constexpr std::size_t kBytes = 512;  // upper bound for the rectangles of a letter
 
 struct Corner {
   float x, y, z;
   unsigned char colour[4];
 };
 
-// The library takes its text through a pointer that is not const, and knows ASCII.
+// Keeps ASCII, which is all that the library can draw.
 std::string printable(const std::string& text) {
   std::string kept;
   for (const char c : text) {
@@ -41,7 +41,7 @@ void write_text(Image& image, const std::string& text, int left, int top, Colour
                                         static_cast<int>(corners.size() * sizeof(Corner)));
   const auto dots = [&](float from, float to) { return static_cast<int>(to - from) * scale; };
   for (int i = 0; i < quads; ++i) {
-    const Corner* corner = &corners[static_cast<std::size_t>(i) * 4];  // clockwise from the left top
+    const Corner* corner = &corners[static_cast<std::size_t>(i) * 4];  // clockwise from the top left
     fill(image,
          {left + dots(0, corner[0].x), top + dots(0, corner[0].y), dots(corner[0].x, corner[2].x),
           dots(corner[0].y, corner[2].y)},

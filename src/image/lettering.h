@@ -6,12 +6,12 @@
 
 namespace lamplighter {
 
-// Pixels from one line's top to where letters end; ASCII alone, other characters are left out.
+// Height of a line in pixels at scale 1.
 constexpr int kLetterHeight = 9;
 
 int text_width(const std::string& text, int scale = 1);
 
-// One line, `scale` pixels a dot.
+// Writes one line with `scale` pixels per dot. Characters outside ASCII are dropped.
 void write_text(Image& image, const std::string& text, int left, int top, Colour colour, int scale = 1);
 
 }  // namespace lamplighter

@@ -1,9 +1,9 @@
 #include <zlib.h>
 
-#include <array>
 #include <optional>
 
 #include "base/files.h"
+#include "base/inflate.h"
 #include "base/utf8.h"
 #include "image/big_endian.h"
 #include "image/png_chunks.h"
@@ -13,33 +13,13 @@
 namespace lamplighter {
 namespace {
 
-// Up to the next zero byte, which is dropped; nothing when there is none.
+// Takes the text before the next zero byte and drops that byte. Returns nothing when there is none.
 std::optional<std::string_view> take_field(std::string_view& data) {
   const std::size_t end = data.find('\0');
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view field = data.substr(0, end);
   data.remove_prefix(end + 1);
   return field;
-}
-
-// What `data` unpacks to, or its first `most` bytes and a few more.
-std::optional<std::string> inflate_text(std::string_view data, std::size_t most) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) return std::nullopt;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));  // zlib reads only
-  stream.avail_in = static_cast<uInt>(data.size());
-  std::string text;
-  std::array<char, 16384> piece{};
-  int state = Z_OK;
-  while (state == Z_OK && text.size() <= most) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    state = inflate(&stream, Z_NO_FLUSH);
-    text.append(piece.data(), piece.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  if (state != Z_STREAM_END && text.size() <= most) return std::nullopt;
-  return text;
 }
 
 std::string latin1_to_utf8(std::string_view text) {
@@ -55,17 +35,17 @@ std::optional<std::string> read_itxt(std::string_view data, std::size_t most) {
   data.remove_prefix(2);
   if (!take_field(data) || !take_field(data)) return std::nullopt;  // language, translated keyword
   if (!compressed) return std::string(data);
-  return known_method ? inflate_text(data, most) : std::nullopt;
+  return known_method ? inflate_text(data, most, Packing::zlib) : std::nullopt;
 }
 
 std::optional<std::string> read_ztxt(std::string_view data, std::size_t most) {
   if (data.empty() || data[0] != 0) return std::nullopt;
-  const std::optional<std::string> text = inflate_text(data.substr(1), most);
+  const std::optional<std::string> text = inflate_text(data.substr(1), most, Packing::zlib);
   return text ? std::optional(latin1_to_utf8(*text)) : std::nullopt;
 }
 
-// Adds the text of a chunk, of which `most` bytes are wanted; false when the chunk is malformed.
-bool add_text(std::string_view type, std::string_view data, std::size_t most, PictureText& texts) {
+// Adds the text of a chunk. Unpacking stops soon after `most` bytes. Returns false for a malformed chunk.
+bool add_text(std::string_view type, std::string_view data, std::size_t most, ImageText& texts) {
   const auto keyword = take_field(data);
   if (!keyword) return false;
   std::optional<std::string> text;
@@ -79,14 +59,14 @@ bool add_text(std::string_view type, std::string_view data, std::size_t most, Pi
 
 }  // namespace
 
-PictureText parse_png_text(std::string_view bytes, const std::string& path) {
+ImageText parse_png_text(std::string_view bytes, const std::string& path, std::size_t most) {
   const auto damaged = [&](const std::string& what) {
     return Error(ExitCode::input, path + ": damaged PNG file: " + what);
   };
   std::string_view rest = bytes;
   rest.remove_prefix(kPngSignature.size());
-  PictureText texts;
-  std::size_t left = limits::kPngText;
+  ImageText texts;
+  std::size_t left = most;
   for (;;) {
     if (rest.size() < 12) throw damaged("it ends before its last chunk");
     const std::size_t length = read_32(rest);
@@ -102,8 +82,7 @@ PictureText parse_png_text(std::string_view bytes, const std::string& path) {
       if (!add_text(type, body.substr(4), left, texts)) throw damaged("malformed text chunk");
       const std::size_t size = texts.back().first.size() + texts.back().second.size();
       if (size > left) {
-        throw damaged("malformed text chunks: more than " + std::to_string(limits::kPngText) +
-                      " bytes in all");
+        throw damaged("malformed text chunks: more than " + std::to_string(most) + " bytes in all");
       }
       left -= size;
     }

@@ -9,7 +9,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kHeaderEnd = 8 + 25;  // signature and IHDR chunk, after which text may stand
+constexpr std::size_t kHeaderEnd = 8 + 25;  // end of signature and IHDR chunk; text chunks may follow
 
 }  // namespace
 
@@ -22,21 +22,21 @@ std::string encode_png_chunk(std::string_view type, std::string_view data) {
 }
 
 std::string encode_png_text(std::string_view keyword, std::string_view text) {
-  // Keyword, then: not compressed, method 0, no language, no translated keyword.
+  // After the keyword: not compressed, method 0, no language, no translated keyword.
   std::string data(keyword);
   data.append(5, '\0');
   data.append(text);
   return encode_png_chunk("iTXt", data);
 }
 
-std::string encode_png(const Image& image, const PictureText& text) {
+std::string encode_png(const Image& image, const ImageText& text) {
   std::string bytes = stb::encode_png(image);
   std::string chunks;
   for (const auto& [keyword, value] : text) chunks += encode_png_text(keyword, value);
   return bytes.insert(kHeaderEnd, chunks);
 }
 
-void write_png(const std::string& path, const Image& image, const PictureText& text, bool overwrite) {
+void write_png(const std::string& path, const Image& image, const ImageText& text, bool overwrite) {
   write_file(path, encode_png(image, text), overwrite);
 }
 

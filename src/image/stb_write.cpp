@@ -9,7 +9,7 @@
 
 namespace {
 
-// stb_image_write calls this to compress; zlib packs tighter than its own compressor at the same cost.
+// Replaces stb's compressor: zlib compresses better in the same time.
 unsigned char* compress_with_zlib(unsigned char* data, int size, int* compressed_size, int quality) {
   uLongf bound = compressBound(static_cast<uLong>(size));
   auto* buffer = static_cast<unsigned char*>(std::malloc(bound));
@@ -23,7 +23,7 @@ unsigned char* compress_with_zlib(unsigned char* data, int size, int* compressed
 
 }  // namespace
 
-// Its JPEG writer shifts negative numbers: every compiler does what C++20 says of it.
+// Its JPEG writer shifts negative numbers. Every compiler gives the result that C++20 defines.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("shift"))), apply_to = function)
 #endif
@@ -54,12 +54,12 @@ void check(const Image& image, const char* kind) {
   if (sized && image.pixels.size() == std::size_t{kChannels} * static_cast<std::size_t>(image.width) *
                                           static_cast<std::size_t>(image.height))
     return;
-  throw Error(ExitCode::output, "cannot encode a picture of " + std::to_string(image.width) + "x" +
+  throw Error(ExitCode::output, "cannot encode an image of " + std::to_string(image.width) + "x" +
                                     std::to_string(image.height) + " pixels and " +
                                     std::to_string(image.pixels.size()) + " bytes as " + kind);
 }
 
-// `done` is false where there was no memory.
+// `done` is false when memory ran out.
 std::string finish(bool done, std::string bytes, const char* kind) {
   if (!done) throw Error(ExitCode::memory, std::string("cannot encode a ") + kind + " file: out of memory");
   return bytes;

@@ -4,7 +4,7 @@
 
 #include "lamplighter/image.h"
 
-// What stb_image_write makes of a picture. Both throw Error (output, memory).
+// Encoders of stb_image_write. Both throw Error (output, memory).
 namespace lamplighter::stb {
 
 std::string encode_png(const Image& image);

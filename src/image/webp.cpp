@@ -13,7 +13,7 @@
 namespace lamplighter {
 namespace {
 
-// WebP's numbers are little-endian (WebP container specification).
+// WebP numbers are little-endian (WebP container specification).
 std::size_t read_little(std::string_view bytes) {
   std::size_t value = 0;
   for (int i = 3; i >= 0; --i)
@@ -36,7 +36,7 @@ std::string chunk(std::string_view name, std::string_view content) {
   return bytes;
 }
 
-// The file as it is with a block of texts: an extended header, the picture's chunk, the block.
+// Adds an Exif block: extended header, the chunk of the image, the block.
 std::string with_exif(const Image& image, std::string_view file, const std::string& exif) {
   constexpr char has_exif = 0x08;
   const std::string extent = encode_little(static_cast<std::size_t>(image.width) - 1, 3) +
@@ -55,13 +55,17 @@ bool can_encode_webp() {
   return true;
 }
 
-std::string encode_webp(const Image& image, const PictureText& text) {
+std::string encode_webp(const Image& image, const ImageText& text, int quality) {
   std::uint8_t* data = nullptr;
+  const std::uint8_t* pixels = image.pixels.data();
+  const int stride = image.width * 3;
   const std::size_t size =
-      WebPEncodeLosslessRGB(image.pixels.data(), image.width, image.height, image.width * 3, &data);
+      quality >= 100
+          ? WebPEncodeLosslessRGB(pixels, image.width, image.height, stride, &data)
+          : WebPEncodeRGB(pixels, image.width, image.height, stride, static_cast<float>(quality), &data);
   const std::unique_ptr<std::uint8_t, void (*)(void*)> guard(data, WebPFree);
   if (size == 0) {
-    throw Error(ExitCode::output, "cannot encode a picture of " + std::to_string(image.width) + "x" +
+    throw Error(ExitCode::output, "cannot encode an image of " + std::to_string(image.width) + "x" +
                                       std::to_string(image.height) +
                                       " pixels as WebP, expected at most 16383 a side; write PNG");
   }
@@ -73,7 +77,7 @@ bool can_encode_webp() {
   return false;
 }
 
-std::string encode_webp(const Image& /*image*/, const PictureText& /*text*/) {
+std::string encode_webp(const Image& /*image*/, const ImageText& /*text*/, int /*quality*/) {
   throw Error(ExitCode::output, "cannot write WebP files: this build has no libwebp");
 }
 #endif

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <string>
 
-#include "bundle/machine.h"
+#include "base/format.h"
 #include "bundle/modules/continuous.h"
-#include "propose/registry.h"
+#include "device/machine.h"
+#include "draft/registry.h"
 
 namespace lamplighter {
 namespace {
 
-// What a picture holds while it is drawn, at least and without guidance: the rows of its codes in the caches,
-// or the contexts of a pass.
-std::int64_t picture_bytes(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                           const Grid& grid) {
+// The least that an image takes while it is generated without guidance: its slots of the caches, or the
+// contexts of a pass.
+std::int64_t image_bytes(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
+                         const Grid& grid) {
   if (manifest.is_continuous()) {
     const bool verifies = !method.rule.empty() && method.rule != "released";
     return context_bytes(manifest, grid) * (verifies ? std::min(*method.gamma, grid.tokens()) + 1 : 1);
@@ -25,20 +26,18 @@ std::int64_t picture_bytes(const Manifest& manifest, const MethodOptions& method
 
 }  // namespace
 
-void require_pictures(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                      const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-                      std::size_t slots) {
-  std::int64_t bytes = picture_bytes(manifest, method, placement, *requests[group.begin].grid);
-  for (std::size_t i = group.begin; i < group.end; ++i) {
-    if (requests[i].sampling.cfg_scale > 1) {
-      bytes *= 2;  // pairs
-      break;
-    }
-  }
+void require_images(const Manifest& manifest, const Placement& placement,
+                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+                    std::size_t slots) {
+  const ResolvedRequest& first = requests[group.begin];
+  std::int64_t bytes = image_bytes(manifest, first.method->options, placement, *first.grid);
+  const auto begin = requests.begin() + static_cast<std::ptrdiff_t>(group.begin);
+  const auto end = requests.begin() + static_cast<std::ptrdiff_t>(group.end);
+  if (std::any_of(begin, end, [](const ResolvedRequest& request) { return request.is_guided(); }))
+    bytes *= 2;  // pairs
   slots = std::min(slots, group.end - group.begin);
   require_memory(placement.device, bytes, static_cast<std::int64_t>(slots),
-                 (manifest.is_continuous() ? "the passes of " : "the caches of ") + std::to_string(slots) +
-                     (slots == 1 ? " picture" : " pictures"));
+                 (manifest.is_continuous() ? "the passes of " : "the caches of ") + counted(slots, "image"));
 }
 
 }  // namespace lamplighter

@@ -3,15 +3,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "bundle/placement.h"
-#include "pipeline/requests/request.h"
+#include "device/placement.h"
+#include "pipeline/resolved_request.h"
 
 namespace lamplighter {
 
-// Throws Error(ExitCode::memory) when `slots` pictures of a group cannot be held, before weights are read.
-// method: that of the group, resolved.
-void require_pictures(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
-                      const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
-                      std::size_t slots);
+// Throws Error(ExitCode::memory) when `slots` images of a group cannot be held; needs no weights.
+void require_images(const Manifest& manifest, const Placement& placement,
+                    const std::vector<ResolvedRequest>& requests, const RequestGroup& group,
+                    std::size_t slots);
 
 }  // namespace lamplighter

@@ -9,8 +9,11 @@
 
 namespace lamplighter {
 
-// What of a caption the bundle does not know or does not take, in one line each.
+// A line for the words of a caption that the bundle does not know, and one for an end that it does not read.
 std::vector<std::string> caption_notes(const Manifest& manifest, const Request& request,
                                        const PromptIds& prompt);
+// The same of an image that is complete: `cut` is Result::cut.
+std::vector<std::string> caption_notes(const Manifest& manifest, const Request& request,
+                                       const std::string& cut);
 
 }  // namespace lamplighter

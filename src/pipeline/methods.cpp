@@ -1,28 +1,58 @@
 #include "pipeline/methods.h"
 
+#include <algorithm>
+
+#include "draft/auto.h"
+#include "draft/options/options.h"
+#include "lamplighter/error.h"
 #include "lamplighter/method.h"
-#include "propose/options/options.h"
+#include "pipeline/resolved_request.h"
 
 namespace lamplighter {
+namespace {
 
-Methods::Methods(const Manifest& manifest, const Placement& placement, int batch)
-    : manifest_(manifest), placement_(placement), batch_(batch) {}
-
-std::size_t Methods::find(const MethodOptions& wanted) {
-  std::size_t number = 0;
-  while (number < entries_.size() && !is_same(entries_[number].wanted, wanted)) ++number;
-  if (number == entries_.size()) {
-    const char* device = placement_.device.is_cpu() ? "cpu" : "cuda";
-    entries_.push_back({wanted, resolve_method(wanted, manifest_, device, batch_), {}});
-  }
-  return number;
+void check_sampling(const Manifest& manifest, const ResolvedRequest& request) {
+  const MethodOptions& method = request.method->options;
+  if (!manifest.is_continuous() || !request.is_greedy() || method.rule.empty()) return;
+  throw Error(ExitCode::usage, "temperature: got 0, expected more than 0 for method " + method.method +
+                                   ", which compares probability densities");
 }
 
-const Method& Methods::ready(std::size_t number, bool greedy) {
-  Entry& entry = entries_[number];
-  std::optional<Method>& method = entry.ready[greedy ? 1 : 0];
-  if (!method) method = make_method(entry.resolved, manifest_, placement_.device, greedy);
+}  // namespace
+
+RunMethod::RunMethod(const MethodOptions& its_wanted, const MethodOptions& chosen, const Manifest& manifest,
+                     const c10::Device& device, int batch)
+    : wanted(its_wanted),
+      options(resolve_method(chosen, manifest, device.is_cpu() ? "cpu" : "cuda", batch)),
+      manifest_(manifest),
+      device_(device) {}
+
+const Method& RunMethod::ready(bool is_greedy) {
+  std::optional<Method>& method = ready_[is_greedy ? 1 : 0];
+  if (!method) method = make_method(options, manifest_, device_, is_greedy);
   return *method;
+}
+
+Methods::Methods(const Manifest& manifest, const Placement& placement, const RuntimeOptions& options,
+                 std::size_t images)
+    : manifest_(manifest),
+      placement_(placement),
+      batch_(options.batch_size),
+      together_(images == 0 ? batch_ : batch_of(images, batch_)),
+      note_(options.note) {}
+
+void Methods::set(const MethodOptions& wanted, ResolvedRequest& request) {
+  const auto known = std::find_if(methods_.begin(), methods_.end(),
+                                  [&](const auto& method) { return is_same(method->wanted, wanted); });
+  if (known != methods_.end()) {
+    request.method = *known;
+  } else {
+    const MethodOptions chosen = choose_method(wanted, manifest_, placement_, together_, note_);
+    request.method = methods_.emplace_back(
+        std::make_shared<RunMethod>(wanted, chosen, manifest_, placement_.device, batch_));
+    if (methods_.size() > kMost) methods_.pop_front();
+  }
+  check_sampling(manifest_, request);
 }
 
 }  // namespace lamplighter

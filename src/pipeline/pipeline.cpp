@@ -1,5 +1,7 @@
 #include "lamplighter/pipeline.h"
 
+#include <ATen/Parallel.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -7,21 +9,22 @@
 #include <tuple>
 #include <utility>
 
-#include "bundle/machine.h"
-#include "decode/prompts.h"
+#include "base/worker.h"
+#include "device/machine.h"
+#include "draft/auto.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
-#include "lamplighter/method.h"
 #include "pipeline/capacity.h"
 #include "pipeline/caption_notes.h"
-#include "pipeline/drawing/continuous_drawing.h"
-#include "pipeline/drawing/continuous_session.h"
-#include "pipeline/drawing/drawing.h"
-#include "pipeline/drawing/session.h"
 #include "pipeline/methods.h"
-#include "pipeline/painter.h"
-#include "pipeline/requests/codes_check.h"
-#include "pipeline/requests/request.h"
+#include "pipeline/output/codes_check.h"
+#include "pipeline/pixel_decoder.h"
+#include "pipeline/resolved_request.h"
+#include "pipeline/scheduler/continuous_backend.h"
+#include "pipeline/scheduler/live_source.h"
+#include "pipeline/scheduler/ordered_source.h"
+#include "pipeline/scheduler/scheduler.h"
+#include "pipeline/scheduler/token_backend.h"
 
 namespace lamplighter {
 
@@ -42,67 +45,48 @@ struct TextToImage::Implementation {
   Placement placement;
   std::optional<PromptTokenizer> tokenizer;
   std::map<PromptSource, PromptIds> noted;
-  std::optional<Painter> painter;
-  // Of codes.
-  std::optional<PromptEncoder> prompts;
-  std::optional<Target> target;
-  std::map<std::string, Drafter> drafters;
-  // Of continuous tokens.
-  std::optional<ContinuousModels> continuous;
+  std::optional<PixelDecoder> decoder;
+  std::unique_ptr<Networks> networks;
+  // Decodes complete images. On CUDA every new thread plans the convolutions anew, so it lives as long as the
+  // engine.
+  std::optional<Worker> decoding;
 
-  // Loading waits for the first use, so that decoding saved codes needs the image decoder alone.
-  const Painter& load_painter() {
-    if (!painter) painter.emplace(manifest, placement.device);
-    return *painter;
+  // Loading waits for the first use: to decode saved codes takes the image decoder alone.
+  const PixelDecoder& load_decoder() {
+    if (!decoder) decoder.emplace(manifest, placement.device);
+    return *decoder;
   }
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
     if (tokenizer) return;
-    require_drawable(manifest);
+    require_generatable(manifest);
     tokenizer.emplace(manifest);
   }
-  // All that pictures are drawn with but drafters.
+  // Loads all that every method needs.
   void load() {
     load_tokenizer();
-    if (target || continuous) return;
-    if (!manifest.is_continuous()) prompts.emplace(manifest, placement);
-    load_painter();
+    if (networks) return;
+    const PixelDecoder& pixels = load_decoder();
     if (manifest.is_continuous()) {
-      continuous.emplace(manifest, placement).load_target();
+      networks = std::make_unique<ContinuousNetworks>(
+          manifest, placement, [&pixels](const at::Tensor& latents) { return pixels.decode(latents); });
     } else {
-      target.emplace(manifest, placement);
+      networks = std::make_unique<TokenNetworks>(manifest, placement, options, pixels);
     }
+    // On the CPU, decoding changes the number of the library's threads, on which the rounding of continuous
+    // tokens depends: there it runs between their passes.
+    decoding.emplace(!placement.device.is_cpu() || (at::get_num_threads() > 1 && !manifest.is_continuous()));
   }
-  // Notes are told of captions that are drawn next: their ids are kept so that they are read once.
+  // Captions that have notes are generated next: their ids are kept, so that each is read once.
   PromptIds encode(const Request& request, const Grid& grid) {
     load_tokenizer();
     const auto known = noted.find(source_of(request, grid));
     return known != noted.end() ? known->second : tokenizer->encode(request, grid);
   }
-  Methods methods() const { return {manifest, placement, options.batch_size}; }
-  // Of a request that is resolved.
-  void choose_method(Methods& methods, const MethodOptions& wanted, ResolvedRequest& request) const {
-    request.method = methods.find(wanted);
-    if (manifest.is_continuous()) check_continuous(request, methods.options(request.method));
-  }
-  // What codes are drawn with, by the method of a request.
-  Drawing::Tools tools_of(Methods& methods, const ResolvedRequest& request) {
-    const MethodOptions& resolved = methods.options(request.method);
-    const Method& ready = methods.ready(request.method, request.is_greedy());
-    Models models{&*target, nullptr};
-    if (!resolved.drafter.empty())
-      models.drafter =
-          &drafters.try_emplace(resolved.drafter, manifest, resolved.drafter, placement).first->second;
-    return {models, *prompts, options, resolved, ready};
-  }
-  ContinuousRun run_of(Methods& methods, const ResolvedRequest& request) {
-    return continuous->run_of(methods.options(request.method), *request.grid);
-  }
-  auto paint_codes() const {
-    return [this](const Codes& codes) { return painter->paint(codes); };
-  }
-  auto paint_latents() const {
-    return [this](const at::Tensor& latents) { return painter->paint(latents); };
+  Methods methods(std::size_t images = 0) const { return Methods(manifest, placement, options, images); }
+  void run(ResolvedSource& source) {
+    load();
+    Scheduler(source, *networks, *decoding).run();
   }
 };
 
@@ -132,12 +116,12 @@ std::string TextToImage::cache_dtype() const {
 }
 std::string TextToImage::instructions() const {
   const Placement& placement = implementation_->placement;
-  return placement.device.is_cpu() && placement.dtype == at::kBFloat16 ? isa_name(active_isa()) : "";
+  return placement.device.is_cpu() && placement.dtype == at::kBFloat16 ? isa_name(float_isa()) : "";
 }
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {
-  resolve_request(manifest, request);
-  if (request.method) resolve_method(*request.method, manifest);
+  ResolvedRequest resolved = resolve_request(manifest, request);
+  if (request.method && !is_auto(*request.method)) Methods(manifest).set(*request.method, resolved);
 }
 
 std::vector<std::string> TextToImage::notes(const Request& request) {
@@ -152,84 +136,33 @@ std::vector<std::string> TextToImage::notes(const Request& request) {
 
 void TextToImage::generate(const std::vector<Request>& requests, const ResultCallback& on_result,
                            const ProgressCallback& on_progress, const MethodOptions& method,
-                           const TurnCallback& on_turn) {
+                           const AdmissionCallback& on_admission) {
   Implementation& self = *implementation_;
-  std::vector<ResolvedRequest> wanted =
+  std::vector<ResolvedRequest> resolved =
       resolve_requests(self.manifest, requests,
                        [&](const Request& request, const Grid& grid) { return self.encode(request, grid); });
   self.noted.clear();
-  Methods methods = self.methods();
+  Methods methods = self.methods(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i)
-    self.choose_method(methods, requests[i].method.value_or(method), wanted[i]);
-  const std::vector<RequestGroup> groups = group_requests(wanted);
+    methods.set(requests[i].method.value_or(method), resolved[i]);
   const auto slots = static_cast<std::size_t>(self.options.batch_size);
-  for (const RequestGroup& group : groups) {
-    require_pictures(self.manifest, methods.options(wanted[group.begin].method), self.placement, wanted,
-                     group, slots);
-  }
-  self.load();
-  bool stopped = false;
-  const TurnCallback turn = [&](std::size_t request) {
-    const Turn answer = on_turn ? on_turn(request) : Turn::draw;
-    stopped = answer == Turn::stop;
-    return answer;
-  };
-  for (const RequestGroup& group : groups) {
-    if (stopped) return;
-    const ResolvedRequest& first = wanted[group.begin];
-    if (self.manifest.is_continuous()) {
-      const ContinuousRun run = self.run_of(methods, first);
-      ContinuousDrawing drawing(self.manifest, run, wanted, group,
-                                {self.paint_latents(), on_result, on_progress, turn});
-      with_machine_errors([&] { drawing.run(slots); });
-    } else {
-      Drawing drawing(self.tools_of(methods, first), wanted, group,
-                      {self.paint_codes(), on_result, on_progress, turn});
-      with_machine_errors([&] { drawing.run(); });
-    }
-  }
+  const std::vector<RequestGroup> groups = group_requests(resolved);
+  for (const RequestGroup& group : groups)
+    require_images(self.manifest, self.placement, resolved, group, slots);
+  OrderedSource source(resolved, groups, slots, {on_result, on_progress, on_admission});
+  with_machine_errors([&] { self.run(source); });
 }
 
-void TextToImage::serve(Feed& feed, const MethodOptions& method) {
+void TextToImage::serve(RequestSource& source, const MethodOptions& method) {
   Implementation& self = *implementation_;
-  constexpr std::size_t most = 16;  // methods that are kept ready
-  self.load();
-  std::optional<Methods> methods(self.methods());
-  const FeedSession::Calls calls{
-      [&](const Request& request) {
-        ResolvedRequest resolved = resolve_request(self.manifest, request);
-        self.choose_method(*methods, request.method.value_or(method), resolved);
-        return resolved;
-      },
-      [&](const Request& request, ResolvedRequest& resolved) {
-        resolved.prompt = std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
-      }};
-  const auto next = [&] {
-    return FeedSession::take(
-        feed, [](const Request&) { return true; }, true, calls);
-  };
-  const auto draw = [&](FedRequest first) {
-    if (self.manifest.is_continuous()) {
-      const ContinuousRun run = self.run_of(*methods, first.resolved);
-      return ContinuousSession({self.manifest, run, self.options.batch_size, self.paint_latents()}, feed,
-                               std::move(first), calls)
-          .run();
-    }
-    const Drawing::Tools tools = self.tools_of(*methods, first.resolved);
-    return Session(tools, self.paint_codes(), feed, std::move(first), calls).run();
-  };
-  for (std::optional<FedRequest> first = next(); first;) {
-    const std::uint64_t number = first->number;
-    try {
-      first = draw(std::move(*first));
-    } catch (const Error& error) {
-      feed.failed(number, error);
-      first.reset();
-    }
-    if (first) continue;
-    if (methods->size() > most) methods.emplace(self.methods());
-    first = next();
-  }
+  Methods methods = self.methods();
+  LiveSource live(source, self.options.batch_size, [&](const Request& request, bool tokenise) {
+    ResolvedRequest resolved = resolve_request(self.manifest, request);
+    methods.set(request.method.value_or(method), resolved);
+    if (tokenise) resolved.prompt = std::make_shared<const PromptIds>(self.encode(request, *resolved.grid));
+    return resolved;
+  });
+  self.run(live);
 }
 
 Result TextToImage::generate(const Request& request, const MethodOptions& method) {
@@ -241,7 +174,7 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
 
 Image TextToImage::decode(const Codes& codes) {
   check_codes(implementation_->manifest, codes, "codes", CodeRows::first);
-  return implementation_->load_painter().paint(codes);
+  return implementation_->load_decoder().decode(codes);
 }
 
 }  // namespace lamplighter

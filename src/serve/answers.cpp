@@ -1,28 +1,46 @@
 #include "serve/answers.h"
 
-#include "pipeline/requests/metadata.h"
+#include "base/message.h"
+#include "base/utf8.h"
+#include "image/formats.h"
+#include "pipeline/metadata/metadata.h"
 
 namespace lamplighter {
 
-std::string picture_bytes(const Origin& origin, const Request& request, const Result& result) {
-  return encode_png(result.image, picture_text(describe_picture(origin, request, result)));
+std::string image_bytes(const Origin& origin, const Request& request, const Result& result,
+                        const ImageFormat& format) {
+  const ImageText text = image_text(describe_image(origin, request, result));
+  if (format.name == "webp") return encode_webp(result.image, text, format.quality.value_or(100));
+  if (format.name != "jpeg") return encode_png(result.image, text);
+  const int quality = format.quality.value_or(95);
+  try {
+    return encode_jpeg(result.image, text, quality);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::output) throw;
+    return encode_jpeg(result.image, {}, quality);
+  }
 }
 
-Json openai_error(const Refusal& refusal) {
-  const int status = refusal.status();
+std::string header_text(const std::string& line) {
+  constexpr std::size_t most = 500;  // bytes, before characters are escaped
+  const std::string text = Json(one_line(shorten(line, most))).dump(-1, ' ', true);
+  return text.substr(1, text.size() - 2);
+}
+
+Json openai_error(const HttpError& error) {
+  const int status = error.status();
   const char* type = status == 401   ? "authentication_error"
                      : status == 429 ? "rate_limit_error"
                      : status >= 500 ? "server_error"
                                      : "invalid_request_error";
-  return {
-      {"error", {{"message", refusal.what()}, {"type", type}, {"param", nullptr}, {"code", refusal.word()}}}};
+  return {{"error", {{"message", error.what()}, {"type", type}, {"param", nullptr}, {"code", error.word()}}}};
 }
 
-Json webui_error(const Refusal& refusal) {
-  return {{"error", refusal.word()}, {"detail", refusal.what()}, {"errors", refusal.what()}};
+Json webui_error(const HttpError& error) {
+  return {{"error", error.word()}, {"detail", error.what()}, {"errors", error.what()}};
 }
 
-Json picture_entry(const Json& content, const Result& result) {
+Json image_entry(const Json& content, const Result& result, const std::vector<std::string>& warnings) {
   Json entry = content;
   entry["seed"] = result.seed;
   entry["method"] = result.method.method;
@@ -31,6 +49,7 @@ Json picture_entry(const Json& content, const Result& result) {
   entry["step_compression"] = result.statistics.step_compression();
   entry["seconds"] = result.statistics.total_ms() / 1000;
   if (!result.cut.empty()) entry["cut"] = result.cut;
+  if (!warnings.empty()) entry["warnings"] = warnings;
   return entry;
 }
 

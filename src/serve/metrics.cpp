@@ -11,7 +11,7 @@ std::string number(double value) {
   return Json(value).dump();
 }
 
-// A label with its value in quotes; JSON escapes all that the format wants escaped.
+// A label with its value in quotes. JSON escapes all characters that the format requires.
 std::string label(const std::string& name, const std::string& value) {
   return name + "=" + to_text(Json(value));
 }
@@ -50,15 +50,15 @@ void Metrics::answered(const std::string& path, int status, double seconds) {
   seconds_[path].add(seconds);
 }
 
-void Metrics::drawn(const std::string& model, const Result& result, double waited_s) {
+void Metrics::generated(const std::string& model, const Result& result, double waited_s) {
   const Statistics& statistics = result.statistics;
   const std::lock_guard lock(mutex_);
-  Drawn& drawn = drawn_[{model, result.method.method}];
-  ++drawn.pictures;
-  drawn.tokens += statistics.tokens;
-  drawn.passes += statistics.target_passes;
-  drawn.waited_s.add(waited_s);
-  drawn.drawn_s.add(
+  Totals& generated = generated_[{model, result.method.method}];
+  ++generated.images;
+  generated.tokens += statistics.tokens;
+  generated.passes += statistics.target_passes;
+  generated.waited_s.add(waited_s);
+  generated.generated_s.add(
       (statistics.text_ms + statistics.prefill_ms + statistics.decode_ms + statistics.image_ms) / 1000);
 }
 
@@ -75,35 +75,35 @@ std::string Metrics::text(const std::map<std::string, Gauges>& gauges) const {
       return line(name, label("model", model), std::to_string(gauge.*field));
     };
   };
-  family("queue_pictures", "gauge", "Pictures that wait.", gauges, of_model(&Gauges::waiting));
-  family("pictures_in_work", "gauge", "Pictures that are drawn side by side.", gauges,
-         of_model(&Gauges::in_work));
+  family("queue_images", "gauge", "Images that wait for a slot.", gauges, of_model(&Gauges::waiting));
+  family("images_in_work", "gauge", "Images in generation.", gauges, of_model(&Gauges::in_work));
   const std::lock_guard lock(mutex_);
   const auto labels = [](const auto& key) {
     return label("model", key.first) + "," + label("method", key.second);
   };
   const auto count = [&](auto field) {
-    return [&, field](const std::string& name, const auto& key, const Drawn& drawn) {
-      return line(name, labels(key), std::to_string(drawn.*field));
+    return [&, field](const std::string& name, const auto& key, const Totals& generated) {
+      return line(name, labels(key), std::to_string(generated.*field));
     };
   };
   const auto times = [&](auto field) {
-    return [&, field](const std::string& name, const auto& key, const Drawn& drawn) {
-      return (drawn.*field).text(name, labels(key));
+    return [&, field](const std::string& name, const auto& key, const Totals& generated) {
+      return (generated.*field).text(name, labels(key));
     };
   };
-  family("pictures_total", "counter", "Pictures drawn.", drawn_, count(&Drawn::pictures));
-  family("tokens_total", "counter", "Image tokens of these pictures.", drawn_, count(&Drawn::tokens));
-  family("target_passes_total", "counter", "Target passes of these pictures.", drawn_, count(&Drawn::passes));
-  family("step_compression", "gauge", "S: tokens per target pass.", drawn_,
-         [&](const std::string& name, const auto& key, const Drawn& drawn) {
+  family("images_total", "counter", "Images generated.", generated_, count(&Totals::images));
+  family("tokens_total", "counter", "Image tokens of these images.", generated_, count(&Totals::tokens));
+  family("target_passes_total", "counter", "Target passes of these images.", generated_,
+         count(&Totals::passes));
+  family("step_compression", "gauge", "S: tokens per target pass.", generated_,
+         [&](const std::string& name, const auto& key, const Totals& generated) {
            return line(name, labels(key),
-                       number(static_cast<double>(drawn.tokens) / static_cast<double>(drawn.passes)));
+                       number(static_cast<double>(generated.tokens) / static_cast<double>(generated.passes)));
          });
-  family("queue_seconds", "histogram", "How long pictures waited for a slot.", drawn_,
-         times(&Drawn::waited_s));
-  family("picture_seconds", "histogram", "How long pictures took from their slot on.", drawn_,
-         times(&Drawn::drawn_s));
+  family("queue_seconds", "histogram", "Time that images waited for a slot.", generated_,
+         times(&Totals::waited_s));
+  family("image_seconds", "histogram", "Time from an image's slot to its pixels.", generated_,
+         times(&Totals::generated_s));
   family("requests_total", "counter", "Answers by path and status.", answers_,
          [](const std::string& name, const auto& key, std::uint64_t value) {
            return line(name, label("path", key.first) + "," + label("status", std::to_string(key.second)),

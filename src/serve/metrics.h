@@ -12,17 +12,17 @@
 
 namespace lamplighter {
 
-// What a server counts, for Prometheus. Safe to use from several threads.
+// The metrics of a server, for Prometheus. Safe to use from several threads.
 class Metrics {
  public:
   void answered(const std::string& path, int status, double seconds);
-  void drawn(const std::string& model, const Result& result, double waited_s);
+  void generated(const std::string& model, const Result& result, double waited_s);
 
-  // Of now, by model.
+  // The current state of a model.
   struct Gauges {
     std::size_t waiting = 0, in_work = 0;
   };
-  // In the text format 0.0.4.
+  // All metrics in the text format 0.0.4; gauges by model.
   std::string text(const std::map<std::string, Gauges>& gauges) const;
 
  private:
@@ -35,15 +35,15 @@ class Metrics {
     void add(double value);
     std::string text(const std::string& name, const std::string& labels) const;
   };
-  struct Drawn {
-    std::int64_t pictures = 0, tokens = 0, passes = 0;
-    Histogram waited_s, drawn_s;
+  struct Totals {
+    std::int64_t images = 0, tokens = 0, passes = 0;
+    Histogram waited_s, generated_s;
   };
 
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, std::uint64_t> answers_;  // by path and status
-  std::map<std::string, Histogram> seconds_;                      // by path
-  std::map<std::pair<std::string, std::string>, Drawn> drawn_;    // by model and method
+  std::map<std::pair<std::string, int>, std::uint64_t> answers_;     // by path and status
+  std::map<std::string, Histogram> seconds_;                         // by path
+  std::map<std::pair<std::string, std::string>, Totals> generated_;  // by model and method
 };
 
 }  // namespace lamplighter

@@ -1,45 +1,87 @@
 #include "serve/parse.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <initializer_list>
-#include <random>
 
 #include "base/utf8.h"
-#include "lamplighter/pipeline.h"
-#include "pipeline/requests/request_fields.h"
-#include "propose/options/options.h"
-#include "serve/refusal.h"
-#include "tree/tree.h"
+#include "image/formats.h"
+#include "pipeline/metadata/request_fields.h"
+#include "serve/fields.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr const char* kBody = "body";
+// Fields of OpenAI's that change nothing here.
+constexpr std::array kIdle{"quality", "style", "background", "moderation"};
 
-// Pictures of one request have seeds that follow one another.
-std::uint64_t random_seed() {
-  std::random_device random;
-  return std::uint64_t{random()} >> 1;
-}
+// Fields that clients of servers for diffusion models send, and that nothing here reads.
+constexpr std::array kForeign{"guidance",
+                              "guidance_scale",
+                              "guidance_scale_2",
+                              "true_cfg_scale",
+                              "num_inference_steps",
+                              "sampler",
+                              "sampler_name",
+                              "sampler_index",
+                              "sample_method",
+                              "scheduler",
+                              "clip_skip",
+                              "eta",
+                              "strength",
+                              "denoising_strength",
+                              "lora",
+                              "loras",
+                              "vae",
+                              "enable_hr",
+                              "hr_scale",
+                              "flow_shift",
+                              "shift",
+                              "max_sequence_length",
+                              "generator_device",
+                              "bot_task",
+                              "layers",
+                              "system_prompt",
+                              "use_system_prompt",
+                              "extra_params",
+                              "infer_align_image_size",
+                              "vae_use_slicing",
+                              "vae_use_tiling",
+                              "safety_checker",
+                              "enable_safety_checker",
+                              "safety_tolerance",
+                              "prompt_upsampling",
+                              "prompt_extend",
+                              "enhance_prompt",
+                              "input_fidelity",
+                              "aspect_ratio",
+                              "resolution",
+                              "image_size",
+                              "num_images",
+                              "tiling",
+                              "restore_faces",
+                              "watermark",
+                              "metadata",
+                              "extra_body",
+                              "extra_headers",
+                              "timeout"};
 
-// A field that is null is not given.
-Json without_nulls(const Json& object) {
-  if (!object.is_object()) return object;
-  Json result = Json::object();
-  for (const auto& [key, value] : object.items()) {
-    if (!value.is_null()) result[key] = value;
-  }
-  return result;
-}
+// Fields whose empty text stands for one that is not given.
+constexpr std::array kMayBeEmpty{"model",         "size",       "quality",       "style",
+                                 "background",    "moderation", "user",          "response_format",
+                                 "output_format", "method",     "input_fidelity"};
 
-// "256x256" or "auto".
-void read_size(JsonReader& reader, Request& request) {
+// "256x256" or "auto". Clients that send all of them set width and height only when a person does.
+void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
+  Request& request = wanted.request;
   if (!reader.has("size")) return;
   const std::string size = reader.text("size");
   if (size == "auto") return;
-  if (reader.has("width") || reader.has("height"))
-    reader.fail("got size and width or height, expected one of them");
+  if (reader.has("width") || reader.has("height")) {
+    if (rules.strict) reader.fail("got size and width or height, expected one of them");
+    wanted.unused.emplace_back("size");
+    return;
+  }
   const char* end = size.data() + size.size();
   const auto [middle, bad_width] = std::from_chars(size.data(), end, request.width);
   const bool has_height = bad_width == std::errc() && middle != end && *middle == 'x';
@@ -49,79 +91,48 @@ void read_size(JsonReader& reader, Request& request) {
     reader.reject("size", "\"WIDTHxHEIGHT\" or \"auto\"");
 }
 
-// Fields of OpenAI's that change nothing here, but have to be of their kind.
-void read_idle_fields(JsonReader& reader) {
-  for (const char* key : {"user", "quality", "style", "background", "moderation"}) {
-    if (reader.has(key)) reader.text(key);
+void read_format(JsonReader& reader, ImageFormat& format) {
+  if (reader.has("output_format")) {
+    format.name = reader.choice("output_format", {"png", "jpeg", "jpg", "webp"});
+    if (format.name == "jpg") format.name = "jpeg";
+    if (format.name == "webp" && !can_encode_webp())
+      reader.reject("output_format", "png or jpeg: this build has no libwebp");
   }
-  if (reader.has("output_compression")) reader.integer("output_compression", 0, 100);
-  if (reader.has("output_format")) reader.choice("output_format", {"png"});
+  if (!reader.has("output_compression")) return;
+  const int quality = static_cast<int>(reader.integer("output_compression", 0, 100));
+  if (format.name != "png") format.quality = format.name == "jpeg" ? std::max(1, quality) : quality;
 }
 
-void read_method(JsonReader& reader, PicturesWanted& wanted) {
-  wanted.method = read_options(reader);
-  wanted.names_method = reader.has("method");
-  if (wanted.names_method) wanted.method.method = reader.text("method");
-  if (is_tree_file(wanted.method.tree)) reader.reject("tree", "the name of a tree, or tree_paths: no file");
-  if (!wanted.method.neighbours.empty()) reader.reject("neighbours", "nothing: requests name no files");
-}
-
-void read_prompt(JsonReader& reader, const RequestLimits& limits, const Request& request) {
-  if (request.class_id) return;
-  if (!reader.has("prompt")) reader.reject("prompt", "a caption");
-  check_prompt(request.prompt, std::string(kBody) + ": prompt");
-  const auto check_size = [&](const char* key, const std::string& text) {
-    if (text.size() <= limits.prompt_bytes) return;
-    throw Error(ExitCode::input, std::string(kBody) + ": " + key + ": got " + std::to_string(text.size()) +
-                                     " bytes, expected at most " + std::to_string(limits.prompt_bytes));
-  };
-  check_size("prompt", request.prompt);
-  check_size("negative_prompt", request.negative_prompt.value_or(""));
-}
-
-void read_deadline(JsonReader& reader, const RequestLimits& limits, PicturesWanted& wanted) {
-  wanted.deadline_s = limits.deadline_s;
-  if (!reader.has("deadline")) return;
-  const double given = reader.number("deadline");
-  if (given <= 0) reader.reject("deadline", "seconds, more than 0");
-  wanted.deadline_s = std::min(given, limits.deadline_s);
-}
-
-// f() with what it says wrong as a refusal.
-template <class F>
-auto with_refusals(F f) {
-  try {
-    return f();
-  } catch (const Refusal&) {
-    throw;
-  } catch (const Error& error) {
-    throw to_refusal(error);
+void read_idle_fields(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
+  if (reader.has("user")) reader.text("user");
+  for (const char* key : kIdle) {
+    if (reader.has(key) && reader.text(key) != "auto") wanted.unused.emplace_back(key);
+  }
+  if (rules.strict) return;
+  for (const char* key : kForeign) {
+    if (!reader.has(key)) continue;
+    reader.value(key);
+    wanted.unused.emplace_back(key);
   }
 }
 
-// Which method a bundle lacks something for is for the request to say.
-void check(const Manifest& manifest, const Request& request) {
-  try {
-    TextToImage::check(manifest, request);
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::bundle) throw;
-    throw Refusal(400, "not_supported", error.what());
+// At least as many as the text has. A value of a few bytes takes a hundred in memory, so they are counted
+// before they are read.
+std::size_t count_values(std::string_view json) {
+  std::size_t count = 1;
+  bool is_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '"') is_text = !is_text;
+    if (json[i] == '\\') ++i;  // what follows ends no text
+    if (!is_text && (json[i] == ',' || json[i] == '[' || json[i] == '{')) ++count;
   }
-}
-
-// Those of the given fields that an object has.
-Json pick(const Json& object, std::initializer_list<const char*> keys) {
-  Json result = Json::object();
-  for (const char* key : keys) {
-    if (object.contains(key)) result[key] = object.at(key);
-  }
-  return result;
+  return count;
 }
 
 }  // namespace
 
-Refusal to_refusal(const Error& error) {
-  if (const auto* refusal = dynamic_cast<const Refusal*>(&error)) return *refusal;
+HttpError to_http_error(const Error& error) {
+  if (const auto* http = dynamic_cast<const HttpError*>(&error)) return *http;
   switch (error.code()) {
     case ExitCode::usage:
     case ExitCode::input:
@@ -134,86 +145,42 @@ Refusal to_refusal(const Error& error) {
 }
 
 Json parse_body(std::string_view body) {
-  return with_refusals([&] {
+  return with_http_errors([&] {
     if (find_invalid_utf8(body) != std::string_view::npos)
-      throw Error(ExitCode::input, "body: no valid JSON: bytes that are no UTF-8");
+      throw Error(ExitCode::input, "body: invalid JSON: bytes that are not UTF-8");
+    if (count_values(body) > kMostValues)
+      throw Error(ExitCode::input, "body: got more than " + std::to_string(kMostValues) + " values");
     return without_nulls(parse_json(body, kBody, ExitCode::input));
   });
 }
 
-PicturesWanted parse_generations(std::string_view body, const RequestLimits& limits) {
-  return with_refusals([&] {
-    const Json json = parse_body(body);
+ImagesWanted parse_generations(std::string_view body, const RequestRules& rules) {
+  return with_http_errors([&] {
+    Json json = parse_body(body);
+    if (json.is_object()) {
+      read_seed_forms(json);
+      for (const char* key : kMayBeEmpty) {
+        if (json.contains(key) && json[key] == "") json.erase(key);
+      }
+    }
     JsonReader reader(json, kBody, ExitCode::input);
-    PicturesWanted wanted;
+    ImagesWanted wanted;
+    wanted.is_lenient = !rules.strict;
     if (reader.has("model")) wanted.model = reader.text("model");
-    if (reader.has("n")) wanted.count = reader.integer("n", 1, limits.pictures);
+    if (reader.has("n")) wanted.count = reader.integer("n", 1, rules.limits.images);
     const bool formatted = reader.has("response_format");
     wanted.by_url = formatted && reader.choice("response_format", {"b64_json", "url"}) == "url";
     wanted.stream = reader.has("stream") && reader.boolean("stream");
     if (reader.has("partial_images")) wanted.partial_images = reader.integer("partial_images", 0, 256);
-    read_idle_fields(reader);
-    read_deadline(reader, limits, wanted);
+    read_format(reader, wanted.format);
+    read_idle_fields(reader, rules, wanted);
+    read_deadline(reader, rules.limits, wanted);
     read_method(reader, wanted);
     wanted.request.seed = read_request_fields(reader, wanted.request).value_or(random_seed());
-    read_size(reader, wanted.request);
+    read_size(reader, rules, wanted);
     reader.finish();
-    read_prompt(reader, limits, wanted.request);
+    read_prompt(reader, rules.limits, wanted.request);
     return wanted;
-  });
-}
-
-PicturesWanted parse_txt2img(const Json& body, const RequestLimits& limits) {
-  return with_refusals([&] {
-    const JsonReader whole(body, kBody, ExitCode::input);  // an object
-    Json known = pick(
-        body, {"prompt", "negative_prompt", "class", "seed", "cfg_scale", "temperature", "top_p", "top_k",
-               "cfg_interval", "width", "height", "batch_size", "n_iter", "deadline", "method"});
-    if (known.contains("seed") && known["seed"] == -1) known.erase("seed");
-    if (known.contains("negative_prompt") && known["negative_prompt"] == "") known.erase("negative_prompt");
-    for (const MethodOption& option : method_options()) {
-      if (option.key == std::string("steps")) continue;  // the form's are those of its own samplers
-      if (body.contains(option.key)) known[option.key] = body.at(option.key);
-    }
-    JsonReader reader(known, kBody, ExitCode::input);
-    PicturesWanted wanted;
-    if (body.contains("override_settings")) {
-      const Json settings = without_nulls(body.at("override_settings"));
-      JsonReader overriding(settings, kBody, ExitCode::input, "override_settings");
-      if (overriding.has("sd_model_checkpoint")) wanted.model = overriding.text("sd_model_checkpoint");
-    }
-    const auto count = [&](const char* key) {
-      return reader.has(key) ? reader.integer(key, 1, limits.pictures) : 1;
-    };
-    wanted.count = count("batch_size") * count("n_iter");
-    if (wanted.count > limits.pictures) {
-      reader.fail("batch_size, n_iter: got " + std::to_string(wanted.count) + " pictures, expected at most " +
-                  std::to_string(limits.pictures));
-    }
-    read_deadline(reader, limits, wanted);
-    read_method(reader, wanted);
-    wanted.request.seed = read_request_fields(reader, wanted.request).value_or(random_seed());
-    read_prompt(reader, limits, wanted.request);
-    return wanted;
-  });
-}
-
-std::vector<Request> requests_for(const PicturesWanted& wanted, const Manifest& manifest,
-                                  const MethodOptions& method, const RequestLimits& limits) {
-  return with_refusals([&] {
-    Request request = wanted.request;
-    request.method = merge_methods(method, wanted.method, wanted.names_method);
-    check(manifest, request);
-    const Grid& grid = find_grid(manifest, request.width, request.height);
-    const std::int64_t pixels = std::int64_t{grid.width} * grid.height;
-    if (pixels > limits.pixels) {
-      throw Error(ExitCode::usage, "size: got " + std::to_string(grid.width) + "x" +
-                                       std::to_string(grid.height) + ", expected at most " +
-                                       std::to_string(limits.pixels) + " pixels");
-    }
-    std::vector<Request> requests(static_cast<std::size_t>(wanted.count), request);
-    for (std::size_t i = 0; i < requests.size(); ++i) requests[i].seed += i;
-    return requests;
   });
 }
 

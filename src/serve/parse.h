@@ -9,47 +9,73 @@
 #include "base/json.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
+#include "serve/image_format.h"
 
-// Bodies of requests over HTTP as requests of the library.
+// Parses bodies of requests over HTTP.
 namespace lamplighter {
 
-// What one request may ask for.
+inline constexpr std::size_t kMostValues = 4096;  // in the JSON of a request
+
+// The limits of one request.
 struct RequestLimits {
-  std::int64_t pictures = 10;
+  std::int64_t images = 10;
   std::size_t prompt_bytes = 8192;
-  std::int64_t pixels = std::int64_t{1} << 22;  // of a picture
+  std::int64_t pixels = std::int64_t{1} << 22;  // of an image
   double deadline_s = 600;
 };
 
-// What a body asks for, before a model is known.
-struct PicturesWanted {
+// Whether the guidance that programs send by themselves counts.
+enum class ClientGuidance {
+  automatic,  // 7, the web UI's default, does not count
+  always,
+  never,
+};
+
+struct RequestRules {
+  RequestLimits limits;
+  // Refuse what differs from what was asked for: other models, sizes, and fields that nothing here reads.
+  bool strict = false;
+  ClientGuidance webui_guidance = ClientGuidance::automatic;
+};
+
+// A parsed body, before its model is known.
+struct ImagesWanted {
   std::string model;  // name of a bundle; empty: the first
-  Request request;    // of the first picture; picture i draws with its seed + i
+  Request request;    // of the first image; image i has its seed + i
   std::int64_t count = 1;
-  MethodOptions method;  // what the body says of it
+  MethodOptions method;  // the fields that the body sets
   bool names_method = false;
   bool by_url = false, stream = false;
-  std::int64_t partial_images = 0;  // pictures of what is complete so far, in a stream
+  std::int64_t partial_images = 0;  // in a stream: images of the rows that are complete so far
   double deadline_s = 0;
+  ImageFormat format;
+  std::string sampler;      // a method where a bundle has it, else not used
+  bool is_lenient = false;  // a negative prompt and steps that a bundle does not take are not used
+  bool sends_images = true;
+  std::vector<std::string> unused;  // fields that change nothing here
 };
 
 // Body of POST /v1/images/generations. Fields: prompt (class for bundles of classes), model, n, size,
-// response_format, stream, partial_images, user and others of OpenAI's that change nothing here; seed, the
-// sampling fields (pipeline/requests/request_fields.h), method and its options, deadline (seconds). null
-// stands for a field that is not given, a seed that is not given for a random one. No field names a file.
-// Throws Refusal.
-PicturesWanted parse_generations(std::string_view body, const RequestLimits& limits);
+// response_format, output_format, output_compression, stream, partial_images, and others of OpenAI's and of
+// its imitators that change nothing here; seed, the sampling fields (pipeline/metadata/request_fields.h),
+// method and its options, deadline (seconds). null and, where no text can be meant, "" stand for a field that
+// is not given; a seed that is not given, or -1, for a random one. No field names a file. Throws HttpError.
+ImagesWanted parse_generations(std::string_view body, const RequestRules& rules);
 
 // Body of POST /sdapi/v1/txt2img in the form of the web UI. Fields that are unknown here change nothing, as
-// there; nor does an empty negative prompt, which its clients send unasked. Throws Refusal.
-PicturesWanted parse_txt2img(const Json& body, const RequestLimits& limits);
+// there; nor does an empty negative prompt, which its clients send unasked. Throws HttpError.
+ImagesWanted parse_txt2img(const Json& body, const RequestRules& rules);
 
-// A body as JSON. Throws Refusal.
+// A body as JSON. Throws HttpError.
 Json parse_body(std::string_view body);
 
-// The pictures for a bundle, `method` being that of requests which name none. Throws Refusal for what cannot
-// be drawn.
-std::vector<Request> requests_for(const PicturesWanted& wanted, const Manifest& manifest,
-                                  const MethodOptions& method, const RequestLimits& limits);
+// The requests to a bundle, and one line for everything that differs from what was asked for.
+struct PlannedRequests {
+  std::vector<Request> requests;
+  std::vector<std::string> warnings;
+};
+// `method` is for those that name none. Throws HttpError for what the bundle cannot generate.
+PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manifest,
+                              const MethodOptions& method, const RequestRules& rules);
 
 }  // namespace lamplighter

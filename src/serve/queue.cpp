@@ -1,4 +1,5 @@
 #include "serve/queue.h"
+#include "base/format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,43 +9,43 @@ namespace lamplighter {
 namespace {
 
 constexpr int kMostPassing = 8;
-constexpr std::ptrdiff_t kLooks = 16;  // how far behind the first one is looked for what fits
+constexpr std::ptrdiff_t kMostExamined = 16;  // behind the first one, to find a request that fits
 
-const char* const kLate = "the deadline passed before the pictures were complete";
+const char* const kLate = "the deadline passed before the images were complete";
 
-// False where nobody waits for it any more; those who wait for one that is late are told.
-bool check_wanted(Order& order) {
-  if (order.is_wanted() && order.is_late()) order.fail({504, "deadline_exceeded", kLate});
-  return order.is_wanted();
+// False where nobody waits for the job any more. One that is late fails.
+bool check_wanted(Job& job) {
+  if (job.is_wanted() && job.is_late()) job.fail({504, "deadline_exceeded", kLate});
+  return job.is_wanted();
 }
 
 }  // namespace
 
-Queue::Queue(std::size_t limit, int slots, OnPicture on_picture)
-    : limit_(limit), slots_(slots), on_picture_(std::move(on_picture)) {}
+Queue::Queue(std::size_t limit, int slots, OnImage on_image)
+    : limit_(limit), slots_(slots), on_image_(std::move(on_image)) {}
 
-std::shared_ptr<Order> Queue::submit(std::vector<Request> requests, double deadline_s, bool follows) {
+std::shared_ptr<Job> Queue::submit(std::vector<Request> requests, double deadline_s, bool follows) {
   const std::lock_guard lock(mutex_);
   drop_unwanted();
-  if (closed_) throw Refusal(503, "shutting_down", "the server is ending", 5);
+  if (closed_) throw HttpError(503, "shutting_down", "the server is stopping", 5);
   const auto slots = static_cast<std::size_t>(slots_);
   if (requests.size() > limit_ + slots) {
-    throw Refusal(400, "invalid_value",
-                  "got a request for " + std::to_string(requests.size()) + " pictures, expected at most " +
-                      std::to_string(limit_ + slots) + ": more than the queue ever holds");
+    throw HttpError(400, "invalid_value",
+                    "got a request for " + counted(requests.size(), "image") + ", expected at most " +
+                        std::to_string(limit_ + slots) + ", the size of the queue");
   }
   const std::size_t free = slots - std::min(slots, in_work_.size());
   if (waiting_.size() + requests.size() > limit_ + free) {
-    throw Refusal(429, "queue_full",
-                  "the queue has no room for " + std::to_string(requests.size()) +
-                      " more: " + std::to_string(waiting_.size()) + " pictures wait, at most " +
-                      std::to_string(limit_) + " may",
-                  seconds_to_wait());
+    throw HttpError(429, "queue_full",
+                    "the queue has no room for " + std::to_string(requests.size()) +
+                        " more: images that wait: " + std::to_string(waiting_.size()) + ", at most " +
+                        std::to_string(limit_),
+                    seconds_to_wait());
   }
-  auto order = std::make_shared<Order>(std::move(requests), deadline_s, follows);
-  for (std::size_t i = 0; i < order->requests().size(); ++i) waiting_.push_back({submitted_++, order, i});
+  auto job = std::make_shared<Job>(std::move(requests), deadline_s, follows);
+  for (std::size_t i = 0; i < job->requests().size(); ++i) waiting_.push_back({submitted_++, job, i});
   changed_.notify_all();
-  return order;
+  return job;
 }
 
 void Queue::close() {
@@ -58,69 +59,70 @@ bool Queue::started() const {
   return started_;
 }
 
-void Queue::fail(const Refusal& refusal) {
+void Queue::fail(const HttpError& error) {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  for (const Place& place : waiting_) place.order->fail(refusal);
-  for (const auto& [number, place] : in_work_) place.order->fail(refusal);
+  for (const QueuedImage& entry : waiting_) entry.job->fail(error);
+  for (const auto& [number, entry] : in_work_) entry.job->fail(error);
   waiting_.clear();
   in_work_.clear();
 }
 
 Queue::State Queue::state() const {
   const std::lock_guard lock(mutex_);
-  State state{waiting_.size(), in_work_.size(), 0, 0, picture_s_};
-  for (const auto& [number, place] : in_work_) {
-    state.tokens_done += place.done;
-    state.tokens_in_work += place.total;
+  State state{waiting_.size(), in_work_.size(), 0, 0, image_s_};
+  for (const auto& [number, entry] : in_work_) {
+    state.tokens_done += entry.done;
+    state.tokens_in_work += entry.total;
   }
   return state;
 }
 
-// Half of what waits: a place is free long before the queue is empty.
+// Half of what waits: there is room long before the queue is empty.
 int Queue::seconds_to_wait() const {
-  const double seconds = picture_s_ * static_cast<double>(waiting_.size()) / 2;
+  const double seconds = image_s_ * static_cast<double>(waiting_.size()) / 2;
   return static_cast<int>(std::clamp(std::ceil(seconds), 1.0, 600.0));
 }
 
 void Queue::drop_unwanted() {
-  const auto unwanted = [](const Place& place) { return !check_wanted(*place.order); };
+  const auto unwanted = [](const QueuedImage& entry) { return !check_wanted(*entry.job); };
   if (!waiting_.empty() && unwanted(waiting_.front())) passed_ = 0;
   waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), unwanted), waiting_.end());
 }
 
-std::deque<Queue::Place>::iterator Queue::choose(const Fits& fits, bool idle) {
+std::deque<Queue::QueuedImage>::iterator Queue::choose(const Fits& fits, bool is_idle) {
   if (waiting_.empty()) return waiting_.end();
-  const auto suits = [&](const Place& place) { return fits(place.order->requests()[place.picture]); };
-  if (idle || suits(waiting_.front())) {
+  const auto suits = [&](const QueuedImage& entry) { return fits(entry.job->requests()[entry.image]); };
+  if (is_idle || suits(waiting_.front())) {
     passed_ = 0;
     return waiting_.begin();
   }
   if (passed_ == kMostPassing) return waiting_.end();
-  const auto end = waiting_.begin() + std::min<std::ptrdiff_t>(kLooks, std::ptrdiff_t(waiting_.size()));
+  const auto end =
+      waiting_.begin() + std::min<std::ptrdiff_t>(kMostExamined, std::ptrdiff_t(waiting_.size()));
   const auto found = std::find_if(waiting_.begin() + 1, end, suits);
   if (found == end) return waiting_.end();
   ++passed_;
   return found;
 }
 
-std::optional<Feed::Entry> Queue::next(const Fits& fits, bool idle) {
-  constexpr auto turn = std::chrono::milliseconds(200);  // deadlines and clients are looked at
+std::optional<RequestSource::Entry> Queue::next(const Fits& fits, bool is_idle) {
+  constexpr auto poll = std::chrono::milliseconds(200);  // of deadlines and of clients that leave
   std::unique_lock lock(mutex_);
   started_ = true;
   while (true) {
     drop_unwanted();
-    const auto chosen = choose(fits, idle);
+    const auto chosen = choose(fits, is_idle);
     if (chosen != waiting_.end()) {
-      Place place = std::move(*chosen);
+      QueuedImage entry = std::move(*chosen);
       waiting_.erase(chosen);
-      place.waited_s = place.order->elapsed_s();
-      Entry entry{place.number, place.order->requests()[place.picture]};
-      in_work_[place.number] = std::move(place);
-      return entry;
+      entry.waited_s = entry.job->elapsed_s();
+      Entry begun{entry.number, entry.job->requests()[entry.image]};
+      in_work_[entry.number] = std::move(entry);
+      return begun;
     }
-    if (!idle || (closed_ && waiting_.empty())) return std::nullopt;
-    changed_.wait_for(lock, turn);
+    if (!is_idle || (closed_ && waiting_.empty())) return std::nullopt;
+    changed_.wait_for(lock, poll);
   }
 }
 
@@ -128,7 +130,7 @@ bool Queue::is_wanted(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = in_work_.find(number);
   if (found == in_work_.end()) return false;
-  if (check_wanted(*found->second.order)) return true;
+  if (check_wanted(*found->second.job)) return true;
   in_work_.erase(found);
   return false;
 }
@@ -138,32 +140,32 @@ void Queue::progress(std::uint64_t number, const Grid& grid, const std::vector<s
   const std::lock_guard lock(mutex_);
   const auto found = in_work_.find(number);
   if (found == in_work_.end()) return;
-  Place& place = found->second;
-  place.done += committed;
-  place.total = grid.tokens();
-  place.order->progress(place.picture, grid, codes, committed);
+  QueuedImage& entry = found->second;
+  entry.done += committed;
+  entry.total = grid.tokens();
+  entry.job->progress(entry.image, grid, codes, committed);
 }
 
-void Queue::picture(std::uint64_t number, Result&& result) {
-  Place place;
+void Queue::complete(std::uint64_t number, Result&& result) {
+  QueuedImage entry;
   {
     const std::lock_guard lock(mutex_);
     const auto found = in_work_.find(number);
     if (found == in_work_.end()) return;
-    place = std::move(found->second);
+    entry = std::move(found->second);
     in_work_.erase(found);
     const double seconds = result.statistics.decode_ms / 1000 / std::max(1, result.statistics.batch);
-    picture_s_ = picture_s_ == 0 ? seconds : 0.8 * picture_s_ + 0.2 * seconds;
+    image_s_ = image_s_ == 0 ? seconds : 0.8 * image_s_ + 0.2 * seconds;
   }
-  on_picture_(result, place.waited_s);
-  place.order->complete(place.picture, std::move(result));
+  on_image_(result, entry.waited_s);
+  entry.job->complete(entry.image, std::move(result));
 }
 
-void Queue::failed(std::uint64_t number, const Error& error) {
+void Queue::fail(std::uint64_t number, const Error& error) {
   const std::lock_guard lock(mutex_);
   const auto found = in_work_.find(number);
   if (found == in_work_.end()) return;
-  found->second.order->fail(to_refusal(error));
+  found->second.job->fail(to_http_error(error));
   in_work_.erase(found);
 }
 

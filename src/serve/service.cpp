@@ -4,7 +4,10 @@
 #include <map>
 
 #include "base/memory.h"
+#include "base/message.h"
+#include "base/suggestion.h"
 #include "lamplighter/error.h"
+#include "lamplighter/method.h"
 
 namespace lamplighter {
 
@@ -15,8 +18,8 @@ Service::Model::Model(const std::string& bundle, const RuntimeOptions& runtime,
       method(default_method),
       queue(most, runtime.batch_size,
             [this, &metrics](const Result& result, double waited_s) {
-              metrics.drawn(name(), result, waited_s);
-              if (++drawn_ % kReleaseEvery == 0) release_free_memory();
+              metrics.generated(name(), result, waited_s);
+              if (++generated_ % kReleaseEvery == 0) release_free_memory();
             }),
       thread_([this] { run(); }) {}
 
@@ -44,24 +47,41 @@ Service::Service(const ServiceOptions& given) : options(given), store(given.url_
 
 Service::Model& Service::add(const std::string& bundle, const RuntimeOptions& runtime,
                              const MethodOptions& method) {
-  auto added = std::make_unique<Model>(bundle, runtime, method, options.queue, metrics);
+  const Manifest manifest = read_manifest(bundle);
+  require_generatable(manifest);
+  const MethodOptions chosen =
+      choose_method(method, manifest, runtime, static_cast<std::size_t>(runtime.batch_size), runtime.note);
+  resolve_method(chosen, manifest);
+  auto added = std::make_unique<Model>(bundle, runtime, chosen, options.queue, metrics);
   for (const auto& model : models_) {
     if (model->name() == added->name())
-      throw Error(ExitCode::usage, "model: got two bundles of the name " + model->name() +
-                                       ", expected names that tell them apart");
+      throw Error(ExitCode::usage,
+                  "model: two bundles have the name " + model->name() + ", expected different names");
   }
   models_.push_back(std::move(added));
   return *models_.back();
 }
 
-Service::Model& Service::model(const std::string& name) {
-  if (name.empty()) return *models_.front();
-  std::string names;
+Service::Model* Service::find(const std::string& name) {
+  const auto alias = options.aliases.find(name);
+  const std::string& wanted = alias == options.aliases.end() ? name : alias->second;
   for (const auto& model : models_) {
-    if (model->name() == name) return *model;
-    names += (names.empty() ? "" : ", ") + model->name();
+    if (model->name() == wanted) return model.get();
   }
-  throw Refusal(404, "model_not_found", "model: this server has no such model, expected one of " + names);
+  return nullptr;
+}
+
+Service::Model& Service::model(const std::string& name, std::vector<std::string>& warnings) {
+  if (name.empty()) return *models_.front();
+  if (Model* found = find(name)) return *found;
+  std::vector<std::string> names;
+  for (const auto& model : models_) names.push_back(model->name());
+  if (options.rules.strict || models_.size() > 1) {
+    throw HttpError(404, "model_not_found",
+                    "model: this server has no such model, expected one of " + list_of(names));
+  }
+  warnings.push_back("model: got " + quote(name) + ", the only one here is " + names.front());
+  return *models_.front();
 }
 
 bool Service::is_ready() const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,24 +21,25 @@
 namespace lamplighter {
 
 struct ServiceOptions {
-  RequestLimits limits;
-  std::size_t queue = 64;  // pictures that may wait, for every model
+  RequestRules rules;
+  std::map<std::string, std::string> aliases;  // other names of models
+  std::size_t queue = 64;                      // images that may wait, for every model
   std::chrono::seconds url_lifetime{600};
   std::size_t url_bytes = std::size_t{256} << 20;
 };
 
-// Bundles that draw what HTTP requests ask for, each in a thread of its own.
+// The models of a server, each with an engine that runs in a thread of its own.
 class Service {
  public:
-  // A bundle, its engine and who waits for it.
+  // A bundle, its engine and its queue.
   class Model {
    public:
     Model(const std::string& bundle, const RuntimeOptions& runtime, const MethodOptions& method,
           std::size_t queue, Metrics& metrics);
-    ~Model();  // when its queue is closed and empty
+    ~Model();  // closes the queue and waits until it is empty
 
     const std::string& name() const { return engine.manifest().name; }
-    // What ended its engine; null while it runs.
+    // The exception that ended the engine; null while it runs.
     std::exception_ptr failure() const;
 
     TextToImage engine;
@@ -48,7 +50,7 @@ class Service {
    private:
     void run();
 
-    std::size_t drawn_ = 0;  // pictures, by the engine's thread
+    std::size_t generated_ = 0;  // images, by the engine's thread
     mutable std::mutex mutex_;
     std::exception_ptr failure_;
     std::thread thread_;
@@ -59,23 +61,26 @@ class Service {
   // Throws Error (bundle, device, memory, usage: a name that is there).
   Model& add(const std::string& bundle, const RuntimeOptions& runtime, const MethodOptions& method);
 
-  // The model of a name, the first for "". Throws Refusal.
-  Model& model(const std::string& name);
+  // The model of a name or alias, the first for "". A name that nothing has stands for the only model there
+  // is, unless the rules are strict; `warnings` says so. Throws HttpError (404).
+  Model& model(const std::string& name, std::vector<std::string>& warnings);
+  // Null where no model has this name or alias.
+  Model* find(const std::string& name);
   const std::vector<std::unique_ptr<Model>>& models() const { return models_; }
 
-  // Whether all engines are ready to draw. Throws what ended one of them.
+  // Whether all engines are ready. Rethrows the exception that ended one of them.
   bool is_ready() const;
-  // No more orders are taken.
+  // Refuses new jobs.
   void close();
   bool is_closed() const { return closed_; }
-  // Whether nothing waits and nothing is in work.
+  // Whether no job waits and none is in work.
   bool is_idle() const;
 
   std::string metrics_text() const;
 
   const ServiceOptions options;
   Metrics metrics;
-  PictureStore store;
+  ImageStore store;
 
  private:
   std::vector<std::unique_ptr<Model>> models_;

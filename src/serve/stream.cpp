@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "pipeline/outputs/rows.h"
+#include "pipeline/caption_notes.h"
+#include "pipeline/output/partial_image.h"
 #include "serve/answers.h"
 
 namespace lamplighter {
@@ -14,75 +15,80 @@ std::string size_of(int width, int height) {
   return std::to_string(width) + "x" + std::to_string(height);
 }
 
-// What OpenAI's clients expect of every picture.
-Json picture_event(const std::string& type, std::size_t index, const std::string& size) {
-  return {{"type", type},          {"index", index},    {"created_at", std::time(nullptr)},
-          {"size", size},          {"quality", "auto"}, {"background", "opaque"},
-          {"output_format", "png"}};
+// The fields that OpenAI's clients expect of every image.
+Json image_event(const std::string& type, std::size_t index, const std::string& size,
+                 const std::string& format = "png") {
+  return {{"type", type},      {"index", index},         {"created_at", std::time(nullptr)}, {"size", size},
+          {"quality", "auto"}, {"background", "opaque"}, {"output_format", format}};
 }
 
 }  // namespace
 
-EventStream::EventStream(Service::Model& model, std::shared_ptr<Order> order, std::int64_t partial_images,
-                         Content content)
+EventStream::EventStream(Service::Model& model, std::shared_ptr<Job> job, const ImagesWanted& wanted,
+                         std::vector<std::string> warnings, Content content)
     : model_(model),
-      order_(std::move(order)),
-      partial_images_(partial_images),
+      job_(std::move(job)),
+      partial_images_(wanted.partial_images),
+      format_(wanted.format.name),
+      warnings_(std::move(warnings)),
       content_(std::move(content)),
-      pictures_(order_->requests().size()) {}
+      images_(job_->requests().size()) {}
 
 std::string EventStream::next(std::chrono::milliseconds most) {
   std::string events;
   try {
-    for (const Order::News& news : order_->news(most)) events += tell(news);
-    ended_ = complete_ == pictures_.size();
+    for (const JobUpdate& update : job_->updates(most)) events += events_of(update);
+    ended_ = complete_ == images_.size();
   } catch (const Error& error) {
-    events += server_event("error", openai_error(to_refusal(error)));
+    events += server_event("error", openai_error(to_http_error(error)));
     ended_ = true;
   }
   return events;
 }
 
-std::string EventStream::tell(const Order::News& news) {
-  Picture& picture = pictures_[news.picture];
-  picture.committed.insert(picture.committed.end(), news.committed.begin(), news.committed.end());
+std::string EventStream::events_of(const JobUpdate& update) {
+  FinishedImage& image = images_[update.image];
+  image.committed.insert(image.committed.end(), update.committed.begin(), update.committed.end());
   std::string events;
-  if (news.grid != nullptr && static_cast<int>(news.codes.size()) / news.grid->columns > picture.rows)
-    events = tell_rows(news, picture);
-  return news.complete ? events + tell_complete(news.picture) : events;
+  if (update.grid != nullptr && static_cast<int>(update.codes.size()) / update.grid->columns > image.rows)
+    events = row_events(update, image);
+  return update.complete ? events + completed_event(update.image) : events;
 }
 
-std::string EventStream::tell_rows(const Order::News& news, Picture& picture) {
-  const Grid& grid = *news.grid;
-  picture.rows = static_cast<int>(news.codes.size()) / grid.columns;
+std::string EventStream::row_events(const JobUpdate& update, FinishedImage& image) {
+  const Grid& grid = *update.grid;
+  image.rows = static_cast<int>(update.codes.size()) / grid.columns;
   std::string events =
       server_event("image_generation.progress", {{"type", "image_generation.progress"},
-                                                 {"index", news.picture},
-                                                 {"rows", picture.rows},
+                                                 {"index", update.image},
+                                                 {"rows", image.rows},
                                                  {"rows_total", grid.rows},
-                                                 {"tokens", news.codes.size()},
+                                                 {"tokens", update.codes.size()},
                                                  {"tokens_total", grid.tokens()},
-                                                 {"committed", std::exchange(picture.committed, {})},
-                                                 {"in_order", news.in_order}});
-  // The pictures lie at equal distances before the last row.
-  const std::int64_t due = picture.rows * (partial_images_ + 1) / grid.rows;
-  if (due <= picture.partial || picture.rows == grid.rows) return events;
-  picture.partial = due;
-  const Image image = paint_rows(news.codes, grid.rows, grid.columns,
-                                 [&](const Codes& codes) { return model_.engine.decode(codes); });
-  Json event =
-      picture_event("image_generation.partial_image", news.picture, size_of(image.width, image.height));
+                                                 {"committed", std::exchange(image.committed, {})},
+                                                 {"in_order", update.in_order}});
+  // Partial images come at equal distances before the last row.
+  const std::int64_t due = image.rows * (partial_images_ + 1) / grid.rows;
+  if (due <= image.partial || image.rows == grid.rows) return events;
+  image.partial = due;
+  const Image part = paint_rows(update.codes, grid.rows, grid.columns,
+                                [&](const Codes& codes) { return model_.engine.decode(codes); });
+  Json event = image_event("image_generation.partial_image", update.image, size_of(part.width, part.height));
   event["partial_image_index"] = due - 1;
-  event["b64_json"] = base64(encode_png(image));
+  event["b64_json"] = base64(encode_png(part));
   return events + server_event("image_generation.partial_image", event);
 }
 
-std::string EventStream::tell_complete(std::size_t index) {
+std::string EventStream::completed_event(std::size_t index) {
   ++complete_;
-  const Result& result = order_->result(index);
-  Json event =
-      picture_event("image_generation.completed", index, size_of(result.image.width, result.image.height));
-  event.update(picture_entry(content_(order_->requests()[index], result), result));
+  const Result& result = job_->result(index);
+  const Request& request = job_->requests()[index];
+  std::vector<std::string> warnings = warnings_;
+  for (std::string& note : caption_notes(model_.engine.manifest(), request, result.cut))
+    warnings.push_back(std::move(note));
+  Json event = image_event("image_generation.completed", index,
+                           size_of(result.image.width, result.image.height), format_);
+  event.update(image_entry(content_(request, result), result, warnings));
   event["usage"] = usage_of({&result});
   return server_event("image_generation.completed", event);
 }

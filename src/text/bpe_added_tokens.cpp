@@ -7,14 +7,14 @@ namespace lamplighter {
 
 void BpeAddedTokens::add(std::u32string text, std::int64_t id) {
   std::vector<std::size_t>& lengths = lengths_[text.front()];
-  const auto place = std::lower_bound(lengths.begin(), lengths.end(), text.size(), std::greater<>());
-  if (place == lengths.end() || *place != text.size()) lengths.insert(place, text.size());
+  const auto position = std::lower_bound(lengths.begin(), lengths.end(), text.size(), std::greater<>());
+  if (position == lengths.end() || *position != text.size()) lengths.insert(position, text.size());
   ids_[std::move(text)] = id;
 }
 
 void BpeAddedTokens::split(std::u32string_view text, const std::function<void(std::u32string_view)>& plain,
                            const std::function<void(std::int64_t)>& token) const {
-  std::size_t begin = 0;  // of what lies between tokens
+  std::size_t begin = 0;  // of the text between tokens
   std::u32string wanted;
   const auto take = [&](std::size_t at) {
     const auto lengths = lengths_.find(text[at]);

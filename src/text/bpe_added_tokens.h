@@ -9,13 +9,13 @@
 
 namespace lamplighter {
 
-// Texts that become one id wherever they stand, before anything else is done to a text.
+// Texts that become one id wherever they occur, before any other processing.
 class BpeAddedTokens {
  public:
   void add(std::u32string text, std::int64_t id);  // `text` is not empty
 
-  // Goes through a text from left to right: `token` gets the id of every token found, the longest of those
-  // that begin at a place, `plain` what lies between (never empty).
+  // Scans a text from left to right. `token` gets the id of every token found, the longest one at a position;
+  // `plain` gets the text in between, which is never empty.
   void split(std::u32string_view text, const std::function<void(std::u32string_view)>& plain,
              const std::function<void(std::int64_t)>& token) const;
 

@@ -13,9 +13,9 @@ using namespace pattern;
 
 using Property = bool (*)(char32_t);
 
-// Characters by ranges and properties.
+// A set of characters: ranges and properties.
 struct Set {
-  std::vector<Between> ranges;  // by their ends, none overlap
+  std::vector<Between> ranges;  // sorted by their ends, without overlaps
   std::vector<Property> properties;
 
   bool operator()(char32_t code) const {
@@ -39,7 +39,7 @@ class ClassReader {
   }
   bool done() const { return at_ == text_.size(); }
 
-  // Nothing where it says more than characters, ranges and properties.
+  // Reads a set. Returns nothing when it contains anything but characters, ranges and properties.
   std::optional<Set> set() {
     Set result;
     if (Property alone = property()) {
@@ -78,14 +78,14 @@ class ClassReader {
     return result;
   }
 
-  // Null where none stands.
+  // Reads a property. Returns null when none follows.
   Property property() {
     if (take(U"\\p{L}")) return splitting::is_letter;
     if (take(U"\\p{N}")) return splitting::is_number;
     return take(U"\\p{P}") ? splitting::is_punctuation : nullptr;
   }
 
-  // One character of a set; nothing for what means something else there.
+  // Reads one character of a set. Returns nothing for characters with a special meaning in sets.
   std::optional<char32_t> character() {
     if (done()) return std::nullopt;
     const char32_t code = text_[at_++];

@@ -9,12 +9,12 @@
 
 namespace lamplighter {
 
-// Where a match that begins at a place of a text ends.
+// Returns the end of a match that begins at a position of a text.
 using ClassMatch = std::function<std::optional<std::size_t>(pattern::Text, std::size_t)>;
 
-// Reads expressions that name their characters, as DeepSeek's tokenizers have them: a set with or without
-// `\s?` in front and `+` behind. A set is \p{L}, \p{N} or \p{P}, or stands in brackets and consists of these,
-// of characters, ranges a-b and the escapes \r \n \t \\ \/ \[ \] \- \^. Nothing for every other expression.
+// Compiles the character-class expressions of DeepSeek's tokenizers: a set, optionally with `\s?` before and
+// `+` after it. A set is \p{L}, \p{N}, \p{P}, or brackets around these, characters, ranges a-b and the
+// escapes \r \n \t \\ \/ \[ \] \- \^. Returns nothing for any other expression.
 std::optional<ClassMatch> read_class_expression(std::string_view expression);
 
 }  // namespace lamplighter

@@ -11,7 +11,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::int64_t kMostIds = 1 << 24;  // far above any vocabulary; keeps tables small for damaged files
+constexpr std::int64_t kMostIds = 1 << 24;  // far above any vocabulary; limits tables of damaged files
 
 std::string quote(const std::string& text) {
   return '"' + shorten(text, 60) + '"';
@@ -36,7 +36,7 @@ std::array<char32_t, 256> make_byte_characters() {
   return characters;
 }
 
-// Both parts of a merge: "left right" or ["left", "right"]; empty texts when it is neither.
+// Splits a merge: "left right" or ["left", "right"]. Empty texts for anything else.
 std::pair<std::string, std::string> merge_parts(const nlohmann::json& entry) {
   if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string()) {
     return {entry[0].get<std::string>(), entry[1].get<std::string>()};
@@ -92,12 +92,12 @@ void BpeModel::read_vocabulary(const nlohmann::json& vocabulary) {
       fail("model.vocab: id of " + quote(text) + ": got " + shorten(value.dump(), 60) +
            ", expected an integer of 0 to " + std::to_string(kMostIds - 1));
     }
-    const auto place = static_cast<std::size_t>(id);
-    if (place >= taken.size()) taken.resize(place + 1);
-    if (taken[place]) {
+    const auto position = static_cast<std::size_t>(id);
+    if (position >= taken.size()) taken.resize(position + 1);
+    if (taken[position]) {
       fail("model.vocab: " + quote(text) + ": id " + std::to_string(id) + " belongs to another text");
     }
-    taken[place] = true;
+    taken[position] = true;
     ids_.emplace(text, static_cast<std::int32_t>(id));
   }
   for (int byte = 0; byte < 256; ++byte) {
@@ -120,13 +120,13 @@ void BpeModel::read_merges(const nlohmann::json& merges) {
     const nlohmann::json& entry = merges[at];
     if (entry.is_string() && entry.get_ref<const std::string&>().rfind("#version", 0) == 0) continue;
     const auto [left, right] = merge_parts(entry);
-    const auto place = [&] { return "model.merges[" + std::to_string(at) + "]: "; };
+    const auto position = [&] { return "model.merges[" + std::to_string(at) + "]: "; };
     if (left.empty() || right.empty()) {
-      fail(place() + "got " + shorten(entry.dump(), 60) + ", expected two texts");
+      fail(position() + "got " + shorten(entry.dump(), 60) + ", expected two texts");
     }
     const auto id = [&](const std::string& text) {
       const auto found = ids_.find(text);
-      if (found == ids_.end()) fail(place() + quote(text) + " is no entry of the vocabulary");
+      if (found == ids_.end()) fail(position() + quote(text) + " is not in the vocabulary");
       return found->second;
     };
     const std::int32_t first = id(left), second = id(right);
@@ -146,30 +146,30 @@ const BpeModel::Merge* BpeModel::find_merge(const std::vector<Symbol>& symbols, 
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// A queue holds the merges that were possible when they were found; those whose symbols have changed since
-// are passed over. Work grows as n log n, also for a piece as long as a book.
+// The queue holds candidate merges as they are found; stale ones, whose symbols have changed, are skipped.
+// Takes n log n time, also for a piece as long as a book.
 void BpeModel::merge(std::vector<Symbol>& symbols) const {
   using Candidate =
-      std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // rank, place of the left symbol, id
+      std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // rank, position of the left symbol, id
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
   const auto offer = [&](std::int32_t left) {
     if (const Merge* found = find_merge(symbols, left)) queue.emplace(found->rank, left, found->id);
   };
   for (std::size_t at = 0; at < symbols.size(); ++at) offer(static_cast<std::int32_t>(at));
   while (!queue.empty()) {
-    const auto [rank, place, id] = queue.top();
+    const auto [rank, position, id] = queue.top();
     queue.pop();
-    Symbol& left = symbols[static_cast<std::size_t>(place)];
+    Symbol& left = symbols[static_cast<std::size_t>(position)];
     if (left.merged) continue;
-    const Merge* found = find_merge(symbols, place);
+    const Merge* found = find_merge(symbols, position);
     if (!found || found->id != id) continue;
     Symbol& right = symbols[static_cast<std::size_t>(left.next)];
     right.merged = true;
     left.id = id;
     left.next = right.next;
-    if (right.next >= 0) symbols[static_cast<std::size_t>(right.next)].previous = place;
+    if (right.next >= 0) symbols[static_cast<std::size_t>(right.next)].previous = position;
     if (left.previous >= 0) offer(left.previous);
-    offer(place);
+    offer(position);
   }
 }
 

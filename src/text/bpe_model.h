@@ -11,19 +11,19 @@
 
 namespace lamplighter {
 
-// Vocabulary and merges of a byte-level BPE model (Radford et al. 2019, section 2.2): every byte of a piece
-// is one of 256 printable characters, and neighbours are merged by rank, the lowest first.
+// Vocabulary and merges of a byte-level BPE model (Radford et al. 2019, section 2.2). Every byte of a piece
+// is one of 256 printable characters. Neighbours are merged in order of rank.
 class BpeModel {
  public:
-  // `vocabulary`: an object of texts and ids. `merges`: an array of "left right" or ["left", "right"], best
-  // first. `where` names the file in messages. Throws Error(ExitCode::bundle) when they are malformed, two
-  // texts share an id, a byte that UTF-8 has is missing, or a merge has a part or a result that is no entry.
+  // `vocabulary` maps texts to ids. `merges` lists "left right" or ["left", "right"], best first. `where`
+  // names the file in messages. Throws Error(ExitCode::bundle) when they are malformed, when two texts share
+  // an id, when a byte of UTF-8 has no entry, or when a part or the result of a merge has none.
   BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where);
 
   // Appends the ids of one piece of UTF-8 text.
   void encode(std::string_view piece, std::vector<std::int64_t>& ids) const;
 
-  std::optional<std::int64_t> find(const std::string& text) const;  // id of an entry, as the file spells it
+  std::optional<std::int64_t> find(const std::string& text) const;  // `text` as the file spells it
   std::int64_t entries() const { return static_cast<std::int64_t>(ids_.size()); }
   const std::unordered_map<std::string, std::int32_t>& vocabulary() const { return ids_; }
 
@@ -34,7 +34,7 @@ class BpeModel {
   struct Symbol {
     std::int32_t id;
     std::int32_t previous, next;  // neighbours in the piece, -1 at its ends
-    bool merged;                  // into the symbol before it
+    bool merged;                  // true: part of the symbol before it
   };
 
   void read_vocabulary(const nlohmann::json& vocabulary);
@@ -45,15 +45,15 @@ class BpeModel {
 
   std::string where_;
   std::unordered_map<std::string, std::int32_t> ids_;
-  std::array<std::int32_t, 256> byte_ids_{};         // -1: none, of bytes that UTF-8 does not have
-  std::unordered_map<std::uint64_t, Merge> merges_;  // by left id * 2^32 + right id
+  std::array<std::int32_t, 256> byte_ids_{};         // -1 for bytes that do not occur in UTF-8
+  std::unordered_map<std::uint64_t, Merge> merges_;  // key: left id * 2^32 + right id
 };
 
-// The character that stands for a byte in vocabulary entries: itself when it is printable Latin-1 other than
-// the soft hyphen, else U+0100 and the following.
+// The character for a byte in vocabulary entries: printable Latin-1 characters except the soft hyphen stand
+// for themselves, other bytes are U+0100 and following.
 char32_t byte_character(unsigned char byte);
 
-// The bytes an entry stands for; its own UTF-8 when a character of it stands for no byte.
+// The bytes of an entry; its own UTF-8 when one of its characters stands for no byte.
 std::string entry_bytes(std::string_view entry);
 
 }  // namespace lamplighter

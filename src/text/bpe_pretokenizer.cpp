@@ -44,7 +44,7 @@ constexpr auto kGaps =
     either(sequence(repeat(splitting::is_space), not_before(is_not_space)), repeat(splitting::is_space));
 constexpr auto kGpt2 = either(kWord, kGaps);
 
-// (?i:'s|'t|'re|'ve|'m|'ll|'d): the long s is an s, too.
+// (?i:'s|'t|'re|'ve|'m|'ll|'d). The long s also matches s.
 constexpr auto kAnyCase =
     sequence(literal(U"'"),
              either(one(Among{U"sS\u017FtTmMdD"}),
@@ -66,7 +66,7 @@ std::optional<std::size_t> match_part(const Subject& subject, std::size_t at) {
   return match(part, {subject.text}, at);
 }
 
-// For parts that may look far for nothing, again and again.
+// Remembers failures of parts that would otherwise scan far ahead again and again.
 template <const auto& part>
 std::optional<std::size_t> match_remembered(const Subject& subject, std::size_t at) {
   return match(part, subject, at);
@@ -81,8 +81,8 @@ struct Expression {
   R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)" \
   R"(\s+(?!\S)|\s+)"
 
-// The expressions of the published files, and other spellings of the same rules. Without its last
-// alternative the GPT-2 expression leaves single spaces over, which a split makes pieces all the same.
+// Expressions of the published files and equivalent spellings. The GPT-2 expression without its last
+// alternative skips single spaces, but a split still makes them pieces.
 const Expression kExpressions[] = {
     {"<sentinel:[0-9]+>", match_part<kSentinel>},
     {"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", match_part<kImage>},
@@ -161,8 +161,7 @@ void BpePretokenizer::add_split(JsonReader& stage) {
 
 void BpePretokenizer::add_byte_level(JsonReader& stage) {
   expect_flag(stage, "add_prefix_space", false);
-  if (stage.has("trim_offsets"))
-    stage.boolean("trim_offsets");  // of places in the text, which nobody asks for
+  if (stage.has("trim_offsets")) stage.boolean("trim_offsets");  // offsets are not computed
   if (!stage.has("use_regex") || stage.boolean("use_regex")) stages_.emplace_back(match_part<kGpt2>);
   byte_level_ = true;
 }
@@ -173,7 +172,7 @@ std::vector<Text> BpePretokenizer::split(Text text) const {
     parts.clear();
     for (const Text piece : pieces) {
       Memory memory(piece.size());
-      std::size_t begin = 0;  // of what lies between matches
+      std::size_t begin = 0;  // of the text between matches
       for (std::size_t at = 0; at < piece.size();) {
         const auto end = stage({piece, &memory}, at);
         if (!end) {

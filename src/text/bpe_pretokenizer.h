@@ -9,19 +9,19 @@
 
 namespace lamplighter {
 
-// The `pre_tokenizer` of a tokenizer.json: stages that split a text, each working on the pieces of the one
-// before. Known stages: Sequence, Split (the expressions of bpe_pretokenizer.cpp, those of
-// bpe_class_expression.h, or a string; Isolated), Digits, Punctuation (Isolated) and, last, ByteLevel.
+// The `pre_tokenizer` of a tokenizer.json: a chain of stages that split a text. Supports Sequence, Split
+// (expressions of bpe_pretokenizer.cpp and bpe_class_expression.h, or a string; Isolated), Digits,
+// Punctuation (Isolated) and, as the last stage, ByteLevel.
 class BpePretokenizer {
  public:
-  // `file` is the reader of the whole tokenizer.json. Throws Error(ExitCode::bundle) for every other stage,
-  // expression, behaviour or field.
+  // `file` reads the whole tokenizer.json. Throws Error(ExitCode::bundle) for any other stage, expression,
+  // behaviour or field.
   explicit BpePretokenizer(JsonReader& file);
 
-  // Where what a stage looks for ends when it begins at a place; the memory is that of one text.
+  // Returns the end of a match that begins at a position. The subject's memory belongs to one text.
   using Stage = std::function<std::optional<std::size_t>(const pattern::Subject&, std::size_t)>;
 
-  // The pieces of a text, in order; together they are the text.
+  // Splits a text. The pieces in order make up the whole text.
   std::vector<pattern::Text> split(pattern::Text text) const;
 
  private:

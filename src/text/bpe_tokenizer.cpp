@@ -17,17 +17,18 @@ namespace {
 
 constexpr int kMaxDepth = 200;
 
-// Takes the two large parts out of the file; the rest is read field by field. A Json object looks through all
-// its keys for every new one: far too slow for a vocabulary, which therefore is read as the sorted kind.
+// Takes vocabulary and merges out of the file; the rest is read field by field. They use the sorted JSON
+// type, because Json searches all keys for every new one, which is too slow for a vocabulary.
 Json read_parts(const std::string& path, nlohmann::json& vocabulary, nlohmann::json& merges) {
   nlohmann::json file;
   try {
-    file = nlohmann::json::parse(read_file(path, ExitCode::bundle), [&](int depth, auto, const auto&) {
-      if (depth <= kMaxDepth) return true;
-      throw Error(ExitCode::bundle, path + ": nested more than " + std::to_string(kMaxDepth) + " deep");
-    });
+    file = nlohmann::json::parse(
+        read_file(path, ExitCode::bundle, limits::kTokenizer), [&](int depth, auto, const auto&) {
+          if (depth <= kMaxDepth) return true;
+          throw Error(ExitCode::bundle, path + ": nested more than " + std::to_string(kMaxDepth) + " deep");
+        });
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ExitCode::bundle, path + ": no valid JSON: " + shorten(error.what(), 200));
+    throw Error(ExitCode::bundle, path + ": invalid JSON: " + shorten(error.what(), 200));
   }
   if (file.is_object() && file.contains("model") && file["model"].is_object()) {
     vocabulary = std::exchange(file["model"]["vocab"], nullptr);
@@ -44,7 +45,7 @@ void expect_false(JsonReader& object, const char* key) {
   if (object.has(key) && object.boolean(key)) object.reject(key, "false");
 }
 
-// Whether texts are composed (NFC): by the normalizer, or one in its sequence.
+// Whether the normalizer, or one in its sequence, composes texts (NFC).
 bool read_normalizer(JsonReader normalizer) {
   bool composes = normalizer.choice("type", {"NFC", "Sequence"}) == "NFC";
   if (!composes) {
@@ -66,7 +67,7 @@ void check_model(JsonReader model) {
   }
   if (model.has("dropout") && model.value("dropout") != 0) expect_null(model, "dropout");
   expect_false(model, "ignore_merges");
-  // All 256 bytes have an id: nothing is ever unknown.
+  // These fields have no effect: all 256 bytes have an id, so nothing is unknown.
   for (const char* unused : {"unk_token", "fuse_unk", "byte_fallback", "vocab", "merges"}) {
     if (model.has(unused)) model.value(unused);
   }
@@ -75,7 +76,7 @@ void check_model(JsonReader model) {
 
 void check_decoder(JsonReader decoder) {
   decoder.choice("type", {"ByteLevel"});
-  for (const char* unused : {"add_prefix_space", "trim_offsets", "use_regex"}) {  // of encoding
+  for (const char* unused : {"add_prefix_space", "trim_offsets", "use_regex"}) {  // only for encoding
     if (decoder.has(unused)) decoder.boolean(unused);
   }
   decoder.finish();
@@ -85,12 +86,12 @@ void check_decoder(JsonReader decoder) {
 
 struct BpeTokenizer::Implementation {
   BpeModel model;
-  bool composes;  // texts between added tokens that are taken as they stand
+  bool composes;  // composes texts between raw added tokens
   BpePretokenizer pretokenizer;
-  BpeAddedTokens raw, normalized;  // the second kind is looked for in what the first leaves
+  BpeAddedTokens raw, normalized;  // `normalized` tokens are searched after the raw ones
   std::unordered_map<std::string, std::int64_t> added;
-  std::int64_t next;               // id of an added token that is not in the vocabulary
-  std::vector<std::string> texts;  // by id, as the file spells them; empty where there is none
+  std::int64_t next;               // id of the next added token outside the vocabulary
+  std::vector<std::string> texts;  // by id, as the file spells them; empty: no entry
   std::vector<bool> special;       // by id
 
   Implementation(BpeModel read_model, JsonReader& reader)
@@ -105,10 +106,10 @@ struct BpeTokenizer::Implementation {
   }
 
   void set_text(std::int64_t id, const std::string& text, bool is_special) {
-    const auto place = static_cast<std::size_t>(id);
-    if (place >= texts.size()) texts.resize(place + 1), special.resize(place + 1);
-    texts[place] = text;
-    special[place] = is_special;
+    const auto position = static_cast<std::size_t>(id);
+    if (position >= texts.size()) texts.resize(position + 1), special.resize(position + 1);
+    texts[position] = text;
+    special[position] = is_special;
   }
 
   void add_token(JsonReader& token) {
@@ -171,15 +172,19 @@ std::vector<std::int64_t> BpeTokenizer::encode(std::string_view text) const {
   return ids;
 }
 
-std::string BpeTokenizer::decode(const std::vector<std::int64_t>& ids, bool skip_special) const {
+std::string BpeTokenizer::bytes(const std::vector<std::int64_t>& ids, bool skip_special) const {
   const Implementation& own = *implementation_;
-  std::string bytes;
+  std::string text;
   for (const std::int64_t id : ids) {
     if (id < 0 || id >= size()) continue;
-    const auto place = static_cast<std::size_t>(id);
-    if (!skip_special || !own.special[place]) bytes += entry_bytes(own.texts[place]);
+    const auto position = static_cast<std::size_t>(id);
+    if (!skip_special || !own.special[position]) text += entry_bytes(own.texts[position]);
   }
-  return encode_utf8(decode_utf8(bytes));
+  return text;
+}
+
+std::string BpeTokenizer::decode(const std::vector<std::int64_t>& ids, bool skip_special) const {
+  return encode_utf8(decode_utf8(bytes(ids, skip_special)));
 }
 
 std::optional<std::int64_t> BpeTokenizer::find(const std::string& token) const {

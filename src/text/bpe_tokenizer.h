@@ -9,29 +9,31 @@
 
 namespace lamplighter {
 
-// Byte-level BPE as a Hugging Face `tokenizer.json` describes it; Meta's `text_tokenizer.json` is the same
-// format. Ids and texts equal those of the `tokenizers` library called with add_special_tokens=False: the
-// file's `post_processor` is not applied, no beginning-of-sequence id is added. Thread-safe after
-// construction.
+// Byte-level BPE from a Hugging Face `tokenizer.json`; Meta's `text_tokenizer.json` has the same format. Ids
+// and texts equal the results of the `tokenizers` library with add_special_tokens=False: the `post_processor`
+// is not applied and no beginning-of-sequence id is added. Thread-safe after construction.
 class BpeTokenizer {
  public:
-  // Throws Error(ExitCode::bundle) when the file cannot be read or asks for what is not done here: a
-  // normalizer but NFC, truncation, padding, dropout, ignored merges, stages or expressions that
-  // BpePretokenizer does not know, added tokens that take in spaces or only match whole words, a decoder
-  // other than ByteLevel.
+  // Throws Error(ExitCode::bundle) when the file cannot be read or needs an unsupported feature: a normalizer
+  // other than NFC, truncation, padding, dropout, ignored merges, a stage or expression unknown to
+  // BpePretokenizer, added tokens that strip spaces or match whole words only, a decoder other than
+  // ByteLevel.
   explicit BpeTokenizer(const std::string& path);
   ~BpeTokenizer();
   BpeTokenizer(BpeTokenizer&&) noexcept;
   BpeTokenizer& operator=(BpeTokenizer&&) noexcept;
 
-  // Ids of a UTF-8 text, without a limit. Every ill-formed sequence counts as one U+FFFD. Added tokens in the
+  // Encodes UTF-8 text of any length. Every ill-formed sequence counts as one U+FFFD. Added tokens in the
   // text become their ids.
   std::vector<std::int64_t> encode(std::string_view text) const;
 
-  // UTF-8 text of ids; ill-formed sequences become U+FFFD, ids that nothing belongs to are passed over.
+  // Decodes ids to UTF-8. Ill-formed sequences become U+FFFD; unknown ids are skipped.
   std::string decode(const std::vector<std::int64_t>& ids, bool skip_special = false) const;
 
-  // Id of an entry or added token as the file spells it ("<reserved08706>", "Ġa").
+  // Bytes that ids stand for. The bytes of all ids of a text are the text that `encode` splits, composed.
+  std::string bytes(const std::vector<std::int64_t>& ids, bool skip_special = false) const;
+
+  // Id of an entry or added token, spelled as in the file ("<reserved08706>", "Ġa").
   std::optional<std::int64_t> find(const std::string& token) const;
 
   std::int64_t size() const;  // largest id + 1

@@ -39,7 +39,7 @@ bool is_hyphen_or_underscore(char32_t c) {
 constexpr Text kFileEndings[] = {U"png", U"jpg", U"jpeg", U"bmp", U"webp", U"eps", U"pdf", U"apk", U"mp4"};
 constexpr Text kDomains[] = {U"com", U"co", U"ru", U"net", U"org", U"edu", U"gov", U"it"};
 
-// "+" is a space, "%41" a byte of UTF-8.
+// Decodes "+" to a space and "%41" to a byte of UTF-8.
 std::u32string percent_decode(Text text) {
   const auto figure = [](char32_t c) {
     return c >= '0' && c <= '9'                                   ? static_cast<int>(c - '0')
@@ -47,7 +47,7 @@ std::u32string percent_decode(Text text) {
                                                                   : -1;
   };
   std::u32string result;
-  std::string bytes;  // a run of ASCII, decoded as a whole
+  std::string bytes;  // pending ASCII, decoded together
   const auto flush = [&] {
     result += decode_utf8(bytes);
     bytes.clear();
@@ -68,9 +68,36 @@ std::u32string percent_decode(Text text) {
   return result;
 }
 
+// One run of the cleaning, a member a step.
+class Cleaner {
+ public:
+  explicit Cleaner(std::size_t* steps) : steps_(steps) {}
+
+  std::u32string run(Text caption);
+
+ private:
+  template <class Pattern>
+  std::u32string substitute(Text text, const Pattern& part, Text replacement = {}) {
+    return pattern::substitute(text, part, replacement, steps_);
+  }
+  template <class Scheme>
+  std::u32string drop_addresses(Text text, Scheme scheme);
+  std::u32string drop_han(Text text);
+  std::u32string unify_punctuation(Text text);
+  std::u32string drop_numbers_and_files(Text text);
+  std::u32string thin_punctuation(Text text);
+  std::u32string drop_article_numbers(Text text);
+  std::u32string drop_advertising(Text text);
+  std::u32string drop_codes_and_sizes(Text text);
+  std::u32string space_out(Text text);
+  std::u32string trim(std::u32string text);
+
+  std::size_t* steps_;  // of every search
+};
+
 // \b(?:SCHEME:(?:/{1,3}|[a-zA-Z0-9%])|[a-zA-Z0-9.-]+[.]DOMAIN[\w/-]*\b/?(?!@))
 template <class Scheme>
-std::u32string drop_addresses(Text text, Scheme scheme) {
+std::u32string Cleaner::drop_addresses(Text text, Scheme scheme) {
   const auto address = sequence(
       scheme, literal(U":"),
       either(repeat(Among{U"/"}, 1, 3), one([](char32_t c) { return is_alphanumeric(c) || c == '%'; })));
@@ -81,11 +108,11 @@ std::u32string drop_addresses(Text text, Scheme scheme) {
   return substitute(text, sequence(word_boundary, either(address, site)));
 }
 
-std::u32string drop_han(Text text) {
+std::u32string Cleaner::drop_han(Text text) {
   return substitute(text, one(Between{0x31C0, 0x9FFF}));  // strokes to unified ideographs, without a gap
 }
 
-std::u32string unify_punctuation(Text text) {
+std::u32string Cleaner::unify_punctuation(Text text) {
   constexpr Text dashes =
       U"-\u058A\u05BE\u1400\u1806\u2010\u2011\u2012\u2013\u2014\u2015\u2E17\u2E1A\u2E3A\u2E3B\u2E40\u301C"
       U"\u3030\u30A0"
@@ -95,13 +122,12 @@ std::u32string unify_punctuation(Text text) {
   return substitute(result, one(Among{U"\u2018\u2019"}), U"'");
 }
 
-std::u32string drop_numbers_and_files(Text text) {
+std::u32string Cleaner::drop_numbers_and_files(Text text) {
   std::u32string result = substitute(text, sequence(literal(U"&quot"), maybe(literal(U";"))));
   result = substitute(result, literal(U"&amp"));
   const auto group = repeat(is_digit, 1, 3);
   const auto dot = literal(U".");
-  result =
-      substitute(result, sequence(group, dot, group, dot, group, dot, group), U" ");  // addresses 1.2.3.4
+  result = substitute(result, sequence(group, dot, group, dot, group, dot, group), U" ");  // IPv4 addresses
   result = substitute(
       result, sequence(one(is_digit), literal(U":"), repeat(is_digit, 2, 2), repeat(is_space), end_of_text));
   result = substitute(result, literal(U"\\n"), U" ");
@@ -111,7 +137,7 @@ std::u32string drop_numbers_and_files(Text text) {
   return substitute(result, sequence(repeat(is_not_space), literal(U"."), words(kFileEndings)));
 }
 
-std::u32string thin_punctuation(Text text) {
+std::u32string Cleaner::thin_punctuation(Text text) {
   std::u32string result = substitute(text, repeat(is_quote, 2), U"\"");
   result = substitute(result, repeat(is_dot, 2), U" ");
   result = substitute(
@@ -125,8 +151,8 @@ std::u32string thin_punctuation(Text text) {
   return result;
 }
 
-// Article numbers: jc6640, jc6640vc, 6640vc231.
-std::u32string drop_article_numbers(Text text) {
+// Drops article numbers: jc6640, jc6640vc, 6640vc231.
+std::u32string Cleaner::drop_article_numbers(Text text) {
   const auto letters = repeat(is_letter), digits = repeat(is_digit);
   std::u32string result = substitute(
       text, sequence(word_boundary, repeat(is_letter, 1, 3), repeat(is_digit, 3, 15), word_boundary));
@@ -134,7 +160,7 @@ std::u32string drop_article_numbers(Text text) {
   return substitute(result, sequence(word_boundary, digits, letters, digits, word_boundary));
 }
 
-std::u32string drop_advertising(Text text) {
+std::u32string Cleaner::drop_advertising(Text text) {
   const auto space = one(is_space), spaces = repeat(is_space);
   std::u32string result =
       substitute(text, sequence(maybe(sequence(literal(U"worldwide"), spaces)),
@@ -149,30 +175,31 @@ std::u32string drop_advertising(Text text) {
                     sequence(word_boundary, literal(U"page"), spaces, repeat(is_digit), word_boundary));
 }
 
-std::u32string drop_codes_and_sizes(Text text) {
+std::u32string Cleaner::drop_codes_and_sizes(Text text) {
   const auto letters = repeat(is_letter), digits = repeat(is_digit);
   const auto dot = maybe(literal(U"."));
-  // j2d1a2a
+  // Codes like j2d1a2a.
   std::u32string result = substitute(text,
                                      sequence(word_boundary, repeat(is_digit, 0), letters, digits, letters,
                                               digits, repeat(is_letter_or_digit, 0), word_boundary),
                                      U" ");
-  // 1920x1080; Latin x, Cyrillic kha, multiplication sign
+  // Sizes like 1920x1080, with Latin x, Cyrillic kha or a multiplication sign.
   return substitute(
       result, sequence(word_boundary, digits, dot, repeat(is_digit, 0), one(Among{U"x\u0445\u00D7"}), digits,
                        dot, repeat(is_digit, 0), word_boundary));
 }
 
-std::u32string space_out(Text text) {
+std::u32string Cleaner::space_out(Text text) {
   std::u32string result =
       substitute(text, sequence(word_boundary, repeat(is_space), literal(U":"), repeat(is_space)), U": ");
   const auto not_digit = [](char32_t c) { return !is_digit(c); };
-  result = transform(result, sequence(one(not_digit), one(Among{U",./"}), word_boundary),
-                     [](Text found) { return std::u32string(found) + U' '; });
+  result = transform(
+      result, sequence(one(not_digit), one(Among{U",./"}), word_boundary),
+      [](Text found) { return std::u32string(found) + U' '; }, steps_);
   return substitute(result, repeat(is_space), U" ");
 }
 
-std::u32string trim(std::u32string text) {
+std::u32string Cleaner::trim(std::u32string text) {
   if (text.size() > 2 && is_quote(text.front()) && is_quote(text.back()))
     text = text.substr(1, text.size() - 2);
   text = substitute(text, sequence(start_of_text, one(Among{U"'_,-:;"})));
@@ -180,24 +207,28 @@ std::u32string trim(std::u32string text) {
   return substitute(text, sequence(start_of_text, literal(U"."), repeat(is_not_space), end_of_text));
 }
 
-}  // namespace
-
-std::u32string clean_caption(std::u32string_view caption) {
+std::u32string Cleaner::run(Text caption) {
   std::u32string text = to_lower(strip(percent_decode(caption)));
   text = substitute(text, literal(U"<person>"), U"person");
   text = drop_addresses(text, sequence(literal(U"http"), maybe(literal(U"s"))));
   text = drop_addresses(text, literal(U"www"));
-  text = html_text(text);
+  text = html_text(text, steps_);
   text = substitute(text, sequence(literal(U"@"), repeat(is_word), word_boundary));
   text = drop_han(text);
   text = unify_punctuation(text);
   text = drop_numbers_and_files(text);
   text = thin_punctuation(text);
-  text = strip(unescape_html(unescape_html(repair_text(text))));
+  text = strip(unescape_html(unescape_html(repair_text(text, steps_))));
   text = drop_article_numbers(text);
   text = drop_advertising(text);
   text = drop_codes_and_sizes(text);
   return strip(trim(space_out(text)));
+}
+
+}  // namespace
+
+std::u32string clean_caption(std::u32string_view caption, std::size_t* steps) {
+  return Cleaner(steps).run(caption);
 }
 
 void check_caption(std::string_view caption, const std::string& where) {
@@ -207,17 +238,17 @@ void check_caption(std::string_view caption, const std::string& where) {
   }
   const std::size_t bad = find_invalid_utf8(caption);
   if (bad != std::string_view::npos) {
-    throw Error(ExitCode::input, where + ": byte " + std::to_string(bad + 1) + " is no valid UTF-8");
+    throw Error(ExitCode::input, where + ": byte " + std::to_string(bad + 1) + " is not valid UTF-8");
   }
 }
 
-std::string clean_text(std::string_view caption, const std::string& cleaning) {
+std::string clean_text(std::string_view caption, const std::string& cleaning, std::size_t* steps) {
   if (cleaning == "none") return std::string(caption);
   const std::u32string text = decode_utf8(caption);
   if (cleaning == "lower") return encode_utf8(strip(to_lower(text)));
   if (cleaning == "llamagen") {
-    const std::u32string once = clean_caption(text);
-    return encode_utf8(once == text ? once : clean_caption(once));
+    const std::u32string once = clean_caption(text, steps);
+    return encode_utf8(once == text ? once : clean_caption(once, steps));
   }
   throw Error(ExitCode::bundle, "caption cleaning: got " + cleaning + ", expected llamagen, lower or none");
 }

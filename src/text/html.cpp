@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "text/steps.h"
 #include "text/unicode.h"
 
 namespace lamplighter {
@@ -35,7 +34,7 @@ std::size_t skip(Text text, std::size_t at, Set set) {
   return at;
 }
 
-// The number of figures in base 10 or 16, cut off above the last code point.
+// Parses a number in base 10 or 16, saturated above the last code point.
 char32_t parse_code(Text figures, char32_t base) {
   char32_t value = 0;
   for (const char32_t c : figures) {
@@ -45,7 +44,7 @@ char32_t parse_code(Text figures, char32_t base) {
   return value;
 }
 
-// The digits of "#65", "#x41": their start and base.
+// Start and base of the digits in "#65" or "#x41".
 struct Number {
   std::size_t first, last;
   char32_t base;
@@ -68,20 +67,20 @@ bool is_noncharacter(char32_t code) {
          (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFEU) == 0xFFFE;
 }
 
-// A numeric reference as HTML 5 resolves it.
+// Resolves a numeric reference by the rules of HTML 5.
 std::u32string numeric(char32_t code) {
   if (code == 0 || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {kReplacement};
   if (code >= 0x80 && code < 0xA0) return {from_windows_1252(code)};
   return is_noncharacter(code) ? std::u32string() : std::u32string{code};
 }
 
-// Walks over the markup once; `out` gets the text. What never closes is looked for once, not from every place
-// where it opens.
+// Scans the markup once and writes the text to `out`. The search for a missing end runs once, not again at
+// every opening, which would take quadratic time.
 class Extractor {
  public:
   explicit Extractor(Text html) : html_(html) {}
 
-  std::u32string run() {
+  std::u32string run(std::size_t* steps) {
     while (at_ < html_.size()) {
       if (html_[at_] == '<') {
         markup();
@@ -91,7 +90,7 @@ class Extractor {
         out_ += html_[at_++];
       }
     }
-    cleaning_steps += steps_ + html_.size();
+    if (steps != nullptr) *steps += steps_ + html_.size();
     return std::move(out_);
   }
 
@@ -99,7 +98,7 @@ class Extractor {
   bool starts(Text with) const { return html_.substr(at_, with.size()) == with; }
   char32_t peek(std::size_t offset) const { return at_ + offset < html_.size() ? html_[at_ + offset] : 0; }
 
-  // html_.find for places that only go forward.
+  // html_.find for positions that only increase.
   std::size_t find_ahead(Text wanted, std::size_t from) {
     std::size_t& found = ahead_.try_emplace(wanted, 0).first->second;
     if (found < from) {
@@ -115,7 +114,7 @@ class Extractor {
   }
   void drop_until(std::size_t end) { at_ = end; }
 
-  // Markup that never closes is text.
+  // Keeps markup that never closes as text.
   void keep_unclosed() {
     std::size_t end = find_ahead(U">", at_ + 1);
     if (end != kNone) return keep_until(end + 1);
@@ -144,8 +143,8 @@ class Extractor {
     drop_until(end + 1);
   }
 
-  // End of a start tag: the first ">" outside quoted attribute values; none when the tag never closes. Where
-  // another tag was looked through before, that one never closed, or it would not be looked at again.
+  // Finds the end of a start tag: the first ">" outside quoted attribute values; nothing when the tag never
+  // closes. Positions that an earlier tag scanned need no new scan: that tag did not close either.
   std::size_t tag_end(std::size_t from) {
     if (seen_.empty()) seen_.resize(2 * html_.size());
     bool value_next = false;
@@ -185,7 +184,7 @@ class Extractor {
     if (!closed && (name == U"script" || name == U"style")) drop_content(name);
   }
 
-  // Scripts and styles run to their own end tag, or to the end of the text.
+  // Drops a script or style up to its own end tag, or to the end of the text.
   void drop_content(const std::u32string& name) {
     if (lower_.empty()) {
       lower_ = to_lower(html_);
@@ -205,13 +204,13 @@ class Extractor {
     const auto names = [](char32_t c) { return is_alphanumeric(c) || c == '-' || c == '.'; };
     const std::size_t first = at_ + 1;
     std::size_t last = is_letter(peek(1)) ? skip(html_, first, names) : first;
-    // A name needs something behind it; at the end of the text its own last "-" or "." will do.
+    // A name needs a character after it; at the end of the text its own last "-" or "." is enough.
     if (last == html_.size() && last > first) {
       do {
         --last;
       } while (last > first && is_alphanumeric(html_[last]));
     }
-    if (last == first) {  // no reference, or cut off by the end
+    if (last == first) {  // no reference, or the text ends
       out_ += html_[at_++];
       return;
     }
@@ -233,12 +232,12 @@ class Extractor {
 
   Text html_;
   std::size_t at_ = 0, name_end_ = 0, steps_ = 0;
-  std::map<Text, std::size_t> ahead_;  // what was found last
-  std::vector<bool> seen_;             // by tag_end: [2 i + 1] where a value may begin at i, [2 i] elsewhere
+  std::map<Text, std::size_t> ahead_;  // the last match of find_ahead
+  std::vector<bool> seen_;  // positions scanned by tag_end: [2 i + 1] when a value may begin at i, else [2 i]
   std::u32string lower_, out_;
 };
 
-// The longest entity name at the start of `name`, resolved, with the rest of the name behind it.
+// Resolves the longest entity name at the start of `name` and appends the rest of the name.
 std::u32string named_prefix(Text name) {
   for (std::size_t size = name.size(); size > 1; --size) {
     std::u32string text = named(name.substr(0, size));
@@ -257,8 +256,8 @@ char32_t from_windows_1252(char32_t code) {
   return code >= 0x80 && code < 0xA0 ? table[code - 0x80] : code;
 }
 
-std::u32string html_text(std::u32string_view html) {
-  return Extractor(html).run();
+std::u32string html_text(std::u32string_view html, std::size_t* steps) {
+  return Extractor(html).run(steps);
 }
 
 std::u32string unescape_html(std::u32string_view text) {

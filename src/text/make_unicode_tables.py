@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import tokenizers
+from table_lines import wrap
 from tokenizers import Regex
 from tokenizers.normalizers import NFC
 from tokenizers.pre_tokenizers import Digits, PreTokenizer, Punctuation, Split
@@ -29,6 +30,32 @@ def runs(test: Callable[[int], bool]) -> list[tuple[int, int]]:
         else:
             result.append((code, code))
     return result
+
+
+# Vowel signs and others that begin a grapheme although they are spacing marks (Unicode annex 29, SpacingMark).
+BEGINNING_MARKS = {
+    0x102B, 0x102C, 0x1038, *range(0x1062, 0x1065), *range(0x1067, 0x106E), 0x1083,
+    *range(0x1087, 0x108D), 0x108F, *range(0x109A, 0x109D), 0x1A61, 0x1A63, 0x1A64, 0xAA7B, 0xAA7D,
+    0x11720, 0x11721,
+}  # fmt: skip
+# Joiners, sound marks of half width, vowels of Thai and Lao, skin tones, tags.
+EXTENDING = {
+    0x200C, 0x200D, 0xFF9E, 0xFF9F, 0x0E33, 0x0EB3, *range(0x1F3FB, 0x1F400), *range(0xE0020, 0xE0080),
+}  # fmt: skip
+
+
+def extends_grapheme(code: int) -> bool:
+    """Whether a character belongs to the grapheme of the one before it."""
+    kind = unicodedata.category(chr(code))
+    return (
+        kind in ("Mn", "Me") or (kind == "Mc" and code not in BEGINNING_MARKS) or code in EXTENDING
+    )
+
+
+def ends_grapheme(code: int) -> bool:
+    """Whether nothing extends a character: controls and line ends."""
+    kind = unicodedata.category(chr(code))
+    return kind in ("Cc", "Zl", "Zp") or (kind == "Cf" and code not in EXTENDING)
 
 
 def lower_runs() -> list[tuple[int, int, int, int]]:
@@ -143,16 +170,6 @@ def later_runs() -> list[tuple[int, int]]:
     return runs(test)
 
 
-def wrap(items: Iterable[str]) -> str:
-    lines, line = [], "   "
-    for item in items:
-        if len(line) + len(item) + 2 > 110:
-            lines.append(line)
-            line = "   "
-        line += f" {item},"
-    return "\n".join([*lines, line])
-
-
 def number(value: int) -> str:
     return f"{value:#x}" if value > 9 else str(value)
 
@@ -182,6 +199,8 @@ def main() -> None:
         table("Range", "kWord", runs(lambda c: chr(c).isalnum() or c == ord("_"))),
         table("Range", "kCased", runs(is_cased)),
         table("Range", "kCaseIgnorable", runs(is_case_ignorable)),
+        table("Range", "kExtendsGrapheme", runs(extends_grapheme)),
+        table("Range", "kEndsGrapheme", runs(ends_grapheme)),
         f"constexpr char32_t kDigitZero[] = {{\n{wrap(number(code) for code in digits)}\n}};\n",
         table("LowerRun", "kLower", lower_runs()),
         table("Decomposition", "kDecompositions", decompositions()),

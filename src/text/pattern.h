@@ -10,30 +10,28 @@
 #include <utility>
 #include <vector>
 
-#include "text/steps.h"
 #include "text/unicode.h"
 
-// A small backtracking matcher over code points: patterns are built from the parts below and behave as the
-// regular expression in each comment does in Python. A part is called with the subject, a position and what
-// has to match behind it (`next`, called with the position reached), and tries its alternatives in order
-// until `next` accepts one. What stands behind a part of a pattern is always the same, so whether it matches
-// at a position does not depend on where the match began: a search remembers where unlimited repetitions
-// failed, and takes time in proportion to the text.
+// A small backtracking matcher over code points. The comment at each part gives the equivalent regular
+// expression in Python. A part is called with the subject, a position and `next`, which matches the rest of
+// the pattern from a position; it tries its alternatives in order until `next` succeeds. The rest of a
+// pattern is always the same, so a match at a position does not depend on where the search began. A search
+// therefore remembers where unlimited repetitions failed and takes linear time.
 namespace lamplighter::pattern {
 
 using Text = std::u32string_view;
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// What one search knows of the repetitions of its pattern.
+// What one search remembers of the repetitions of its pattern.
 class Memory {
  public:
   explicit Memory(std::size_t size) : size_(size) {}
 
   struct Place {
-    std::size_t run_end = kUnlimited;  // of the run of the set's characters from here on
-    std::size_t failed = kUnlimited;   // of a run that ends here: nothing matches from here to its end
+    std::size_t run_end = kUnlimited;  // end of the run of the set's characters that begins here
+    std::size_t failed = kUnlimited;   // for a run that ends here: no match from `failed` to its end
   };
-  // By position, also the one behind the text. `part` is a repetition of the pattern.
+  // Entries by position, including the end of the text. `part` is a repetition of the pattern.
   std::vector<Place>& of(const void* part) {
     for (auto& [known, places] : parts_) {
       if (known == part) return places;
@@ -49,25 +47,25 @@ class Memory {
   std::deque<std::pair<const void*, std::vector<Place>>> parts_;
 };
 
-// A text and what is known of it; null for a single match.
+// A text and the memory of its search; no memory for a single match.
 struct Subject {
   Text text;
   Memory* memory = nullptr;
 };
 
-// A predicate for the characters of a text.
+// Matches any of the characters.
 struct Among {
   Text set;
   constexpr bool operator()(char32_t code) const { return set.find(code) != Text::npos; }
 };
 
-// A predicate for first..last.
+// Matches characters first..last.
 struct Between {
   char32_t first, last;
   constexpr bool operator()(char32_t code) const { return code >= first && code <= last; }
 };
 
-// [set]{least,most}, greedy. `Set` is a predicate on a code point.
+// [set]{least,most}, greedy. `Set` is a predicate on code points.
 template <class Set>
 struct Repeat {
   Set set;
@@ -87,7 +85,7 @@ struct Repeat {
   }
 
  private:
-  // Every character is looked at once, and every end of a run tried once.
+  // Scans every character once and tries every end of a run once.
   template <class Next>
   bool search(const Subject& subject, std::size_t at, const Next& next) const {
     std::vector<Memory::Place>& places = subject.memory->of(this);
@@ -196,7 +194,7 @@ struct WordBoundary {
 };
 inline constexpr WordBoundary word_boundary;
 
-// $: at the end, or before a line feed that ends the text.
+// $: the end of the text, or before a line feed that ends it.
 struct End {
   template <class Next>
   bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
@@ -206,7 +204,7 @@ struct End {
 };
 inline constexpr End end_of_text;
 
-// $ of other languages: at the end, or before any line feed.
+// $ with re.MULTILINE: the end of the text, or before any line feed.
 struct LineEnd {
   template <class Next>
   bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
@@ -242,7 +240,7 @@ constexpr NotBefore<Between> not_before(char32_t code) {
   return {{code, code}};
 }
 
-// One part after the other.
+// A sequence of parts.
 template <class... Parts>
 struct Sequence {
   std::tuple<Parts...> parts;
@@ -268,7 +266,7 @@ constexpr Sequence<Parts...> sequence(Parts... parts) {
   return {{parts...}};
 }
 
-// Where a match that begins at `at` ends.
+// Returns the end of a match that begins at `at`.
 template <class Pattern>
 std::optional<std::size_t> match(const Pattern& part, const Subject& subject, std::size_t at) {
   std::size_t end = 0;
@@ -279,9 +277,11 @@ std::optional<std::size_t> match(const Pattern& part, const Subject& subject, st
   return found ? std::optional(end) : std::nullopt;
 }
 
-// Replaces every match, from left to right, by what `replace` makes of it. Matches are never empty.
+// Replaces every match from left to right by the result of `replace`. Matches are never empty. Adds to *steps
+// the characters that the search looks at, each time.
 template <class Pattern, class Replace>
-std::u32string transform(Text text, const Pattern& part, const Replace& replace) {
+std::u32string transform(Text text, const Pattern& part, const Replace& replace,
+                         std::size_t* steps = nullptr) {
   std::u32string result;
   result.reserve(text.size());
   Memory memory(text.size());
@@ -295,14 +295,16 @@ std::u32string transform(Text text, const Pattern& part, const Replace& replace)
       result += text[at++];
     }
   }
-  cleaning_steps += memory.steps;
+  if (steps != nullptr) *steps += memory.steps;
   return result;
 }
 
 // Replaces every match by a fixed text.
 template <class Pattern>
-std::u32string substitute(Text text, const Pattern& part, Text replacement = {}) {
-  return transform(text, part, [&](Text) { return replacement; });
+std::u32string substitute(Text text, const Pattern& part, Text replacement = {},
+                          std::size_t* steps = nullptr) {
+  return transform(
+      text, part, [&](Text) { return replacement; }, steps);
 }
 
 }  // namespace lamplighter::pattern

@@ -1,6 +1,10 @@
 #include "text/repair.h"
 
+#include <algorithm>
+
+#include "base/utf8.h"
 #include "text/html.h"
+#include "text/mojibake.h"
 #include "text/pattern.h"
 #include "text/unicode.h"
 
@@ -41,7 +45,7 @@ bool is_control(char32_t c) {
          c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFC);
 }
 
-// Quotes and line breaks, one code for one.
+// Replaces one curly quote or line break.
 char32_t straighten(char32_t c) {
   if (c == 0x2BC || (c >= 0x2018 && c <= 0x201B)) return '\'';
   if (c >= 0x201C && c <= 0x201F) return '"';
@@ -49,27 +53,64 @@ char32_t straighten(char32_t c) {
   return c;
 }
 
-std::u32string drop_terminal_escapes(Text text) {
+std::u32string drop_terminal_escapes(Text text, std::size_t* steps) {
   namespace p = pattern;
   const auto parameter = [](char32_t c) { return is_digit(c) || c == ';'; };
   const auto letter = [](char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  return p::substitute(text, p::sequence(p::literal(U"\x1B["), p::repeat(parameter, 0), p::one(letter)));
+  return p::substitute(text, p::sequence(p::literal(U"\x1B["), p::repeat(parameter, 0), p::one(letter)), {},
+                       steps);
 }
 
-}  // namespace
+// Resolves references that end with ";" and have one meaning.
+std::u32string unescape_whole(Text text, std::size_t* steps) {
+  namespace p = pattern;
+  const auto letter = [](char32_t c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  const auto reference =
+      p::sequence(p::literal(U"&"), p::maybe(p::literal(U"#")), p::repeat(letter, 1, 24), p::literal(U";"));
+  const auto resolve = [](Text found) {
+    const std::u32string plain = unescape_html(found);
+    const bool is_whole = found[1] == U'#' ? plain.find(U';') == std::u32string::npos
+                                           : !find_entity(encode_utf8(found.substr(1))).empty();
+    return is_whole ? plain : std::u32string(found);
+  };
+  return p::transform(text, reference, resolve, steps);
+}
 
-std::u32string repair_text(std::u32string_view text) {
-  std::u32string result(text);
+// One round of the steps.
+std::u32string repair_round(Text text, bool unescapes, std::size_t* steps) {
+  std::u32string result = unescapes ? unescape_whole(text, steps) : std::u32string(text);
+  result = fix_encoding(result, steps);
   for (char32_t& code : result) code = from_windows_1252(code);
   result = unify_width(split_ligatures(result));
-  result = pattern::substitute(result, pattern::literal(U"\r\n"), U"\n");
+  result = pattern::substitute(result, pattern::literal(U"\r\n"), U"\n", steps);
   for (char32_t& code : result) code = straighten(code);
-  const std::u32string plain = drop_terminal_escapes(result);
+  const std::u32string plain = drop_terminal_escapes(result, steps);
   result.clear();
   for (const char32_t code : plain) {
     if (!is_control(code)) result += code;
   }
   return compose(result);
+}
+
+}  // namespace
+
+std::u32string repair_text(std::u32string_view text, std::size_t* steps) {
+  std::u32string result;
+  bool unescapes = true;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(U'\n'), text.size() - 1) + 1;
+    std::u32string line(text.substr(0, end)), before;
+    if (line.find(U'<') != std::u32string::npos) unescapes = false;
+    while (line != before) {
+      before = line;
+      line = repair_round(before, unescapes, steps);
+    }
+    result += line;
+    text.remove_prefix(end);
+  }
+  return result;
 }
 
 }  // namespace lamplighter

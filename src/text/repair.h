@@ -1,14 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace lamplighter {
 
-// The part of ftfy.fix_text() that matters for captions: C1 control codes read as Windows-1252, Latin
-// ligatures taken apart, unusual widths unified, curly quotes straightened, line breaks unified, terminal
-// escapes and control characters dropped, canonical composition. Text decoded with a wrong encoding is left
-// as it is.
-std::u32string repair_text(std::u32string_view text);
+// Does what ftfy.fix_text() does to captions: repairs mojibake, reads C1 control codes as Windows-1252,
+// splits Latin ligatures, unifies character widths, quotes and line breaks, drops terminal escapes and
+// control characters, composes (NFC), and repeats all that for every line until nothing changes. Adds to
+// *steps the characters that its searches look at.
+std::u32string repair_text(std::u32string_view text, std::size_t* steps = nullptr);
 
 }  // namespace lamplighter

@@ -2,45 +2,69 @@
 
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 #include "base/files.h"
 #include "lamplighter/error.h"
 #include "text/cleaning.h"
+#include "text/t5_normalizer.h"
+#include "text/unread.h"
 
 namespace lamplighter {
+namespace {
+
+struct Piece {
+  std::int64_t id;
+  std::size_t begin;  // in the text, in bytes
+};
+
+}  // namespace
 
 struct T5Tokenizer::Implementation {
-  sentencepiece::SentencePieceProcessor processor;
+  std::optional<T5Normalizer> normalizer;
+  sentencepiece::SentencePieceProcessor processor;  // of a model that does not normalize
   TokenizerEntry settings;
   std::map<std::string, std::int64_t, std::less<>> special;  // text to id
 
-  void append_pieces(std::string_view text, std::vector<std::int64_t>& ids) const {
-    std::vector<int> found;
-    const auto status = processor.Encode(text, &found);
+  // Appends the pieces of a part of a text that begins at byte `offset` of it.
+  void append_pieces(std::string_view part, std::size_t offset, std::vector<Piece>& pieces) const {
+    sentencepiece::ImmutableSentencePieceText found;
+    std::vector<std::size_t> origins;
+    const auto status = processor.Encode(normalizer->normalize(part, &origins), found.mutable_proto());
     if (!status.ok()) throw Error(ExitCode::input, "cannot tokenize a caption: " + status.ToString());
-    ids.insert(ids.end(), found.begin(), found.end());
+    for (const auto& piece : found.pieces()) {
+      const std::size_t begin = piece.begin() < origins.size() ? origins[piece.begin()] : part.size();
+      pieces.push_back({static_cast<std::int64_t>(piece.id()), offset + begin});
+    }
   }
 
-  // What pieces spell; sentinels spell nothing.
-  std::string text(const std::vector<std::int64_t>& ids) const {
-    std::vector<int> known;
-    for (const std::int64_t id : ids) {
-      if (id < processor.GetPieceSize()) known.push_back(static_cast<int>(id));
+  std::vector<Piece> split(std::string_view text) const {
+    std::vector<Piece> pieces;
+    std::size_t begin = 0;  // of the plain text that is not encoded yet
+    for (std::size_t open = text.find('<'); open != std::string_view::npos; open = text.find('<', open + 1)) {
+      const std::size_t close = text.find('>', open);
+      if (close == std::string_view::npos) break;
+      const auto found = special.find(text.substr(open, close + 1 - open));
+      if (found == special.end()) continue;
+      append_pieces(text.substr(begin, open - begin), begin, pieces);
+      pieces.push_back({found->second, open});
+      begin = close + 1;
+      open = close;
     }
-    std::string text;
-    if (!processor.Decode(known, &text).ok()) text.clear();
-    return text;
+    append_pieces(text.substr(begin), begin, pieces);
+    return pieces;
   }
 };
 
 namespace {
 
-// Its trie throws the end of memory under another name.
+// SentencePiece's trie reports exhausted memory by its own exception.
 sentencepiece::util::Status load(sentencepiece::SentencePieceProcessor& processor, const std::string& bytes) {
   try {
     return processor.LoadFromSerializedProto(bytes);
@@ -55,10 +79,15 @@ sentencepiece::util::Status load(sentencepiece::SentencePieceProcessor& processo
 T5Tokenizer::T5Tokenizer(const std::string& model, const TokenizerEntry& settings)
     : implementation_(std::make_unique<Implementation>()) {
   sentencepiece::SentencePieceProcessor& processor = implementation_->processor;
-  const std::string bytes = read_file(model, ExitCode::bundle);
+  std::string bytes = read_file(model, ExitCode::bundle, limits::kTokenizer);
+  try {
+    implementation_->normalizer.emplace(bytes);
+  } catch (const std::invalid_argument& error) {
+    throw Error(ExitCode::bundle, model + ": not a SentencePiece model: " + error.what());
+  }
   const auto status = load(processor, bytes);
   if (!status.ok() || processor.GetPieceSize() == 0) {
-    throw Error(ExitCode::bundle, model + ": no SentencePiece model: " + status.ToString());
+    throw Error(ExitCode::bundle, model + ": not a SentencePiece model: " + status.ToString());
   }
   const auto expect = [&](const char* name, std::int64_t got, std::int64_t expected) {
     if (got != expected) {
@@ -83,31 +112,19 @@ T5Tokenizer& T5Tokenizer::operator=(T5Tokenizer&&) noexcept = default;
 
 std::vector<std::int64_t> T5Tokenizer::pieces(std::string_view text) const {
   std::vector<std::int64_t> ids;
-  std::size_t begin = 0;  // of the plain text not yet encoded
-  for (std::size_t open = text.find('<'); open != std::string_view::npos; open = text.find('<', open + 1)) {
-    const std::size_t close = text.find('>', open);
-    if (close == std::string_view::npos) break;
-    const auto found = implementation_->special.find(text.substr(open, close + 1 - open));
-    if (found == implementation_->special.end()) continue;
-    implementation_->append_pieces(text.substr(begin, open - begin), ids);
-    ids.push_back(found->second);
-    begin = close + 1;
-    open = close;
-  }
-  implementation_->append_pieces(text.substr(begin), ids);
+  for (const Piece& piece : implementation_->split(text)) ids.push_back(piece.id);
   return ids;
 }
 
 T5Caption T5Tokenizer::encode(std::string_view caption) const {
   const TokenizerEntry& settings = implementation_->settings;
-  T5Caption result{pieces(clean_text(caption, settings.cleaning)), ""};
-  std::vector<std::int64_t>& ids = result.ids;
-  const auto room = static_cast<std::size_t>(settings.max_length - 1);
-  if (ids.size() > room) {
-    result.cut = implementation_->text({ids.begin() + static_cast<std::ptrdiff_t>(room), ids.end()});
-    ids.resize(room);
-  }
-  ids.push_back(settings.eos);
+  const std::string text = clean_text(caption, settings.cleaning);
+  const std::vector<Piece> pieces = implementation_->split(text);
+  const std::size_t room = std::min(pieces.size(), static_cast<std::size_t>(settings.max_length - 1));
+  T5Caption result;
+  for (std::size_t i = 0; i < room; ++i) result.ids.push_back(pieces[i].id);
+  if (room < pieces.size()) result.cut = unread_end(caption, text, pieces[room].begin);
+  result.ids.push_back(settings.eos);
   return result;
 }
 

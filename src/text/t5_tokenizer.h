@@ -12,24 +12,25 @@ namespace lamplighter {
 
 struct T5Caption {
   std::vector<std::int64_t> ids;
-  std::string cut;  // the cleaned caption's end, where it had more ids than a bundle takes
+  std::string cut;  // the end that is not read, where it has more ids than the bundle takes: unread_end
 };
 
-// Captions to T5 ids: SentencePiece pieces, sentinels <extra_id_k> above them, </s> at the end. Ids equal
-// those of the Hugging Face fast tokenizer, also for texts that contain </s>, <pad>, <unk> or a sentinel.
+// Encodes captions for T5: SentencePiece pieces, sentinels <extra_id_k> after them, </s> at the end. Ids
+// equal the ids of the Hugging Face fast tokenizer, also for texts that contain </s>, <pad>, <unk> or a
+// sentinel.
 class T5Tokenizer {
  public:
-  // `model` is the SentencePiece file. Throws Error(ExitCode::bundle) when it cannot be read or its own ids
+  // `model` is the SentencePiece file. Throws Error(ExitCode::bundle) when it cannot be read or when its ids
   // of </s>, <pad> and <unk> differ from the settings.
   T5Tokenizer(const std::string& model, const TokenizerEntry& settings);
   ~T5Tokenizer();
   T5Tokenizer(T5Tokenizer&&) noexcept;
   T5Tokenizer& operator=(T5Tokenizer&&) noexcept;
 
-  // Cleans a caption as the bundle says and gives at most max_length ids, </s> last, without padding.
+  // Cleans a caption as the bundle says and returns at most max_length ids, </s> last, without padding.
   T5Caption encode(std::string_view caption) const;
 
-  // All pieces of a text that is clean already, without </s> and without a limit.
+  // Encodes a clean text of any length, without </s>.
   std::vector<std::int64_t> pieces(std::string_view text) const;
 
   std::int64_t vocabulary() const;  // pieces and sentinels

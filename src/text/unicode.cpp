@@ -32,7 +32,7 @@ struct Entity {
 
 #include "text/unicode_tables.inc"
 
-// The row of a table sorted by `first` whose range holds the code, or null.
+// Finds the row whose range contains the code, or null. The table is sorted by `first`.
 template <class Row, std::size_t size>
 const Row* find_run(const Row (&table)[size], char32_t code) {
   const Row* row = std::upper_bound(std::begin(table), std::end(table), code,
@@ -40,7 +40,7 @@ const Row* find_run(const Row (&table)[size], char32_t code) {
   return row != std::begin(table) && code <= std::prev(row)->last ? std::prev(row) : nullptr;
 }
 
-// The row of a table sorted by `code`, or null.
+// Finds the row of the code, or null. The table is sorted by `code`.
 template <class Row, std::size_t size>
 const Row* find_code(const Row (&table)[size], char32_t code) {
   const Row* row = std::lower_bound(std::begin(table), std::end(table), code,
@@ -50,7 +50,7 @@ const Row* find_code(const Row (&table)[size], char32_t code) {
 
 constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2, kDottedI = 0x130;
 
-// Sigma ends a word when a cased letter stands before it and none after, case-ignorable characters aside.
+// Sigma is final after a cased letter and before none, ignoring case-ignorable characters.
 bool is_final_sigma(std::u32string_view text, std::size_t at) {
   std::size_t before = at;
   while (before > 0 && find_run(kCaseIgnorable, text[before - 1])) --before;
@@ -60,11 +60,11 @@ bool is_final_sigma(std::u32string_view text, std::size_t at) {
   return after == text.size() || !find_run(kCased, text[after]);
 }
 
-// Hangul syllables are composed by arithmetic (Unicode standard, section 3.12).
+// Hangul syllables compose by arithmetic (Unicode standard, section 3.12).
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTails = 28;
 
-// Whether a version of Unicode has a code; what it has not is left as it is.
+// Whether a Unicode version assigns a code. Unassigned codes stay unchanged.
 using Known = bool (*)(char32_t);
 bool is_any(char32_t /*code*/) {
   return true;
@@ -82,7 +82,7 @@ void decompose(char32_t code, Known known, std::u32string& result) {
     if (index % kTails != 0) result.push_back(kTail + index % kTails);
   } else if (const Decomposition* row = decomposes ? find_code(kDecompositions, code) : nullptr) {
     decompose(row->first, known, result);
-    if (row->second != 0) result += row->second;  // second parts do not decompose further, first parts may
+    if (row->second != 0) result += row->second;  // only first parts decompose further
   } else {
     result += code;
   }
@@ -93,7 +93,7 @@ int combining_order(char32_t code, Known known) {
   return run && known(code) ? run->order : 0;
 }
 
-// What two neighbours compose to, or 0.
+// Composes two neighbours; 0 when they do not compose.
 char32_t compose_pair(char32_t first, char32_t second, Known known) {
   if (first >= kLead && first < kLead + kLeads && second >= kVowel && second < kVowel + kVowels) {
     return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTails;
@@ -116,7 +116,7 @@ char32_t compose_pair(char32_t first, char32_t second, Known known) {
   return composes && known(found->second) ? found->second : 0;
 }
 
-// Marks behind a base character in the order of their combining classes.
+// Sorts the marks after a base character by their combining class.
 void order_marks(std::u32string& text, Known known) {
   for (auto at = text.begin(); at != text.end();) {
     auto end = at;
@@ -128,14 +128,14 @@ void order_marks(std::u32string& text, Known known) {
   }
 }
 
-// Canonical composition as a version of Unicode has it.
+// Composes (NFC) by the rules of a Unicode version.
 std::u32string compose_known(std::u32string_view text, Known known) {
   std::u32string parts;
   for (const char32_t code : text) decompose(code, known, parts);
   order_marks(parts, known);
   std::u32string result;
   std::size_t starter = std::u32string::npos;  // last base character in the result
-  int last_order = 0;                          // of what stands behind it
+  int last_order = 0;                          // combining class of the last mark after it
   for (const char32_t code : parts) {
     const int order = combining_order(code, known);
     const bool adjacent = starter + 1 == result.size();
@@ -154,6 +154,10 @@ std::u32string compose_known(std::u32string_view text, Known known) {
 
 }  // namespace
 
+bool modifies(char32_t code) {
+  return find_run(kCaseIgnorable, code) != nullptr;
+}
+
 bool is_word(char32_t code) {
   return find_run(kWord, code) != nullptr;
 }
@@ -167,6 +171,14 @@ bool is_space(char32_t code) {
   return (code >= 0x09 && code <= 0x0D) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
          code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
          code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+bool extends_grapheme(char32_t code) {
+  return find_run(kExtendsGrapheme, code) != nullptr;
+}
+
+bool ends_grapheme(char32_t code) {
+  return find_run(kEndsGrapheme, code) != nullptr;
 }
 
 namespace splitting {

@@ -7,7 +7,7 @@
 namespace lamplighter {
 namespace {
 
-// Everything outside of ASCII is part of a word.
+// All characters outside ASCII belong to words.
 bool is_of_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '\'' ||
          static_cast<unsigned char>(c) >= 0x80;
@@ -44,9 +44,9 @@ Vocabulary::Vocabulary(const VocabularyEntry& entry) {
 Understanding Vocabulary::read(std::string_view caption) const {
   const Words words = split(caption);
   Understanding result;
-  std::set<std::string> told;
+  std::set<std::string> seen;
   for (const std::string& word : words) {
-    if (known_.count(word) == 0 && told.insert(word).second) result.unknown.push_back(word);
+    if (known_.count(word) == 0 && seen.insert(word).second) result.unknown.push_back(word);
   }
   result.subject = std::any_of(subjects_.begin(), subjects_.end(), [&](const Words& phrase) {
     return std::search(words.begin(), words.end(), phrase.begin(), phrase.end()) != words.end();

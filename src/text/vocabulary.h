@@ -9,16 +9,16 @@
 
 namespace lamplighter {
 
-// What a bundle that knows few words makes of a caption.
+// How well a bundle with a small vocabulary understands a caption.
 struct Understanding {
-  bool subject = false;              // whether the caption names one
-  std::vector<std::string> unknown;  // words that mean nothing, in order, each once
+  bool subject = false;              // whether the caption names a subject
+  std::vector<std::string> unknown;  // unknown words in order, each once
 
   bool whole() const { return subject && unknown.empty(); }
 };
 
-// The words of a bundle. Captions are compared in lower case, word by word; a word is a run of letters,
-// digits, hyphens and apostrophes.
+// The words that a bundle understands. Captions are compared in lower case, word by word. A word is a run of
+// letters, digits, hyphens and apostrophes.
 class Vocabulary {
  public:
   explicit Vocabulary(const VocabularyEntry& entry);
@@ -28,7 +28,7 @@ class Vocabulary {
  private:
   using Words = std::vector<std::string>;
   std::set<std::string> known_;
-  std::vector<Words> subjects_;  // phrases that name one
+  std::vector<Words> subjects_;  // phrases that name a subject
 };
 
 }  // namespace lamplighter

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/message.h"
 #include "base/utf8.h"
 
@@ -27,20 +28,20 @@ bool by_depth_and_path(const TreePath& a, const TreePath& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// Nodes `begin` .. `end` - 1.
+// Nodes `begin` to `end` - 1.
 std::vector<std::int64_t> range(std::int64_t begin, std::int64_t end) {
   std::vector<std::int64_t> nodes;
   for (std::int64_t node = begin; node < end; ++node) nodes.push_back(node);
   return nodes;
 }
 
-// Throws unless the sorted drafted paths form a tree.
+// Throws unless the sorted paths form a tree.
 void check_paths(const std::vector<TreePath>& paths, const std::string& where, ExitCode code) {
   const auto reject = [&](const TreePath& path, const std::string& why) {
     throw Error(code, where + ": path " + to_text(path) + ": " + why);
   };
   if (paths.size() >= at(kMaxTreeNodes)) {
-    throw Error(code, where + ": got " + std::to_string(paths.size()) + " drafted nodes, expected at most " +
+    throw Error(code, where + ": got " + counted(paths.size(), "drafted node") + ", expected at most " +
                           std::to_string(kMaxTreeNodes - 1));
   }
   const auto listed = [&](const TreePath& path) {
@@ -60,8 +61,8 @@ void check_paths(const std::vector<TreePath>& paths, const std::string& where, E
   }
 }
 
-// Nodes per parent for the breadth-first trees below: entry n counts the children of node n, later nodes
-// have none.
+// Builds a tree from breadth-first child counts: entry n counts the children of node n; later nodes have
+// none.
 Tree from_child_counts(const std::vector<std::int64_t>& counts) {
   std::vector<TreePath> paths{{}};
   for (std::size_t node = 0; node < counts.size(); ++node) {
@@ -75,7 +76,7 @@ Tree from_child_counts(const std::vector<std::int64_t>& counts) {
   return make_tree(std::move(paths));
 }
 
-// The numbers of NAME-A-B.., each of one or two digits without leading zeros; nothing for other names.
+// Parses the numbers of NAME-A-B..: one or two digits without leading zeros. Returns nothing for other names.
 std::vector<std::int64_t> numbers_of(const std::string& name, const std::string& kind, std::size_t count) {
   std::vector<std::int64_t> numbers;
   std::istringstream parts(name);
@@ -91,17 +92,17 @@ std::vector<std::int64_t> numbers_of(const std::string& name, const std::string&
   return numbers.size() == count ? numbers : std::vector<std::int64_t>();
 }
 
-// The nodes of fan-K-S-N, without a limit on their number.
-std::vector<TreePath> fan_paths(std::int64_t candidates, std::int64_t places, std::int64_t length) {
+// Nodes of fan-K-S-N, without a limit on their number.
+std::vector<TreePath> fan_paths(std::int64_t candidates, std::int64_t branching, std::int64_t length) {
   std::vector<TreePath> paths, level{{}};
   for (std::int64_t depth = 1; depth <= length; ++depth) {
     std::vector<TreePath> next;
     for (const TreePath& path : level) {
-      for (std::int64_t rank = 0; rank < (depth <= places ? candidates : 1); ++rank) {
+      for (std::int64_t rank = 0; rank < (depth <= branching ? candidates : 1); ++rank) {
         next.push_back(path);
         next.back().push_back(rank);
       }
-      if (depth > places) break;  // behind the candidates the first ones alone go on
+      if (depth > branching) break;  // then only the first candidate continues
     }
     paths.insert(paths.end(), next.begin(), next.end());
     if (static_cast<std::int64_t>(paths.size()) >= kMaxTreeNodes) break;
@@ -110,7 +111,7 @@ std::vector<TreePath> fan_paths(std::int64_t candidates, std::int64_t places, st
   return paths;
 }
 
-// The paths of a preset that its name describes; nothing for other names.
+// Paths of a preset with numbers in its name; nothing for other names.
 std::optional<std::vector<TreePath>> described_paths(const std::string& name) {
   if (const auto chain = numbers_of(name, "chain", 1); !chain.empty()) return fan_paths(1, 0, chain[0]);
   const auto fan = numbers_of(name, "fan", 3);
@@ -189,9 +190,14 @@ Tree make_tree(std::vector<TreePath> paths, const std::string& where, ExitCode c
   return tree;
 }
 
+std::vector<std::string> tree_presets() {
+  return {"lantern-26", "lantern-58"};
+}
+
 bool is_tree_preset(const std::string& name) {
+  const std::vector<std::string> names = tree_presets();
   const auto paths = described_paths(name);
-  return name == "lantern-26" || name == "lantern-58" || (paths && fits(*paths));
+  return std::find(names.begin(), names.end(), name) != names.end() || (paths && fits(*paths));
 }
 
 Tree preset_tree(const std::string& name) {
@@ -244,7 +250,7 @@ Tree parse_tree(std::string_view text, const std::string& where, ExitCode code) 
 
 Tree load_tree(const std::string& tree) {
   if (is_text(tree)) return parse_tree(tree, "tree");
-  // Other names without a path are rejected, which names the presets.
+  // preset_tree rejects other names without a path and lists the presets.
   if (is_tree_preset(tree) || !is_tree_file(tree)) return preset_tree(tree);
   return parse_tree(read_file(tree, ExitCode::input, limits::kTree), tree);
 }
@@ -254,7 +260,7 @@ bool is_tree_file(const std::string& tree) {
 }
 
 std::string embed_tree(const Tree& tree, const std::string& name) {
-  return tree_to_json(tree, encode_utf8(decode_utf8(name))).dump();  // paths may hold any bytes
+  return tree_to_json(tree, encode_utf8(decode_utf8(name))).dump();  // a path may contain invalid UTF-8
 }
 
 std::string tree_name(const std::string& tree) {

@@ -28,7 +28,7 @@ void check(const SiblingAcceptance& acceptance, const TreeCosts& costs, std::int
       sum += value;
     }
     if (!inside || !(sum <= 1 + 1e-9)) {
-      reject("acceptance at depth " + std::to_string(row + 1) + " is no distribution over siblings");
+      reject("acceptance at depth " + std::to_string(row + 1) + " is not a distribution over siblings");
     }
   }
   const auto positive = [](double value) { return value > 0 && std::isfinite(value); };
@@ -41,13 +41,13 @@ void check(const SiblingAcceptance& acceptance, const TreeCosts& costs, std::int
   if (max_depth < 0) reject("the depth must not be negative");
 }
 
-// Best trees of every size below a node of every depth, for one greatest depth.
+// Best trees of every size below a node of every depth, for one maximal depth.
 class Programme {
  public:
   Programme(const SiblingAcceptance& acceptance, std::int64_t nodes, std::int64_t depth);
 
-  // Expected accepted nodes of the best tree of exactly `nodes` nodes, the root counted as 1; negative when
-  // there is none.
+  // Expected accepted tokens of the best tree with exactly `nodes` nodes, the root counted as 1. Negative
+  // when none exists.
   double value(std::int64_t nodes) const { return best_[0][at(nodes)].value; }
   std::vector<TreePath> paths(std::int64_t nodes) const;
 
@@ -64,7 +64,7 @@ class Programme {
   const SiblingAcceptance& acceptance_;
   std::int64_t nodes_, depth_;
   std::vector<std::vector<Cell>> best_;  // [depth][nodes]
-  std::vector<Table> with_;              // [depth][nodes][children]: exactly so many children
+  std::vector<Table> with_;              // [depth][nodes][children]: with exactly this many children
 };
 
 Programme::Programme(const SiblingAcceptance& acceptance, std::int64_t nodes, std::int64_t depth)

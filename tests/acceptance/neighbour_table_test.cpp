@@ -131,8 +131,8 @@ TEST(NpyTest, NamesWhatIsWrong) {
   const auto header = [](const std::string& dtype, const char* order, const std::string& shape) {
     return "{'descr': '" + dtype + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
   };
-  EXPECT_THAT(complaint("PK"), HasSubstr("no .npy file"));
-  EXPECT_THAT(complaint(""), HasSubstr("no .npy file"));
+  EXPECT_THAT(complaint("PK"), HasSubstr("not a .npy file"));
+  EXPECT_THAT(complaint(""), HasSubstr("not a .npy file"));
   EXPECT_THAT(complaint(npy(kHeader, good).substr(0, 40)), HasSubstr("header is cut off"));
   EXPECT_THAT(complaint(npy(header("<f4", "False", "(3, 2)"), good)), HasSubstr("got dtype <f4"));
   EXPECT_THAT(complaint(npy(header("<u2", "True", "(3, 2)"), good)), HasSubstr("C order"));
@@ -141,7 +141,7 @@ TEST(NpyTest, NamesWhatIsWrong) {
   EXPECT_THAT(complaint(npy(kHeader, good), 3), HasSubstr("at least 3 neighbours"));
   EXPECT_THAT(complaint(npy(kHeader, {1, 2, 2, 3, 0, 1})), HasSubstr("row 1, column 1: got 3"));
   EXPECT_THAT(complaint(npy(kHeader, {1, 2, 1, 0, 0, 1})), HasSubstr("other codes than the row's own"));
-  EXPECT_THAT(complaint(npy(kHeader, {1, 1, 2, 0, 0, 1})), HasSubstr("holds already"));
+  EXPECT_THAT(complaint(npy(kHeader, {1, 1, 2, 0, 0, 1})), HasSubstr("expected every code once in a row"));
   EXPECT_THAT(complaint(npy(kHeader, good)), "read");
 }
 

@@ -8,9 +8,9 @@ namespace lamplighter {
 namespace {
 
 TEST(RulesTest, NamesGoBothWays) {
-  for (const char* name : {"exact", "lantern", "lantern++", "traversal", "block", "official-pac"}) {
-    EXPECT_EQ(to_string(rule_from(name)), name);
-  }
+  for (const RuleTraits& rule : kRules) EXPECT_EQ(&traits_of(rule_from(rule.name)), &rule);
+  EXPECT_EQ(rule_from("lantern++"), Rule::lantern_plus);
+  EXPECT_EQ(rule_from("official-pac"), Rule::official_pac);  // the last one: every rule has a row
   for (const char* name : {"paper", "optimal", "official-static", "official-dynamic",
                            "official-lumina-static", "official-lumina-dynamic"}) {
     EXPECT_EQ(to_string(residual_from(name)), name);

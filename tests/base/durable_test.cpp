@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -73,12 +75,12 @@ TEST_F(Durable, LinesAreAppended) {
   EXPECT_EQ(read_file(path("lines")), "one\ntwo\n");
 }
 
-TEST_F(Durable, ATornTailIsCutOff) {
+TEST_F(Durable, AnUnfinishedLineIsCutOff) {
   for (const std::size_t torn : {std::size_t{1}, std::size_t{4095}, std::size_t{4096}, std::size_t{10'000}}) {
     for (const std::string& whole : {std::string(), std::string("one\n"), std::string(5000, 'x') + "\n"}) {
       write("lines", whole + std::string(torn, '{'));
       LineFile(path("lines")).append("next");
-      EXPECT_EQ(read_file(path("lines")), whole + "next\n") << torn << " behind " << whole.size();
+      EXPECT_EQ(read_file(path("lines")), whole + "next\n") << torn << " after " << whole.size();
     }
   }
 }
@@ -103,6 +105,34 @@ TEST_F(Durable, WaitsForALock) {
   EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   held.reset();
   EXPECT_EQ(waiting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(Durable, WaitingForALockEnds) {
+  const auto held = FileLock::take(path("lock"), true);
+  EXPECT_THROW(FileLock::wait(path("lock"), std::chrono::milliseconds(30)), Error);
+}
+
+TEST_F(Durable, AStoppedProcessIsNotWaitedFor) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto held = FileLock::take(path("lock"), true);
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  try {
+    FileLock::wait(path("lock"));
+    ADD_FAILURE() << "took a lock that is held";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("process " + std::to_string(child) + ", which is stopped"),
+              std::string::npos)
+        << error.what();
+  }
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  FileLock::wait(path("lock"));
 }
 
 }  // namespace

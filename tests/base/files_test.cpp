@@ -90,7 +90,7 @@ TEST_F(Files, ChecksOutputsWithoutTouchingThem) {
   check_output(path("new"), false);
   check_output(path("x"), true);
   EXPECT_THAT(message_of([&] { check_output(path("x"), false); }, ExitCode::output),
-              HasSubstr("overwrite is off"));
+              HasSubstr("--overwrite "));
   EXPECT_THAT(message_of([&] { check_output(path("none/x"), false); }, ExitCode::output),
               HasSubstr("No such file"));
   EXPECT_THAT(message_of([&] { check_output(path("x/y"), false); }, ExitCode::output),
@@ -102,15 +102,15 @@ TEST_F(Files, ChecksOutputsWithoutTouchingThem) {
 TEST_F(Files, KeepsFilesThatComeIntoBeing) {
   write_file(path("x"), "first", false);
   EXPECT_THAT(message_of([&] { write_file(path("x"), "second", false); }, ExitCode::output),
-              HasSubstr("overwrite is off"));
+              HasSubstr("--overwrite "));
   fs::create_symlink("nowhere", path("link"));
   EXPECT_THAT(message_of([&] { write_file(path("link"), "x", false); }, ExitCode::output),
-              HasSubstr("overwrite is off"));
+              HasSubstr("--overwrite "));
   EXPECT_EQ(read_file(path("x")), "first");
   EXPECT_EQ(entries(), 2U);
 }
 
-// Of many that write one name at the same time, one does.
+// Many writers create the same name at the same time; exactly one succeeds.
 TEST_F(Files, OneOfManyCreates) {
   constexpr int writers = 8, names = 25;
   std::atomic<int> written{0};
@@ -138,7 +138,7 @@ TEST_F(Files, TakesNamesAsLongAsTheSystemDoes) {
               HasSubstr("too long"));
 }
 
-// The mask belongs to the process: to look at it is to change it for other threads.
+// The mask belongs to the whole process: reading it changes it for other threads.
 TEST_F(Files, NewFilesHaveThePermissionsOfTheMask) {
   const mode_t mask = ::umask(027);
   write_file(path("x"), "x");
@@ -162,7 +162,7 @@ TEST_F(Files, RemovesWhatKilledProcessesLeft) {
   remove_leftovers(path("nowhere"));
 }
 
-// A writer keeps its file while another process cleans the folder again and again.
+// A writer keeps its file while another process cleans the folder repeatedly.
 TEST_F(Files, CleaningLeavesWritersAlone) {
   std::atomic<bool> done{false};
   std::thread cleaner([&] {

@@ -20,7 +20,7 @@ std::int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// Every other block stays, as records of pictures stay between tensors that come and go.
+// Every other block stays allocated, like image records between tensors.
 TEST(ReleaseFreeMemory, GivesBackWhatLiesBetweenBlocks) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers have an allocator of their own";

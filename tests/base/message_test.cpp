@@ -16,6 +16,9 @@ TEST(Message, ValuesStayOnOneLine) {
   EXPECT_EQ(quote("a\0b"s), "'a\\x00b'");
   EXPECT_EQ(quote("\x1b[2J\x7f"), "'\\x1b[2J\\x7f'");
   EXPECT_EQ(quote("\u0085\u009b\u2028\u2029"), "'\\u0085\\u009b\\u2028\\u2029'");
+  EXPECT_EQ(quote("a\u202Eb\u202A\u2066\u2069\u200E\u200F\u061C"),
+            "'a\\u202eb\\u202a\\u2066\\u2069\\u200e\\u200f\\u061c'");
+  EXPECT_EQ(quote("\u200D\u2065\u206A\u202F\u061B"), "'\u200D\u2065\u206A\u202F\u061B'");  // stay
   EXPECT_EQ(quote("d\u00e4mmerung \u732b"), "'d\u00e4mmerung \u732b'");
   EXPECT_EQ(quote("a\xff"), "'a\uFFFD'");
   EXPECT_EQ(quote(""), "''");

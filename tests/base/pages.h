@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "lamplighter/error.h"
 
-// What tests of pages look for.
+// Helpers for tests of HTML pages.
 namespace lamplighter::test {
 
 inline std::size_t count(const std::string& text, const std::string& part) {
@@ -14,7 +14,7 @@ inline std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// The data of a page as a browser reads it: the block ends with the first end of a script.
+// Extracts the page's data like a browser: the block ends at the first end of a script.
 inline Json data_of(const std::string& page) {
   const std::string block = R"(<script type="application/json" id="data">)";
   const std::size_t begin = page.find(block) + block.size();

@@ -58,9 +58,9 @@ TEST(Safetensors, ViewsSurviveAMove) {
 
 TEST(Safetensors, RejectsHostileHeaders) {
   const auto entry = [](const std::string& body) { return file_of("{\"a\":" + body + "}", 8); };
-  EXPECT_THAT(message_of(""), HasSubstr("no safetensors file"));
-  EXPECT_THAT(message_of(std::string(8, '\xff')), HasSubstr("no safetensors file"));
-  EXPECT_THAT(message_of(file_of("{", 0)), HasSubstr("no valid JSON"));
+  EXPECT_THAT(message_of(""), HasSubstr("not a safetensors file"));
+  EXPECT_THAT(message_of(std::string(8, '\xff')), HasSubstr("not a safetensors file"));
+  EXPECT_THAT(message_of(file_of("{", 0)), HasSubstr("invalid JSON"));
   EXPECT_THAT(message_of(file_of("[]", 0)), HasSubstr("JSON object"));
   EXPECT_THAT(message_of(entry(R"({"dtype":"F99","shape":[2],"data_offsets":[0,8]})")), HasSubstr("dtype"));
   EXPECT_THAT(message_of(entry(R"({"dtype":"F32","shape":[2],"data_offsets":[0,9]})")),

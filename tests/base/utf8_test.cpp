@@ -18,7 +18,7 @@ TEST(Utf8, FindsTheFirstIllFormedByte) {
 }
 
 TEST(Utf8, ReplacesOnePartAtATime) {
-  // As Python's bytes.decode("utf-8", "replace").
+  // Equals Python's bytes.decode("utf-8", "replace").
   EXPECT_EQ(decode_utf8("a\xe2\x82z"), U"a\uFFFDz");
   EXPECT_EQ(decode_utf8("\xf0\x9f\x98"), U"\uFFFD");
   EXPECT_EQ(decode_utf8("\xff\xfe"), U"\uFFFD\uFFFD");

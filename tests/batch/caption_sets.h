@@ -20,7 +20,7 @@ inline std::vector<std::string> prompts(const Captions& captions) {
   return texts;
 }
 
-// The message of the error that an action throws.
+// Message of the error that an action throws.
 inline std::string message_of(const std::function<void()>& action, ExitCode code = ExitCode::input) {
   try {
     action();
@@ -34,7 +34,7 @@ inline std::string message_of(const std::function<void()>& action, ExitCode code
   return "";
 }
 
-// Two images, the first of which has the longer caption last; ids are unsorted, one is a text.
+// Two images; the first one's longer caption comes last. Ids are unsorted, and one is a text.
 constexpr std::string_view kCoco = R"({"info": {"year": 2017},
   "annotations": [
     {"caption": "A cat.", "id": 9, "image_id": 5, "score": 1},
@@ -42,7 +42,7 @@ constexpr std::string_view kCoco = R"({"info": {"year": 2017},
     {"image_id": 5, "id": 3, "caption": "A cat on ü"}],
   "licenses": [{"id": 9}], "extra": null})";
 
-// Files of the project's shared folder, which does not belong to the repository.
+// Files of the project's shared folder, outside the repository.
 inline const std::string kShared = LAMPLIGHTER_SOURCE_DIR "/../shared/data/prompts/";
 
 }  // namespace lamplighter

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "batch/plan.h"
 #include "records.h"
 #include "tests/batch/caption_sets.h"
 
@@ -28,17 +29,24 @@ class Folder : public FolderTest {
     shard.count = count;
     return shard;
   }
+  // The images of a plan of four captions that are there.
+  ImageSet present(bool verify) const {
+    Plan plan;
+    for (std::size_t index = 0; index < 4; ++index) plan.images.push_back({{}, generated_record(index), ""});
+    return present_images(folder_, plan, verify);
+  }
   void append(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::app) << text;
   }
 };
 
-TEST_F(Folder, OneProcessDrawsAShard) {
+TEST_F(Folder, OneProcessGeneratesAShard) {
   {
     const RunFolder first = hold(0, 2), second = hold(1, 2);
     EXPECT_THAT(refused(1, 2), AllOf(HasSubstr("shard 0001-of-0002"), HasSubstr("another process")));
     EXPECT_THAT(refused(), HasSubstr("another process"));
-    EXPECT_THAT(refused(3, 4), AllOf(HasSubstr("in shards of another number"), HasSubstr("another process")));
+    EXPECT_THAT(refused(3, 4),
+                AllOf(HasSubstr("with another number of shards"), HasSubstr("another process")));
   }
   EXPECT_NO_THROW(hold(3, 4));  // the others are gone
   const RunFolder whole = hold();
@@ -50,15 +58,15 @@ TEST_F(Folder, ADeadProcessHoldsNothing) {
   const pid_t child = ::fork();
   if (child == 0) {
     const RunFolder held = hold();
-    publish_file(path(".tmp/picture"), path(".tmp/x"), "half");
+    publish_file(path(".tmp/image"), path(".tmp/x"), "half");
     ::raise(SIGKILL);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
-  ASSERT_TRUE(fs::exists(path(".tmp/picture")));
+  ASSERT_TRUE(fs::exists(path(".tmp/image")));
   const RunFolder mine = hold();
-  EXPECT_FALSE(fs::exists(path(".tmp/picture")));
+  EXPECT_FALSE(fs::exists(path(".tmp/image")));
 }
 
 TEST_F(Folder, ConfigurationsAreComparedByKeys) {
@@ -82,7 +90,66 @@ TEST_F(Folder, ConfigurationsAreComparedByKeys) {
               HasSubstr("seed (2, now 1)"));
 }
 
-TEST_F(Folder, BrokenRunFilesAreTold) {
+TEST_F(Folder, ExtensionsNeedNoForce) {
+  write("c.txt", "a\nb\nc\n");
+  PlanOptions options;
+  options.captions = path("c.txt");
+  const Plan plan = make_plan(options);
+  RunFolder run = hold();
+  Json configuration{{"captions_sha256", "1"}, {"seed", 42}, {"images", 2}, {"repeats", 1}, {"limit", 2}};
+  const auto change = [&](const char* key, const Json& value) {
+    Json changed = configuration;
+    changed[key] = value;
+    return changed;
+  };
+  EXPECT_EQ(run.configure(configuration, false, &plan), 0);
+  EXPECT_EQ(run.configure(change("limit", 3), false, &plan), 1);
+  configuration = change("limit", 3);
+  configuration.erase("limit");
+  EXPECT_EQ(run.configure(configuration, false, &plan), 2);
+  EXPECT_EQ(run.configure(change("captions_sha256", "2"), false, &plan), 3);
+  configuration = change("captions_sha256", "2");
+  EXPECT_EQ(run.configure(change("seed", 7), false, &plan), 4);
+  EXPECT_EQ(run.configure(configuration, false, &plan), 3);  // the first seed's goes on
+  EXPECT_EQ(run.configure(change("repeats", 2), false, &plan), 5);
+  for (const Json& refused : {change("limit", 1), change("repeats", 1), change("top_k", 3)})
+    message_of([&] { run.configure(refused, false, &plan); }, ExitCode::usage);
+  EXPECT_EQ(planned_images(read_configurations(folder_)), 4U);  // of two seeds
+  EXPECT_TRUE(has_other_seed(folder_, 7));
+  EXPECT_FALSE(has_other_seed(folder_, 42));
+}
+
+TEST_F(Folder, ImagesMoveBeforeTheRunGoesOn) {
+  write("c.txt", "new\ncaption 0\ncaption 1\n");
+  PlanOptions options;
+  options.captions = path("c.txt");
+  const Plan plan = make_plan(options);
+  {
+    RunFolder run = hold();
+    run.configure({{"seed", 42}}, false);
+    for (const std::size_t index : {0, 1, 2}) run.add(generated_record(index), std::to_string(100 + index));
+  }
+  RunFolder run = hold();
+  const Json changed{{"seed", 42}, {"captions_sha256", "2"}};
+  EXPECT_THAT(message_of([&] { run.configure(changed, false, &plan); }, ExitCode::usage),
+              HasSubstr("captions_sha256"));
+  {
+    const auto others = FileLock::take(path(".tmp/lock-generating"), false);
+    EXPECT_THAT(message_of([&] { run.configure(changed, true, &plan); }, ExitCode::output),
+                HasSubstr("by other processes"));
+  }
+  EXPECT_EQ(run.configure(changed, true, &plan), 1);
+  EXPECT_EQ(read_file(path("images/00001.png")), "100");
+  EXPECT_EQ(read_file(path("images/00002.png")), "101");
+  EXPECT_EQ(read_file(path("replaced/1/images/2_0.png")), "102");
+  EXPECT_EQ(run.replaced(), 1U);
+  EXPECT_EQ(present_images(folder_, plan, false), (ImageSet{{1, 0}, {2, 0}}));
+  EXPECT_EQ(read_records(folder_).size(), 2U);
+  run.add(generated_record(0), "new");  // into the new manifest
+  EXPECT_EQ(read_records(folder_).size(), 3U);
+}
+
+TEST_F(Folder, BrokenRunFilesAreReported) {
   for (const char* text :
        {"", "{", "[]", R"({"schema": 2, "configurations": [{}]})", R"({"schema": 1, "configurations": []})",
         R"({"schema": 1, "configurations": [3]})"}) {
@@ -91,31 +158,31 @@ TEST_F(Folder, BrokenRunFilesAreTold) {
   }
 }
 
-TEST_F(Folder, PicturesAreThereByFileAndLine) {
+TEST_F(Folder, ImagesAreThereByFileAndLine) {
   {
     RunFolder run = hold();
-    run.add(drawn_record(0), "png");
-    run.add(drawn_record(1), "png");
-    run.add(drawn_record(2), "png");
+    run.add(generated_record(0), "png");
+    run.add(generated_record(1), "png");
+    run.add(generated_record(2), "png");
     run.add_failed(failed_record(3));
   }
-  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{0, 0}, {1, 0}, {2, 0}}));
+  EXPECT_EQ(present(false), (ImageSet{{0, 0}, {1, 0}, {2, 0}}));
   fs::remove(path("images/0_0.png"));
   write("images/1_0.png", "shorter");
-  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{2, 0}}));
-  EXPECT_EQ(present_pictures(folder_, true), PictureSet{});
+  EXPECT_EQ(present(false), (ImageSet{{2, 0}}));
+  EXPECT_EQ(present(true), ImageSet{});
 }
 
-TEST_F(Folder, ATornLastLineIsPassedOverAndCutOff) {
-  hold().add(drawn_record(0), "png");
+TEST_F(Folder, AnUnfinishedLastLineIsIgnoredAndCutOff) {
+  hold().add(generated_record(0), "png");
   append("manifest.jsonl", R"({"index": 1, "rep)");
   EXPECT_EQ(read_records(folder_).size(), 1U);
-  hold().add(drawn_record(2), "png");
-  EXPECT_EQ(present_pictures(folder_, false), (PictureSet{{0, 0}, {2, 0}}));
+  hold().add(generated_record(2), "png");
+  EXPECT_EQ(present(false), (ImageSet{{0, 0}, {2, 0}}));
 }
 
-TEST_F(Folder, ABadLineIsToldWithItsPlace) {
-  hold().add(drawn_record(0), "png");
+TEST_F(Folder, ABadLineIsReportedWithItsPosition) {
+  hold().add(generated_record(0), "png");
   append("manifest.jsonl", "{\"index\": 1}\n");
   EXPECT_THAT(message_of([&] { read_records(folder_); }), HasSubstr("manifest.jsonl line 2"));
   write("manifest.jsonl", "nonsense\n");
@@ -123,8 +190,8 @@ TEST_F(Folder, ABadLineIsToldWithItsPlace) {
 }
 
 TEST_F(Folder, ManifestsOfShardsAreRead) {
-  hold(1, 2).add(drawn_record(1), "png");
-  hold(0, 2).add(drawn_record(0), "png");
+  hold(1, 2).add(generated_record(1), "png");
+  hold(0, 2).add(generated_record(0), "png");
   write("manifest-notes.txt", "other");
   ASSERT_EQ(manifests(folder_).size(), 2U);
   EXPECT_THAT(manifests(folder_)[0], HasSubstr("manifest-0000-of-0002.jsonl"));
@@ -133,18 +200,19 @@ TEST_F(Folder, ManifestsOfShardsAreRead) {
   EXPECT_TRUE(read_records(path("nowhere")).empty());
 }
 
-TEST(Latest, APictureStandsAboveAFailure) {
+TEST(Latest, AnImageStandsAboveAFailure) {
   Record again = failed_record(0);
   again.error = "later";
   EXPECT_EQ(latest({failed_record(0), again})[0].error, "later");
-  EXPECT_FALSE(latest({failed_record(0), drawn_record(0)})[0].is_failed());
-  EXPECT_FALSE(latest({drawn_record(0), failed_record(0)})[0].is_failed());
+  EXPECT_FALSE(latest({failed_record(0), generated_record(0)})[0].is_failed());
+  EXPECT_FALSE(latest({generated_record(0), failed_record(0)})[0].is_failed());
 }
 
-TEST(Latest, TheNewestPictureStandsAndTheyAreInOrder) {
-  Record newer = drawn_record(1);
+TEST(Latest, TheNewestImageStandsAndTheyAreInOrder) {
+  Record newer = generated_record(1);
   newer.bytes = 5;
-  const auto records = latest({drawn_record(2), drawn_record(1, 1), drawn_record(1), newer, drawn_record(0)});
+  const auto records =
+      latest({generated_record(2), generated_record(1, 1), generated_record(1), newer, generated_record(0)});
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[0].index, 0U);
   EXPECT_EQ(records[1].bytes, 5U);
@@ -152,12 +220,12 @@ TEST(Latest, TheNewestPictureStandsAndTheyAreInOrder) {
   EXPECT_EQ(records[3].index, 2U);
 }
 
-// Manifests of shards are read by name, not by time.
+// Manifests of shards are read in the order of their names, not of their times.
 TEST(Latest, ALaterConfigurationStandsInAnyOrder) {
-  Record newer = drawn_record(0);
+  Record newer = generated_record(0);
   newer.configuration = 1;
-  EXPECT_EQ(latest({drawn_record(0), newer})[0].configuration, 1);
-  EXPECT_EQ(latest({newer, drawn_record(0)})[0].configuration, 1);
+  EXPECT_EQ(latest({generated_record(0), newer})[0].configuration, 1);
+  EXPECT_EQ(latest({newer, generated_record(0)})[0].configuration, 1);
 }
 
 }  // namespace

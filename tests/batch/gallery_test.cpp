@@ -14,7 +14,7 @@ using test::data_of;
 using testing::HasSubstr;
 using testing::Not;
 
-Record picture(const std::string& caption, std::uint64_t seed = 42) {
+Record image(const std::string& caption, std::uint64_t seed = 42) {
   Record record;
   record.caption = caption;
   record.seed = seed;
@@ -41,50 +41,50 @@ Json data_of(const std::vector<Record>& records) {
   return data_of(gallery_page({"set.json", "demo", 5}, records));
 }
 
-TEST(Gallery, ListsPicturesAndFailures) {
-  Record second = picture("a boat", 18446744073709551615U);
+TEST(Gallery, ListsImagesAndFailures) {
+  Record second = image("a boat", 18446744073709551615U);
   second.id = "boat-7";
   second.image_id = 139;
   second.target_passes = 16;
   second.image_ms = 50;
-  const Json data = data_of({picture("a lighthouse"), failure("a cat", "too long"), second});
+  const Json data = data_of({image("a lighthouse"), failure("a cat", "too long"), second});
   const Json facts = {
       {"title", "set.json"}, {"model", "demo"}, {"planned", 5}, {"step_compression", 1.5}, {"ms", 125.0}};
   EXPECT_EQ(data["facts"], facts);
   EXPECT_EQ(data["kinds"], Json::parse(R"([[32, 32, 4, 4, "eagle"]])"));
-  const Json pictures = Json::parse(R"([
+  const Json images = Json::parse(R"([
       ["images/00000.png", "a lighthouse", "42", "", 0, 16, 8, 100.0, "c3b2a2"],
       ["images/00000.png", "a boat", "18446744073709551615", "boat-7 139", 0, 16, 16, 150.0, "c3b2a2"]])");
-  EXPECT_EQ(data["pictures"], pictures);
+  EXPECT_EQ(data["images"], images);
   EXPECT_EQ(data["failures"], Json::parse(R"([["a cat", "0", "", "too long"]])"));
 }
 
-TEST(Gallery, ARunWithoutPicturesHasNoMeans) {
+TEST(Gallery, ARunWithoutImagesHasNoMeans) {
   const Json data = data_of(std::vector<Record>{});
   EXPECT_FALSE(data["facts"].contains("step_compression"));
-  EXPECT_TRUE(data["pictures"].empty());
+  EXPECT_TRUE(data["images"].empty());
   EXPECT_EQ(data["colours"].size(), 1U);
 }
 
 TEST(Gallery, AClassIsNamed) {
-  Record record = picture("");
+  Record record = image("");
   record.class_id = 207;
-  EXPECT_EQ(data_of({record})["pictures"][0][1], "class 207");
+  EXPECT_EQ(data_of({record})["images"][0][1], "class 207");
 }
 
-TEST(Gallery, PicturesOfOtherKindsSayWhichTheyAre) {
-  Record other = picture("b");
+TEST(Gallery, ImagesOfOtherKindsSayWhichTheyAre) {
+  Record other = image("b");
   other.method = "lantern";
-  const Json data = data_of({picture("a"), other, picture("c")});
+  const Json data = data_of({image("a"), other, image("c")});
   EXPECT_EQ(data["kinds"].size(), 2U);
-  EXPECT_EQ(data["pictures"][1][4], 1);
-  EXPECT_EQ(data["pictures"][2][4], 0);
+  EXPECT_EQ(data["images"][1][4], 1);
+  EXPECT_EQ(data["images"][2][4], 0);
 }
 
-TEST(Gallery, PicturesSayInWhichOrderTheirTokensCame) {
-  Record other = picture("b");
+TEST(Gallery, ImagesHaveTheOrderOfTheirTokens) {
+  Record other = image("b");
   other.order = {0, 2, 1, 3};
-  const Json data = data_of({picture("a"), other, other});
+  const Json data = data_of({image("a"), other, other});
   ASSERT_EQ(data["kinds"].size(), 2U);
   EXPECT_EQ(data["kinds"][0].size(), 5U);
   EXPECT_EQ(data["kinds"][1][5], Json(other.order));
@@ -94,28 +94,28 @@ TEST(Gallery, HostileTextsStayTexts) {
   const std::vector<std::string> texts{"</script><script>alert(1)</script>", "<!--<script>",
                                        "\"]}, '`${1}` \\u003c/script> \\", "GALLERY_DATA",
                                        "&lt;b&gt; \xf0\x9f\x8f\xae \xe2\x80\xa8 \x01 tab\t line\n"};
-  const std::string plain = gallery_page({"", "", 0}, {picture("")});
+  const std::string plain = gallery_page({"", "", 0}, {image("")});
   for (const std::string& text : texts) {
-    const std::string page = gallery_page({text, text, 1}, {picture(text), failure(text, text)});
+    const std::string page = gallery_page({text, text, 1}, {image(text), failure(text, text)});
     for (const char* part : {"<", "</script", "<!--"})
       EXPECT_EQ(count(page, part), count(plain, part)) << text;
     const Json data = data_of(page);
     for (const char* key : {"title", "model"}) EXPECT_EQ(data["facts"][key], text);
-    EXPECT_EQ(data["pictures"][0][1], text);
+    EXPECT_EQ(data["images"][0][1], text);
     EXPECT_EQ(data["failures"][0][0], text);
     EXPECT_EQ(data["failures"][0][3], text);
   }
 }
 
 TEST(Gallery, IllFormedTextIsReplaced) {
-  EXPECT_EQ(data_of({picture("a\xff")})["pictures"][0][1], "a\xef\xbf\xbd");
+  EXPECT_EQ(data_of({image("a\xff")})["images"][0][1], "a\xef\xbf\xbd");
 }
 
 TEST(Gallery, PacksWhatCyclesCommitted) {
   const auto packed = [](const std::vector<std::int64_t>& committed) {
-    Record record = picture("a");
+    Record record = image("a");
     record.committed = committed;
-    return data_of({record})["pictures"][0][8].get<std::string>();
+    return data_of({record})["images"][0][8].get<std::string>();
   };
   EXPECT_EQ(packed({}), "");
   EXPECT_EQ(packed({1, 26, 27, 52, 53}), "az+a+z++a");
@@ -125,7 +125,7 @@ TEST(Gallery, PacksWhatCyclesCommitted) {
 }
 
 TEST(Gallery, ColoursAreThoseOfTheAcceptanceMap) {
-  const Json colours = data_of({picture("a"), picture("b")})["colours"];
+  const Json colours = data_of({image("a"), image("b")})["colours"];
   ASSERT_EQ(colours.size(), 3U);
   EXPECT_EQ(colours[0], "#440154");
   EXPECT_EQ(colours[2], "#fde725");
@@ -135,15 +135,15 @@ TEST(Gallery, ColoursAreThoseOfTheAcceptanceMap) {
 }
 
 TEST(Gallery, EqualRecordsGiveEqualBytesWithoutANetwork) {
-  const std::vector<Record> records{picture("a"), failure("b", "no")};
+  const std::vector<Record> records{image("a"), failure("b", "no")};
   const std::string page = gallery_page({"set.json", "demo", 2}, records);
   EXPECT_EQ(page, gallery_page({"set.json", "demo", 2}, records));
   EXPECT_THAT(page, Not(HasSubstr("://")));
 }
 
-TEST(Gallery, APictureTakesFewBytes) {
+TEST(Gallery, AnImageTakesFewBytes) {
   const GalleryFacts facts{"set.json", "demo", 5000};
-  std::vector<Record> records{picture("a lighthouse")};
+  std::vector<Record> records{image("a lighthouse")};
   const std::size_t one = gallery_page(facts, records).size();
   records.resize(5000, records.front());
   EXPECT_LT(gallery_page(facts, records).size(), one + 5000 * 100);

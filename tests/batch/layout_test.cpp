@@ -18,15 +18,15 @@ class Arrange : public FolderTest {
     fs::create_directories(path("images"));
     fs::create_directories(path(".tmp"));
   }
-  void draw(std::size_t index, std::size_t repeat, const std::string& id = "") {
-    Record record = drawn_record(index, repeat);
+  void generate(std::size_t index, std::size_t repeat, const std::string& id = "") {
+    Record record = generated_record(index, repeat);
     record.id = id;
     Image image{2, 2, std::vector<std::uint8_t>(12, static_cast<std::uint8_t>(10 * repeat))};
     write(record.file, encode_png(image));
-    pictures_.push_back(record);
+    images_.push_back(record);
   }
-  void arrange(const char* layout) const { find_layout(layout).arrange(folder_, pictures_); }
-  // Files with their bytes, links with their targets.
+  void arrange(const char* layout) const { find_layout(layout).arrange(folder_, images_); }
+  // Lists files with their content and links with their targets.
   std::vector<std::string> tree(const std::string& name) const {
     std::vector<std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(path(name))) {
@@ -39,14 +39,14 @@ class Arrange : public FolderTest {
     return all;
   }
 
-  std::vector<Record> pictures_;
+  std::vector<Record> images_;
 };
 
 TEST_F(Arrange, GenEvalFindsItsTree) {
-  draw(0, 0);
-  draw(0, 1);
-  draw(12, 0);
-  pictures_[2].fields = {{"prompt", "a dog"}, {"tag", "counting"}};
+  generate(0, 0);
+  generate(0, 1);
+  generate(12, 0);
+  images_[2].fields = {{"prompt", "a dog"}, {"tag", "counting"}};
   arrange("geneval");
   const std::vector<std::string> expected{
       "00000/metadata.jsonl={\"prompt\":\"caption 0\"}\n", "00000/samples/00000.png=../../../images/0_0.png",
@@ -60,9 +60,9 @@ TEST_F(Arrange, GenEvalFindsItsTree) {
 }
 
 TEST_F(Arrange, DpgFindsGridsOfCompleteCaptions) {
-  for (std::size_t repeat = 0; repeat < 4; ++repeat) draw(0, repeat, "cat");
-  for (std::size_t repeat = 0; repeat < 3; ++repeat) draw(1, repeat, "dog");
-  for (std::size_t repeat = 0; repeat < 4; ++repeat) draw(2, repeat, "../bird");
+  for (std::size_t repeat = 0; repeat < 4; ++repeat) generate(0, repeat, "cat");
+  for (std::size_t repeat = 0; repeat < 3; ++repeat) generate(1, repeat, "dog");
+  for (std::size_t repeat = 0; repeat < 4; ++repeat) generate(2, repeat, "../bird");
   arrange("dpg");
   const auto first = tree("dpg");
   ASSERT_EQ(first.size(), 2U);
@@ -77,7 +77,7 @@ TEST_F(Arrange, DpgFindsGridsOfCompleteCaptions) {
   EXPECT_EQ(grid.pixels[3 * 15], 30);
   arrange("dpg");
   EXPECT_EQ(tree("dpg"), first);
-  draw(1, 3, "dog");
+  generate(1, 3, "dog");
   arrange("dpg");
   EXPECT_EQ(tree("dpg").size(), 3U);
 }

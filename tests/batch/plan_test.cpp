@@ -24,22 +24,22 @@ class MakePlan : public FolderTest {
   }
   static std::vector<std::uint64_t> seeds(const Plan& plan) {
     std::vector<std::uint64_t> all;
-    for (const PlannedPicture& picture : plan.pictures) {
-      EXPECT_EQ(picture.request.seed, picture.record.seed);
-      all.push_back(picture.record.seed);
+    for (const PlannedImage& image : plan.images) {
+      EXPECT_EQ(image.request.seed, image.record.seed);
+      all.push_back(image.record.seed);
     }
     return all;
   }
   static std::vector<std::string> files(const Plan& plan) {
     std::vector<std::string> all;
-    for (const PlannedPicture& picture : plan.pictures) all.push_back(picture.record.file);
+    for (const PlannedImage& image : plan.images) all.push_back(image.record.file);
     return all;
   }
 
   PlanOptions options;
 };
 
-TEST_F(MakePlan, SeedsCountWhatIsPassedOver) {
+TEST_F(MakePlan, SeedsCountSkippedCaptions) {
   options.repeats = 3;
   options.offset = 1;
   options.limit = 2;
@@ -47,9 +47,9 @@ TEST_F(MakePlan, SeedsCountWhatIsPassedOver) {
   const Plan some = plan("a\nb\nc\nd\n");
   EXPECT_EQ(some.captions, 2U);
   EXPECT_THAT(seeds(some), ElementsAre(103, 104, 105, 106, 107, 108));
-  EXPECT_EQ(some.pictures[3].record.index, 2U);
-  EXPECT_EQ(some.pictures[3].request.prompt, "c");
-  EXPECT_EQ(some.pictures[5].record.repeat, 2U);
+  EXPECT_EQ(some.images[3].record.index, 2U);
+  EXPECT_EQ(some.images[3].request.prompt, "c");
+  EXPECT_EQ(some.images[5].record.repeat, 2U);
   EXPECT_THAT(files(some), ElementsAre("images/00001_0.png", "images/00001_1.png", "images/00001_2.png",
                                        "images/00002_0.png", "images/00002_1.png", "images/00002_2.png"));
 }
@@ -62,9 +62,9 @@ TEST_F(MakePlan, OwnValuesComeFirst) {
 {"prompt": "b"})",
                          "captions.jsonl");
   EXPECT_THAT(seeds(both), ElementsAre(9, 10, 44, 45));
-  EXPECT_EQ(both.pictures[0].request.cfg_scale, 2.5);
-  EXPECT_EQ(both.pictures[0].request.top_k, 50);
-  EXPECT_EQ(both.pictures[2].request.cfg_scale, 7.0);
+  EXPECT_EQ(both.images[0].request.cfg_scale, 2.5);
+  EXPECT_EQ(both.images[0].request.top_k, 50);
+  EXPECT_EQ(both.images[2].request.cfg_scale, 7.0);
 }
 
 TEST_F(MakePlan, NamesFallBackFromIdToImageToIndex) {
@@ -87,7 +87,7 @@ TEST_F(MakePlan, HostileIdsAreNoNames) {
               HasSubstr("captions.json"));
 }
 
-TEST_F(MakePlan, EqualNamesAreToldWithBothPlaces) {
+TEST_F(MakePlan, EqualNamesAreReportedWithBothPositions) {
   options.name = "same";
   EXPECT_THAT(rejected("a\nb\n", ExitCode::usage),
               AllOf(HasSubstr("images/same.png"), HasSubstr("line 1"), HasSubstr("line 2")));

@@ -15,13 +15,13 @@ std::string rejected(const Json& json) {
   return message_of([&] { parse_record(json, "manifest.jsonl line 7"); });
 }
 std::string rejected(const std::string& key, const Json& value) {
-  Json json = to_json(drawn_record(3));
+  Json json = to_json(generated_record(3));
   json[key] = value;
   return rejected(json);
 }
 
 TEST(Record, ComesBackAsItWasWritten) {
-  Record record = drawn_record(3, 1);
+  Record record = generated_record(3, 1);
   record.id = "id";
   record.image_id = 139;
   record.fields = {{"tag", "x"}};
@@ -39,7 +39,7 @@ TEST(Record, ComesBackAsItWasWritten) {
   EXPECT_EQ(json["seed"], record.seed);
   EXPECT_DOUBLE_EQ(json["step_compression"], 4.0 / 3.0);
 
-  Record of_class = drawn_record(1);
+  Record of_class = generated_record(1);
   of_class.class_id = 207;
   EXPECT_FALSE(to_json(of_class).contains("caption"));
   EXPECT_EQ(parse_record(to_json(of_class), "").class_id, 207);
@@ -50,7 +50,7 @@ TEST(Record, ComesBackAsItWasWritten) {
   EXPECT_EQ(to_json(parse_record(failed, "")), failed);
 }
 
-TEST(Record, FileLiesAmongThePictures) {
+TEST(Record, FileLiesAmongTheImages) {
   for (const char* file : {"", "images/", "x.png", "/etc/passwd", "../images/x.png", "images/../run.json",
                            "images/a/b.png", "Images/x.png"})
     EXPECT_THAT(rejected("file", file), AllOf(HasSubstr("line 7"), HasSubstr("file"))) << file;
@@ -69,7 +69,7 @@ TEST(Record, FieldsHaveTheirTypes) {
   EXPECT_THAT(rejected("configuration", -1), HasSubstr("configuration"));
   EXPECT_THAT(rejected("status", "done"), HasSubstr("status"));
   EXPECT_THAT(rejected(Json::array()), HasSubstr("line 7"));
-  Json json = to_json(drawn_record(3));
+  Json json = to_json(generated_record(3));
   json.erase("sha256");
   EXPECT_THAT(rejected(json), HasSubstr("sha256"));
   Json reasonless = to_json(failed_record(3));

@@ -12,8 +12,8 @@
 
 namespace lamplighter {
 
-// A picture's record as a run writes it.
-inline Record drawn_record(std::size_t index, std::size_t repeat = 0) {
+// The record of a generated image.
+inline Record generated_record(std::size_t index, std::size_t repeat = 0) {
   Record record;
   record.index = index;
   record.repeat = repeat;
@@ -40,7 +40,7 @@ inline Record failed_record(std::size_t index, std::size_t repeat = 0) {
   return record;
 }
 
-// A folder of the test's own.
+// A temporary folder per test.
 class FolderTest : public testing::Test {
  protected:
   FolderTest()

@@ -24,21 +24,20 @@ TEST(FormatDuration, CountsInWhatReadsWell) {
 
 using Status = FolderTest;
 
-TEST_F(Status, TellsWhereARunStands) {
+TEST_F(Status, DescribesARun) {
   EXPECT_THAT(message_of([&] { describe_status(folder_); }), HasSubstr("run.json"));
   {
     RunFolder run(folder_, {});
-    run.configure({{"pictures", 3}}, false);
-    run.add(drawn_record(0), "png");
+    run.configure({{"images", 3}}, false);
+    run.add(generated_record(0), "png");
     run.add_failed(failed_record(1));
-    EXPECT_THAT(describe_status(folder_), HasSubstr("being drawn"));
+    EXPECT_THAT(describe_status(folder_), HasSubstr("being generated"));
   }
-  EXPECT_EQ(describe_status(folder_),
-            folder_ + ": 1 of 3 pictures, 1 failed, 1.33 tokens a pass\nnobody draws it");
+  EXPECT_EQ(describe_status(folder_), folder_ + ": 1 of 3 images, 1 failed, 1.33 tokens a pass\nnot running");
   RunFolder run(folder_, {});
-  run.add(drawn_record(1), "png");
-  run.add(drawn_record(2), "png");
-  EXPECT_THAT(describe_status(folder_), HasSubstr("3 of 3 pictures, 1.33"));
+  run.add(generated_record(1), "png");
+  run.add(generated_record(2), "png");
+  EXPECT_THAT(describe_status(folder_), HasSubstr("3 of 3 images, 1.33"));
 }
 
 }  // namespace

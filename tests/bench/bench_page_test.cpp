@@ -28,11 +28,11 @@ BenchPage page_of(const std::string& text) {
                  {"methods", {{{"method", text}}}}};
   page.scores = {{text, {{text, 1.5}}}};
   page.growth = {{"curves", {{"tree", {{{"tree", text}}}}}}};
-  page.pictures = {{text, text, 7, 2.5, {make_canvas(4, 4, {1, 2, 3}), 1, 2, {1, 2}}}};
+  page.images = {{text, text, 7, 2.5, {make_canvas(4, 4, {1, 2, 3}), 1, 2, {1, 2}}}};
   return page;
 }
 
-TEST(BenchPage, HoldsTablesFactsAndPicturesWithoutAScript) {
+TEST(BenchPage, HoldsTablesFactsAndImagesWithoutAScript) {
   const std::string html = bench_page(page_of("plain"));
   EXPECT_THAT(html, HasSubstr("<td>plain</td><td>2.00</td>"));
   EXPECT_THAT(html, HasSubstr("<dt>CPU</dt><dd>plain</dd>"));
@@ -41,10 +41,10 @@ TEST(BenchPage, HoldsTablesFactsAndPicturesWithoutAScript) {
   EXPECT_THAT(html, Not(HasSubstr("<dt>GPU</dt>")));
   EXPECT_EQ(count(html, "src=\"data:image/png;base64,"), 2U);
   EXPECT_THAT(html, HasSubstr("<small>seed 7</small>"));
-  EXPECT_THAT(html, HasSubstr("<section id=\"pictures\">"));
+  EXPECT_THAT(html, HasSubstr("<section id=\"images\">"));
   BenchPage without = page_of("plain");
-  without.pictures.clear();
-  EXPECT_THAT(bench_page(without), HasSubstr("<section id=\"pictures\" hidden>"));
+  without.images.clear();
+  EXPECT_THAT(bench_page(without), HasSubstr("<section id=\"images\" hidden>"));
 }
 
 TEST(BenchPage, HostileTextsStayTexts) {
@@ -88,23 +88,23 @@ TEST(BenchPage, GrowthIsPointsOfThreeCurves) {
   const std::string path = (std::filesystem::path(::testing::TempDir()) / "growth.json").string();
   const Json point{{"method", "ar"}, {"grid", 16}, {"S", 1}, {"ms", 2.5}, {"ms a pass", 0.1}, {"MB", 300}};
   const Json good{
-      {"curves", {{"picture", Json::array({point})}, {"batch", Json::array()}, {"tree", Json::array()}}}};
+      {"curves", {{"image", Json::array({point})}, {"batch", Json::array()}, {"tree", Json::array()}}}};
   write_file(path, good.dump());
-  EXPECT_EQ(read_growth(path)["curves"]["picture"][0]["grid"], 16);
+  EXPECT_EQ(read_growth(path)["curves"]["image"][0]["grid"], 16);
   for (const auto& [key, value] : {std::pair<const char*, Json>{"grid", 0},
                                    {"grid", "16"},
                                    {"ms", "2"},
                                    {"method", 3},
                                    {"MB", nullptr}}) {
     Json bad = good;
-    bad["curves"]["picture"][0][key] = value;
+    bad["curves"]["image"][0][key] = value;
     write_file(path, bad.dump());
     try {
       read_growth(path);
       ADD_FAILURE() << key;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::input);
-      EXPECT_THAT(error.what(), HasSubstr(std::string("curves.picture[0].") + key));
+      EXPECT_THAT(error.what(), HasSubstr(std::string("curves.image[0].") + key));
     }
   }
 }

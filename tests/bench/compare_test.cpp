@@ -11,20 +11,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Json sample(const std::string& method, int picture, double decode_ms, int passes, int repeat = 0) {
+Json sample(const std::string& method, int image, double decode_ms, int passes, int repeat = 0) {
   return {
       {"method", method},       {"batch_size", 1},         {"repeat", repeat},
-      {"batch", picture},       {"picture", picture},      {"seed", static_cast<std::uint64_t>(42 + picture)},
+      {"batch", image},         {"image", image},          {"seed", static_cast<std::uint64_t>(42 + image)},
       {"tokens", 101},          {"target_passes", passes}, {"prefill_ms", 1.0},
       {"decode_ms", decode_ms}, {"stage_ms", {}}};
 }
 
-// Four pictures with ar and eagle; `faster` divides eagle's times, `passes` are eagle's of a picture.
+// Four images with ar and eagle. `faster` divides eagle's times; `passes` are eagle's passes for the first
+// image.
 Json run(double faster = 1, int passes = 50) {
   Json samples = Json::array();
-  for (int picture = 0; picture < 4; ++picture) {
-    samples.push_back(sample("ar", picture, 100.0 + picture, 101));
-    samples.push_back(sample("eagle", picture, (60.0 + 10 * picture) / faster, passes + 7 * picture));
+  for (int image = 0; image < 4; ++image) {
+    samples.push_back(sample("ar", image, 100.0 + image, 101));
+    samples.push_back(sample("eagle", image, (60.0 + 10 * image) / faster, passes + 7 * image));
   }
   return {{"format", "lamplighter-bench"},
           {"format_version", 1},
@@ -53,8 +54,8 @@ TEST(Compare, EqualRunsHaveNotChanged) {
   EXPECT_TRUE(same.differences.empty() && same.only_before.empty() && same.only_after.empty());
 }
 
-// Pictures differ by much more than the runs do: only picture by picture does it show.
-TEST(Compare, PicturesOfBothRunsArePaired) {
+// Images differ much more than the runs, so only pairing by image reveals the change.
+TEST(Compare, ImagesOfBothRunsArePaired) {
   const MethodChange eagle = compare(run(), run(1.05)).methods.at(1);
   EXPECT_EQ(eagle.method, "eagle");
   EXPECT_TRUE(eagle.token_ms.is_beyond_noise());
@@ -79,8 +80,8 @@ TEST(Compare, FewerPassesAreMoreTokensAPass) {
   EXPECT_FALSE(eagle.token_ms.is_beyond_noise());
 }
 
-// Repeats of one picture are noise of the machine, and none of S.
-TEST(Compare, OnePictureHasItsRepeats) {
+// Repeats of one image show noise of the machine, but none of S.
+TEST(Compare, OneImageHasItsRepeats) {
   const auto repeated = [](double ms) {
     Json json = run();
     json["samples"] = Json::array();
@@ -93,10 +94,10 @@ TEST(Compare, OnePictureHasItsRepeats) {
   EXPECT_EQ(eagle.token_ms.before.count, 5U);
   EXPECT_EQ(eagle.step_compression.before.count, 1U);
   EXPECT_FALSE(eagle.step_compression.is_beyond_noise());
-  EXPECT_EQ(eagle.speedup.before.count, 0U);  // ar was not drawn
+  EXPECT_EQ(eagle.speedup.before.count, 0U);  // ar was not generated
 }
 
-TEST(Compare, SaysWhatOneRunAloneHas) {
+TEST(Compare, ListsRowsOfOneRunOnly) {
   Json before = run(), after = run();
   for (Json& one : after["samples"]) {
     if (one["method"] == "eagle") one["method"] = "ngram";
@@ -127,8 +128,8 @@ TEST(Compare, ForeignAndDamagedFilesAreRefused) {
   synthetic["synthetic"] = true;
   for (const auto& [json, text] :
        std::vector<std::pair<Json, std::string>>{{Json::array(), "object"},
-                                                 {Json::object(), "no file of bench"},
-                                                 {{{"format", "lamplighter-table"}}, "no file of bench"},
+                                                 {Json::object(), "not a file of bench"},
+                                                 {{{"format", "lamplighter-table"}}, "not a file of bench"},
                                                  {synthetic, "--synthetic"},
                                                  {changed("/format_version", 2), "format_version"},
                                                  {changed("/samples", Json::array()), "no samples"},

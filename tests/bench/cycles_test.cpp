@@ -19,14 +19,14 @@ SyntheticShape toy() {
   return shape;
 }
 
-// EAGLE's method with each of these trees, the baseline first.
+// EAGLE with each of these trees, the baseline first.
 std::vector<BenchMethod> trees(const std::vector<std::string>& names) {
   std::vector<std::string> methods;
   for (const std::string& name : names) methods.push_back("eagle:tree=" + name);
   return bench_methods(methods);
 }
 
-TEST(AcceptedAround, HasTheMeanThatWasAskedFor) {
+TEST(AcceptedAround, HasTheRequestedMean) {
   for (const double mean : {0.0, 0.35, 1.5, 2.0, 2.95}) {
     const std::vector<std::int64_t> counts = accepted_around(mean);
     EXPECT_NEAR(std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size()), mean,
@@ -63,7 +63,7 @@ TEST(SyntheticBench, MeasuresEveryTreeAgainstTheSameSteps) {
   EXPECT_GT(report.rows[2].stages.draft, 0);
   EXPECT_DOUBLE_EQ(report.rows[2].weight_bytes,
                    static_cast<double>(report.target_bytes + 3 * report.drafter_bytes));
-  // Both sequences of the pair have a prompt of 3 rows and 18 codes; keys and values are 2 x 8 fp32 a layer.
+  // Both guided sequences have 3 prompt tokens and 18 codes; keys and values are 2 x 8 fp32 per layer.
   EXPECT_EQ(report.context, 3 + 18);
   EXPECT_DOUBLE_EQ(report.rows[0].cache_bytes, 2 * 21 * 2 * 2 * 16 * 4);
   EXPECT_DOUBLE_EQ(report.rows[2].cache_bytes, 2 * 21 * (2 + 3) * 2 * 16 * 4);
@@ -72,7 +72,7 @@ TEST(SyntheticBench, MeasuresEveryTreeAgainstTheSameSteps) {
   EXPECT_GT(report.peak_bytes, report.target_bytes);
 }
 
-// Prompts of tokens, normed heads, an embedding of more ids than codes, and rows that end with a token.
+// Token prompts, norms of heads, more ids than codes in the embedding, and row-end tokens.
 TEST(SyntheticBench, MeasuresTheChameleonFamily) {
   SyntheticShape shape = toy();
   shape.chameleon = shape.row_ends = true;
@@ -82,7 +82,7 @@ TEST(SyntheticBench, MeasuresTheChameleonFamily) {
   shape.unconditional_length = 2;
   CycleOptions options;
   options.rounds = 2;
-  options.block = 6;  // beyond the end of a row
+  options.block = 6;  // longer than a row
   options.accepted = {3};
   options.stages = false;
   const SyntheticReport report = run_synthetic(shape, trees({"chain-3", "lantern-26"}), {1}, options, {});
@@ -103,7 +103,7 @@ TEST(SyntheticBench, StopsAndRefuses) {
     EXPECT_THROW(run_synthetic(toy(), bench_methods({method}), {1}, options, {}), Error) << method;
 }
 
-// A window drafts without a drafter; one whose first places a drafter fills has a pass for each of them.
+// A window needs no draft model. If a draft model fills its first positions, it runs a pass for each.
 TEST(SyntheticBench, MeasuresWindowsAndBatches) {
   CycleOptions options;
   options.rounds = 2;
@@ -122,10 +122,10 @@ TEST(SyntheticBench, MeasuresWindowsAndBatches) {
     EXPECT_DOUBLE_EQ(batch.weight_bytes, alone.weight_bytes);
     EXPECT_DOUBLE_EQ(batch.cache_bytes, 3 * alone.cache_bytes);
     EXPECT_DOUBLE_EQ(batch.decode_ms, batch.cycle_ms * 36 / (i == 0 ? 1 : 3));
-    EXPECT_DOUBLE_EQ(batch.pictures_per_second(), 3000 / batch.decode_ms);
+    EXPECT_DOUBLE_EQ(batch.images_per_second(), 3000 / batch.decode_ms);
     if (batch.name == "ar") {
       EXPECT_DOUBLE_EQ(batch.ratio.mean, 1);
-    }  // over ar with as many pictures
+    }  // relative to ar at the same batch size
   }
 }
 

@@ -34,10 +34,10 @@ class Powercap : public ::testing::Test {
 
 TEST_F(Powercap, PackagesAndTheirMemoryAddUp) {
   add("intel-rapl:0", "package-0", "5000000");
-  add("intel-rapl:0:0", "core", "4000000");  // a part of the package
+  add("intel-rapl:0:0", "core", "4000000");  // part of the package
   add("intel-rapl:0:1", "dram", "100");
   add("intel-rapl:1", "package-1", "0");
-  add("intel-rapl:2", "psys", "0");            // the packages and more
+  add("intel-rapl:2", "psys", "0");            // contains the packages
   add("intel-rapl-mmio:0", "package-0", "7");  // the same counter again
   EnergyMeter energy = meter();
   write("intel-rapl:0", "energy_uj", "7500000");
@@ -57,10 +57,10 @@ TEST_F(Powercap, ACounterThatWrapsAroundGoesOn) {
   EXPECT_DOUBLE_EQ(energy.lap().value_or(-1), 4);
 }
 
-TEST_F(Powercap, WithoutCountersNothingIsTold) {
+TEST_F(Powercap, WithoutCountersNothingIsReported) {
   EXPECT_FALSE(meter().lap().has_value());
   EXPECT_FALSE(EnergyMeter(nullptr, (folder_ / "none").string()).lap().has_value());
-  // A counter that only root may read, and one of unknown range.
+  // One counter is readable by root only, the other has an unknown range.
   write("intel-rapl:0", "name", "package-0");
   write("intel-rapl:0", "max_energy_range_uj", "1000000000");
   write("intel-rapl:1", "name", "package-1");
@@ -68,7 +68,7 @@ TEST_F(Powercap, WithoutCountersNothingIsTold) {
   EXPECT_FALSE(meter().lap().has_value());
 }
 
-TEST(Nvml, AMachineWithoutTheLibraryTellsNothing) {
+TEST(Nvml, AMachineWithoutTheLibraryReportsNothing) {
   const Nvml nvml("00000000:01:00.0", "libnone-of-this-name.so.1");
   EXPECT_EQ(nvml.driver(), "");
   EXPECT_FALSE(nvml.mhz().has_value());
@@ -78,7 +78,7 @@ TEST(Nvml, AMachineWithoutTheLibraryTellsNothing) {
 
 constexpr const char* kLibrary = LAMPLIGHTER_BINARY_DIR "/libnvml.so";
 
-TEST(Nvml, TellsWhatTheDriverKnows) {
+TEST(Nvml, ReadsTheDriver) {
   const Nvml nvml("00000000:01:00.0", kLibrary);
   EXPECT_EQ(nvml.driver(), "580.12");
   EXPECT_DOUBLE_EQ(nvml.mhz().value_or(0), 1200);

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// A machine of files.
+// A machine with /proc and /sys in a temporary folder.
 class FakeMachine : public ::testing::Test {
  protected:
   void SetUp() override { fs::remove_all(root_); }
@@ -23,7 +23,7 @@ class FakeMachine : public ::testing::Test {
     fs::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
-  // Ticks of all CPUs; this program's own.
+  // Sets ticks of all CPUs and of this program.
   void spend(const std::string& all, const std::string& own) const {
     write("/proc/stat", "cpu  " + all + "\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
     write("/proc/self/stat", "4711 (a name) of) R 1 4711 4711 0 -1 4194304 100 0 0 0 " + own + " 0 0 20 0\n");
@@ -33,7 +33,7 @@ class FakeMachine : public ::testing::Test {
   fs::path root_ = fs::path(::testing::TempDir()) / "machine";
 };
 
-TEST_F(FakeMachine, IsToldByTheSystem) {
+TEST_F(FakeMachine, ReadsTheSystem) {
   write("/proc/cpuinfo",
         "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\ncpu MHz\t\t: 1800.000\nflags\t\t:\n\n"
         "processor\t: 1\nmodel name\t: Example CPU @ 2.00GHz\ncpu MHz\t\t: 2200.000\n");
@@ -53,8 +53,8 @@ TEST_F(FakeMachine, IsToldByTheSystem) {
   EXPECT_THAT(machine.words(), HasSubstr("Torch " + machine.torch));
 }
 
-// As on ARM: neither names nor clocks in cpuinfo.
-TEST_F(FakeMachine, MayTellLittle) {
+// ARM's cpuinfo contains neither names nor clocks.
+TEST_F(FakeMachine, AcceptsMissingFields) {
   write("/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\nCPU part\t: 0xd0c\n");
   write("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1234000\n");
   const Environment machine = read();
@@ -68,16 +68,16 @@ TEST_F(FakeMachine, MayTellLittle) {
 }
 
 TEST_F(FakeMachine, CountsTheTimeThatOthersTook) {
-  // user nice system idle iowait irq softirq steal guest guest_nice
+  // Fields: user nice system idle iowait irq softirq steal guest guest_nice.
   spend("1000 0 200 5000 100 0 0 50 0 0", "700 300");
   const LoadMeter load(root_.string());
   EXPECT_FALSE(load.others().has_value());  // no time has passed
-  // 1000 ticks later: 550 were busy, 60 of them stolen, and 400 our own.
+  // 1000 ticks later: 550 were busy, of which 60 were stolen and 400 our own.
   spend("1400 20 270 5440 110 0 0 110 9 0", "1050 350");
   EXPECT_DOUBLE_EQ(load.others().value_or(-1), 0.15);
 }
 
-TEST_F(FakeMachine, WithoutCountsTellsNoShare) {
+TEST_F(FakeMachine, WithoutCountersReportsNoShare) {
   EXPECT_FALSE(LoadMeter(root_.string()).others().has_value());
   spend("1000 0 200 5000 100 0 0 50 0 0", "700 300");
   const LoadMeter load(root_.string());
@@ -93,7 +93,7 @@ TEST(BusyMachine, IsOneWhoseCpusOthersTake) {
   machine.load_before = 0.5;
   EXPECT_TRUE(machine.is_busy());
   EXPECT_THAT(machine.warning(), HasSubstr("load 0.50 before the run;"));
-  machine.others = 0.05;  // what was there before has ended
+  machine.others = 0.05;  // the earlier load has ended
   EXPECT_FALSE(machine.is_busy());
   machine.others = 0.34;
   EXPECT_TRUE(machine.is_busy());

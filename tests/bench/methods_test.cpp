@@ -72,7 +72,7 @@ TEST(BenchMethods, SweptTreesGoToMethodsThatNameNone) {
   EXPECT_EQ(methods[0].options.tree, "");
   EXPECT_EQ(methods[2].options.tree, "chain-3");
   EXPECT_EQ(methods[3].options.tree, "chain-1");
-  // What a sweep makes may stand in the list, too.
+  // A method from a sweep may also be in the list.
   EXPECT_THROW(bench_methods({"eagle", "eagle:tree=chain-2"}, parse_sweep({"tree=chain-2"})), Error);
 }
 

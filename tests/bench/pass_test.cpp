@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tree/open_rows.h"
+#include "draft/rows/zipar_plan.h"
 
 namespace lamplighter {
 namespace {
@@ -11,14 +11,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What one cycle cost and gave: milliseconds by stage, tokens, and the speed-up that was measured.
+// Time per stage in milliseconds, tokens per cycle, and the measured speed-up.
 BenchReport measured(const std::string& method, double draft, double score, double rest, double tokens,
                      double speedup) {
   BenchReport report;
   report.method = method;
   report.draft_ms = draft;
   report.score_ms = score;
-  report.judge_ms = rest;
+  report.verify_ms = rest;
   report.cycle_ms = draft + score + rest;
   report.acceptance_length = report.step_compression = {tokens, tokens, tokens, 8};
   report.speedup = {speedup, speedup - 0.02, speedup + 0.02, 8};
@@ -66,7 +66,7 @@ TEST(PassCost, EmbeddingsAreNoWeightsOfAPass) {
     EXPECT_DOUBLE_EQ(facts.weights * bytes, 8000) << dtype;
     EXPECT_EQ(facts.bytes_each, 2);
   }
-  manifest.modules["target"].dtype = "float32";  // their embeddings alone take more than there is
+  manifest.modules["target"].dtype = "float32";  // embeddings larger than the whole file
   EXPECT_EQ(pass_facts(manifest, "fp32", {}, true).weights, 0);
 }
 
@@ -76,7 +76,7 @@ TEST(PassCost, AWholeBatchIsScoredTogether) {
   const std::vector<BenchReport> reports = costs({step, eagle}, "chain-3");
   EXPECT_EQ(reports[1].pass.rows, 32);
   EXPECT_DOUBLE_EQ(reports[1].pass.growth, 1.5);
-  // Without ar at the same size there is nothing to compare with.
+  // Without ar at the same batch size no comparison is possible.
   const std::vector<BenchReport> alone = costs({kStep, eagle}, "chain-3");
   EXPECT_DOUBLE_EQ(alone[1].pass.over_step, 0);
   EXPECT_EQ(alone[1].verdict, "");
@@ -92,7 +92,7 @@ TEST(PassCost, DynamicTreesCountTheirRoot) {
   EXPECT_EQ(reports[1].pass.depth, 4);
 }
 
-TEST(PassCost, RowsOfAPictureThatAreRunSideBySide) {
+TEST(PassCost, ParallelRowsOfAnImage) {
   BenchMethod zipar = eagle("");
   zipar.options.method = "zipar";
   zipar.options.ahead = 4;
@@ -100,38 +100,40 @@ TEST(PassCost, RowsOfAPictureThatAreRunSideBySide) {
   facts.grid.rows = facts.grid.columns = 16;
   std::vector<BenchReport> reports{kStep, measured("eagle", 0, 20, 1, 2.5, 1.1)};
   add_pass_costs(reports, {{kBaseline, {}}, zipar}, facts);
-  EXPECT_EQ(reports[1].pass.rows, 2 * open_rows(16, 16, 4).widest());
+  EXPECT_EQ(reports[1].pass.rows, 2 * plan_zipar(16, 16, 4).widest());
   EXPECT_GE(reports[1].pass.nodes, 4);
 }
 
 TEST(Verdict, SaysNothingWhereSpeculationPays) {
   EXPECT_EQ(costs({kStep, measured("eagle", 2, 12, 0.5, 2.5, 1.8)}, "chain-3")[1].verdict, "");
-  // An interval that holds 1 does not show that it costs.
+  // An interval that contains 1 proves no loss.
   EXPECT_EQ(costs({kStep, measured("eagle", 2, 12, 0.5, 1.8, 0.99)}, "chain-3")[1].verdict, "");
 }
 
-TEST(Verdict, NamesWhatEatsTheGain) {
+TEST(Verdict, NamesTheCostliestPart) {
   const auto words = [](double draft, double score, double rest, double tokens, double speedup) {
     return costs({kStep, measured("eagle", draft, score, rest, tokens, speedup)}, "chain-3")[1].verdict;
   };
   EXPECT_THAT(words(14, 12, 0.5, 2.1, 0.83),
-              AllOf(HasSubstr("eagle at batch size 1 does not pay: 0.83 times as fast as ar at S 2.10"),
+              AllOf(HasSubstr("eagle at batch size 1 does not pay off: 0.83 times as fast as ar at S 2.10"),
                     HasSubstr("a cycle gives 2.10 tokens and costs 2.52 steps of ar"),
-                    HasSubstr("(drafting 1.33, the pass 1.14, judging and commit 0.05)"),
-                    HasSubstr("; drafting eats most of the gain")));
+                    HasSubstr("(drafting 1.33, the pass 1.14, verification and commit 0.05)"),
+                    HasSubstr("; drafting takes most of the gain")));
   EXPECT_THAT(
       words(2, 38, 0.5, 2.1, 0.54),
-      HasSubstr("the wide pass eats most of the gain: its 8 rows take 3.80 times as long as a step's, "
-                "bound by arithmetic"));
-  EXPECT_THAT(words(2, 12, 20, 2.1, 0.7), HasSubstr("judging eats most of the gain"));
+      HasSubstr(
+          "the wide pass takes most of the gain: its 8 positions take 3.80 times as long as one position, "
+          "bound by arithmetic"));
+  EXPECT_THAT(words(2, 12, 20, 2.1, 0.7), HasSubstr("verification takes most of the gain"));
   EXPECT_THAT(words(4, 12, 0.5, 1.2, 0.77),
-              HasSubstr("few drafted tokens are accepted: 0.20 a cycle, of a depth of 3"));
-  // Pays, but most of S is lost on the way; the pass is bound by bytes.
+              HasSubstr("few drafted tokens are accepted: 0.20 per cycle, of drafts to depth 3"));
+  // Faster than ar, but far below S; bytes bound the pass.
   EXPECT_THAT(words(5, 19, 0.5, 3, 1.3),
-              AllOf(HasSubstr("eagle at batch size 1 keeps little of S as time: 1.30 times as fast"),
+              AllOf(HasSubstr("eagle at batch size 1 gains less speed than S suggests: 1.30 times as fast"),
                     HasSubstr("bound by the 2 MB of weights")));
-  // The interval holds 1.
-  EXPECT_THAT(words(14, 12, 0.5, 2.1, 0.99), HasSubstr("keeps little of S as time: 0.99 times as fast"));
+  // The interval contains 1.
+  EXPECT_THAT(words(14, 12, 0.5, 2.1, 0.99),
+              HasSubstr("gains less speed than S suggests: 0.99 times as fast"));
 }
 
 TEST(Verdict, WithoutStagesNamesTheWhole) {

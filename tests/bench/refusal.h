@@ -8,7 +8,7 @@
 
 namespace lamplighter::test {
 
-// The message of a refusal of words.
+// Message of the Error that f() throws.
 template <class F>
 std::string refusal(F f) {
   try {

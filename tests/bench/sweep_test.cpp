@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "propose/options/options.h"
+#include "draft/options/options.h"
 #include "tests/bench/refusal.h"
 
 namespace lamplighter {
@@ -62,7 +62,7 @@ TEST(Sweep, EveryMethodHasEveryCombinationOfWhatItReads) {
   EXPECT_FALSE(methods.back().options.delta.has_value());
 }
 
-// Options are taken in their order: what one sets decides who reads the next.
+// Options apply in order: an option decides which methods read the next one.
 TEST(Sweep, ASweptRuleOrTreeDecidesWhatIsRead) {
   EXPECT_THAT(
       names(expand({method("eagle")}, parse_sweep({"rule=exact", "lantern++", "lambda=2", "3"}))),
@@ -80,9 +80,9 @@ TEST(Sweep, AnOptionThatNoMethodReadsIsRefused) {
     return refusal([&] { expand(std::move(methods), parse_sweep(pieces)); });
   };
   EXPECT_THAT(text({method("ar")}, {"tree=chain-2"}),
-              HasSubstr("tree=chain-2, expected a method that has a use"));
-  EXPECT_THAT(text({method("ar"), method("eagle")}, {"lambda=2"}), HasSubstr("names no lambda"));
-  EXPECT_THAT(text({method("eagle", "lantern")}, {"rule=exact"}), HasSubstr("names no rule"));
+              HasSubstr("tree=chain-2, expected a method that uses it"));
+  EXPECT_THAT(text({method("ar"), method("eagle")}, {"lambda=2"}), HasSubstr("does not set lambda"));
+  EXPECT_THAT(text({method("eagle", "lantern")}, {"rule=exact"}), HasSubstr("does not set rule"));
   EXPECT_THAT(text({method("nosuch")}, {"tree=chain-2"}), HasSubstr("'nosuch'"));
 }
 

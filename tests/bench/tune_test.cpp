@@ -45,7 +45,7 @@ Statistics survey_of(std::size_t cycles, std::vector<std::vector<std::int64_t>> 
 
 TEST(MeasuredAcceptance, IsGivenThatTheParentCouldLeadOn) {
   const Tree tree = make_tree({{0}, {1}, {0, 0}, {0, 1}});
-  // 100 cycles in two pictures: 60 took the first child, 20 the second, which has no children.
+  // 100 cycles in two images: 60 accepted the first child, 20 the second, which has no children.
   const SiblingAcceptance acceptance =
       measured_acceptance(tree, {survey_of(40, {{20, 10}, {10, 0}}), survey_of(60, {{40, 10}, {20, 6}})}, 50);
   ASSERT_EQ(acceptance.size(), 2U);
@@ -53,7 +53,7 @@ TEST(MeasuredAcceptance, IsGivenThatTheParentCouldLeadOn) {
   EXPECT_DOUBLE_EQ(acceptance[0][1], 0.2);
   EXPECT_DOUBLE_EQ(acceptance[1][0], 0.5);
   EXPECT_DOUBLE_EQ(acceptance[1][1], 0.1);
-  // Depth 2 was seen 60 times only.
+  // Depth 2 was reached only 60 times.
   EXPECT_EQ(measured_acceptance(tree, {survey_of(100, {{60, 20}, {30, 6}})}, 61).size(), 1U);
   EXPECT_TRUE(measured_acceptance(tree, {}, 50).empty());
 }

@@ -21,7 +21,7 @@
 #include "bundle/synthetic/modules.h"
 #include "kernels/anchor.h"
 
-// Methods of the demo's modules, as they are and fused, on the CPU, where both run the same kernels.
+// Methods of the demo's modules before and after fusion, on the CPU, where both run the same kernels.
 namespace lamplighter {
 namespace {
 
@@ -51,13 +51,13 @@ std::map<std::string, int> kinds_of(const torch::jit::Graph& graph) {
   return kinds;
 }
 
-// Results of the method, and the cache behind it, of the graph where there is one.
+// Runs the method, from its fused graph if asked. Returns its results and the cache afterwards.
 std::vector<at::Tensor> run(const torch::jit::Module& module, const std::string& method, bool fused,
                             const std::vector<at::Tensor>& inputs, at::Tensor cache) {
   const auto found = module.get_method(method);
   torch::jit::Stack stack{module._ivalue()};
   stack.insert(stack.end(), inputs.begin(), inputs.end());
-  // Archives take the cache behind the lengths, some methods one more argument behind it.
+  // Archives take the cache after the lengths; some methods take one more argument after it.
   stack.insert(stack.begin() + 5, cache);
   if (fused) {
     torch::jit::GraphFunction function(method, fused_graph(module, method), nullptr);

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The message of the error that an archive with this content leads to.
+// The error message for an archive with this content.
 std::string load(const std::string& content) {
   const std::string directory = ::testing::TempDir();
   const std::filesystem::path file = std::filesystem::path(directory) / "lamplighter_module_test.pt";
@@ -32,7 +32,7 @@ std::string load(const std::string& content) {
   return message;
 }
 
-TEST(Module, WhatIsNoTorchScriptArchiveIsToldInPlainWords) {
+TEST(Module, OtherFilesGiveAPlainError) {
   EXPECT_THAT(load("<!DOCTYPE html><html></html>"), HasSubstr("HTML page"));
   EXPECT_THAT(load("version https://git-lfs"), HasSubstr("not a zip archive"));
   EXPECT_THAT(load(""), HasSubstr("not a zip archive"));

@@ -14,8 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bundle/modules/drafter.h"
+#include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
+#include "draft/drafters/eagle_layer.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -33,7 +34,7 @@ at::Tensor tokens(std::initializer_list<std::int64_t> ids) {
   return at::tensor(std::vector<std::int64_t>(ids)).unsqueeze(0);
 }
 
-// Logits of every row of a causal pass over a one-row prompt and these tokens.
+// Logits of every position in a causal pass over a one-token prompt and these tokens.
 at::Tensor logits_of(const Target& target, const at::Tensor& ids) {
   const c10::InferenceMode inference;
   const std::int64_t length = target.manifest().prompt->length;
@@ -51,7 +52,8 @@ at::Tensor logits_of(const Target& target, const at::Tensor& ids) {
 TEST(Synthetic, TargetAndDrafterHaveTheShapesOfTheManifest) {
   const SyntheticBundle bundle = make_synthetic(toy(), {});
   const Target target(bundle.manifest, bundle.target);
-  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const DraftModel drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const EagleLayer layer(drafter);
   const at::Tensor ids = tokens({1, 5, 7});
   EXPECT_EQ(logits_of(target, ids).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
   const at::Tensor mask = at::ones({2, 3}, at::kLong);
@@ -59,34 +61,34 @@ TEST(Synthetic, TargetAndDrafterHaveTheShapesOfTheManifest) {
   const at::Tensor cache = drafter.make_cache(1, 6);
   EXPECT_EQ(cache.sizes(), (std::vector<std::int64_t>{1, 2, 1, 2, 6, 8}));
   const at::Tensor features = at::ones({1, 3, 16});
-  const at::Tensor hidden =
-      drafter.forward(drafter.embed(ids), features, at::arange(3, at::kLong).unsqueeze(0),
-                      at::empty({0}, at::kLong), at::zeros({1}, at::kLong), cache);
-  EXPECT_EQ(drafter.logits(hidden).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  const at::Tensor hidden = layer.forward(layer.embed(ids), features, at::arange(3, at::kLong).unsqueeze(0),
+                                          at::empty({0}, at::kLong), at::zeros({1}, at::kLong), cache);
+  EXPECT_EQ(layer.logits(hidden).sizes(), (std::vector<std::int64_t>{1, 3, 8}));
 }
 
-// With norms of the heads and without text features.
+// With norms of heads and without text features.
 TEST(Synthetic, PromptsOfTokens) {
   SyntheticShape shape = toy();
   shape.chameleon = true;
   const SyntheticBundle bundle = make_synthetic(shape, {});
   const Target target(bundle.manifest, bundle.target);
-  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const DraftModel drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const EagleLayer layer(drafter);
   const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0), none = at::empty({0}, at::kLong);
   const auto last = [&](const at::Tensor& ids) {
     const c10::InferenceMode inference;
     const at::Tensor cache = target.make_cache(1, 3), drafts = drafter.make_cache(1, 3);
     const at::Tensor start = at::zeros({1}, at::kLong);
     const at::Tensor hidden = target.forward(target.embed(ids), positions, none, start, cache).hidden;
-    const at::Tensor drafted = drafter.forward(drafter.embed(ids), hidden, positions, none, start, drafts);
-    return at::cat({target.logits(hidden), drafter.logits(drafted)}).select(1, 2);
+    const at::Tensor drafted = layer.forward(layer.embed(ids), hidden, positions, none, start, drafts);
+    return at::cat({target.logits(hidden), layer.logits(drafted)}).select(1, 2);
   };
   const at::Tensor base = last(tokens({1, 5, 7}));
   EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{2, 8}));
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
-// Without norms of the heads, and fewer of keys than of queries.
+// Without norms of heads, and with fewer key heads than query heads.
 TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
   SyntheticShape shape = toy();
   shape.chameleon = shape.qkv_bias = true;
@@ -104,11 +106,11 @@ TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
   const at::Tensor base = logits(tokens({1, 5, 7}));
   EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
   EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
-  // Of two layers: 32 x 16 of queries, keys and values, 16 x 16 behind attention; and the head.
+  // Two layers: 32 x 16 for queries, keys and values, 16 x 16 after attention; and the head.
   EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
 }
 
-// A head of two layers with biases, computed with plain operators.
+// A head with two layers and biases, computed with plain operators.
 TEST(Synthetic, HeadsOfTwoLayers) {
   SyntheticShape shape = toy();
   shape.chameleon = true;
@@ -120,13 +122,14 @@ TEST(Synthetic, HeadsOfTwoLayers) {
   const at::Tensor logits = target.logits(rows);
   EXPECT_EQ(logits.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
   EXPECT_FALSE(at::allclose(target.logits(rows * 2), logits * 2, 0.01, 0.01));
-  // As packed, in blocks of 16 features: 24 x 16 and 8 x 24 of the head besides two layers of plain blocks.
+  // Packed in blocks of 16 features: 24 x 16 and 8 x 24 for the head, plus two layers of plain blocks.
   EXPECT_EQ(bundle.target_bytes, 4 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 32 * 16 + 16 * 24));
-  const Drafter drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
-  EXPECT_TRUE(at::equal(drafter.logits(rows), logits)) << "it shares the head";
+  const DraftModel drafter(bundle.manifest.drafters.at("synthetic"), *bundle.drafter);
+  const EagleLayer layer(drafter);
+  EXPECT_TRUE(at::equal(layer.logits(rows), logits)) << "it shares the head";
 }
 
-// Without this, exactness tests on such modules would pass for engines that mix up contexts.
+// Otherwise lossless tests on these modules would pass for engines that mix up contexts.
 TEST(Synthetic, EveryEarlierTokenAndThePositionMatter) {
   const SyntheticBundle bundle = make_synthetic(toy(), {});
   const Target target(bundle.manifest, bundle.target);
@@ -157,11 +160,11 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   const Target target(bundle.manifest, bundle.target);
   EXPECT_EQ(target.embed(tokens({0})).scalar_type(), at::kBFloat16);
   EXPECT_EQ(bundle.manifest.modules.at("target").dtype, "bfloat16");
-  // As packed, in blocks of 16 features: two layers of (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a
-  // head of 8 x 16.
+  // Packed in blocks of 16 features: two layers with (48 + 16) x 16, 64 x 16 and 16 x 32 weights, and a head
+  // of 8 x 16.
   EXPECT_EQ(bundle.target_bytes, 2 * (2 * (64 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
-  // int8, a scale for every feature, inputs in whole groups of 64: fc and w2 16 x 32, (48 + 16 + 64) x 16,
-  // the head's 8 x 16.
+  // int8 with a scale per feature and inputs padded to groups of 64: fc and w2 16 x 32, (48 + 16 + 64) x 16,
+  // head 8 x 16.
   EXPECT_EQ(bundle.drafter_bytes, (16 + 16 + 48 + 16 + 64 + 16) * (64 + 4));
 }
 
@@ -181,21 +184,21 @@ TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
   for (const bool chameleon : {false, true}) {
     SyntheticShape shape = toy();
     shape.chameleon = chameleon;
-    // Blocks of (48 + 16) x 16, 64 x 16 and 16 x 32, embeddings and heads of 8 x 16, the drafter's fc; with
-    // features of the prompt, (16 + 3) x 8 and 16 x 16.
+    // Blocks of (48 + 16) x 16, 64 x 16 and 16 x 32, embeddings and heads of 8 x 16, the draft model's fc;
+    // with text features (16 + 3) x 8 and 16 x 16.
     const std::int64_t block = 64 * 16 + 64 * 16 + 16 * 32, numbers = 3 * block + 4 * 8 * 16 + 16 * 32;
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + (chameleon ? 0 : 19 * 8 + 16 * 16)));
     if (!chameleon) continue;
-    shape.qkv_bias = true;  // 48 numbers more in each of three blocks
+    shape.qkv_bias = true;  // 48 more numbers in each of three blocks
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + 3 * 48));
     shape.qkv_bias = false;
-    shape.head_width = 24;  // in place of two heads of 8 x 16: the drafter has the target's
+    shape.head_width = 24;  // replaces two heads of 8 x 16; the draft model shares the target's
     const std::int64_t more = 24 * 17 + 8 * 25 - 8 * 16;
     EXPECT_EQ(weight_bytes(shape, at::kFloat), 4 * (numbers + 2 * more));
   }
 }
 
-// Parameters per block as published: 12,847,104 of GPT-L, 20,318,720 of GPT-XL, norms included.
+// Published parameters per block: 12,847,104 for GPT-L, 20,318,720 for GPT-XL, norms included.
 TEST(Synthetic, PublishedShapes) {
   const auto block = [](const SyntheticShape& s) {
     const std::int64_t width = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
@@ -205,7 +208,7 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(synthetic_shape("llamagen-l-256").layers, 24);
   EXPECT_EQ(block(synthetic_shape("llamagen-xl-512")), 20318720);
   EXPECT_EQ(synthetic_shape("llamagen-xl-512").columns, 32);
-  // 202,375,168 per block and 268,435,456 of the embedding, of 7,013,158,912 in all.
+  // 202,375,168 per block and 268,435,456 for the embedding, of 7,013,158,912 in total.
   const SyntheticShape anole = synthetic_shape("anole-512"), lumina = synthetic_shape("lumina-768");
   EXPECT_EQ(block(anole) - 2 * anole.hidden, 202375168);
   EXPECT_EQ(anole.hidden * anole.embedding, 268435456);

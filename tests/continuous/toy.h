@@ -10,11 +10,9 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "continuous/loop.h"
@@ -125,26 +123,24 @@ inline MethodOptions passes(std::int64_t steps, const std::string& last_noise = 
   return method;
 }
 
-// The requests' pictures, in order.
-inline std::vector<ContinuousPicture> draw(const ToyRun& toy, const std::vector<ContinuousRequest>& requests,
-                                           std::int64_t slots) {
+// The requests' images, in order; `slots` of them are sampled side by side. Throws damaged_target().
+inline std::vector<ContinuousImage> sample(const ToyRun& toy, const std::vector<ContinuousRequest>& requests,
+                                           std::size_t slots) {
   const ContinuousRun run{&toy.target, &toy.drafter, toy.shape, toy.method};
-  std::map<std::int64_t, ContinuousPicture> done;
-  std::size_t next = 0;
-  draw_continuous(
-      run, slots,
-      [&]() -> std::optional<ContinuousRequest> {
-        if (next == requests.size()) return std::nullopt;
-        return requests[next++];
-      },
-      [&](ContinuousPictures& pictures) {
-        for (const auto& picture : pictures) {
-          if (picture->is_complete()) done.emplace(picture->number, *picture);
-        }
-        return true;
-      });
-  std::vector<ContinuousPicture> all;
-  for (auto& [number, picture] : done) all.push_back(std::move(picture));
+  std::vector<ContinuousImage> all;
+  all.reserve(requests.size());
+  std::vector<ContinuousImage*> active;
+  do {
+    for (; active.size() < slots && all.size() < requests.size(); active.push_back(&all.back()))
+      all.emplace_back(run.shape, static_cast<std::int64_t>(all.size()), requests[all.size()], c10::kCPU);
+    advance(run, active);
+    for (const ContinuousImage* image : active) {
+      if (image->damaged) throw damaged_target();
+    }
+    active.erase(std::remove_if(active.begin(), active.end(),
+                                [](const ContinuousImage* image) { return image->is_complete(); }),
+                 active.end());
+  } while (!active.empty() || all.size() < requests.size());
   return all;
 }
 

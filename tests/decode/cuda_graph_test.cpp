@@ -9,7 +9,7 @@
 #include "decode/replay.h"
 #include "tests/decode/toy.h"
 #include "tests/decode/toy_methods.h"
-#include "tests/propose/drafters/random_drafter.h"
+#include "tests/draft/drafters/random_drafter.h"
 
 // Cycles that are captured as a CUDA graph and replayed.
 namespace lamplighter::test {
@@ -43,14 +43,14 @@ SyntheticShape small_rows(bool row_ends) {
   return shape;
 }
 
-// The codes of more pictures than slots.
-std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Models& models, const Method& method,
-                                             bool graph) {
+// The codes of more images than slots.
+std::vector<std::vector<std::int32_t>> sampled(const Toy& toy, const Models& models, const Method& method,
+                                               bool graph) {
   const Grid grid = toy.grid();
   RunShape shape;
   shape.grid = &grid;
   shape.images = 2;
-  shape.prompt_rows = toy.target.manifest().prompt->length;
+  shape.prompt_length = toy.target.manifest().prompt->length;
   shape.guided = shape.varying = true;
   shape.graph = graph;
   Recorder recorder(method);
@@ -64,12 +64,12 @@ std::vector<std::vector<std::int32_t>> drawn(const Toy& toy, const Models& model
 }
 
 void expect_same_tokens(const Toy& toy, const Models& models, const Method& method) {
-  const auto codes = drawn(toy, models, method, true);
-  EXPECT_EQ(codes, drawn(toy, models, method, false));
-  for (const auto& picture : codes) EXPECT_EQ(picture.size(), 36U);
+  const auto codes = sampled(toy, models, method, true);
+  EXPECT_EQ(codes, sampled(toy, models, method, false));
+  for (const auto& image : codes) EXPECT_EQ(image.size(), 36U);
 }
 
-TEST_F(CudaGraph, DrawsTheTokensOfARunWithout) {
+TEST_F(CudaGraph, SamplesTheTokensOfARunWithout) {
   const at::Tensor neighbours = next_codes(small_rows(false).vocabulary).to(kDevice);
   for (const bool row_ends : {false, true}) {
     const Toy toy(small_rows(row_ends), at::kBFloat16, kDevice);
@@ -77,19 +77,19 @@ TEST_F(CudaGraph, DrawsTheTokensOfARunWithout) {
          {Method{}, static_method(bushy_tree()), static_method(preset_tree("chain-3")),
           relaxed_method(bushy_tree(), "lantern++", 2, 3, neighbours), self_method(bushy_tree(), 1),
           dynamic_method(2, 3, 7), window_method("chain-7"), window_method("fan-3-2-7"),
-          front_method("chain-7", 2), zipar_method(2), windows_method(2, 3), windows_method(2, 3, true)}) {
-      if (row_ends && !method.tree && method.dynamic.nodes == 0) continue;  // refused by resolve_method
+          front_method("chain-7", 2), zipar_method(2), row_windows(2, 3), row_windows(2, 3, true)}) {
+      if (row_ends && !method.tree && !method.options.dynamic_nodes) continue;  // refused by resolve_method
       expect_same_tokens(toy, toy.models(), method);
     }
   }
 }
 
-TEST_F(CudaGraph, DrawsTheTokensOfARunWithoutWithEveryDrafter) {
+TEST_F(CudaGraph, SamplesTheTokensOfARunWithoutWithEveryDrafter) {
   for (const bool row_ends : {false, true}) {
     const Toy toy(small_rows(row_ends), at::kFloat, kDevice);
     for (const auto& [kind, how] : kinds()) {
       SCOPED_TRACE(kind);
-      const Drafter drafter = random_drafter(toy.target, kind, 1);
+      const DraftModel drafter = random_drafter(toy.target, kind, 1);
       Method chain = heads_method(kind, preset_tree("chain-3"));
       for (const bool keep : {false, true}) {
         chain.window.keep = keep;  // of windows of drafts alone

@@ -7,16 +7,16 @@
 #include <ostream>
 
 #include "lamplighter/pipeline.h"
-#include "tests/decode/loop_law.h"
+#include "tests/decode/loop_distribution.h"
 #include "tests/decode/toy_methods.h"
-#include "tests/propose/drafters/random_drafter.h"
+#include "tests/draft/drafters/random_drafter.h"
 
-// The decode loop on a CUDA device: pictures follow the law of the target, and the most probable ones are
-// those of the CPU. Skipped where no device is found.
+// The decode loop on a CUDA device: images follow the distribution of the target, and the most probable
+// images equal the CPU's. Skipped where no device is found.
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kPictures = std::int64_t{1} << 16;
+constexpr std::int64_t kImages = std::int64_t{1} << 16;
 constexpr std::int64_t kSlots = std::int64_t{1} << 11;
 
 const c10::Device kDevice(c10::kCUDA, 0);
@@ -40,32 +40,32 @@ class CudaLoop : public ::testing::TestWithParam<CudaCase> {
 
   static at::Tensor run(const Toy& toy, const std::vector<std::int64_t>& numbers,
                         const std::vector<DecodeRequest>& requests) {
-    const std::optional<Drafter> drafter = drafter_of(toy);
+    const std::optional<DraftModel> drafter = drafter_of(toy);
     return decode(models(toy, drafter), GetParam().method, toy.prompts(numbers, true), requests, toy.grid());
   }
-  static std::optional<Drafter> drafter_of(const Toy& toy) {
+  static std::optional<DraftModel> drafter_of(const Toy& toy) {
     if (GetParam().drafter == nullptr) return std::nullopt;
     return random_drafter(toy.target, GetParam().drafter, 1);
   }
-  static Models models(const Toy& toy, const std::optional<Drafter>& drafter) {
+  static Models models(const Toy& toy, const std::optional<DraftModel>& drafter) {
     return drafter ? Models{&toy.target, &*drafter} : toy.models();
   }
 };
 
-// The exact law comes from the CPU: the models on both devices have the same weights. One run, so that most
-// cycles are replayed.
-TEST_P(CudaLoop, DrawsTheLawOfTheTarget) {
-  const SyntheticShape shape = law_shape(GetParam().row_ends);
+// The exact distribution comes from the CPU: the models on both devices have the same weights. One run, so
+// that most cycles are replayed.
+TEST_P(CudaLoop, SamplesTheDistributionOfTheTarget) {
+  const SyntheticShape shape = run_shape(GetParam().row_ends);
   const Toy toy(shape, at::kFloat, kDevice);
-  const std::optional<Drafter> drafter = drafter_of(toy);
-  const Law counts =
-      law_of_slots(toy, GetParam().method, law_sampling(), kPictures, kSlots, models(toy, drafter));
-  EXPECT_TRUE(fits(exact_law(Toy(shape), law_sampling()), counts));
+  const std::optional<DraftModel> drafter = drafter_of(toy);
+  const JointDistribution counts =
+      distribution_of_slots(toy, GetParam().method, run_sampling(), kImages, kSlots, models(toy, drafter));
+  EXPECT_TRUE(fits(lossless_distribution(Toy(shape), run_sampling()), counts));
 }
 
 // Products in fp32 round differently on the two devices, by far less than the logits of these models differ.
-TEST_P(CudaLoop, GreedyPicturesAreThoseOfTheCpu) {
-  SyntheticShape shape = law_shape(GetParam().row_ends);
+TEST_P(CudaLoop, GreedyImagesAreThoseOfTheCpu) {
+  SyntheticShape shape = run_shape(GetParam().row_ends);
   shape.vocabulary = 64;
   shape.layers = 2;
   shape.rows = shape.columns = 6;
@@ -125,7 +125,7 @@ TEST(CudaBundle, GreedyCodesAreThoseOfTheCpu) {
   EXPECT_EQ(first, static_cast<std::ptrdiff_t>(expected.size())) << "first code that differs";
 }
 
-TEST(CudaBundle, DrawsInEveryType) {
+TEST(CudaBundle, SamplesInEveryType) {
   if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
   for (const char* dtype : {"bf16", "fp16"}) EXPECT_FALSE(greedy_codes("cuda", dtype).empty()) << dtype;
 }

@@ -96,16 +96,16 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
     const Method& method = GetParam().method;
     const Prompts prompts = toy_.prompts(numbers_, GetParam().guided);
     DecodeState state = make_state(toy_.models(), method, prompts, requests(), toy_.grid());
-    state.fixed_shapes = fixed_shapes;
+    state.run.fixed_shapes = fixed_shapes;
     const Scores root = prefill(toy_.models(), prompts, state);
-    const Draft alone = root_alone(state);
-    commit(state, alone, root, judge(toy_.models(), method, state, alone, root));
-    while (state.steps.min().item<std::int64_t>() < state.total) {
+    const Draft alone = last_token(state);
+    commit(state, alone, root, verify(toy_.models(), method, state, alone, root));
+    while (state.run.counters.steps.min().item<std::int64_t>() < state.run.counters.total) {
       const Operators operators;
       run_cycle(toy_.models(), method, state);
       inspect(state, operators);
     }
-    return state.codes.narrow(1, 0, state.total).contiguous();
+    return state.run.counters.codes.narrow(1, 0, state.run.counters.total).contiguous();
   }
 
   const std::vector<std::int64_t> numbers_{0, 1, 2};

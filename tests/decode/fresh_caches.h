@@ -9,19 +9,19 @@
 
 #include <optional>
 
-#include "propose/drafters/eagle.h"
+#include "draft/drafters/eagle.h"
 #include "tests/decode/toy.h"
 
 namespace lamplighter::test {
 
 // The state of EAGLE's drafter in a run that drafts with it.
 inline Eagle& eagle(const DecodeState& state) {
-  return dynamic_cast<Eagle&>(*state.proposer);
+  return dynamic_cast<Eagle&>(*state.draft_method);
 }
 
-// What every row of the caches must hold: those of one causal pass over the prompt and the committed tokens,
-// image by image. The target's rows are compared with its committed ones, the drafter's likewise; it saw the
-// true features of every row.
+// The expected caches: one causal pass over the prompt and the committed tokens of each image fills them. The
+// target's rows are compared with its committed ones, the drafter's likewise; it saw the true features of
+// every row.
 class FreshCaches {
  public:
   FreshCaches(const Toy& toy, const Method& method, const Prompts& prompts)
@@ -29,24 +29,24 @@ class FreshCaches {
 
   bool target_matches(const DecodeState& state) {
     bool same = true;
-    for (std::int64_t image = 0; image < state.images(); ++image) {
+    for (std::int64_t image = 0; image < state.run.images(); ++image) {
       const Run run = fresh_target(state, image);
       same = same &&
-             equal_rows(state.cache.narrow(2, image * run.sequences, run.sequences), run.cache, run.rows);
+             equal_rows(state.run.cache.narrow(2, image * run.sequences, run.sequences), run.cache, run.rows);
     }
     return same;
   }
 
   bool drafter_matches(const DecodeState& state) {
     bool same = true;
-    for (std::int64_t image = 0; image < state.images(); ++image)
+    for (std::int64_t image = 0; image < state.run.images(); ++image)
       same = same && drafter_matches(state, image);
     return same;
   }
 
  private:
   struct Run {
-    at::Tensor cache, features, ids;  // of the picture, the root included
+    at::Tensor cache, features, ids;  // of the image, the root included
     std::int64_t sequences = 0, valid = 0, rows = 0;
   };
 
@@ -64,10 +64,10 @@ class FreshCaches {
   // The root is committed, but not yet in the cache.
   Run fresh_target(const DecodeState& state, std::int64_t image) const {
     Run run;
-    run.sequences = state.guided ? 2 : 1;
+    run.sequences = state.run.guided ? 2 : 1;
     run.valid = prompts_.valid[image * run.sequences].item<std::int64_t>();
-    const auto steps = state.steps[image].item<std::int64_t>();
-    const at::Tensor codes = state.codes.narrow(0, image, 1).narrow(1, 0, steps);
+    const auto steps = state.run.counters.steps[image].item<std::int64_t>();
+    const at::Tensor codes = state.run.counters.codes.narrow(0, image, 1).narrow(1, 0, steps);
     const at::Tensor fed = fed_ids(codes.narrow(1, 0, steps - 1), toy_.grid());
     run.rows = run.valid + fed.size(1);
     run.ids = at::cat({fed, codes.narrow(1, steps - 1, 1)}, 1);
@@ -85,12 +85,12 @@ class FreshCaches {
   bool drafter_matches(const DecodeState& state, std::int64_t image) const {
     Run run = fresh_target(state, image);
     const std::int64_t sequences = run.sequences;
-    if (method_.conditional && state.guided) {
+    if (method_.conditional && state.run.guided) {
       run.sequences = 1;
       run.features = run.features.narrow(0, 0, 1);
     }
     const Eagle& drafter = eagle(state);
-    if (toy_.drafter.entry().is_model())
+    if (is_small_target(toy_.drafter))
       return model_matches(drafter, run, image * sequences, image * run.sequences);
     const auto length = drafter.lengths[image * run.sequences].item<std::int64_t>();
     const auto fresh = drafter.fresh.count[image * run.sequences].item<std::int64_t>();
@@ -103,24 +103,26 @@ class FreshCaches {
     const at::Tensor ids = at::cat({prompt_ids, run.ids.expand({run.sequences, -1})}, 1).narrow(1, 0, length);
     if (length == 0) return true;
     const at::Tensor cache = toy_.drafter.make_cache(run.sequences, length);
-    toy_.drafter.forward(toy_.drafter.embed(ids.contiguous()), run.features.narrow(1, 0, length).contiguous(),
-                         positions(run, length), at::empty({0}, at::kLong),
-                         at::zeros({run.sequences}, at::kLong), cache);
+    const EagleLayer layer(toy_.drafter);
+    layer.forward(layer.embed(ids.contiguous()), run.features.narrow(1, 0, length).contiguous(),
+                  positions(run, length), at::empty({0}, at::kLong), at::zeros({run.sequences}, at::kLong),
+                  cache);
     return equal_rows(drafter.cache.narrow(2, image * run.sequences, run.sequences), cache, length);
   }
 
-  // first: of the image among the sequences of the target; draft_first: among those of the drafter.
+  // first, draft_first: the image's first sequence in the target and in the drafter.
   bool model_matches(const Eagle& drafter, const Run& run, std::int64_t first,
                      std::int64_t draft_first) const {
     const auto length = drafter.lengths[draft_first].item<std::int64_t>();
     if (length + drafter.fresh.count[draft_first].item<std::int64_t>() != run.rows + 1) return false;
     const auto own = [&](const at::Tensor& rows) { return rows.narrow(0, first, run.sequences); };
-    const at::Tensor prompt = prompts_.ids.defined() ? toy_.drafter.embed(own(prompts_.ids).contiguous())
-                                                     : own(prompts_.drafter_rows);
-    const at::Tensor fed = toy_.drafter.embed(run.ids.expand({run.sequences, -1}).contiguous());
+    const SmallTarget model(toy_.drafter);
+    const at::Tensor prompt =
+        prompts_.ids.defined() ? model.embed(own(prompts_.ids).contiguous()) : own(prompts_.drafter_rows);
+    const at::Tensor fed = model.embed(run.ids.expand({run.sequences, -1}).contiguous());
     const at::Tensor rows = at::cat({prompt.narrow(1, 0, run.valid), fed}, 1).narrow(1, 0, length);
     at::Tensor cache = toy_.drafter.make_cache(run.sequences, length);
-    toy_.drafter.read_prompt(rows.contiguous(), positions(run, length), cache);
+    model.run_prompt(rows.contiguous(), positions(run, length), cache);
     return equal_rows(drafter.cache.narrow(2, draft_first, run.sequences), cache, length);
   }
 

@@ -74,10 +74,10 @@ std::int64_t operators(const SyntheticShape& shape, const Method& method) {
   const Models models = toy.models();
   const Prompts prompts = toy.prompts({0}, true);
   DecodeState state = make_state(models, method, prompts, {{sampling, 1}}, toy.grid());
-  state.fixed_shapes = true;
+  state.run.fixed_shapes = true;
   const Scores root = prefill(models, prompts, state);
-  const Draft alone = root_alone(state);
-  commit(state, alone, root, judge(models, method, state, alone, root));
+  const Draft alone = last_token(state);
+  commit(state, alone, root, verify(models, method, state, alone, root));
   const Counter counter;
   run_cycle(models, method, state);
   return Counter::total();
@@ -119,7 +119,7 @@ TEST(Launches, OfAnAutoregressiveStepBesideItsLayers) {
 
 TEST(Launches, OfTrees) {
   EXPECT_LE(of_cycle("chain-3") - of_cycle("chain-2"), 16)
-      << "a pass of the drafter, and what is drawn from it";
+      << "a pass of the drafter, and what is sampled from it";
   EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 22) << "the drafter's pass over new rows";
   EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 11) << "selections among siblings";
   EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 40);
@@ -132,7 +132,7 @@ TEST(Launches, OfWindows) {
             24);
 }
 
-TEST(Launches, OfOpenRows) {
+TEST(Launches, OfRowParallelDecoding) {
   EXPECT_LE(operators(shape(1), zipar_method(4)) - operators(shape(1), {}), 40) << "whatever their number";
 }
 

@@ -13,7 +13,7 @@
 #include "tests/decode/toy.h"
 #include "tests/decode/toy_methods.h"
 
-// What the decode loop keeps bit by bit: tokens at temperature 0, pictures in batches, caches, relaxed rules
+// What the decode loop keeps bit by bit: tokens at temperature 0, images in batches, caches, relaxed rules
 // that relax nothing.
 namespace lamplighter::test {
 namespace {
@@ -56,7 +56,7 @@ SamplingOptions guided(float temperature) {
   return sampling;
 }
 
-// Picture `number` is drawn with this seed, whoever it is drawn with.
+// Image `number` is sampled with this seed, whoever it is sampled with.
 DecodeRequest request(std::int64_t number, const SamplingOptions& sampling) {
   return {sampling, 1000 + static_cast<std::uint64_t>(number)};
 }
@@ -69,20 +69,20 @@ std::vector<DecodeRequest> requests(const std::vector<std::int64_t>& numbers,
 }
 
 at::Tensor run(const Toy& toy, const Method& method, const std::vector<std::int64_t>& numbers,
-               const std::vector<DecodeRequest>& draws, const OnCycle& on_cycle = {}) {
-  const Prompts prompts = toy.prompts(numbers, is_guided(draws));
-  return decode(toy.models(), method, prompts, draws, toy.grid(), on_cycle);
+               const std::vector<DecodeRequest>& samples, const OnCycle& on_cycle = {}) {
+  const Prompts prompts = toy.prompts(numbers, is_guided(samples));
+  return decode(toy.models(), method, prompts, samples, toy.grid(), on_cycle);
 }
 
 const std::vector<std::int64_t> kNumbers{0, 1, 2, 3, 4, 5};
 
-std::vector<LoopCase> exact_cases(bool greedy) {
+std::vector<LoopCase> lossless_cases(bool greedy) {
   Method conditional = static_method(bushy_tree(), "exact", greedy);
   conditional.conditional = true;
   const std::vector<std::pair<std::string, Method>> methods{
       {"chain_1", static_method(preset_tree("chain-1"), "exact", greedy)},
       {"chain_4", static_method(preset_tree("chain-4"), "exact", greedy)},
-      // Deeper than the picture is long.
+      // Deeper than the image is long.
       {"chain_20", static_method(preset_tree("chain-20"), "exact", greedy)},
       {"bushy", static_method(bushy_tree(), "exact", greedy)},
       {"lantern_26", static_method(preset_tree("lantern-26"), "exact", greedy)},
@@ -113,10 +113,11 @@ class LoopTest : public ::testing::TestWithParam<LoopCase> {
 class Greedy : public LoopTest {};
 
 TEST_P(Greedy, TokensAreThoseOfAutoregression) {
-  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
-  const at::Tensor expected = run(toy_, {}, kNumbers, draws);
+  const std::vector<DecodeRequest> samples = requests(kNumbers, guided(0));
+  const at::Tensor expected = run(toy_, {}, kNumbers, samples);
   std::int64_t passes = 0;
-  const at::Tensor codes = run(toy_, method(), kNumbers, draws, [&](const Report&) { return ++passes > 0; });
+  const at::Tensor codes =
+      run(toy_, method(), kNumbers, samples, [&](const Report&) { return ++passes > 0; });
   EXPECT_TRUE(at::equal(codes, expected)) << codes << expected;
   EXPECT_LT(passes, toy_.grid().tokens());
 }
@@ -124,12 +125,13 @@ TEST_P(Greedy, TokensAreThoseOfAutoregression) {
 TEST_P(Greedy, PartlyGuidedTokensAreThoseOfAutoregression) {
   for (const std::int64_t interval : {0, 3, 7}) {
     SamplingOptions sampling = guided(0);
-    std::vector<DecodeRequest> draws;
+    std::vector<DecodeRequest> samples;
     for (const std::int64_t number : kNumbers) {
       sampling.cfg_interval = number % 3 == 2 ? -1 : interval + number;
-      draws.push_back(request(number, sampling));
+      samples.push_back(request(number, sampling));
     }
-    EXPECT_TRUE(at::equal(run(toy_, method(), kNumbers, draws), run(toy_, {}, kNumbers, draws))) << interval;
+    EXPECT_TRUE(at::equal(run(toy_, method(), kNumbers, samples), run(toy_, {}, kNumbers, samples)))
+        << interval;
   }
 }
 
@@ -137,16 +139,16 @@ TEST_P(Greedy, DecayingGuidanceGivesTokensOfAutoregression) {
   SyntheticShape shape = loop_shape(GetParam().row_end_columns);
   shape.schedule = {"decay", 1.2, 3, false};
   const Toy toy = make_toy(shape, GetParam().model, GetParam().dtype);
-  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
-  const at::Tensor expected = run(toy, {}, kNumbers, draws);
-  EXPECT_TRUE(at::equal(run(toy, method(), kNumbers, draws), expected));
-  EXPECT_FALSE(at::equal(run(toy_, {}, kNumbers, draws), expected)) << "the schedule does not matter";
+  const std::vector<DecodeRequest> samples = requests(kNumbers, guided(0));
+  const at::Tensor expected = run(toy, {}, kNumbers, samples);
+  EXPECT_TRUE(at::equal(run(toy, method(), kNumbers, samples), expected));
+  EXPECT_FALSE(at::equal(run(toy_, {}, kNumbers, samples), expected)) << "the schedule does not matter";
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, Greedy, ::testing::ValuesIn(exact_cases(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(Methods, Greedy, ::testing::ValuesIn(lossless_cases(true)), name_of);
 
 std::vector<LoopCase> all_cases() {
-  std::vector<LoopCase> cases = exact_cases(false);
+  std::vector<LoopCase> cases = lossless_cases(false);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     cases.push_back({"autoregression", {}, dtype});
     if (dtype == at::kFloat) cases.push_back({"autoregression", {}, dtype, 2});
@@ -162,30 +164,30 @@ std::vector<LoopCase> all_cases() {
 
 class Batches : public LoopTest {};
 
-TEST_P(Batches, APictureDoesNotDependOnItsBatch) {
+TEST_P(Batches, AnImageDoesNotDependOnItsBatch) {
   for (const float temperature : {0.9F, 0.0F}) {
     const SamplingOptions sampling = guided(temperature);
     const std::vector<std::int64_t> numbers{0, 1, 2, 3};
     const at::Tensor together = run(toy_, method(), numbers, requests(numbers, sampling));
     for (const std::int64_t number : numbers) {
       const at::Tensor alone = run(toy_, method(), {number}, {request(number, sampling)});
-      EXPECT_TRUE(at::equal(together.narrow(0, number, 1), alone)) << "picture " << number;
+      EXPECT_TRUE(at::equal(together.narrow(0, number, 1), alone)) << "image " << number;
     }
   }
 }
 
 TEST_P(Batches, CachesAreThoseOfAFreshRun) {
-  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0.9F));
+  const std::vector<DecodeRequest> samples = requests(kNumbers, guided(0.9F));
   const Prompts prompts = toy_.prompts(kNumbers, true);
   FreshCaches fresh(toy_, method(), prompts);
-  const at::Tensor codes = decode_by_parts(toy_.models(), method(), prompts, draws, toy_.grid(),
+  const at::Tensor codes = decode_by_parts(toy_.models(), method(), prompts, samples, toy_.grid(),
                                            [&](DecodeState& state, std::int64_t cycle) {
                                              EXPECT_TRUE(fresh.target_matches(state)) << "cycle " << cycle;
                                              if (drafts(method())) {
                                                EXPECT_TRUE(fresh.drafter_matches(state)) << "cycle " << cycle;
                                              }
                                            });
-  EXPECT_TRUE(at::equal(codes, run(toy_, method(), kNumbers, draws)));
+  EXPECT_TRUE(at::equal(codes, run(toy_, method(), kNumbers, samples)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Batches, ::testing::ValuesIn(all_cases()), name_of);
@@ -199,8 +201,8 @@ class Loop : public ::testing::Test {
 TEST_F(Loop, RulesThatRelaxNothingDecideAsTheExactRule) {
   const at::Tensor table = next_codes(loop_shape().vocabulary);
   for (const float temperature : {0.9F, 0.0F}) {
-    const std::vector<DecodeRequest> draws = requests(kNumbers, guided(temperature));
-    const auto tokens = [&](const Method& method) { return run(toy_, method, kNumbers, draws); };
+    const std::vector<DecodeRequest> samples = requests(kNumbers, guided(temperature));
+    const auto tokens = [&](const Method& method) { return run(toy_, method, kNumbers, samples); };
     const at::Tensor exact = tokens(static_method(bushy_tree()));
     EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern", 0, 3, table)), exact)) << "delta 0";
     EXPECT_TRUE(at::equal(tokens(relaxed_method(bushy_tree(), "lantern++", 1, 3, table)), exact))
@@ -213,14 +215,14 @@ TEST_F(Loop, RulesThatRelaxNothingDecideAsTheExactRule) {
   }
 }
 
-TEST_F(Loop, PicturesOfABatchFinishInDifferentCycles) {
+TEST_F(Loop, ImagesOfABatchFinishInDifferentCycles) {
   const Method method = static_method(bushy_tree());
   std::vector<std::int64_t> numbers(16);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
-  const std::vector<DecodeRequest> draws = requests(numbers, guided(0.9F));
+  const std::vector<DecodeRequest> samples = requests(numbers, guided(0.9F));
   std::vector<std::int64_t> finished(numbers.size(), 0);
   std::int64_t cycles = 0;
-  const at::Tensor codes = run(toy_, method, numbers, draws, [&](const Report& report) {
+  const at::Tensor codes = run(toy_, method, numbers, samples, [&](const Report& report) {
     ++cycles;
     for (const ImageReport& image : report.images) {
       std::int64_t& end = finished[static_cast<std::size_t>(image.image)];
@@ -233,18 +235,18 @@ TEST_F(Loop, PicturesOfABatchFinishInDifferentCycles) {
   EXPECT_GE(*last - *first, 2);
 }
 
-TEST_F(Loop, GuidanceTemperatureAndSeedsBelongToThePicture) {
+TEST_F(Loop, GuidanceTemperatureAndSeedsBelongToTheImage) {
   SamplingOptions hot = guided(1.3F), greedy = guided(0), plain = guided(0.8F);
   plain.cfg_scale = 1;
   plain.top_k = 0;
   const std::vector<SamplingOptions> kinds{hot, greedy, plain, guided(0.9F)};
   for (const Method& method : {Method{}, static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
-    std::vector<DecodeRequest> draws;
-    for (std::int64_t i = 0; i < 4; ++i) draws.push_back(request(i, kinds[static_cast<std::size_t>(i)]));
-    const at::Tensor together = run(toy_, method, {0, 1, 2, 3}, draws);
+    std::vector<DecodeRequest> samples;
+    for (std::int64_t i = 0; i < 4; ++i) samples.push_back(request(i, kinds[static_cast<std::size_t>(i)]));
+    const at::Tensor together = run(toy_, method, {0, 1, 2, 3}, samples);
     for (std::int64_t i = 0; i < 4; ++i) {
-      const at::Tensor alone = run(toy_, method, {i}, {draws[static_cast<std::size_t>(i)]});
-      EXPECT_TRUE(at::equal(together.narrow(0, i, 1), alone)) << "picture " << i;
+      const at::Tensor alone = run(toy_, method, {i}, {samples[static_cast<std::size_t>(i)]});
+      EXPECT_TRUE(at::equal(together.narrow(0, i, 1), alone)) << "image " << i;
     }
   }
 }
@@ -253,11 +255,11 @@ TEST_F(Loop, ADrafterOfNaNsOnlyCostsSpeed) {
   SyntheticShape broken = loop_shape();
   broken.weight_scale = std::numeric_limits<double>::quiet_NaN();
   const Toy damaged(broken);
-  const std::vector<DecodeRequest> draws = requests(kNumbers, guided(0));
+  const std::vector<DecodeRequest> samples = requests(kNumbers, guided(0));
   const Prompts prompts = toy_.prompts(kNumbers, true);
-  const at::Tensor expected = decode(toy_.models(), {}, prompts, draws, toy_.grid());
+  const at::Tensor expected = decode(toy_.models(), {}, prompts, samples, toy_.grid());
   for (const Method& method : {static_method(bushy_tree()), dynamic_method(2, 3, 7)}) {
-    const at::Tensor codes = decode({&toy_.target, &damaged.drafter}, method, prompts, draws, toy_.grid());
+    const at::Tensor codes = decode({&toy_.target, &damaged.drafter}, method, prompts, samples, toy_.grid());
     EXPECT_TRUE(at::equal(codes, expected));
   }
 }
@@ -270,7 +272,7 @@ TEST_F(Loop, ATargetTakesAllThatItDraftsForItself) {
     for (const float temperature : {0.9F, 0.0F}) {
       SamplingOptions sampling = guided(temperature);
       sampling.cfg_interval = 6;
-      const std::vector<DecodeRequest> draws = requests({0, 1, 2}, sampling);
+      const std::vector<DecodeRequest> samples = requests({0, 1, 2}, sampling);
       const std::int64_t total = own.grid().tokens();
       std::int64_t cycles = 0;
       Prompts prompts = own.prompts({0, 1, 2}, true);
@@ -282,12 +284,12 @@ TEST_F(Loop, ATargetTakesAllThatItDraftsForItself) {
           const std::int64_t before = image.steps - static_cast<std::int64_t>(image.codes.size());
           const std::int64_t row = columns > 0 ? (total - before) % columns : kDepth;
           EXPECT_EQ(image.accepted, before + row < total ? std::min(kDepth, row) : kDepth)
-              << "picture " << image.image << " with rows of " << columns << " after " << before << " at "
+              << "image " << image.image << " with rows of " << columns << " after " << before << " at "
               << temperature;
         }
         return true;
       };
-      decode(own.models(), static_method(preset_tree("chain-4"), "exact", temperature <= 0), prompts, draws,
+      decode(own.models(), static_method(preset_tree("chain-4"), "exact", temperature <= 0), prompts, samples,
              own.grid(), inspect);
       if (columns == 0) {
         EXPECT_EQ(cycles, (total - 1 + kDepth) / (kDepth + 1));
@@ -305,7 +307,7 @@ TEST_F(Loop, ATargetOfNaNsIsReported) {
     for (const float temperature : {0.0F, 0.9F}) {
       try {
         run(damaged, method, {0, 1}, requests({0, 1}, guided(temperature)));
-        FAIL() << "drew a picture";
+        FAIL() << "sampled an image";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::bundle);
         EXPECT_THAT(error.what(), ::testing::HasSubstr("NaN"));
@@ -315,7 +317,7 @@ TEST_F(Loop, ATargetOfNaNsIsReported) {
   }
 }
 
-TEST_F(Loop, StopsWhenTold) {
+TEST_F(Loop, StopsWhenTheCallbackReturnsFalse) {
   std::int64_t cycles = 0;
   try {
     run(toy_, static_method(bushy_tree()), {0}, requests({0}, guided(1)),

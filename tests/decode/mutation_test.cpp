@@ -8,27 +8,25 @@
 #include <ostream>
 
 #include "tests/decode/fresh_caches.h"
-#include "tests/decode/loop_law.h"
+#include "tests/decode/loop_distribution.h"
 #include "tests/decode/toy_methods.h"
 
 // Classic bugs of speculative decoding, planted into the loop, and the checks that must find them. The loop
 // here is that of decode(), with hooks between its stages.
 //
 //   bug                                          planted and found in
-//   residual from T instead of (T - D)+          kernels/judge_law_test.cpp
-//   no update of the residual between siblings   kernels/judge_law_test.cpp
-//   sampled rule for deterministic children      kernels/judge_law_test.cpp
-//   unfiltered bonus token                       here, and for the operator in kernels/judge_law_test.cpp
-//   stale features                               here
-//   position off by one                          here, for the target and for the drafter
-//   wrong cache row kept                         here
-//   draft rows of another depth                  here, for a model that drafts
-//   token left out of a model's cache            here
-//   chain that ends by the token that it leaves out   here
+//   residual from T instead of (T - D)+          kernels/verify_distribution_test.cpp
+//   no update of the residual between siblings   kernels/verify_distribution_test.cpp
+//   sampled rule for deterministic children      kernels/verify_distribution_test.cpp
+//   unfiltered bonus token                       here, and for the operator in
+//   kernels/verify_distribution_test.cpp stale features                               here position off by
+//   one                          here, for the target and for the drafter wrong cache row kept here draft
+//   rows of another depth                  here, for a model that drafts token left out of a model's cache
+//   here chain that ends by the token that it leaves out   here
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kPictures = std::int64_t{1} << 15;
+constexpr std::int64_t kImages = std::int64_t{1} << 15;
 
 // What one run of the loop hands from cycle to cycle; a hook may change all of it.
 struct Cycle {
@@ -37,7 +35,7 @@ struct Cycle {
   DecodeState& state;
   Draft& tree;
   Scores& scores;
-  Judged& judged;
+  Verified& verified;
   std::int64_t number;  // 0: the prefill
 };
 using Hook = std::function<void(Cycle&)>;
@@ -45,9 +43,9 @@ using Hook = std::function<void(Cycle&)>;
 // A bug, or none.
 struct Bug {
   std::string name;
-  Hook before_draft, before_score, after_judge, instead_of_commit;
+  Hook before_draft, before_score, after_verify, instead_of_commit;
   // The checks that find it.
-  bool greedy = false, target_cache = false, draft_cache = false, law = false;
+  bool greedy = false, target_cache = false, draft_cache = false, distribution = false;
 };
 
 void PrintTo(const Bug& bug, std::ostream* out) {
@@ -61,25 +59,25 @@ at::Tensor decode_with(const Bug& bug, const Models& models, const Method& metho
                        const AfterCommit& inspect = {}) {
   const c10::InferenceMode inference;
   DecodeState state = make_state(models, method, prompts, requests, grid);
-  Draft tree = root_alone(state);
+  Draft tree = last_token(state);
   Scores scores = prefill(models, prompts, state);
-  Judged judged;
-  Cycle cycle{models, method, state, tree, scores, judged, 0};
+  Verified verified;
+  Cycle cycle{models, method, state, tree, scores, verified, 0};
   const auto plant = [&](const Hook& hook) {
     if (hook) hook(cycle);
   };
   while (true) {
-    judged = judge(models, method, state, tree, scores);
-    plant(bug.after_judge);
+    verified = verify(models, method, state, tree, scores);
+    plant(bug.after_verify);
     if (bug.instead_of_commit) {
       bug.instead_of_commit(cycle);
     } else {
-      commit(state, tree, scores, judged);
+      commit(state, tree, scores, verified);
     }
     if (inspect) inspect(state);
     ++cycle.number;
-    if (state.steps.min().item<std::int64_t>() == state.total)
-      return state.codes.narrow(1, 0, state.total).contiguous();
+    if (state.run.counters.steps.min().item<std::int64_t>() == state.run.counters.total)
+      return state.run.counters.codes.narrow(1, 0, state.run.counters.total).contiguous();
     plant(bug.before_draft);
     tree = draft(state);
     plant(bug.before_score);
@@ -108,17 +106,17 @@ Bug stale_features() {
 }
 
 void shift(DecodeState& state, std::int64_t by) {
-  state.position = state.position + by;
+  state.run.counters.position = state.run.counters.position + by;
 }
 
 Bug target_position() {
   Bug bug;
   bug.name = "position_of_the_target_off_by_one";
   bug.before_score = [](Cycle& cycle) { shift(cycle.state, 1); };
-  bug.after_judge = [](Cycle& cycle) {
+  bug.after_verify = [](Cycle& cycle) {
     if (cycle.number > 0) shift(cycle.state, -1);
   };
-  bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
+  bug.greedy = bug.target_cache = bug.draft_cache = bug.distribution = true;
   return bug;
 }
 
@@ -143,7 +141,7 @@ Bug end_by_the_token_itself() {
     at::Tensor rest = cycle.tree.tokens.narrow(1, 2, cycle.tree.tokens.size(1) - 2);
     rest.masked_fill_(rest.select(1, 0).remainder(2).eq(0).unsqueeze(1), -1);
   };
-  bug.law = true;
+  bug.distribution = true;
   return bug;
 }
 
@@ -152,11 +150,11 @@ Bug wrong_cache_row() {
   Bug bug;
   bug.name = "wrong_cache_row_kept";
   bug.instead_of_commit = [](Cycle& cycle) {
-    const at::Tensor before = cycle.state.cache.clone();
-    commit(cycle.state, cycle.tree, cycle.scores, cycle.judged);
-    cycle.state.cache = before;
+    const at::Tensor before = cycle.state.run.cache.clone();
+    commit(cycle.state, cycle.tree, cycle.scores, cycle.verified);
+    cycle.state.run.cache = before;
   };
-  bug.greedy = bug.target_cache = bug.draft_cache = bug.law = true;
+  bug.greedy = bug.target_cache = bug.draft_cache = bug.distribution = true;
   return bug;
 }
 
@@ -164,20 +162,22 @@ Bug wrong_cache_row() {
 Bug unfiltered_bonus() {
   Bug bug;
   bug.name = "unfiltered_bonus_token";
-  bug.after_judge = [](Cycle& cycle) {
+  bug.after_verify = [](Cycle& cycle) {
     const DecodeState& state = cycle.state;
     if (cycle.number == 0) return;
-    const Filter all{state.temperature, at::zeros_like(state.target_filter.top_k), state.target_filter.top_p};
-    const at::Tensor rows = ops::probabilities(
-        distributions(state, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.depths));
-    const at::Tensor last = cycle.judged.path.gather(1, cycle.judged.count.unsqueeze(1));
+    const Filter all{state.run.temperature, at::zeros_like(state.run.target_filter.top_k),
+                     state.run.target_filter.top_p};
+    const at::Tensor rows = ops::probabilities(distributions(
+        state.run, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.nodes.depths));
+    const at::Tensor last = cycle.verified.walk.path.gather(1, cycle.verified.walk.count.unsqueeze(1));
     const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
-    const at::Tensor uniforms = ops::uniforms(state.seeds, state.steps, ops::Purpose::accept, 1);
-    const at::Tensor drawn = ops::draw(row, uniforms, state.temperature).squeeze(1);
-    const at::Tensor inner = cycle.tree.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
-    cycle.judged.token = at::where(inner, cycle.judged.token, drawn);
+    const at::Tensor uniforms =
+        ops::uniforms(state.run.seeds, state.run.counters.steps, ops::Purpose::accept, 1);
+    const at::Tensor sampled = ops::sample(row, uniforms, state.run.temperature).squeeze(1);
+    const at::Tensor inner = cycle.tree.nodes.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
+    cycle.verified.walk.token = at::where(inner, cycle.verified.walk.token, sampled);
   };
-  bug.law = true;
+  bug.distribution = true;
   return bug;
 }
 
@@ -191,7 +191,7 @@ std::vector<Bug> bugs() {
           end_by_the_token_itself()};
 }
 
-// Children are judged by the rows that the nodes a level up were drawn from.
+// Children are verified by the rows that the nodes a level up were sampled from.
 Bug stale_draft_rows() {
   Bug bug;
   bug.name = "draft_rows_of_another_depth";
@@ -199,7 +199,7 @@ Bug stale_draft_rows() {
     const at::Tensor rows = ops::probabilities(cycle.tree.distributions);
     cycle.tree.distributions = {rows.roll(1, 1)};
   };
-  bug.law = true;
+  bug.distribution = true;
   return bug;
 }
 
@@ -208,7 +208,7 @@ Bug token_left_out() {
   Bug bug;
   bug.name = "token_left_out_of_the_drafter";
   bug.before_draft = [](Cycle& cycle) {
-    ops::FreshRows& fresh = eagle(cycle.state).fresh;
+    ops::NewTokens& fresh = eagle(cycle.state).fresh;
     const at::Tensor more = (fresh.count > 1).unsqueeze(1);
     fresh.ids.copy_(at::where(more, fresh.ids.roll(-1, 1), fresh.ids));
   };
@@ -237,7 +237,7 @@ class Mutation : public ::testing::TestWithParam<Bug> {
   std::vector<DecodeRequest> requests(float temperature) const {
     std::vector<DecodeRequest> result;
     for (const std::int64_t number : numbers_) {
-      SamplingOptions sampling = law_sampling();
+      SamplingOptions sampling = run_sampling();
       sampling.temperature = temperature;
       result.push_back({sampling, static_cast<std::uint64_t>(number)});
     }
@@ -267,15 +267,15 @@ TEST_P(Mutation, CachesAreThoseOfAFreshRun) {
   EXPECT_EQ(drafter, !GetParam().draft_cache);
 }
 
-TEST_P(Mutation, PicturesFollowTheLawOfTheTarget) {
-  const Toy toy(law_shape());
+TEST_P(Mutation, ImagesFollowTheDistributionOfTheTarget) {
+  const Toy toy(run_shape());
   const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
-  const SamplingOptions sampling = law_sampling();
-  const Law counts =
-      counted_law(toy, sampling, law_pictures(kPictures), [&](const Prompts& prompts, const auto& requests) {
+  const SamplingOptions sampling = run_sampling();
+  const JointDistribution counts = counted_distribution(
+      toy, sampling, distribution_images(kImages), [&](const Prompts& prompts, const auto& requests) {
         return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
       });
-  EXPECT_EQ(fits(exact_law(toy, sampling), counts), !GetParam().law);
+  EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bugs, Mutation, ::testing::ValuesIn(bugs()),
@@ -294,15 +294,15 @@ TEST_P(ModelMutation, CachesAreThoseOfAFreshRun) {
   EXPECT_EQ(same, !GetParam().draft_cache);
 }
 
-TEST_P(ModelMutation, PicturesFollowTheLawOfTheTarget) {
-  const Toy toy = make_toy(law_shape(), true);
+TEST_P(ModelMutation, ImagesFollowTheDistributionOfTheTarget) {
+  const Toy toy = make_toy(run_shape(), true);
   const Method method = static_method(preset_tree("chain-3"));
-  const SamplingOptions sampling = law_sampling();
-  const Law counts =
-      counted_law(toy, sampling, law_pictures(kPictures), [&](const Prompts& prompts, const auto& requests) {
+  const SamplingOptions sampling = run_sampling();
+  const JointDistribution counts = counted_distribution(
+      toy, sampling, distribution_images(kImages), [&](const Prompts& prompts, const auto& requests) {
         return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
       });
-  EXPECT_EQ(fits(exact_law(toy, sampling), counts), !GetParam().law);
+  EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);
 }
 
 INSTANTIATE_TEST_SUITE_P(Bugs, ModelMutation,
@@ -313,11 +313,11 @@ INSTANTIATE_TEST_SUITE_P(Bugs, ModelMutation,
 // Without a bug, the loop of these tests is that of the engine.
 TEST(Hooks, ChangeNothingByThemselves) {
   at::set_num_threads(1);
-  const Toy toy(law_shape());
+  const Toy toy(run_shape());
   const Method method = static_method(bushy_tree());
   const Prompts prompts = repeated_prompt(toy, 64);
   std::vector<DecodeRequest> requests;
-  for (std::uint64_t seed = 0; seed < 64; ++seed) requests.push_back({law_sampling(), seed});
+  for (std::uint64_t seed = 0; seed < 64; ++seed) requests.push_back({run_sampling(), seed});
   EXPECT_TRUE(at::equal(decode_with(none(), toy.models(), method, prompts, requests, toy.grid()),
                         decode(toy.models(), method, prompts, requests, toy.grid())));
 }

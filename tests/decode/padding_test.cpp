@@ -58,7 +58,7 @@ class PaddingTest : public ::testing::TestWithParam<std::tuple<float, bool>> {
   bool conditional() const { return std::get<1>(GetParam()); }
 
   // The drafter's cache [1, 2, 1, heads, T - 1, D] of a sequence: features of the padding, which the target
-  // sees after all of the prompt, then those of the prompt.
+  // sees after all of the prompt, then features of the prompt.
   at::Tensor expected_cache(const Prompts& prompts, std::int64_t sequence, bool unconditional) const {
     const std::int64_t valid = prompts.valid[sequence].item<std::int64_t>(), padding = kLength - valid;
     const at::Tensor own = prompts.rows.narrow(0, sequence, 1).narrow(1, 0, valid);
@@ -76,8 +76,9 @@ class PaddingTest : public ::testing::TestWithParam<std::tuple<float, bool>> {
                                 .narrow(1, 0, kLength - 1);
     const at::Tensor ids = at::full({1, kLength - 1}, *toy_.drafter.entry().prompt_id, at::kLong);
     at::Tensor cache = toy_.drafter.make_cache(1, kLength - 1);
-    toy_.drafter.forward(toy_.drafter.embed(ids), rows.contiguous(),
-                         at::arange(kLength - 1, at::kLong).unsqueeze(0), causal, none, cache);
+    const EagleLayer layer(toy_.drafter);
+    layer.forward(layer.embed(ids), rows.contiguous(), at::arange(kLength - 1, at::kLong).unsqueeze(0),
+                  causal, none, cache);
     return cache;
   }
 
@@ -86,21 +87,22 @@ class PaddingTest : public ::testing::TestWithParam<std::tuple<float, bool>> {
 
 TEST_P(PaddingTest, IsInFrontOfThePromptForTheDrafterAlone) {
   const c10::InferenceMode inference;
-  const std::vector<DecodeRequest> draws = requests(kNumbers, scale(), 1);
-  const bool guided = is_guided(draws);
+  const std::vector<DecodeRequest> samples = requests(kNumbers, scale(), 1);
+  const bool guided = is_guided(samples);
   const Method method = tree_method(conditional(), false);
   const Prompts padded = prompts(toy_, kNumbers, guided);
   const Prompts plain = prompts(toy_, kNumbers, guided, false);
-  DecodeState state = make_state(toy_.models(), method, padded, draws, toy_.grid());
-  DecodeState other = make_state(toy_.models(), method, plain, draws, toy_.grid());
+  DecodeState state = make_state(toy_.models(), method, padded, samples, toy_.grid());
+  DecodeState other = make_state(toy_.models(), method, plain, samples, toy_.grid());
   const Scores root = prefill(toy_.models(), padded, state);
   EXPECT_TRUE(at::equal(root.hidden, prefill(toy_.models(), plain, other).hidden));
-  EXPECT_TRUE(at::equal(state.lengths, other.lengths) && at::equal(state.position, other.position));
+  EXPECT_TRUE(at::equal(state.run.counters.lengths, other.run.counters.lengths) &&
+              at::equal(state.run.counters.position, other.run.counters.position));
   const std::int64_t step = guided && conditional() ? 2 : 1;
   for (std::int64_t s = 0; s < padded.valid.size(0); ++s) {
-    const std::int64_t length = state.lengths[s].item<std::int64_t>();
-    EXPECT_TRUE(at::equal(state.cache.select(2, s).narrow(3, 0, length),
-                          other.cache.select(2, s).narrow(3, 0, length)));
+    const std::int64_t length = state.run.counters.lengths[s].item<std::int64_t>();
+    EXPECT_TRUE(at::equal(state.run.cache.select(2, s).narrow(3, 0, length),
+                          other.run.cache.select(2, s).narrow(3, 0, length)));
     if (s % step != 0) continue;
     EXPECT_EQ(eagle(state).lengths[s / step].item<std::int64_t>(), kLength - 1);
     EXPECT_TRUE(at::equal(eagle(state).cache.narrow(2, s / step, 1).narrow(4, 0, kLength - 1),
@@ -109,25 +111,25 @@ TEST_P(PaddingTest, IsInFrontOfThePromptForTheDrafterAlone) {
   }
 }
 
-TEST_P(PaddingTest, ChangesNoPicture) {
+TEST_P(PaddingTest, ChangesNoImage) {
   const c10::InferenceMode inference;
   for (const bool top : {false, true}) {
     const float temperature = top ? 0.0F : 1.0F;
     const Method method = tree_method(conditional(), top);
-    const std::vector<DecodeRequest> draws = requests(kNumbers, scale(), temperature);
-    const bool guided = is_guided(draws);
+    const std::vector<DecodeRequest> samples = requests(kNumbers, scale(), temperature);
+    const bool guided = is_guided(samples);
     const at::Tensor together =
-        decode(toy_.models(), method, prompts(toy_, kNumbers, guided), draws, toy_.grid());
+        decode(toy_.models(), method, prompts(toy_, kNumbers, guided), samples, toy_.grid());
     for (std::size_t i = 0; i < kNumbers.size(); ++i) {
       const std::vector<std::int64_t> one{kNumbers[i]};
       const at::Tensor alone = decode(toy_.models(), method, prompts(toy_, one, guided),
                                       requests(one, scale(), temperature), toy_.grid());
-      EXPECT_TRUE(at::equal(alone[0], together[static_cast<std::int64_t>(i)])) << "picture " << i;
+      EXPECT_TRUE(at::equal(alone[0], together[static_cast<std::int64_t>(i)])) << "image " << i;
     }
     if (!top) continue;
     const Models target_alone{&toy_.target, nullptr};
     EXPECT_TRUE(at::equal(together, decode(target_alone, Method{}, prompts(toy_, kNumbers, guided, false),
-                                           draws, toy_.grid())));
+                                           samples, toy_.grid())));
   }
 }
 

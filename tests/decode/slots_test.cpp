@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <ostream>
 #include <set>
 
@@ -13,7 +14,7 @@
 #include "tests/decode/toy.h"
 #include "tests/decode/toy_methods.h"
 
-// More images than slots: an image that is complete makes room for the next, and no picture knows of it.
+// More images than slots: an image that is complete makes room for the next, and no image knows of it.
 namespace lamplighter::test {
 namespace {
 
@@ -57,7 +58,7 @@ RunShape shape_of(const Grid& grid, std::int64_t slots) {
   RunShape shape;
   shape.grid = &grid;
   shape.images = slots;
-  shape.prompt_rows = 5;
+  shape.prompt_length = 5;
   shape.guided = shape.varying = true;
   return shape;
 }
@@ -68,13 +69,13 @@ class SlotsTest : public ::testing::TestWithParam<SlotCase> {
   const Toy toy_ = make_toy(slot_shape(GetParam().row_ends), GetParam().model, GetParam().dtype);
 };
 
-TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
+TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
   const Grid grid = toy_.grid();
   std::vector<std::vector<std::int64_t>> alone;
   for (std::int64_t number = 0; number < kImages; ++number) {
-    const DecodeRequest draw = request(number);
+    const DecodeRequest sample = request(number);
     const at::Tensor codes =
-        decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({draw})), {draw}, grid);
+        decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({sample})), {sample}, grid);
     alone.emplace_back(codes.const_data_ptr<std::int64_t>(),
                        codes.const_data_ptr<std::int64_t>() + grid.tokens());
   }
@@ -98,15 +99,15 @@ TEST_P(SlotsTest, APictureIsThatOfARunOfItsOwn) {
     EXPECT_TRUE(refilled || in_step) << slots << " slots";
     for (std::int64_t number = 0; number < kImages; ++number) {
       const auto index = static_cast<std::size_t>(number);
-      const Drawn drawn = recorder.take(number);
-      EXPECT_EQ(std::vector<std::int64_t>(drawn.codes.begin(), drawn.codes.end()), alone[index])
-          << "picture " << number << ", " << slots << " slots";
-      EXPECT_EQ(drawn.statistics.tokens, grid.tokens());
-      EXPECT_EQ(drawn.statistics.target_passes, cycles[index] + 1);
-      EXPECT_EQ(static_cast<std::int64_t>(drawn.statistics.cycles.size()), cycles[index]);
-      EXPECT_LE(drawn.statistics.batch, std::min(slots, kImages));
+      const RecordedImage sampled = recorder.take(number);
+      EXPECT_EQ(std::vector<std::int64_t>(sampled.codes.begin(), sampled.codes.end()), alone[index])
+          << "image " << number << ", " << slots << " slots";
+      EXPECT_EQ(sampled.statistics.tokens, grid.tokens());
+      EXPECT_EQ(sampled.statistics.target_passes, cycles[index] + 1);
+      EXPECT_EQ(static_cast<std::int64_t>(sampled.statistics.cycles.size()), cycles[index]);
+      EXPECT_LE(sampled.statistics.batch, std::min(slots, kImages));
       if (number == 0) {
-        EXPECT_EQ(drawn.statistics.batch, std::min(slots, kImages));
+        EXPECT_EQ(sampled.statistics.batch, std::min(slots, kImages));
       }
     }
   }
@@ -129,105 +130,97 @@ TEST_P(SlotsTest, StopsBetweenImages) {
   EXPECT_LT(queue.begun, kImages);
 }
 
-// A queue that is open: a picture comes every third cycle; those that are odd are given up after their
-// second.
+// An image comes every third cycle. Those that are odd are given up after their second.
 struct OpenQueue {
-  PendingImages operator()(std::int64_t most) {
+  PendingImages next(std::int64_t free) {
     PendingImages images;
-    images.open = true;
     ++cycle;
-    for (const std::int64_t image : doomed) images.dropped.push_back(image);
-    dropped.insert(doomed.begin(), doomed.end());
-    doomed.clear();
     const bool idle = dropped.size() + complete.size() == static_cast<std::size_t>(begun);
-    if (begun == kImages || most == 0 || (!idle && cycle % 3 != 0)) return images;
+    if (begun == kImages || free == 0 || (!idle && cycle % 3 != 0)) return images;
     images.requests.push_back(request(begun));
     images.prompts = toy.prompts({begun++}, true);
     return images;
   }
 
-  bool operator()(const Report& report) {
+  void add(const Report& report, DecodeRun& run) {
     for (const ImageReport& image : report.images) {
       EXPECT_EQ(dropped.count(image.image), 0U) << "a slot is not free";
-      auto& picture = codes[image.image];
-      picture.resize(static_cast<std::size_t>(grid.tokens()));
+      auto& row = codes[image.image];
+      row.resize(static_cast<std::size_t>(grid.tokens()));
       for (std::size_t i = 0; i < image.codes.size(); ++i)
-        picture[static_cast<std::size_t>(image.places[i])] = image.codes[i];
+        row[static_cast<std::size_t>(image.positions[i])] = image.codes[i];
       if (image.steps == grid.tokens()) complete.insert(image.image);
-      if (image.image % 2 == 1 && ++seen[image.image] == 2 && complete.count(image.image) == 0)
-        doomed.push_back(image.image);
+      if (image.image % 2 == 0 || ++seen[image.image] != 2 || complete.count(image.image) != 0) continue;
+      run.drop(image.image);
+      dropped.insert(image.image);
     }
-    return true;
   }
 
   const Toy& toy;
   Grid grid;
   std::int64_t begun = 0, cycle = 0;
-  std::vector<std::int64_t> doomed = {};
   std::set<std::int64_t> dropped = {}, complete = {};
   std::map<std::int64_t, int> seen = {};
   std::map<std::int64_t, std::vector<std::int64_t>> codes = {};  // the first is 0: it comes from the prompt
 };
 
-TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreDrawn) {
+TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreSampled) {
   const Grid grid = toy_.grid();
   for (const std::int64_t slots : {1, 2, 4}) {
     OpenQueue queue{toy_, grid};
-    decode(toy_.models(), GetParam().method, shape_of(grid, slots), std::ref(queue), std::ref(queue));
-    EXPECT_EQ(queue.begun, kImages);
+    DecodeRun run(toy_.models(), GetParam().method, shape_of(grid, slots));
+    do {
+      queue.add(*run.step(queue.next(run.free_slots())), run);
+    } while (queue.begun < kImages || !run.is_idle());
     EXPECT_FALSE(queue.dropped.empty());
     for (const std::int64_t number : queue.complete) {
-      const DecodeRequest draw = request(number);
-      const at::Tensor alone =
-          decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({draw})), {draw}, grid);
+      const DecodeRequest sample = request(number);
+      const at::Tensor alone = decode(toy_.models(), GetParam().method,
+                                      toy_.prompts({number}, is_guided({sample})), {sample}, grid);
       const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
       std::vector<std::int64_t> expected(first, first + grid.tokens());
       expected.front() = 0;
-      EXPECT_EQ(queue.codes[number], expected) << "picture " << number << ", " << slots << " slots";
+      EXPECT_EQ(queue.codes[number], expected) << "image " << number << ", " << slots << " slots";
     }
   }
 }
 
 TEST_P(SlotsTest, AnImageOfNoNumbersLeavesTheOthersAlone) {
   const Grid grid = toy_.grid();
+  std::set<std::int64_t> bad;
+  std::map<std::int64_t, std::vector<std::int64_t>> codes;
+  DecodeRun run(toy_.models(), GetParam().method, shape_of(grid, 2));
   std::int64_t begun = 0;
-  std::set<std::int64_t> bad, dropped;
-  const auto next = [&](std::int64_t most) {
+  do {
     PendingImages images;
-    for (const std::int64_t image : bad) {
-      if (dropped.insert(image).second) images.dropped.push_back(image);
-    }
-    images.open = dropped.empty();
     std::vector<std::int64_t> numbers;
-    for (; begun < 3 && static_cast<std::int64_t>(numbers.size()) < most; ++begun) {
+    for (std::int64_t free = run.free_slots(); begun < 3 && free > 0; ++begun, --free) {
       numbers.push_back(begun);
       images.requests.push_back(request(begun));
       if (begun == 1) images.requests.back().sampling.cfg_scale = std::numeric_limits<float>::infinity();
     }
     if (!numbers.empty()) images.prompts = toy_.prompts(numbers, true);
-    return images;
-  };
-  std::map<std::int64_t, std::vector<std::int64_t>> codes;
-  const auto keep = [&](const Report& report) {
-    for (const ImageReport& image : report.images) {
-      if (image.bad_target) bad.insert(image.image);
-      if (image.bad_target) continue;
+    const std::optional<Report> report = run.step(images);
+    for (const ImageReport& image : report->images) {
+      if (image.bad_target) {
+        bad.insert(image.image);
+        run.drop(image.image);
+        continue;
+      }
       codes[image.image].resize(static_cast<std::size_t>(grid.tokens()));
       for (std::size_t i = 0; i < image.codes.size(); ++i)
-        codes[image.image][static_cast<std::size_t>(image.places[i])] = image.codes[i];
+        codes[image.image][static_cast<std::size_t>(image.positions[i])] = image.codes[i];
     }
-    return true;
-  };
-  decode(toy_.models(), GetParam().method, shape_of(grid, 2), next, keep, BadTarget::is_reported);
+  } while (begun < 3 || !run.is_idle());
   EXPECT_EQ(bad, std::set<std::int64_t>{1});
   for (const std::int64_t number : {0, 2}) {
-    const DecodeRequest draw = request(number);
+    const DecodeRequest sample = request(number);
     const at::Tensor alone =
-        decode(toy_.models(), GetParam().method, toy_.prompts({number}, true), {draw}, grid);
+        decode(toy_.models(), GetParam().method, toy_.prompts({number}, true), {sample}, grid);
     const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
     std::vector<std::int64_t> expected(first, first + grid.tokens());
     expected.front() = 0;
-    EXPECT_EQ(codes[number], expected) << "picture " << number;
+    EXPECT_EQ(codes[number], expected) << "image " << number;
   }
 }
 
@@ -243,10 +236,10 @@ std::vector<SlotCase> slot_cases() {
           {"dynamic", dynamic_method(2, 3, 7)},
           {"dynamic_bf16", dynamic_method(2, 3, 7), at::kBFloat16},
           {"lanternpp", relaxed_method(bushy_tree(), "lantern++", 2, 3, next_codes(codes))},
-          {"open_rows", zipar_method(2)},
-          {"open_rows_blank_bf16", zipar_method(1, true), at::kBFloat16},
-          {"windows", windows_method(2, 3)},
-          {"windows_across_bf16", windows_method(1, 2, true), at::kBFloat16},
+          {"zipar", zipar_method(2)},
+          {"zipar_zero_rows_bf16", zipar_method(1, true), at::kBFloat16},
+          {"zipar_sjd", row_windows(2, 3)},
+          {"pjd_bf16", row_windows(1, 2, true), at::kBFloat16},
           {"chain_that_ends", ending_method("chain-4", 0.3F)},
           {"self", self_method(bushy_tree(), 1)},
           {"self_window_bf16", self_method(bushy_tree(), 2, 3), at::kBFloat16},

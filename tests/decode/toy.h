@@ -39,7 +39,7 @@ class Toy {
   Models models() const { return {&target, &drafter}; }
   Grid grid() const { return target.manifest().grids.front(); }
 
-  // The prompt of the picture with this number; prompts differ, and so do their lengths unless `full`.
+  // The prompt of the image with this number; prompts differ, and so do their lengths unless `full`.
   Condition condition(std::int64_t number, bool full = false) const {
     const PromptEntry& prompt = *target.manifest().prompt;
     std::mt19937 rng(static_cast<unsigned>(number) + 1);
@@ -68,14 +68,14 @@ class Toy {
 
  private:
   // Where rows end with a token, prompts are tokens, too: the drafter sees their ids.
-  DrafterEntry drafter_entry() const {
-    DrafterEntry entry = bundle_.manifest.drafters.at("synthetic");
+  DraftModelEntry drafter_entry() const {
+    DraftModelEntry entry = bundle_.manifest.drafters.at("synthetic");
     if (!bundle_.manifest.grids.front().row_end.empty()) entry.prompt_id.reset();
     return entry;
   }
 
-  static DrafterEntry model_entry(const SyntheticShape& shape) {
-    DrafterEntry entry;
+  static DraftModelEntry model_entry(const SyntheticShape& shape) {
+    DraftModelEntry entry;
     entry.kind = "model";
     entry.layers = shape.layers;
     entry.kv_heads = shape.kv_heads;
@@ -87,7 +87,7 @@ class Toy {
 
  public:
   const Target target;
-  const Drafter drafter;
+  const DraftModel drafter;
 };
 
 // A smaller target of the same prompts and codes.
@@ -100,7 +100,7 @@ inline SyntheticShape small_model(const SyntheticShape& target) {
   return shape;
 }
 
-// Pictures of 4 x 5 codes, whose rows end with a token or not.
+// Images of 4 x 5 codes, whose rows end with a token or not.
 inline SyntheticShape small_shape(bool row_ends = false) {
   SyntheticShape shape;
   shape.row_ends = row_ends;
@@ -119,13 +119,13 @@ inline std::vector<DecodeRequest> four_requests(float temperature) {
   return all;
 }
 
-// The toy whose drafter is a layer over the target's features, or such a model.
+// A toy whose drafter is a layer over the target's features, or a small model.
 inline Toy make_toy(const SyntheticShape& shape, bool model, c10::ScalarType dtype = at::kFloat) {
   return model ? Toy(shape, small_model(shape), dtype) : Toy(shape, dtype);
 }
 
-// Codes int64 [I, n] of the first n places of a picture as the ids that are fed for them: a row end follows
-// the last code of every row but the picture's last.
+// Codes int64 [I, n] of the first n places of an image as the ids that are fed for them: a row end follows
+// the last code of every row but the image's last.
 inline at::Tensor fed_ids(const at::Tensor& codes, const Grid& grid) {
   if (grid.row_end.empty()) return codes;
   std::vector<at::Tensor> columns;
@@ -137,7 +137,7 @@ inline at::Tensor fed_ids(const at::Tensor& codes, const Grid& grid) {
   return columns.empty() ? codes : at::cat(columns, 1);
 }
 
-// Hands out the pictures 0 .. count - 1 of a run with slots; `request` says how each is drawn.
+// Hands out the images 0 .. count - 1 of a run with slots; `request` says how each is sampled.
 struct Queue {
   PendingImages operator()(std::int64_t most) {
     PendingImages images;
@@ -164,13 +164,13 @@ inline at::Tensor decode_by_parts(const Models& models, const Method& method, co
                                   const Inspect& inspect) {
   const c10::InferenceMode inference;
   DecodeState state = make_state(models, method, prompts, requests, grid);
-  Draft tree = root_alone(state);
+  Draft tree = last_token(state);
   Scores scores = prefill(models, prompts, state);
   for (std::int64_t cycle = 0;; ++cycle) {
-    commit(state, tree, scores, judge(models, method, state, tree, scores));
+    commit(state, tree, scores, verify(models, method, state, tree, scores));
     inspect(state, cycle);
-    if (state.steps.min().item<std::int64_t>() == state.total)
-      return state.codes.narrow(1, 0, state.total).contiguous();
+    if (state.run.counters.steps.min().item<std::int64_t>() == state.run.counters.total)
+      return state.run.counters.codes.narrow(1, 0, state.run.counters.total).contiguous();
     tree = draft(state);
     scores = score(models, state, tree);
   }

@@ -5,12 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "propose/drafters/self.h"
-#include "propose/method.h"
-#include "propose/windows/jacobi.h"
-#include "propose/windows/open_windows.h"
-#include "propose/windows/zipar.h"
+#include "draft/drafters/eagle.h"
+#include "draft/drafters/self.h"
+#include "draft/method.h"
+#include "draft/rows/row_parallel_jacobi.h"
+#include "draft/rows/zipar.h"
+#include "draft/windows/jacobi.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/verify/numbers_of.h"
 
 // Methods for runs of the toy.
 namespace lamplighter::test {
@@ -18,10 +20,10 @@ namespace lamplighter::test {
 // Static trees: sampled children unless `top`.
 inline Method static_method(Tree tree, const std::string& rule = "exact", bool top = false) {
   Method method;
-  method.proposer = &make_eagle;
+  method.draft_method = &make_eagle;
   method.tree = std::move(tree);
-  method.judge.rule = rule_from(rule);
-  method.judge.sampled = !top;
+  method.verify.rule = rule_from(rule);
+  method.verify.sampled = !top;
   return method;
 }
 
@@ -36,59 +38,66 @@ inline Method ending_method(const std::string& chain, float confidence) {
 inline Method window_method(const std::string& chain, WindowFill fill = WindowFill::uniform,
                             bool keep = true) {
   Method method = static_method(preset_tree(chain));
-  method.proposer = &make_jacobi;
+  method.draft_method = &make_jacobi;
   method.window = {keep, fill};
   return method;
 }
 
-// The same judged as SJD-PAC's program draws.
-inline Method official_window(const std::string& chain) {
+// The window of the SJD-PAC authors' code.
+inline Method reference_window(const std::string& chain) {
   Method method = window_method(chain);
-  method.judge.rule = Rule::official_pac;
+  method.verify.rule = Rule::official_pac;
   return method;
 }
 
-// Such a window whose first places the drafter fills.
+// A window whose first positions the drafter fills.
 inline Method front_method(const std::string& chain, std::int64_t front) {
   Method method = window_method(chain);
   method.window.front = front;
+  method.window.make_front = &make_eagle_static;
   return method;
 }
 
-// The first layers of the target draft, and see the prompt and so many rows of the picture; 0: all.
+// The first layers of the target draft, and see the prompt and the newest `window` tokens of the image; 0:
+// all.
 inline Method self_method(Tree tree, std::int64_t layers, std::int64_t window = 0) {
   Method method = static_method(std::move(tree));
-  method.proposer = &make_self;
-  method.self = {layers, window};
+  method.draft_method = &make_self;
+  method.options.draft_layers = layers;
+  if (window > 0) method.options.draft_window = window;
   return method;
 }
 
-// Rows side by side, each `ahead` codes behind the one above it.
-inline Method zipar_method(std::int64_t ahead, bool blank = false) {
+// Parallel rows, each `ahead` codes behind the one above it.
+inline Method zipar_method(std::int64_t ahead, bool zero_rows = false) {
   Method method;
-  method.proposer = &make_zipar;
+  method.draft_method = &make_zipar;
   method.tree.reset();
-  method.rows = {ahead, blank, 0};
+  method.options.ahead = ahead;
+  if (zero_rows) method.options.zipar = "released";
   return method;
 }
 
-// The same with a window in every row, whose drafts see those of other rows or not.
-inline Method windows_method(std::int64_t ahead, std::int64_t slots, bool across = false,
-                             WindowFill fill = WindowFill::repeat, bool keep = true) {
+// The same with a window in every row, whose drafts see the drafts of other rows or not.
+inline Method row_windows(std::int64_t ahead, std::int64_t window, bool sees_other_drafts = false,
+                          WindowFill fill = WindowFill::repeat, bool keep = true) {
   Method method;
-  method.proposer = across ? &make_row_parallel : &make_zipar_windows;
+  method.draft_method = sees_other_drafts ? &make_pjd : &make_zipar_sjd;
   method.tree.reset();
   method.window = {keep, fill};
-  method.rows = {ahead, false, slots};
+  method.options.ahead = ahead;
+  method.row_window = window;
   return method;
 }
 
 inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64_t nodes) {
   Method method;
-  method.proposer = &make_eagle;
+  method.draft_method = &make_eagle;
   method.tree.reset();
-  method.dynamic = {passes, width, nodes};
-  method.judge.sampled = false;
+  method.options.dynamic_depth = passes;
+  method.options.dynamic_width = width;
+  method.options.dynamic_nodes = nodes;
+  method.verify.sampled = false;
   return method;
 }
 
@@ -101,9 +110,9 @@ inline at::Tensor next_codes(std::int64_t codes) {
 inline Method relaxed_method(Tree tree, const std::string& rule, float bound, std::int64_t k,
                              const at::Tensor& neighbours) {
   Method method = static_method(std::move(tree), rule);
-  method.judge.bounds = at::tensor({bound});
-  method.judge.k = k;
-  method.judge.neighbours = neighbours;
+  method.verify.numbers = numbers_of(method.verify.rule, {bound});
+  method.verify.k = k;
+  method.verify.neighbours = neighbours;
   return method;
 }
 
@@ -112,9 +121,9 @@ inline Tree bushy_tree() {
   return make_tree({{0}, {1}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
 }
 
-// Whether pictures take different numbers of cycles.
+// Whether images take different numbers of cycles.
 inline bool drafts(const Method& method) {
-  if (method.proposer == &make_zipar) return false;
+  if (method.draft_method == &make_zipar) return false;
   return !method.tree || method.tree->drafted() > 0;
 }
 

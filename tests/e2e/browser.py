@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over the DevTools protocol through a pair of pipes."""
+"""Drives a headless Chromium over the DevTools protocol through a pair of pipes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Browser:
         self._buffer = b""
         self._count = 0
         self._session: str | None = None
-        self.events: list[dict[str, Any]] = []  # of the domains that were enabled
+        self.events: list[dict[str, Any]] = []  # of enabled domains
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
@@ -45,7 +45,7 @@ class Browser:
         self.call("Page.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Sends a command and waits for its answer; events before it are kept."""
+        """Sends a command and waits for its response; keeps the events before it."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": parameters}
         if self._session:
@@ -67,20 +67,20 @@ class Browser:
         return message
 
     def show(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Sets the size of the window and its colours."""
+        """Sets the size and the colour scheme of the window."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, page: Path | str) -> None:
-        """A file, or an address."""
+        """Opens a file or an address."""
         url = page if isinstance(page, str) else page.resolve().as_uri()
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
     def value(self, expression: str) -> Any:
-        """What an expression of JavaScript gives, promises awaited."""
+        """Evaluates a JavaScript expression and awaits promises."""
         result = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -88,7 +88,7 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until an expression is true."""
+        """Waits until an expression is true."""
         end = time.monotonic() + PATIENCE
         while not self.value(expression):
             assert time.monotonic() < end, f"never came true: {expression}"
@@ -104,7 +104,7 @@ class Browser:
                       windowsVirtualKeyCode=codes[key])  # fmt: skip
 
     def click(self, selector: str) -> None:
-        """In the middle of an element, which is scrolled into the window."""
+        """Scrolls an element into the window and clicks its centre."""
         x, y = self.value(
             f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
             f" return [b.x + b.width / 2, b.y + b.height / 2]; }})"

@@ -22,8 +22,8 @@ from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_b
 
 @pytest.fixture(scope="session")
 def tiny_bundle(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """Captions to 32 x 32 pixels."""
-    golden = Path(os.environ.get("LAMPLIGHTER_GOLDEN", root / "tests" / "golden"))
+    """A caption bundle for 32 x 32 pixels."""
+    golden = Path(os.environ.get("LAMPLIGHTER_GOLDEN", root / "tests/golden/cases/llamagen"))
     config = GPTConfig(
         dim=32, n_layer=2, n_head=2, ffn_dim=48, vocab_size=CODES, grid=4, cls_token_num=120,
         caption_dim=64,
@@ -43,7 +43,7 @@ def drafter_bundle(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine classes to 32 x 32 pixels."""
+    """A bundle of nine classes for 32 x 32 pixels."""
     config = GPTConfig(
         dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=CODES, grid=4, cls_token_num=1,
         num_classes=9, model_type="c2i",
@@ -53,7 +53,7 @@ def class_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def mar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Seven classes of continuous tokens to 32 x 32 pixels."""
+    """A bundle of seven classes and continuous tokens for 32 x 32 pixels."""
     return write_continuous(tmp_path_factory.mktemp("continuous"))
 
 
@@ -61,7 +61,7 @@ def mar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def family(
     tiny_bundle: Path, class_bundle: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:
-    """The tiny bundle of a family, with a drafter, and with its own target as another one."""
+    """The tiny bundle of a family, with a drafter, and with its own target as a draft model."""
 
     @cache
     def make(name: str) -> Path:
@@ -81,7 +81,7 @@ def family(
 
 @pytest.fixture(scope="session")
 def bundle(demo_bundle: Path, request: pytest.FixtureRequest) -> Path:
-    """The bundle for tests of pictures: LAMPLIGHTER_TEST_BUNDLE, else the shipped one, else a tiny one."""
+    """The bundle for image tests: LAMPLIGHTER_TEST_BUNDLE, else the shipped one, else a tiny one."""
     named = os.environ.get("LAMPLIGHTER_TEST_BUNDLE")
     if named:
         return Path(named).resolve()
@@ -92,7 +92,7 @@ def bundle(demo_bundle: Path, request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def cli(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Cli:
-    """Runs the program in an empty folder; a `model` of None leaves the choice to the program."""
+    """Runs the program in an empty folder; `model=None` leaves the choice to the program."""
 
     def run(*arguments: object, model: Path | None = tiny_bundle, **options: object) -> Result:
         environment = {**os.environ, **options.pop("env", {})}  # type: ignore[dict-item]
@@ -114,7 +114,7 @@ def cli(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def refused(cli: Cli, tmp_path: Path) -> Refused:
-    """Runs the program, which must fail with one line and an exit code, and leave no file behind."""
+    """Runs the program, which must fail with one line and an exit code and leave no file behind."""
 
     def run(code: int, *arguments: object, **options: object) -> str:
         before = sorted(tmp_path.rglob("*"))
@@ -130,8 +130,8 @@ def refused(cli: Cli, tmp_path: Path) -> Refused:
 
 
 @pytest.fixture
-def draw(cli: Cli, drafter_bundle: Path) -> Any:
-    """Draws with the drafter's bundle; returns the JSON lines."""
+def generate(cli: Cli, drafter_bundle: Path) -> Any:
+    """Generates with the drafter's bundle and returns the JSON lines."""
 
     def run(*arguments: object, model: Path = drafter_bundle) -> list[dict[str, Any]]:
         result = cli("generate", "--json", *arguments, model=model)

@@ -30,7 +30,7 @@ KL_SHAPE = VQGANConfig(ch=32, ch_mult=(1, 1, 1, 1), num_res_blocks=1, z_channels
 
 
 def write_continuous(folder: Path, steps: int = STEPS) -> Path:
-    """With a drafter `small`, and one `twin` that is the target; `folder`/bundle."""
+    """Writes `folder`/bundle with a drafter `small` and a drafter `twin`, which is the target."""
     target = random_model(SHAPE)
     files = {
         "model": save_checkpoint(folder / "model.pth", target),
@@ -39,7 +39,7 @@ def write_continuous(folder: Path, steps: int = STEPS) -> Path:
         "out": folder / "bundle",
     }
     words = [str(word) for name, path in files.items() for word in (f"--{name}", path)]
-    # A chain from the last step of training on would multiply rounding by thousands, and a twin be rejected.
+    # A chain from the last training step would amplify rounding by thousands and reject the twin.
     respacing = f"{steps}@40-960"
     heads = ("--heads", "2,4", "--drafter-heads", "2")
     assert export(["mar", *words, *heads, "--respacing", respacing, "--cfg-scale", "2"]) == 0

@@ -15,11 +15,12 @@ from torch import Tensor
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.__main__ import main as export
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-TOKENIZER = GOLDEN / "bpe_chameleon" / "tokenizer.json"
-RECORDED = GOLDEN / "families"  # small models as published
+CASES = (
+    Path(__file__).parents[1] / "golden" / "cases"
+)  # small models in published layouts among them
+TOKENIZER = CASES / "bpe" / "bpe_chameleon" / "tokenizer.json"
 CODES = 48
-VOCABULARY = 10240  # the tokenizer's ids end below
+VOCABULARY = 10240  # more than the tokenizer's ids
 TEXT_LENGTH = 80  # ids of a caption
 State = dict[str, Tensor]
 
@@ -46,7 +47,7 @@ class Shape:
 
 
 class Weights:
-    """Random tensors; the same for the same seed."""
+    """Random tensors by seed."""
 
     def __init__(self, shape: Shape, seed: int) -> None:
         self.shape = shape
@@ -59,7 +60,7 @@ class Weights:
         return self.normal(*size, std=0.1, mean=1.0)
 
     def layer(self, prefix: str, branch: float, norms: str) -> State:
-        """A layer whose branches add about `branch` to rows of size 1.
+        """A layer whose branches add about `branch` to inputs of norm 1.
 
         norms: of queries and keys, one per "head" or per "part" of the heads, or a "vector".
         """
@@ -83,7 +84,7 @@ class Weights:
         return {prefix + name: tensor for name, tensor in state.items()}
 
     def target(self, norms: str) -> State:
-        """Names of Hugging Face; the next id depends on the last one more than on those before."""
+        """Weights with Hugging Face names; the next id depends mostly on the last one."""
         s = self.shape
         state = {
             "model.embed_tokens.weight": self.normal(VOCABULARY, s.dim, std=1.0),
@@ -95,7 +96,7 @@ class Weights:
         return state
 
     def drafter(self, embeddings: Tensor, norms: str) -> State:
-        """Names of LANTERN; its guess of the next features is mostly the embedding of their id."""
+        """Weights with LANTERN's names; the drafted features are mostly the embedding of their id."""
         width = self.shape.dim
         mix = torch.cat([torch.eye(width), torch.zeros(width, width)], 1)
         return {
@@ -125,7 +126,7 @@ def published_config(shape: Shape, **more: object) -> dict[str, Any]:
 
 
 def write_shards(folder: Path, shape: Shape, state: State, count: int) -> Path:
-    """A Hugging Face folder of `count` shards."""
+    """Writes a Hugging Face folder of `count` shards."""
     folder.mkdir()
     write_json(folder / "config.json", published_config(shape))
     names = sorted(state)
@@ -139,7 +140,7 @@ def write_shards(folder: Path, shape: Shape, state: State, count: int) -> Path:
 
 
 def write_meta(folder: Path, shape: Shape, state: State) -> Path:
-    """The layout of Meta's own files."""
+    """Writes the layout of Meta's files."""
     folder.mkdir()
     renamed = {}
     for name, tensor in state.items():
@@ -162,7 +163,7 @@ def image_tokenizer() -> State:
 
 
 def write_vqgan(folder: Path) -> Path:
-    """Meta's image tokenizer."""
+    """Writes Meta's image tokenizer."""
     torch.save({"state_dict": image_tokenizer()}, folder / "vqgan.ckpt")
     lines = ["model:", "  params:", "    embed_dim: 32", f"    n_embed: {CODES}", "    ddconfig:",
              "      double_z: false", "      z_channels: 32", "      resolution: 64",
@@ -180,7 +181,7 @@ def run_exporter(*words: object) -> None:
 def add_drafter(
     folder: Path, bundle: Path, weights: Weights, embeddings: Tensor, norms: str
 ) -> None:
-    """A drafter in LANTERN's layout, attached as `main`."""
+    """Attaches a drafter in LANTERN's layout as `main`."""
     (folder / "drafter").mkdir()
     settings = published_config(weights.shape, num_hidden_layers=1)
     write_json(folder / "drafter" / "config.json", settings)
@@ -233,29 +234,36 @@ TOKEN_FAMILIES = {"chameleon": chameleon, "anole": anole, "lumina-mgpt": lumina}
 
 
 def with_sizes(folder: Path, sizes: Sequence[str], text_length: int) -> tuple[object, ...]:
-    """Arguments for sizes that nobody trained."""
+    """Arguments for sizes without a trained model."""
     settings = {"sizes": list(sizes), "text_length": text_length}
     return "--config", write_json(folder / "sizes.json", settings), "--out", folder / "bundle"
 
 
 def janus(folder: Path, sizes: Sequence[str] = ("64x64",)) -> Path:
     """Padded unconditional rows, a head of two layers; a code for every 16 x 16 pixels."""
-    model = RECORDED / "janus_generate_8x8" / "model"
+    model = CASES / "janus" / "janus_generate_8x8" / "model"
     run_exporter("janus", "--model", model, *with_sizes(folder, sizes, 96))
     return folder / "bundle"
 
 
 def lumina2(folder: Path, sizes: Sequence[str] = ("32x64",), *words: object) -> Path:
     """Rows that end; a code for every 8 x 8 pixels."""
-    vq = RECORDED / "lumina2_movq_f8" / "movqgan_270M.ckpt"
-    parts = ("--model", RECORDED / "lumina2_target_tiny", "--vq", vq, "--sizes", ",".join(sizes))
+    vq = CASES / "lumina2" / "lumina2_movq_f8" / "movqgan_270M.ckpt"
+    parts = (
+        "--model",
+        CASES / "lumina2" / "lumina2_target_tiny",
+        "--vq",
+        vq,
+        "--sizes",
+        ",".join(sizes),
+    )
     run_exporter("lumina-mgpt-2", *parts, "--out", folder / "bundle", *words)
     return folder / "bundle"
 
 
 def simplear(folder: Path, sizes: Sequence[str] = ("64x64",), *words: object) -> Path:
     """Halves of unequal length, biases, grouped heads; a code for every 16 x 16 pixels."""
-    parts = ("--model", RECORDED / "simplear_target_tiny")
-    parts += ("--decoder", RECORDED / "cosmos_dv_decoder" / "decoder.jit")
+    parts = ("--model", CASES / "simplear" / "simplear_target_tiny")
+    parts += ("--decoder", CASES / "cosmos" / "cosmos_dv_decoder" / "decoder.jit")
     run_exporter("simplear", *parts, *with_sizes(folder, sizes, 112), *words)
     return folder / "bundle"

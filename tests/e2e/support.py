@@ -1,4 +1,4 @@
-"""What the tests of the command line share: bundles of random weights and the types of fixtures."""
+"""Shared by the tests of the command line: bundles of random weights and types of fixtures."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
 
 CODES = 40
-SIDE = 32  # pixels of a picture: 4 x 4 tokens
+SIDE = 32  # pixels of an image: 4 x 4 tokens
 
-DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # that need a drafter
+DRAFTED = ("eagle", "eagle-2", "lantern", "lantern++", "eagle+sjd")  # need a drafter
 METHODS = (
     *DRAFTED,
     "eagle-3",
@@ -62,7 +62,7 @@ Refused = Callable[..., str]
 
 
 def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
-    """A bundle of random weights in `folder`/bundle; always the same one."""
+    """Writes a bundle of fixed random weights to `folder`/bundle."""
     torch.manual_seed(11)
     vq = VQConfig(
         ch=32, encoder_ch_mult=(1, 1, 1, 1), decoder_ch_mult=(1, 1, 1, 1), num_res_blocks=0,
@@ -71,7 +71,7 @@ def export_bundle(folder: Path, config: GPTConfig, *arguments: object) -> Path:
     gpt = GPT(config)
     torch.nn.init.normal_(
         gpt.output.weight, std=0.2
-    )  # starts at zero, which makes all tokens equal
+    )  # the initial zeros would make all tokens equally likely
     torch.save({"model": gpt.state_dict()}, folder / "gpt.pt")
     torch.save({"model": VQModel(vq, False).state_dict()}, folder / "vq.pt")
     (folder / "config.json").write_text(
@@ -96,7 +96,7 @@ def parsed(result: Result) -> dict[str, Any]:
 
 
 def numbers(cli: Cli, *arguments: object, model: Path | None) -> dict[str, Any]:
-    """What a command that measures says as JSON."""
+    """The JSON output of a measuring command."""
     return parsed(cli(*arguments, "--json", "-q", "--threads", 1, model=model))
 
 
@@ -107,7 +107,7 @@ def edit_manifest(folder: Path, change: Callable[[dict], None]) -> None:  # type
 
 
 def replace_file(folder: Path, name: str, content: bytes) -> None:
-    """Puts other content into a bundle, with a manifest that agrees."""
+    """Replaces a file of a bundle and its checksum in the manifest."""
     (folder / name).write_bytes(content)
     entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     edit_manifest(folder, lambda manifest: manifest["files"].update({name: entry}))
@@ -120,7 +120,7 @@ def damaged(
     choose: Callable[[str], bool],
     rows: slice = slice(None),
 ) -> Path:
-    """The bundle with weights of one module that are no numbers."""
+    """Sets weights of one module of a bundle to NaN."""
     shutil.copytree(bundle, folder)
     script = torch.jit.load(str(folder / module))
     named = [*script.named_parameters(), *script.named_buffers()]
@@ -135,7 +135,7 @@ def damaged(
 
 
 def add_drafter(bundle: Path) -> None:
-    """A drafter and heads with random weights; their drafts are accepted now and then."""
+    """Attaches a drafter and heads with random weights, whose drafts are sometimes accepted."""
     torch.manual_seed(5)
     manifest = json.loads((bundle / "manifest.json").read_text())
     config = DrafterConfig(
@@ -162,7 +162,7 @@ def add_drafter(bundle: Path) -> None:
 
 
 def add_layer(bundle: Path, name: str, make: Callable[[Tensor], BundleModule]) -> None:
-    """A drafter that `make` gives for the target's head; prompts are no tokens."""
+    """Attaches a drafter that `make` builds from the target's head, for prompts without tokens."""
 
     def part(folder: Path, manifest: dict[str, Any]) -> BundleModule:
         made = make(target_head(folder, manifest))

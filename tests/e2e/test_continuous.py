@@ -1,4 +1,4 @@
-"""Bundles of continuous tokens from the command line: pictures, methods, batches, and what is refused."""
+"""Bundles of continuous tokens from the command line: images, methods, batches, errors."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def pixels(path: Path) -> numpy.ndarray:
 
 @pytest.fixture(scope="session")
 def weightless(mar: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundle with archives that cannot be read, for wide conditions."""
+    """The bundle with unreadable archives and wide conditions in the manifest."""
     folder = Path(shutil.copytree(mar, tmp_path_factory.mktemp("weightless") / "bundle"))
     for path in folder.glob("*.pt"):
         replace_file(folder, path.name, b"none")
-    edit_manifest(folder, lambda told: told["target"].update(hidden=1 << 16))
+    edit_manifest(folder, lambda manifest: manifest["target"].update(hidden=1 << 16))
     return folder
 
 
 @pytest.fixture
-def picture(cli: Cli, mar: Path, tmp_path: Path) -> Any:
-    """Draws class 3; gives the pixels and the JSON line."""
+def image(cli: Cli, mar: Path, tmp_path: Path) -> Any:
+    """Generates class 3; returns the pixels and the JSON line."""
 
     def run(*arguments: object) -> tuple[numpy.ndarray, dict[str, Any]]:
         given = () if "--class" in arguments else ("--class", 3)
@@ -68,11 +68,11 @@ def picture(cli: Cli, mar: Path, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=str)
-def test_pictures_come_and_their_words_give_them_again(
-    cli: Cli, mar: Path, picture: Any, tmp_path: Path, run: tuple[object, ...]
+def test_images_can_be_generated_again_from_their_parameters(
+    cli: Cli, mar: Path, image: Any, tmp_path: Path, run: tuple[object, ...]
 ) -> None:
-    drawn, line = picture(*run)
-    assert drawn.shape == (32, 32, 3) and drawn.std() > 5
+    generated, line = image(*run)
+    assert generated.shape == (32, 32, 3) and generated.std() > 5
     assert line["tokens"] == TOKENS and line["dtype"] == "fp32"
     assert line["target_passes"] <= TOKENS
     assert json.loads(texts(tmp_path / "a.png")["lamplighter"])["class"] == 3
@@ -81,28 +81,28 @@ def test_pictures_come_and_their_words_give_them_again(
     assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
 
 
-def test_passes_are_those_of_the_schedule(picture: Any) -> None:
-    assert picture("--steps", 5)[1]["target_passes"] == 5
-    assert picture()[1]["target_passes"] == TOKENS  # fewer than 64
-    assert picture("--method", "cspd", "--prefill-ratio", 1)[1]["target_passes"] == TOKENS
+def test_passes_follow_the_schedule(image: Any) -> None:
+    assert image("--steps", 5)[1]["target_passes"] == 5
+    assert image()[1]["target_passes"] == TOKENS  # fewer than 64
+    assert image("--method", "cspd", "--prefill-ratio", 1)[1]["target_passes"] == TOKENS
 
 
-def test_a_twin_drafts_what_the_target_draws(picture: Any) -> None:
-    alone, _ = picture("--steps", TOKENS, "--last-noise", "on")
-    prefilled, _ = picture(*EXACT, "--prefill-ratio", 1)
+def test_a_twin_drafts_what_the_target_generates(image: Any) -> None:
+    alone, _ = image("--steps", TOKENS, "--last-noise", "on")
+    prefilled, _ = image(*EXACT, "--prefill-ratio", 1)
     assert numpy.array_equal(alone, prefilled)
     for gamma in (1, 3, 50):
         given = (*EXACT, "--drafter", "twin", "--gamma", gamma, "--prefill-ratio", 0)
-        drafted, line = picture(*given)
+        drafted, line = image(*given)
         assert abs(drafted - alone).max() <= 1
         assert line["target_passes"] == math.ceil(TOKENS / (min(gamma, TOKENS) + 1))
         assert line["accepted_by_depth"] == line["drafted_by_depth"]
-    other, line = picture(*EXACT)
+    other, line = image(*EXACT)
     assert abs(other - alone).max() > 1 and line["proposals"] > 0 and line["fallbacks"] == 0
 
 
 @pytest.mark.parametrize("run", RUNS, ids=str)
-def test_pictures_are_the_same_alone_and_beside_others(
+def test_images_are_the_same_alone_and_beside_others(
     cli: Cli, mar: Path, tmp_path: Path, run: tuple[object, ...]
 ) -> None:
     for size in (1, 4):
@@ -117,10 +117,10 @@ def test_pictures_are_the_same_alone_and_beside_others(
     assert len(set(seen)) == 6
 
 
-def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
-    one = picture()[0]
+def test_classes_seeds_and_guidance_matter(image: Any) -> None:
+    one = image()[0]
     for change in (("--class", 4), ("--seed", 7), ("--cfg-scale", 1), ("--temperature", 0.5)):
-        assert not numpy.array_equal(picture(*change)[0], one), change
+        assert not numpy.array_equal(image(*change)[0], one), change
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
         (("--steps", 0), "--steps"),
         ((*EXACT, "--steps", 4), "--steps"),
         ((*EXACT, "--last-noise", "off"), "--last-noise"),
-        ((*EXACT, "--rule", "lantern"), "exact, paper or released"),
+        ((*EXACT, "--rule", "lantern"), "exact, paper, released"),
         ((*EXACT, "--prefill-ratio", 2), "--prefill-ratio: got 2, expected"),
         ((*EXACT, "--gamma", 0), "--gamma: got 0, expected"),
         ((*EXACT, "--cap", -1), "--cap: got -1, expected"),
@@ -155,18 +155,20 @@ def test_classes_seeds_and_guidance_matter(picture: Any) -> None:
 def test_usage(
     refused: Refused, weightless: Path, arguments: tuple[object, ...], words: str
 ) -> None:
-    """Before weights are read."""
+    """Checks settings before it loads weights."""
     given = () if "--class" in arguments else ("--class", 1)
     assert words in refused(2, "generate", *given, "-o", "x.png", *arguments, model=weightless)
 
 
-def test_a_bundle_of_classes_draws_no_captions(refused: Refused, weightless: Path) -> None:
+def test_a_bundle_of_classes_refuses_captions(refused: Refused, weightless: Path) -> None:
     message = refused(2, "generate", "-p", "a boat", "-o", "x.png", model=weightless)
-    assert f"class: got none, expected 0..{CLASSES - 1}: this bundle draws classes" in message
+    assert f"class: got none, expected 0..{CLASSES - 1}: this bundle generates classes" in message
 
 
 def test_a_caption_beside_a_class(refused: Refused, weightless: Path, tmp_path: Path) -> None:
-    words = 'prompt: got "a boat" beside class 1, expected one of them: this bundle draws classes'
+    words = (
+        'prompt: got "a boat" beside class 1, expected one of them: this bundle generates classes'
+    )
     both = ("--class", 1, "-p", "a boat", "-o", "x.png")
     assert words in refused(2, "generate", *both, model=weightless)
     (tmp_path / "p.jsonl").write_text('{"prompt": "a boat", "class": 1}\n')
@@ -175,13 +177,13 @@ def test_a_caption_beside_a_class(refused: Refused, weightless: Path, tmp_path: 
 
 
 def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
-    """Refused before anything is read, with the batch that fits; drafts make passes larger."""
+    """Refuses before it loads weights, and names the batch size that fits; drafts make passes larger."""
     count = ("--batch-count", 100_000, "--batch-size", 100_000, "-q")
 
     def most(*arguments: object) -> int:
         words = ("--class", 1, *count, *arguments, "-o", "%d.png")
         line = refused(6, "generate", *words, model=weightless)
-        found = re.search(r"the passes of \d+ pictures need .* batch_size (\d+) fits", line)
+        found = re.search(r"the passes of \d+ images need .* batch_size (\d+) fits", line)
         assert found, line
         return int(found[1])
 
@@ -189,7 +191,7 @@ def test_passes_that_cannot_fit(refused: Refused, weightless: Path) -> None:
     assert 1.5 < unguided / alone < 2.5 and 6 < alone / drafted < 10.5
 
 
-def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) -> None:
+def test_bundles_of_codes_refuse_the_options(refused: Refused, tiny_bundle: Path) -> None:
     for given in (("--method", "cspd"), ("--steps", 3), ("--method", "sjd", "--gamma", 3)):
         message = refused(2, "generate", "-p", "a", "-o", "x.png", *given, model=tiny_bundle)
         assert "continuous" in message
@@ -211,7 +213,7 @@ def test_codes_have_no_use_for_the_options(refused: Refused, tiny_bundle: Path) 
 def test_a_network_of_other_tokens_is_refused(
     refused: Refused, mar: Path, tmp_path: Path, role: str, change: dict[str, int], steps: int
 ) -> None:
-    """An archive that is not what the manifest says."""
+    """Refuses an archive that disagrees with the manifest."""
     folder = Path(shutil.copytree(mar, tmp_path / "bundle"))
     shape, file = (SHAPE, "target.pt") if role == "target" else (DRAFT_SHAPE, "drafter-small.pt")
     network = TargetModule(random_model(replace(shape, **change)), schedule(str(steps)))
@@ -225,13 +227,13 @@ def test_a_network_of_other_tokens_is_refused(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda told: told["diffusion"].update(steps=1), "diffusion.steps: got 1"),
-        (lambda told: told["tokens"].update(channels=0), "tokens.channels: got 0"),
-        (lambda told: told["prompt"].update(classes=0), "prompt.classes: got 0"),
-        (lambda told: told["drafters"]["small"].update(kind="medusa", heads=2), "drafters.small.kind medusa disagrees with tokens.kind continuous"),
-        (lambda told: told["drafters"]["small"].update(steps=5), "unknown field drafters.small.steps"),
-        (lambda told: told["sampling"]["schedule"].update(kind="cosine"), "sampling.schedule.kind"),
-        (lambda told: told["grids"].append({"rows": 1, "columns": 2, "width": 16, "height": 8}), "got 2 tokens, expected 16"),
+        (lambda manifest: manifest["diffusion"].update(steps=1), "diffusion.steps: got 1"),
+        (lambda manifest: manifest["tokens"].update(channels=0), "tokens.channels: got 0"),
+        (lambda manifest: manifest["prompt"].update(classes=0), "prompt.classes: got 0"),
+        (lambda manifest: manifest["drafters"]["small"].update(kind="medusa", heads=2), "drafters.small.kind medusa disagrees with tokens.kind continuous"),
+        (lambda manifest: manifest["drafters"]["small"].update(steps=5), "unknown field drafters.small.steps"),
+        (lambda manifest: manifest["sampling"]["schedule"].update(kind="cosine"), "sampling.schedule.kind"),
+        (lambda manifest: manifest["grids"].append({"rows": 1, "columns": 2, "width": 16, "height": 8}), "got 2 tokens, expected 16"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_disagrees_is_refused(
@@ -256,17 +258,17 @@ def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None
     )
     result = cli("generate", "--class", 1, "-b", 6, "-o", "%d.png", *EXACT, "-v", *files, model=mar)
     assert result.returncode == 0, result.stderr
-    assert "proposals for rejected tokens" in result.stderr
+    assert "tries to sample after rejections" in result.stderr
     assert all((tmp_path / name).is_file() for name in files[1::2])
     report = json.loads(cli("inspect", "--json", model=mar).stdout)
     assert report["methods"] == ["ar", "cspd"]
     text = cli("inspect", model=mar).stdout
     assert "continuous, 4 channels, 5 denoising steps" in text
     assert "cfg-scale 2.00, growing from 1 to it, temperature 1.00" in text
-    # In fp32 latents, what a layer reads and its widest product.
+    # fp32 latents, the input of a layer and its widest product.
     context = TOKENS * (CHANNELS + 5 * 32) * 4
     slot = report["grids"][0]["guided_slot"]
-    assert slot == {"rows": TOKENS, "target_bytes": 2 * context, "drafter_bytes": {}}
+    assert slot == {"cache_slots": TOKENS, "target_bytes": 2 * context, "drafter_bytes": {}}
     assert "target: ok" in cli("check", model=mar).stdout
     measured = cli("bench", "--class", 1, "--methods", "ar,cspd:gamma=2:prefill=0.1", "--repeats", 1,
                    "--json", model=mar)  # fmt: skip

@@ -16,13 +16,13 @@ from tests.e2e.support import Cli
 MOST_BYTES = 8_000_000
 
 
-def test_it_is_small_and_draws_the_demo_s_classes() -> None:
+def test_it_is_small_and_generates_the_demo_s_classes() -> None:
     manifest = json.loads((BUNDLE / "manifest.json").read_text())
     assert manifest["prompt"]["classes"] == CLASSES and list(manifest["drafters"]) == ["small"]
     assert sum(path.stat().st_size for path in BUNDLE.iterdir()) <= MOST_BYTES
 
 
-def test_its_modules_give_what_was_recorded(cli: Cli) -> None:
+def test_its_modules_match_the_records(cli: Cli) -> None:
     result = cli("check", BUNDLE)
     assert result.returncode == 0, result.stdout + result.stderr
 
@@ -46,7 +46,7 @@ def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
         assert result.returncode == 0, result.stderr
     line = json.loads(result.stdout)
     assert line["tokens"] == 64 and line["target_passes"] <= 64
-    if rule == "released":  # judges whole blocks, which have no depth
+    if rule == "released":  # verifies whole blocks, which have no depth
         assert line["target_passes"] < 64
     else:
         assert sum(line["drafted_by_depth"]) > 0

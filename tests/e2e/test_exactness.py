@@ -1,4 +1,4 @@
-"""At temperature 0, exact methods draw the tokens of autoregressive decoding, prompt by prompt."""
+"""At temperature 0, lossless methods generate the tokens of autoregressive decoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHODS = (
     ("eagle", "--tree", "chain-3", "--rule", "block"),
     ("eagle-2", "--dynamic-depth", "3", "--dynamic-width", "6", "--dynamic-nodes", "16"),
 )
-Draw = Callable[..., list[list[int]]]
+Generate = Callable[..., list[list[int]]]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def prompts() -> list[str]:
 
 
 @pytest.fixture
-def draw(cli: Cli, bundle: Path, prompts: list[str], tmp_path: Path) -> Draw:
+def generate(cli: Cli, bundle: Path, prompts: list[str], tmp_path: Path) -> Generate:
     """Image tokens of all prompts at temperature 0."""
     if not json.loads((bundle / "manifest.json").read_text()).get("drafters"):
         pytest.skip("the bundle has no drafter")
@@ -43,17 +43,17 @@ def draw(cli: Cli, bundle: Path, prompts: list[str], tmp_path: Path) -> Draw:
             "--save-codes", "codes.json", "--method", *method, model=bundle,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
-        pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
-        return [picture["codes"] for picture in pictures]
+        images = json.loads((tmp_path / "codes.json").read_text())["images"]
+        return [image["codes"] for image in images]
 
     return run
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_tokens_are_those_of_autoregression(draw: Draw, dtype: str) -> None:
-    expected = draw(dtype, "ar")
+def test_tokens_equal_autoregressive_decoding(generate: Generate, dtype: str) -> None:
+    expected = generate(dtype, "ar")
     assert len(expected) == PROMPTS and len(set(map(tuple, expected))) > PROMPTS // 2
     for method in METHODS:
-        codes = draw(dtype, *method)
+        codes = generate(dtype, *method)
         wrong = [i for i in range(PROMPTS) if codes[i] != expected[i]]
         assert not wrong, f"{' '.join(method)}: other tokens for prompts {wrong}"

@@ -1,4 +1,4 @@
-"""Calls of the system that fail, one after the other, in every command that writes: nothing is half-written."""
+"""Injects failing system calls into every command that writes: no file may be half-written."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from models.llamagen.config import GPTConfig
 from tests.conftest import ROOT
 from tests.e2e.support import Cli, export_bundle
 
-PICTURES = (
+IMAGES = (
     "generate", "-p", "a", "-p", "b", "-q", "-o", "%d.png", "--grid", "sheet.png", "--trace", "trace.jsonl",
     "--save-codes", "codes.json", "--acceptance-map", "map.png", "--method", "eagle", "--tree", "chain-2",
 )  # fmt: skip
 COMMANDS = {
-    "generate": PICTURES,
-    "generate --overwrite": (*PICTURES, "--overwrite"),
+    "generate": IMAGES,
+    "generate --overwrite": (*IMAGES, "--overwrite"),
     "neighbours": ("neighbours", "-q", "--k", 5, "-o", "table.safetensors"),
     "neighbours into the bundle": ("neighbours", "-q", "--k", 5, "--bundle", "bundle", "--overwrite"),
     "tune-tree": ("tune-tree", "-q", "-p", "a", "-b", 8, "--rounds", 1, "--max-nodes", 2, "-o", "tree.json"),
     "bench": ("bench", "-q", "-p", "a", "--repeats", 1, "--export-json", "r.json", "--export-html", "r.html"),
 }  # fmt: skip
-FAULTS = int(os.environ.get("LAMPLIGHTER_FAULTS", "4"))  # of a kind, of each command
-LEFTOVER = ".lamplighter-"  # of a process that was killed; the next run clears it
+FAULTS = int(os.environ.get("LAMPLIGHTER_FAULTS", "4"))  # per kind and command
+LEFTOVER = ".lamplighter-"  # temporary file of a killed process; the next run removes it
 Contents = dict[str, bytes]
 Faulty = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,7 +44,7 @@ def contents(folder: Path) -> Contents:
 
 @pytest.fixture
 def faulty(cli: Cli, build_dir: Path, drafter_bundle: Path, tmp_path: Path) -> Faulty:
-    """Runs a command with a fault in an empty folder that holds a copy of the bundle."""
+    """Runs a command with a fault in a folder that holds only a copy of the bundle."""
 
     def run(name: str, fault: str) -> subprocess.CompletedProcess[str]:
         folder = tmp_path / "folder"
@@ -62,7 +62,7 @@ def faulty(cli: Cli, build_dir: Path, drafter_bundle: Path, tmp_path: Path) -> F
 
 
 def is_whole(name: str, data: bytes) -> bool:
-    """Whether a file has the end of its kind."""
+    """Whether a file ends as its format requires."""
     return {
         ".png": lambda: data.endswith(b"IEND\xaeB`\x82"),
         ".json": lambda: data.rstrip().endswith(b"}"),
@@ -83,7 +83,7 @@ def assert_nothing_half_written(folder: Path, cli: Cli, bundle: Contents) -> Non
         for name, data in found.items()
         if name.startswith("bundle/")
     }
-    if inside != bundle:  # a command that writes into it has done so
+    if inside != bundle:  # the command has written into the bundle
         assert cli("check", folder / "bundle", model=None).returncode == 0
 
 
@@ -92,7 +92,7 @@ def assert_nothing_half_written(folder: Path, cli: Cli, bundle: Contents) -> Non
 def test_a_call_that_fails(
     faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str, call: str
 ) -> None:
-    """One after the other, until there is none more to fail."""
+    """Lets one call after the other fail, up to the last one."""
     before = contents(drafter_bundle)
     for number in range(1, 1 + FAULTS, 2):
         result = faulty(name, f"{call}:{number}:{errno.ENOSPC}")
@@ -108,13 +108,13 @@ def test_a_call_that_fails(
 def test_memory_that_ends(
     faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str
 ) -> None:
-    """The program's own allocations, at random."""
+    """Lets random allocations of the program fail."""
     chance = random.Random(name)
     before = contents(drafter_bundle)
     for _ in range(FAULTS):
         result = faulty(name, f"new:{int(10 ** chance.uniform(0, 4.5))}:{errno.ENOMEM}")
         assert_nothing_half_written(tmp_path / "folder", cli, before)
-        assert result.returncode in (0, 6), result.stderr  # 0: it had ended before
+        assert result.returncode in (0, 6), result.stderr  # 0: the program ended before the fault
         if result.returncode != 0:
             assert (
                 result.stderr.startswith("lamplighter: error: ") and result.stderr.count("\n") == 1
@@ -123,7 +123,7 @@ def test_memory_that_ends(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_kills(faulty: Faulty, cli: Cli, drafter_bundle: Path, tmp_path: Path, name: str) -> None:
-    """Killed before and after the steps of a write: what is under its own name is whole."""
+    """Kills the program before and after every step of a write: files under their final names are complete."""
     before = contents(drafter_bundle)
     for call, moment in (
         ("write", "after"),
@@ -144,7 +144,7 @@ def test_kills_at_any_moment(cli: Cli, drafter_bundle: Path, tmp_path: Path, nam
     words = (*COMMANDS[name], *(() if "--bundle" in COMMANDS[name] else ("-m", "bundle")))
 
     def run(seconds: float) -> bool:
-        """Whether the command came to its end before it was killed."""
+        """Whether the command ended before it was killed."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(drafter_bundle, folder / "bundle")
         try:
@@ -163,7 +163,7 @@ def test_kills_at_any_moment(cli: Cli, drafter_bundle: Path, tmp_path: Path, nam
 def test_exporters(
     build_dir: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A bundle is complete or not there."""
+    """A bundle is complete or absent."""
     source = tmp_path_factory.mktemp("checkpoint")
     config = GPTConfig(
         dim=32, n_layer=1, n_head=2, ffn_dim=48, vocab_size=40, grid=4, cls_token_num=1

@@ -1,4 +1,4 @@
-"""Drawing pictures from the command line: outputs, seeds, batches, metadata."""
+"""Generating images from the command line: outputs, seeds, batches, metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image
 from tests.e2e.support import SIDE, Cli, pixels
 
 
-def test_draws_a_picture(cli: Cli, bundle: Path, tmp_path: Path) -> None:
+def test_generates_an_image(cli: Cli, bundle: Path, tmp_path: Path) -> None:
     result = cli("generate", "-p", "a red boat on the sea", "-o", "boat.png", model=bundle)
     assert (result.returncode, result.stdout) == (0, "boat.png\n"), result.stderr
     grid = json.loads((bundle / "manifest.json").read_text())["grids"][0]
@@ -44,7 +44,7 @@ def test_batch_size_and_threads_change_nothing(
         assert (tmp_path / f"3/000{number}.png").read_bytes() == first
 
 
-def test_pictures_of_a_mixed_batch_are_those_drawn_alone(cli: Cli, tmp_path: Path) -> None:
+def test_images_of_a_mixed_batch_equal_images_generated_alone(cli: Cli, tmp_path: Path) -> None:
     requests = [
         {"prompt": "a white lighthouse on the coast at dusk", "cfg_scale": 5},
         {"prompt": "a", "cfg_scale": 1, "temperature": 0},
@@ -60,14 +60,14 @@ def test_pictures_of_a_mixed_batch_are_those_drawn_alone(cli: Cli, tmp_path: Pat
         assert (tmp_path / f"4/000{number}.png").read_bytes() == alone
 
 
-def test_guidance_to_the_last_token_is_all_guidance(cli: Cli, tmp_path: Path) -> None:
+def test_guidance_up_to_the_last_token_is_full_guidance(cli: Cli, tmp_path: Path) -> None:
     for interval in (-1, 2**63 - 1):
         done = cli("generate", "-p", "a", "--cfg-interval", interval, "-o", f"{interval}.png")
         assert done.returncode == 0, done.stderr
     assert pixels(tmp_path / "-1.png") == pixels(tmp_path / f"{2**63 - 1}.png")
 
 
-def test_picture_i_draws_with_seed_plus_i(cli: Cli, tmp_path: Path) -> None:
+def test_image_i_uses_seed_plus_i(cli: Cli, tmp_path: Path) -> None:
     assert (
         cli(
             "generate", "-p", "a", "-p", "b", "-b", 2, "-s", 5, "-o", "{index}-{seed}.png"
@@ -117,7 +117,7 @@ def test_default_output_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> Non
     assert cli("generate", "-p", "a").stdout == "output.png\n"
     before = (tmp_path / "output.png").read_bytes()
     refused = cli("generate", "-p", "b", "-s", 1)
-    assert refused.returncode == 7 and "it exists, and overwrite is off" in refused.stderr
+    assert refused.returncode == 7 and "it exists; --overwrite replaces it" in refused.stderr
     assert (tmp_path / "output.png").read_bytes() == before
     assert cli("generate", "-p", "b", "-s", 1, "--overwrite").returncode == 0
     assert (tmp_path / "output.png").read_bytes() != before
@@ -200,8 +200,8 @@ def test_codes_and_contact_sheet(cli: Cli, tmp_path: Path) -> None:
         box = (SIDE + 2, 0, 2 * SIDE + 2, SIDE)
         assert sheet.crop(box).tobytes() == pixels(tmp_path / "1.png")
         assert sheet.getpixel((2 * SIDE, 2 * SIDE)) == (255, 255, 255)
-    pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
-    assert [len(picture["codes"]) for picture in pictures] == [16, 16, 16]
+    images = json.loads((tmp_path / "codes.json").read_text())["images"]
+    assert [len(image["codes"]) for image in images] == [16, 16, 16]
     decoded = cli("decode", "codes.json", "-o", "again-%d.png")
     assert decoded.stdout.splitlines() == [f"again-{i}.png" for i in range(3)], decoded.stderr
     for number in range(3):
@@ -210,7 +210,7 @@ def test_codes_and_contact_sheet(cli: Cli, tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_greedy_draws_do_not_depend_on_the_seed(cli: Cli, tmp_path: Path) -> None:
+def test_greedy_images_do_not_depend_on_the_seed(cli: Cli, tmp_path: Path) -> None:
     for seed in (1, 2):
         assert (
             cli(
@@ -234,7 +234,7 @@ def test_classes(cli: Cli, class_bundle: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["class"] for line in lines.stdout.splitlines()] == [1, 2]
 
 
-def test_quiet_says_nothing_and_verbose_says_more(cli: Cli) -> None:
+def test_quiet_prints_nothing_and_verbose_prints_more(cli: Cli) -> None:
     quiet = cli("generate", "-p", "a", "-q")
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "output.png\n", "")
     plain = cli("generate", "-p", "a", "--overwrite")
@@ -243,10 +243,12 @@ def test_quiet_says_nothing_and_verbose_says_more(cli: Cli) -> None:
     assert "prefill" in verbose.stderr and " on cpu in bf16" in verbose.stderr
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "avx512", "amx"])
+@pytest.mark.parametrize("isa", ["portable", "avx2", "avxvnni", "avx512", "amx"])
 def test_bf16_is_the_default_with_every_instruction_set(cli: Cli, isa: str) -> None:
-    drawn = cli("generate", "-p", "a", "--device", "cpu", "--json", env={"LAMPLIGHTER_ISA": isa})
-    assert json.loads(drawn.stdout)["dtype"] == "bf16"
+    generated = cli(
+        "generate", "-p", "a", "--device", "cpu", "--json", env={"LAMPLIGHTER_ISA": isa}
+    )
+    assert json.loads(generated.stdout)["dtype"] == "bf16"
 
 
 def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
@@ -259,24 +261,24 @@ def test_write_through_a_link_and_to_a_device(cli: Cli, tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-def test_pictures_that_exist_are_left(cli: Cli, tmp_path: Path) -> None:
-    draw = ("generate", "-p", "x", "-p", "y", "-b", 2)
-    assert cli(*draw, "-o", "all/").returncode == 0
+def test_existing_images_are_kept(cli: Cli, tmp_path: Path) -> None:
+    generate = ("generate", "-p", "x", "-p", "y", "-b", 2)
+    assert cli(*generate, "-o", "all/").returncode == 0
     (tmp_path / "some").mkdir()
     kept = tmp_path / "some" / "0001.png"
     kept.write_bytes(b"mine")
-    result = cli(*draw, "-o", "some/", "--skip-existing")
-    assert result.returncode == 0 and result.stderr.startswith("1 of 4 pictures are there")
+    result = cli(*generate, "-o", "some/", "--skip-existing")
+    assert result.returncode == 0 and result.stderr.startswith("already there: 1 of 4 images\n")
     assert result.stdout.split() == [f"some/000{number}.png" for number in (0, 2, 3)]
     assert kept.read_bytes() == b"mine"
     for number in (0, 2, 3):
         name = f"000{number}.png"
         assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "all" / name).read_bytes()
-    again = cli(*draw, "-o", "some/", "--skip-existing")
+    again = cli(*generate, "-o", "some/", "--skip-existing")
     assert (again.returncode, again.stdout) == (0, "")
 
 
-def test_a_picture_on_standard_output(cli: Cli, tmp_path: Path) -> None:
+def test_an_image_on_standard_output(cli: Cli, tmp_path: Path) -> None:
     assert cli("generate", "-p", "x", "-o", "a.png").returncode == 0
     result = cli("generate", "-p", "x", "-o", "-", text=False)
     assert result.returncode == 0
@@ -286,9 +288,9 @@ def test_a_picture_on_standard_output(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["jpg", "webp"])
 def test_other_kinds_of_files(cli: Cli, tmp_path: Path, ending: str) -> None:
-    draw = ("generate", "-p", "a猫", "--cfg-scale", 3, "-s", 5)
-    assert cli(*draw, "-o", "a.png").returncode == 0
-    done = cli(*draw, "-o", f"a.{ending}", "--grid", f"sheet.{ending}")
+    generate = ("generate", "-p", "a猫", "--cfg-scale", 3, "-s", 5)
+    assert cli(*generate, "-o", "a.png").returncode == 0
+    done = cli(*generate, "-o", f"a.{ending}", "--grid", f"sheet.{ending}")
     if "no libwebp" in done.stderr:
         pytest.skip("built without libwebp")
     assert done.returncode == 0, done.stderr

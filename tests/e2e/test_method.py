@@ -1,4 +1,4 @@
-"""Several tokens per step from the command line: methods, their flags, statistics and pictures."""
+"""Speculative decoding from the command line: methods, their flags, statistics and images."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TOKENS = 16
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
+def test_methods_generate(generate: Any, tmp_path: Path, method: str) -> None:
     flags = ("-p", "a tree", "--method", method)
-    (line,) = draw(*flags, "-o", "a.png")
+    (line,) = generate(*flags, "-o", "a.png")
     assert (line["method"], line["tokens"]) == (method, TOKENS)
     named = {**dict.fromkeys(DRAFTED, "main"), "medusa": "heads", "mlp": "steps"}
     named.update({"flash": "ahead", "flash+sjd": "ahead", "eagle-3": "inner", "refine": "stale"})
@@ -27,15 +27,15 @@ def test_methods_draw(draw: Any, tmp_path: Path, method: str) -> None:
     drafted, accepted = line["drafted_by_depth"], line["accepted_by_depth"]
     assert len(drafted) == len(accepted) and drafted[0] > 0
     assert accepted == sorted(accepted, reverse=True) and accepted[0] <= line["cycles"]
-    assert all(line["ms"][stage] > 0 for stage in ("draft", "score", "judge", "commit"))
-    draw(*flags, "-o", "b.png")
+    assert all(line["ms"][stage] > 0 for stage in ("draft", "score", "verify", "commit"))
+    generate(*flags, "-o", "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_a_trained_refiner_takes_fewer_passes_than_its_rows_alone(
     cli: Cli, demo_bundle: Path
 ) -> None:
-    """What a refiner reads are the rows that it was trained on."""
+    """The refiner reads the same features in decoding as in training."""
     words = ("bench", "-p", "a red boat at night", "-b", 4, "--temperature", 1, "--repeats", 1)
     methods = "sjd:tree=chain-5,refine:tree=chain-5"
     report = numbers(cli, *words, "--methods", methods, model=demo_bundle)["methods"]
@@ -43,8 +43,8 @@ def test_a_trained_refiner_takes_fewer_passes_than_its_rows_alone(
     assert refined > windows + 0.2
 
 
-def test_the_default_is_one_token_a_pass(draw: Any) -> None:
-    (line,) = draw("-p", "a")
+def test_the_default_is_one_token_per_pass(generate: Any) -> None:
+    (line,) = generate("-p", "a")
     assert (line["method"], line["target_passes"]) == ("ar", TOKENS)
     assert line["step_compression"] == 1 and line["drafted_by_depth"] == []
     assert not {"rule", "tree", "drafter", "relax_k"} & set(line)
@@ -60,20 +60,20 @@ def test_the_default_is_one_token_a_pass(draw: Any) -> None:
      ("eagle-3",), ("eagle-3", "--tree", "dynamic", "--children", "top"), ("self", "--draft-window", 3, "--tree", "lantern-26"),
      ("lookahead",), ("lookahead", "--tree", "chain-1")],
 )  # fmt: skip
-def test_exact_methods_at_temperature_0_draw_the_autoregressive_picture(
-    draw: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
+def test_lossless_methods_at_temperature_0_generate_the_autoregressive_image(
+    generate: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
 ) -> None:
     given = ("-p", "a house", "-p", "b", "--temperature", 0, "--dtype", dtype)
-    draw(*given, "-o", "ar-%d.png")
-    draw(*given, "--method", *flags, "-o", "fast-%d.png")
+    generate(*given, "-o", "ar-%d.png")
+    generate(*given, "--method", *flags, "-o", "fast-%d.png")
     for number in range(2):
         assert pixels(tmp_path / f"ar-{number}.png") == pixels(tmp_path / f"fast-{number}.png")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_batch_size_changes_nothing(draw: Any, tmp_path: Path, method: str) -> None:
+def test_batch_size_changes_nothing(generate: Any, tmp_path: Path, method: str) -> None:
     for size in (1, 3):
-        draw("-p", "a", "-p", "a red boat", "-b", 2, "--method", method, "--batch-size", size,
+        generate("-p", "a", "-p", "a red boat", "-b", 2, "--method", method, "--batch-size", size,
              "-o", f"{size}/")  # fmt: skip
     for number in range(4):
         name = f"000{number}.png"
@@ -81,8 +81,8 @@ def test_batch_size_changes_nothing(draw: Any, tmp_path: Path, method: str) -> N
 
 
 @pytest.mark.parametrize("method", [*METHODS, "sjd-pac --rule official-pac"])
-def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
-    """More pictures than slots, each with values of its own: results in their order, same pictures."""
+def test_slots_are_refilled(generate: Any, tmp_path: Path, method: str) -> None:
+    """More images than slots, with different settings: results stay in order, images stay the same."""
     requests = [
         {"prompt": "a " + "red " * number + "boat", "cfg_scale": 1 + number % 3, "seed": 5 * number,
          "temperature": 0.7 + 0.1 * number, "cfg_interval": 4 if number == 2 else -1}
@@ -90,7 +90,7 @@ def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
     ]  # fmt: skip
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, requests)))
     lines = {
-        size: draw("--prompt-file", "p.jsonl", "--method", *method.split(), "--batch-size", size,
+        size: generate("--prompt-file", "p.jsonl", "--method", *method.split(), "--batch-size", size,
                    "-o", f"{size}/", "--trace", f"{size}.jsonl", *flags)
         for size, flags in ((1, ("--no-graph",)), (2, ()), (3, ()))
     }  # fmt: skip
@@ -107,8 +107,8 @@ def test_slots_are_refilled(draw: Any, tmp_path: Path, method: str) -> None:
     assert all(lines[size][0]["batch"] == size for size in lines)
 
 
-def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> None:
-    (line,) = draw("-p", "a", *RELAXED, "-o", "a.png")
+def test_metadata_names_the_lossy_rule_of_an_image(generate: Any, tmp_path: Path) -> None:
+    (line,) = generate("-p", "a", *RELAXED, "-o", "a.png")
     found = texts(tmp_path / "a.png")
     fields = json.loads(found["lamplighter"])
     expected = {
@@ -125,7 +125,7 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
         ", Rule: lantern++, Tree: chain-3, Children: sampled, Relax-k: 7, "
         'Lambda: "4.0, 2.5", Residual: paper, Drafter: main, Draft guidance: combined, Version: '
     ) in found["parameters"]
-    draw("-p", "a", "--method", "eagle", "--tree", "chain-2", "-o", "b.png")
+    generate("-p", "a", "--method", "eagle", "--tree", "chain-2", "-o", "b.png")
     fields = json.loads(texts(tmp_path / "b.png")["lamplighter"])
     assert (fields["rule"], fields["tree"]) == ("exact", "chain-2")
     assert not {"relax_k", "delta", "lambda", "residual"} & set(fields)
@@ -146,25 +146,25 @@ def test_metadata_names_what_relaxes_a_picture(draw: Any, tmp_path: Path) -> Non
      ("--method", "self", "--draft-layers", 1, "--draft-window", 3),
      ("--method", "zipar", "--ahead", 3, "--zipar", "released")],
 )  # fmt: skip
-def test_parameters_of_a_picture_draw_it_again(
-    draw: Any, tmp_path: Path, flags: tuple[object, ...]
+def test_parameters_of_an_image_generate_it_again(
+    generate: Any, tmp_path: Path, flags: tuple[object, ...]
 ) -> None:
-    draw("-p", "a", "-s", 3, *flags, "-o", "a.png")
-    draw("--params-from", "a.png", "-o", "b.png")
+    generate("-p", "a", "-s", 3, *flags, "-o", "a.png")
+    generate("--params-from", "a.png", "-o", "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_flags_go_over_the_parameters_of_a_picture(draw: Any) -> None:
-    draw("-p", "a", *RELAXED, "-o", "a.png")
+def test_flags_override_the_parameters_of_an_image(generate: Any) -> None:
+    generate("-p", "a", *RELAXED, "-o", "a.png")
     again = ("--params-from", "a.png", "--overwrite")
-    (line,) = draw(*again, "--lambda", 3)
+    (line,) = generate(*again, "--lambda", 3)
     assert (line["lambda"], line["relax_k"], line["tree"]) == ([3.0], 7, "chain-3")
-    (line,) = draw(*again, "--tree", "chain-1")
+    (line,) = generate(*again, "--tree", "chain-1")
     assert (line["lambda"], line["tree"]) == ([4.0, 2.5], "chain-1")
-    (line,) = draw(*again, "--rule", "exact")
+    (line,) = generate(*again, "--rule", "exact")
     assert (line["rule"], line["tree"]) == ("exact", "chain-3") and "lambda" not in line
-    (line,) = draw(*again, "--method", "lantern", "--delta", 0.25)
+    (line,) = generate(*again, "--method", "lantern", "--delta", 0.25)
     assert (line["rule"], line["delta"]) == ("lantern", 0.25)
     assert line["relax_k"] != 7 and "lambda" not in line
-    (line,) = draw(*again, "--method", "ar")
+    (line,) = generate(*again, "--method", "ar")
     assert line["method"] == "ar" and "tree" not in line

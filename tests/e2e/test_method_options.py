@@ -1,4 +1,4 @@
-"""Options of methods: the same wherever they are given, and what is refused."""
+"""Options of methods: the same meaning as flags, in files and in images, and errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from tests.e2e.support import CODES, DRAFTED, METHODS, RELAXED, Cli, Refused, texts
 
-# Every option of a method by the word that `bench --methods` has for it, and values in three runs.
+# Every option of a method by its word in `bench --methods`, with values in three runs.
 WORDS = {
     "rule": "rule", "tree": "tree", "children": "children", "k": "relax_k", "delta": "delta",
-    "mu": "mu", "nu": "nu", "lenience": "lenience", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
-    "distance": "group_distance", "lambda": "lambda", "residual": "residual", "drafter": "drafter",
+    "lambda": "lambda", "mu": "mu", "nu": "nu", "epsilon": "epsilon", "alpha": "alpha", "gap": "group_gap",
+    "distance": "group_distance", "lenience": "lenience", "residual": "residual", "drafter": "drafter",
     "draft-guidance": "draft_guidance", "length": "draft_length",
     "confidence": "draft_confidence", "layers": "draft_layers", "window": "draft_window",
     "init": "init", "tail": "tail", "front": "front",
@@ -43,8 +43,8 @@ RUNS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_no_option_is_forgotten(cli: Cli, refused: Refused, drafter_bundle: Path) -> None:
-    help_text = cli("generate", "--help").stdout
+def test_all_options_are_tested(cli: Cli, refused: Refused, drafter_bundle: Path) -> None:
+    help_text = cli("generate", "--help-all").stdout
     groups = re.findall(
         r"^(?:Method|Relaxed rules|Dynamic trees|Continuous tokens)\n((?:  .*\n)+)", help_text, re.M
     )
@@ -53,18 +53,18 @@ def test_no_option_is_forgotten(cli: Cli, refused: Refused, drafter_bundle: Path
     assert sorted(flags) == sorted(key.replace("_", "-") for key in ("method", *WORDS.values()))
     message = refused(2, "bench", "--methods", "eagle:nosuch=1", model=drafter_bundle)
     assert f"expected {', '.join(WORDS)}\n" in message
-    # Those of continuous tokens are those of other bundles (test_continuous.py).
+    # test_continuous.py tests the options of continuous tokens.
     continuous = {"steps", "prefill_ratio", "gamma", "cap", "last_noise"}
     assert {key for run in RUNS for key in run} == {"method", *WORDS.values()} - continuous
     for method in ("ar", "cspd", *METHODS):
-        assert f"\n  {method}: " in help_text  # with what it means
+        assert f"\n  {method}  " in help_text  # followed by its meaning
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run["method"])
 def test_options_mean_the_same_wherever_they_are_given(
-    draw: Any, cli: Cli, drafter_bundle: Path, tmp_path: Path, run: dict[str, Any]
+    generate: Any, cli: Cli, drafter_bundle: Path, tmp_path: Path, run: dict[str, Any]
 ) -> None:
-    """As flags, from a file, from a picture; `bench` makes as many target passes."""
+    """Flags, a file and an image give equal images; `bench` needs as many target passes."""
     rows = [[(code + step) % CODES for step in range(1, 10)] for code in range(CODES)]
     numpy.save(tmp_path / "table.npy", numpy.array(rows, dtype=numpy.uint16))
     given = [
@@ -73,13 +73,15 @@ def test_options_mean_the_same_wherever_they_are_given(
         for word in ("--" + key.replace("_", "-"),
                      ",".join(map(str, value)) if isinstance(value, list) else value)
     ]  # fmt: skip
-    (line,) = draw("-p", "a", "--dtype", "fp32", *given, "-o", "flags.png")
+    (line,) = generate("-p", "a", "--dtype", "fp32", *given, "-o", "flags.png")
     fields = json.loads(texts(tmp_path / "flags.png")["lamplighter"])
     assert {key: fields[key] for key in run} == run
     (tmp_path / "c.json").write_text(json.dumps({**run, "dtype": "fp32"}))
-    draw("-p", "a", "--config", "c.json", "-o", "config.png")
-    table = ["--neighbours", "table.npy"] if "neighbours" in run else []  # pictures choose no files
-    draw("--params-from", "flags.png", *table, "-o", "params.png")
+    generate("-p", "a", "--config", "c.json", "-o", "config.png")
+    table = (
+        ["--neighbours", "table.npy"] if "neighbours" in run else []
+    )  # images cannot choose files
+    generate("--params-from", "flags.png", *table, "-o", "params.png")
     expected = (tmp_path / "flags.png").read_bytes()
     for name in ("config.png", "params.png"):
         assert (tmp_path / name).read_bytes() == expected
@@ -96,21 +98,21 @@ def test_options_mean_the_same_wherever_they_are_given(
     assert sample["target_passes"] == line["target_passes"]
 
 
-def test_config_file_gives_the_method(draw: Any, tmp_path: Path) -> None:
+def test_config_file_gives_the_method(generate: Any, tmp_path: Path) -> None:
     config = {"method": "lantern++", "lambda": [4, 2.5], "relax_k": 7, "tree": "chain-3"}
     (tmp_path / "c.json").write_text(json.dumps(config))
-    (line,) = draw("-p", "a", "--config", "c.json", "-o", "a.png")
-    draw("-p", "a", *RELAXED, "-o", "b.png")
+    (line,) = generate("-p", "a", "--config", "c.json", "-o", "a.png")
+    generate("-p", "a", *RELAXED, "-o", "b.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    (line,) = draw("-p", "a", "--config", "c.json", "--relax-k", 9, "-o", "c.png")
+    (line,) = generate("-p", "a", "--config", "c.json", "--relax-k", 9, "-o", "c.png")
     assert line["relax_k"] == 9
 
 
-def test_tree_files(draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path) -> None:
+def test_tree_files(generate: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"paths": [[0], [1], [0, 0]], "about": {"by": "hand"}}')
-    (line,) = draw("-p", "a", "--method", "eagle", "--tree", "t.json", "-o", "a.png")
+    (line,) = generate("-p", "a", "--method", "eagle", "--tree", "t.json", "-o", "a.png")
     assert line["tree"] == "t.json"
-    # Near the last token a tree may be cut, never grow.
+    # Near the last token a tree may be cut.
     assert 0 < line["drafted_by_depth"][0] <= 2 * line["cycles"]
     assert len(line["drafted_by_depth"]) == 2
     for text in ("", "[]", '{"paths": [[1]]}', '{"paths": [[0, 0]]}', '{"paths": "x"}'):
@@ -120,7 +122,7 @@ def test_tree_files(draw: Any, refused: Refused, drafter_bundle: Path, tmp_path:
         assert "bad.json" in words
 
 
-def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
+def test_verbose_reports_drafts(cli: Cli, drafter_bundle: Path) -> None:
     result = cli("generate", "-p", "a", *RELAXED, "-v", model=drafter_bundle)
     assert result.returncode == 0, result.stderr
     for words in ("target passes (", "draft ", "acceptance length", "per cycle"):
@@ -134,6 +136,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
     [
         (("--method", "magic"), "magic"),
         (("--tree", "chain-4"), "--method"),
+        (("--lambda", 3), "--lambda is read by --method lantern++; this run uses --method ar\n"),
+        (("--steps", 20), "--steps is read for tokens that are continuous; this run uses --model "),
         (("--rule", "lantern"), "--method"),
         (("--method", "eagle", "--rule", "magic"), "magic"),
         (("--method", "eagle", "--tree", "chain-64"), "chain-64"),
@@ -143,7 +147,10 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "eagle", "--relax-k", 3), "--relax-k"),
         (("--method", "lantern", "--lambda", 2), "--lambda"),
         (("--method", "lantern++", "--delta", 0.1), "--delta"),
-        (("--method", "lantern", "--delta", 0.1, "--lambda", 2), "exclude"),
+        (("--method", "lantern", "--delta", 0.1, "--lambda", 2), "--lambda"),
+        (("--method", "eagle", "--lambda", 2), "--lambda is read by --rule lantern++; this run uses --rule exact"),
+        (("--method", "sjd", "--init", "unifrom"), "did you mean uniform?"),
+        (("--method", "eagel"), "did you mean eagle?"),
         (("--method", "lantern", "--delta", "nan"), "--delta"),
         (("--method", "lantern", "--delta", -0.1), "--delta"),
         (("--method", "lantern", "--delta", 1.1), "--delta"),
@@ -181,7 +188,7 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "sjd-pac", "--tree", "dynamic"), "fixed trees"),
         (("--method", "sjd-pac", "--tree", "fan-3-2-54"), "fan-K-S-N"),
         (("--method", "sjd-pac", "--rule", "traversal"), "siblings"),
-        (("--method", "eagle+sjd", "--rule", "official-pac"), "needs the method sjd-pac"),
+        (("--method", "eagle+sjd", "--rule", "official-pac"), "needs method sjd-pac"),
         (("--method", "sjd-pac", "--rule", "official-pac", "--init", "above"), "--init"),
         (("--method", "sjd-pac", "--rule", "block", "--tail", "fresh"), "siblings"),
         (("--method", "sjd", "--drafter", "main"), "--drafter"),
@@ -190,8 +197,8 @@ def test_words_about_drafts(cli: Cli, drafter_bundle: Path) -> None:
         (("--method", "scd", "--tail", "fresh"), "--tail"),
         (("--method", "refine", "--rule", "block", "--tail", "keep"), "--tail"),
         (("--method", "refine", "--children", "top", "--tail", "keep"), "--tail"),
-        (("--method", "flash", "--draft-length", "auto"), "got auto, expected full for method flash"),
-        (("--method", "self", "--draft-length", "auto"), "got auto, expected full for method self"),
+        (("--method", "flash", "--draft-length", "auto"), "got 'auto', expected full for method flash"),
+        (("--method", "self", "--draft-length", "auto"), "got 'auto', expected full for method self"),
         (("--trace", "x.png"), "x.png twice"),
         (("--preview", "y.png", "--acceptance-map", "y.png"), "y.png twice"),
     ],

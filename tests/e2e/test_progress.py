@@ -1,4 +1,4 @@
-"""What can be seen of a run: traces, acceptance maps, previews."""
+"""Traces, acceptance maps and previews of a run."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ def array(path: Path) -> numpy.ndarray:  # type: ignore[type-arg]
 
 
 def cycles_of(path: Path) -> list[dict[str, Any]]:
-    """The cycles of a trace, without the settings that stand before those of every picture."""
+    """The cycles of a trace, without the line of settings before the cycles of each image."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [line for line in lines if "settings" not in line]
 
 
-def test_trace(draw: Any, tmp_path: Path) -> None:
-    lines = draw("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
+def test_trace(generate: Any, tmp_path: Path) -> None:
+    lines = generate("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
                  "--trace", "t.jsonl", "-o", "%d.png")  # fmt: skip
     first = json.loads((tmp_path / "t.jsonl").read_text().splitlines()[0])
-    assert first["picture"] == 0 and first["settings"]["tree"] == "lantern-26"
+    assert first["image"] == 0 and first["settings"]["tree"] == "lantern-26"
     with Image.open(tmp_path / "0.png") as image:
         assert json.loads(image.text["lamplighter"]) == first["settings"]
     cycles = cycles_of(tmp_path / "t.jsonl")
-    for picture, line in enumerate(lines):
-        own = [cycle for cycle in cycles if cycle["picture"] == picture]
+    for generated, line in enumerate(lines):
+        own = [cycle for cycle in cycles if cycle["image"] == generated]
         assert [cycle["cycle"] for cycle in own] == list(range(line["cycles"]))
         assert sum(cycle["committed"] for cycle in own) == TOKENS - 1
-        place = 1  # the prefill commits the first token
+        position = 1  # the prefill commits the first token
         for cycle in own:
-            assert cycle["first"] == place
-            place += cycle["committed"]
+            assert cycle["first"] == position
+            position += cycle["committed"]
             assert 1 <= cycle["committed"] <= cycle["accepted"] + 1
-            parts = {name: cycle["ms"][name] for name in ("draft", "score", "judge", "commit")}
+            parts = {name: cycle["ms"][name] for name in ("draft", "score", "verify", "commit")}
             assert cycle["ms"] == {**parts, "cycle": pytest.approx(sum(parts.values()))}
-        # Whoever got to a depth accepted at least as many tokens.
+        # A cycle that reached a depth accepted at least as many tokens.
         for depth, reached in enumerate(line["accepted_by_depth"]):
             assert reached == sum(cycle["accepted"] > depth for cycle in own)
 
 
-def test_acceptance_map(draw: Any, tmp_path: Path) -> None:
-    draw("-p", "a", "--method", "lantern", "--delta", 1, "--trace", "t.jsonl",
+def test_acceptance_map(generate: Any, tmp_path: Path) -> None:
+    generate("-p", "a", "--method", "lantern", "--delta", 1, "--trace", "t.jsonl",
          "--acceptance-map", "map.png", "-o", "a.png")  # fmt: skip
     counts = [1]
     for cycle in cycles_of(tmp_path / "t.jsonl"):
@@ -74,8 +74,8 @@ def test_acceptance_map(draw: Any, tmp_path: Path) -> None:
     assert len({next(iter(found)) for found in colours.values()}) == len(colours)
 
 
-def test_acceptance_map_of_several_pictures(draw: Any, tmp_path: Path) -> None:
-    draw("-p", "a", "-b", 3, "--acceptance-map", "map.png", "-o", "%d.png")
+def test_acceptance_map_of_several_images(generate: Any, tmp_path: Path) -> None:
+    generate("-p", "a", "-b", 3, "--acceptance-map", "map.png", "-o", "%d.png")
     image = array(tmp_path / "map.png")
     pair = 2 * SIDE + 4
     assert image.shape[1] == 2 * pair + 12
@@ -94,9 +94,9 @@ def frames(stream: bytes) -> list[numpy.ndarray]:  # type: ignore[type-arg]
 
 @pytest.mark.parametrize("flags", [(), ("--method", "lantern", "--delta", 1)])
 def test_preview_shows_rows_as_they_come(
-    draw: Any, tmp_path: Path, flags: tuple[object, ...]
+    generate: Any, tmp_path: Path, flags: tuple[object, ...]
 ) -> None:
-    os.mkfifo(tmp_path / "preview.png")  # written in place, so that no frame is missed
+    os.mkfifo(tmp_path / "preview.png")  # a pipe, so that no frame is missed
     pipe = os.open(tmp_path / "preview.png", os.O_RDWR | os.O_NONBLOCK)
     stream = bytearray()
     done = threading.Event()
@@ -109,34 +109,34 @@ def test_preview_shows_rows_as_they_come(
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        draw(
+        generate(
             "-p", "a house", "--preview", "preview.png", "--trace", "t.jsonl", "-o", "a.png", *flags
         )
     finally:
         done.set()
         reader.join()
         os.close(pipe)
-    picture = array(tmp_path / "a.png")
+    generated = array(tmp_path / "a.png")
     shown = frames(bytes(stream))
     ends = [0]
     for cycle in cycles_of(tmp_path / "t.jsonl"):
         ends.append((cycle["first"] + cycle["committed"]) // 4)
     rows = sorted(set(ends) - {0})
-    # Rows that painting has no time for are shown with later ones; how many depends on the machine.
+    # A slow image decoder shows several rows at once; how many depends on the machine.
     assert 2 <= len(shown) <= len(rows) and rows[-1] == 4
-    assert (shown[-1] == picture).all()
+    assert (shown[-1] == generated).all()
     seen = []
     for frame in shown[:-1]:
-        assert frame.shape == picture.shape
+        assert frame.shape == generated.shape
         grey = [bool((frame[row * 8 : row * 8 + 8] == 128).all()) for row in range(4)]
         seen.append(grey.index(True))
         assert all(grey[seen[-1] :])
     assert seen == sorted(set(seen)) and set(seen) <= set(rows)
 
 
-def test_preview_is_one_file(draw: Any, tmp_path: Path) -> None:
-    """Two pictures side by side; the third takes the place of the first."""
-    draw("-p", "a", "-b", 3, "--batch-size", 2, "--preview", "p.png", "-o", "%d.png")
+def test_preview_is_one_file(generate: Any, tmp_path: Path) -> None:
+    """Two images side by side; the third takes the slot of the first."""
+    generate("-p", "a", "-b", 3, "--batch-size", 2, "--preview", "p.png", "-o", "%d.png")
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"p.png", "0.png", "1.png", "2.png"}
     sheet = array(tmp_path / "p.png")

@@ -1,4 +1,4 @@
-"""Signals and terminals."""
+"""Signals and progress bars."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-PICTURES = 100_000
+IMAGES = 100_000
 
 
 def start(
-    lamplighter: Path, bundle: Path, folder: Path, **options: object
+    lamplighter: Path, bundle: Path, folder: Path, *flags: object, **options: object
 ) -> subprocess.Popen[str]:
-    command = [lamplighter, "generate", "-m", bundle, "-p", "a", "-b", PICTURES, "-o", "%05d.png"]
+    command = [lamplighter, "generate", "-m", bundle, "-b", IMAGES, "-o", "%05d.png", *flags]
+    if "--prompt-file" not in flags:
+        command += ["-p", "a"]
     return subprocess.Popen(  # type: ignore[call-overload]
         [str(part) for part in command],
         cwd=folder,
@@ -43,17 +45,52 @@ def test_signals_end_cleanly(
     assert process.wait(timeout=60) == code
     printed += rest.split()
     assert words.splitlines()[-1] == (
-        f"lamplighter: error: stopped: {len(printed)} of {PICTURES} pictures stand; "
-        "the same command with --skip-existing draws the others"
+        f"lamplighter: error: stopped with {len(printed)} of {IMAGES} images complete; "
+        "the same command with --skip-existing generates the others"
     )
-    assert 2 <= len(printed) < PICTURES
-    # Every picture that was announced is there in full, and nothing else is.
+    assert 2 <= len(printed) < IMAGES
+    # Every announced image is complete, and there are no other files.
     assert sorted(printed) == sorted(path.name for path in tmp_path.iterdir())
     assert all((tmp_path / name).read_bytes()[-8:-4] == b"IEND" for name in printed)
 
 
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        (["--overwrite"], "the same command generates all again"),
+        (["--skip-existing"], "the same command generates the others"),
+        (["--trace", "t.jsonl"], "the same command with --overwrite generates all again"),
+        (
+            ["--trace", "t.jsonl", "--skip-existing"],
+            "the same command, with other names of the files of all images, generates the others",
+        ),
+        (["--seed", -1], r"the same command with --skip-existing --seed \d+ generates the others"),
+        (
+            ["--prompt-file", "-"],
+            "the same command with --skip-existing and the same input generates the others",
+        ),
+    ],
+)
+def test_the_message_of_a_stop_fits_the_flags(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path, flags: list[object], hint: str
+) -> None:
+    process = start(
+        lamplighter, tiny_bundle, tmp_path, *flags, stderr=subprocess.PIPE, stdin=subprocess.PIPE
+    )
+    assert process.stdout and process.stdin
+    if "--prompt-file" in flags:
+        process.stdin.write("a\n")
+        process.stdin.flush()
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    words = process.communicate(timeout=60)[1].splitlines()[-1]
+    assert re.fullmatch(
+        rf"lamplighter: error: stopped with \d+ (of {IMAGES} )?images? complete; {hint}", words
+    )
+
+
 def handles(process: int, number: int) -> bool:
-    """Whether a process has a handler of its own for a signal: set before anything is loaded."""
+    """Whether a process has installed its handler for a signal, which happens before it loads weights."""
     status = Path(f"/proc/{process}/status").read_text()
     return bool(int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16) >> (number - 1) & 1)
 

@@ -1,4 +1,4 @@
-// A driver library with one GPU, for tests of what is read from it.
+// A fake NVML library with one GPU.
 
 #include <cstring>
 
@@ -26,7 +26,7 @@ int nvmlDeviceGetClockInfo(void* /*device*/, int kind, unsigned int* mhz) {
 int nvmlDeviceGetMaxClockInfo(void* /*device*/, int /*kind*/, unsigned int* /*mhz*/) {
   return 3;  // NVML_ERROR_NOT_SUPPORTED
 }
-// Half a joule more with every call.
+// Adds half a joule per call.
 int nvmlDeviceGetTotalEnergyConsumption(void* /*device*/, unsigned long long* millijoules) {
   static unsigned long long count = 0;
   *millijoules = count += 500;

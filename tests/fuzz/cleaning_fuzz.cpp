@@ -2,7 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "text/cleaning.h"
 
-// Captions: what passes the check is cleaned, and stays text.
+// A caption that passes the check is cleaned and stays valid text.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
   const std::string_view caption = fuzz::text(bytes, size);

@@ -1,7 +1,7 @@
-#include "pipeline/requests/codes_file.h"
+#include "pipeline/output/codes_file.h"
 #include "tests/fuzz/fuzz.h"
 
-// Files that --save-codes wrote, as `decode` reads them.
+// Files of --save-codes, as `decode` reads them.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
   const std::string path = fuzz::file_of(fuzz::text(bytes, size));

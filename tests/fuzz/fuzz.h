@@ -9,8 +9,8 @@
 
 #include "lamplighter/error.h"
 
-// What all fuzzers share. Each is a file of its own: bytes in, and either a result or an Error comes out;
-// anything else, also a sanitizer's complaint, is a finding.
+// Shared by all fuzzers. A fuzzer feeds bytes to one reader and expects a result or an Error; anything else,
+// e.g. a sanitizer report, is a finding.
 namespace lamplighter::fuzz {
 
 inline std::string_view text(const unsigned char* bytes, std::size_t size) {
@@ -26,7 +26,7 @@ int meet(const Use& use) {
   return 0;
 }
 
-// The path of a plain file in memory that holds these bytes until the next call.
+// Path of an in-memory file with these bytes, valid until the next call.
 inline std::string file_of(std::string_view bytes) {
   static const int file = ::memfd_create("fuzz", 0);
   if (file < 0 || ::ftruncate(file, 0) != 0 ||

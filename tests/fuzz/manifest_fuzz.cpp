@@ -6,7 +6,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
-  // The manifest of a folder in memory; the process's own, for several run side by side.
+  // A bundle's folder in memory, one per process, because several fuzzers run at the same time.
   static const std::string folder = [] {
     char name[] = "/dev/shm/lamplighter-fuzz-XXXXXX";
     if (::mkdtemp(name) == nullptr) std::abort();

@@ -1,7 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "text/bpe_tokenizer.h"
 
-// A tokenizer that is accepted takes a text apart and gives text back.
+// An accepted tokenizer encodes and decodes text.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
   const std::string path = fuzz::file_of(fuzz::text(bytes, size));

@@ -1,7 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tree/tree.h"
 
-// A tree that is accepted is written and read again as the same.
+// An accepted tree survives writing and reading.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
   return fuzz::meet([&] {

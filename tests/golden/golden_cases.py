@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-FOLDER = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent / "cases"
 
 # A case's kind is the start of its folder's name; the rest names size or variant.
 KINDS = (
@@ -147,11 +147,11 @@ class Case:
         return [self.folder / entry["file"] for entry in self.info["weights"]]
 
     def tolerance(self, entry: str, index: int = 0) -> float:
-        """The case's tolerance, or a number of its text by its place there."""
-        told = self.info["tolerance"][entry]
-        if isinstance(told, float):
-            return told
-        numbers = re.findall(r"\d+(?:\.\d+)?e-\d+", told)
+        """The case's tolerance, or a number of its text by its position there."""
+        facts = self.info["tolerance"][entry]
+        if isinstance(facts, float):
+            return facts
+        numbers = re.findall(r"\d+(?:\.\d+)?e-\d+", facts)
         return float(numbers[index])
 
     def check_files(self) -> None:
@@ -173,9 +173,17 @@ def root() -> Path:
 
 
 def all_cases() -> list[Case]:
-    """Every folder below LAMPLIGHTER_GOLDEN (default: this one) that holds a case.json."""
+    """Every folder below LAMPLIGHTER_GOLDEN (default: cases/) that holds a case.json."""
     folders = sorted(path.parent for path in root().rglob("case.json"))
     return [Case(str(f.relative_to(root())) if f != root() else f.name, f) for f in folders]
+
+
+def sibling(case: Case, text: str) -> Case:
+    """The case whose folder the first word names, beside `case` or anywhere."""
+    name = text.split()[0]
+    found = [other for other in all_cases() if other.folder.name == name]
+    near = [other for other in found if other.folder.parent == case.folder.parent]
+    return (near or found)[0]
 
 
 def cases_of(*kinds: str) -> list[Case]:

@@ -22,7 +22,7 @@ SPARE = 64  # cache rows for a tree
 
 
 def settings(case: Case) -> dict[str, Any]:
-    """--config of a case with a vocabulary of its own: its ids, and pictures that fit it."""
+    """--config of a case with a vocabulary of its own: its ids, and images that fit it."""
     ids = case.info.get("token_ids", {})
     names = {
         "bos": "bos", "first_image_id": "image_first", "codebook_size": "image_count",

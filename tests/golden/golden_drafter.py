@@ -51,14 +51,14 @@ class Warper:
 
 @dataclass
 class RowWarper(Warper):
-    """The same where a token of its own ends every row of a picture; it is the last of V + 1."""
+    """The same where a token of its own ends every row of an image; it is the last of V + 1."""
 
     columns: int
-    drawn: int  # codes and row ends up to the root
+    generated: int  # codes and row ends up to the root
 
     def probabilities(self, logits: Tensor, depth: int = 0) -> Tensor:
         rows = F.pad(super().probabilities(logits), (0, 1))
-        if (self.drawn + depth + 1) % (self.columns + 1) == 0:
+        if (self.generated + depth + 1) % (self.columns + 1) == 0:
             rows = torch.zeros_like(rows)
             rows[..., -1] = 1
         return rows
@@ -130,7 +130,7 @@ class Drafting:
 class Level:
     """What happened at one depth of a static tree."""
 
-    nodes: list[Node]  # expanded, in order; their children are drawn
+    nodes: list[Node]  # expanded, in order; their children are sampled
     logits: Tensor  # [2,W,V]
     hidden: Tensor  # [2,W,H]
 
@@ -189,10 +189,10 @@ def root_to_leaf(tree: DynamicTree) -> set[tuple[int, ...]]:
 
 
 def conditional(probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """p of every token given that those before it in its row were not drawn, and the mass left."""
-    drawn = probabilities.double().gather(1, tokens)
-    left = probabilities.double().sum(1, keepdim=True) - (drawn.cumsum(1) - drawn)
-    return (drawn / left).clamp(0, 1), left
+    """p of every token given that those before it in its row were not sampled, and the mass left."""
+    chosen = probabilities.double().gather(1, tokens)
+    left = probabilities.double().sum(1, keepdim=True) - (chosen.cumsum(1) - chosen)
+    return (chosen / left).clamp(0, 1), left
 
 
 def draft_dynamic(

@@ -78,7 +78,7 @@ def load_module(bundle: Path, role: str) -> Any:
 def decode(
     bundle: Path, inputs: dict[str, Tensor], program: str = "golden_decode", **options: Any
 ) -> dict[str, Tensor]:
-    """The compiled decode loop in fp32 (tests/tools/golden_decode.cpp), or another such program."""
+    """The compiled decode loop in fp32 (tests/golden/programs/golden_decode.cpp), or another program of its inputs."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         save_file({k: v.contiguous() for k, v in inputs.items()}, folder / "in.safetensors")

@@ -20,12 +20,12 @@ FILLS = ("uniform", "random", "repeat", "sample", "above")  # src/tree/window_fi
 EXACT, PAPER = 0, 0  # src/acceptance/rules.h
 MODES = {"random": "random", "repeat_horizon": "repeat", "sample_horizon": "sample"}
 
-# Ids that open a picture in front of its first code: its start, its height and its width.
+# Ids that open an image in front of its first code: its start, its height and its width.
 OPENING_IDS = 3
 
 
 class Window(NamedTuple):
-    """Drafts [L], -1 where none is known, and the laws [L, V] they come from."""
+    """Drafts [L], -1 where none is known, and the distributions [L, V] they come from."""
 
     tokens: Tensor
     rows: Tensor
@@ -48,7 +48,7 @@ class Window(NamedTuple):
 class Verdict(NamedTuple):
     accepted: int  # drafts
     tokens: list[int]  # committed ones: accepted drafts and the last token
-    final: Tensor  # [V], the law of the last token
+    final: Tensor  # [V], the distribution of the last token
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Pass:
         return len(self.tokens)
 
     def chain(self, uniforms: Tensor) -> tuple[Tensor, ...]:
-        """Arguments of both operators that judge a chain, for one image."""
+        """Arguments of both operators that verify a chain, for one image."""
         order = torch.arange(self.nodes)
         draft_rows = torch.where(order < self.nodes - 1, order, -1)
         chain = (self.target, self.draft, self.tokens.long(), order - 1, draft_rows, uniforms)
         return (*(part[None].contiguous() for part in chain), torch.ones(1))
 
-    def judge(
+    def verify(
         self,
         tests: Tensor,
         last: float,
@@ -80,22 +80,22 @@ class Pass:
     ) -> Verdict:
         """tests [N - 1]: a uniform for every draft; last: that of the last token."""
         uniforms = torch.cat([single([last]), single(tests)])
-        path, count, token, final, status = engine.operators().judge_tree(
+        path, count, token, final, status = engine.operators().verify_tree(
             *self.chain(uniforms), torch.empty(0, dtype=torch.int32), rule, PAPER, True, 0,
             torch.tensor(bounds).float(), 0, self.nodes - 1, codebook=codebook,
         )  # fmt: skip
-        assert int(status) == 0, f"judge_tree: status {int(status)}"
+        assert int(status) == 0, f"verify_tree: status {int(status)}"
         accepted = int(count)
         taken = path[0, : accepted + 1]
         assert torch.equal(taken, torch.arange(accepted + 1)), f"path {taken.tolist()}"
         tokens = [*self.tokens[taken[1:]].tolist(), int(token)]
         return Verdict(accepted, tokens, final[0])
 
-    def renew(self, accepted: int, keep: bool, tests: Tensor, draws: Tensor) -> Window:
-        """tests [N - 1]: a uniform for every draft; draws [N]: one for the token behind a row."""
+    def renew(self, accepted: int, keep: bool, tests: Tensor, samples: Tensor) -> Window:
+        """tests [N - 1]: a uniform for every draft; samples [N]: one for the token behind a row."""
         if self.nodes == 1:
             return Window(torch.empty(0, dtype=torch.long), self.draft[:0])
-        uniforms = torch.cat([torch.zeros(1), single(tests), single(draws)])
+        uniforms = torch.cat([torch.zeros(1), single(tests), single(samples)])
         tokens, rows = engine.operators().renew_window(
             *self.chain(uniforms), torch.tensor([accepted]), keep
         )
@@ -103,7 +103,7 @@ class Pass:
 
 
 def single(uniforms: Any) -> Tensor:
-    """Recorded uniforms as the operators take them; -1 means that none was drawn."""
+    """Recorded uniforms as the operators take them; -1 means that none was sampled."""
     given = torch.as_tensor(uniforms)
     taken = given.clamp_min(0).float()
     assert torch.equal(taken.to(given.dtype), given.clamp_min(0)), "no fp32 uniforms"
@@ -119,7 +119,7 @@ def fill(
     left: int = -1,
     columns: int = 1,
 ) -> Window:
-    """Guesses for the empty slots; uniforms [L], those of other slots are not read."""
+    """Guesses for the empty slots; uniforms [L], read at these slots alone."""
     rows = window.rows[None].clone()
     tokens = engine.operators().fill_window(
         window.tokens[None], rows, single(uniforms)[None], torch.tensor([steps]),
@@ -129,9 +129,11 @@ def fill(
     return Window(tokens[0], rows[0])
 
 
-def draw(rows: Tensor, uniforms: Tensor) -> list[int]:
+def sample(rows: Tensor, uniforms: Tensor) -> list[int]:
     """A token of every row [N, V], by its own uniform."""
-    tokens = engine.operators().draw(rows[None].contiguous(), single(uniforms)[None], torch.ones(1))
+    tokens = engine.operators().sample(
+        rows[None].contiguous(), single(uniforms)[None], torch.ones(1)
+    )
     return [int(token) for token in tokens.flatten()]
 
 
@@ -209,7 +211,7 @@ class Initialisation:
         self.codes = last + 1 - self.first
         self.columns = self.info["grid_width"] + 1  # an id of its own ends every line
         self.steps = self.info["committed"] - self.info["prefill"] - OPENING_IDS
-        # What stands to the left counts from the picture's first code on.
+        # What stands to the left counts from the image's first code on.
         inside = self.steps + self.info["kept"] >= 0
         self.kind = MODES[self.info["mode"]] if inside else "random"
 
@@ -240,7 +242,7 @@ class Initialisation:
         return torch.cat([torch.zeros(self.info["kept"]), (random + 0.5) / self.codes])
 
     def left(self) -> int:
-        """What stands at the last committed place; -1: nothing may ask for it."""
+        """What stands at the last committed position; -1: nothing may ask for it."""
         if self.info["kept"]:
             return -1
         last = self["committed_tokens"][-1]
@@ -278,7 +280,7 @@ class Network:
 
 
 def filtered(logits: Tensor, settings: dict[str, Any]) -> Tensor:
-    """Laws [N, V] of logits [2, N, V], the conditional half alone where nothing guides."""
+    """Distributions [N, V] of logits [2, N, V], the conditional half alone where nothing guides."""
     names = ("temperature", "top_k", "top_p")
     options = {name: settings[name] for name in names}
     scale = float(settings["guidance"])

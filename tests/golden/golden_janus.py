@@ -19,7 +19,7 @@ def folder(case: Case) -> Path:
 def export(
     out: Path, model: Path, sizes: Iterable[tuple[int, int]], text_length: int, *words: object
 ) -> Path:
-    """A bundle in fp32 with pictures of sizes (width, height), in pixels."""
+    """A bundle in fp32 with images of sizes (width, height), in pixels."""
     file = out.parent / f"{out.name}.json"
     config = {"sizes": [f"{w}x{h}" for w, h in sizes], "text_length": text_length}
     file.write_text(json.dumps(config), encoding="utf-8")

@@ -30,7 +30,7 @@ RESIDUALS = [
     "official-lumina-static",
     "official-lumina-dynamic",
 ]
-BEYOND = 64  # rotary rows past the picture, all zero: tree nodes may reach there
+BEYOND = 64  # rotary rows past the image, all zero: tree nodes may reach there
 
 
 def padded_features(model: GPT, condition: Tensor, mask: Tensor) -> Tensor:
@@ -59,7 +59,9 @@ class Tree:
     parents: Tensor  # [N], root -1
     depths: Tensor  # [N]
     mask: Tensor  # [N,N] ancestors and the node itself
-    rows: Tensor | None = None  # [E,V] what the children of the nodes with children are drawn from
+    rows: Tensor | None = (
+        None  # [E,V] what the children of the nodes with children are sampled from
+    )
     draft_rows: Tensor | None = None  # [N] row of every node's children, -1 for leaves
 
 
@@ -145,11 +147,11 @@ class Replay:
             probabilities = self.warper.probabilities(level.logits)
             index = torch.tensor([nodes.index(node) for node in level.nodes])
             tree.draft_rows[index] = torch.arange(len(index)) + len(children)
-            drawn, _ = engine.operators().draw_children(
+            sampled, _ = engine.operators().sample_children(
                 probabilities, zero, zero, index, count, False
             )
             rows.append(probabilities[0])
-            for node, best in zip(level.nodes, drawn[0], strict=True):
+            for node, best in zip(level.nodes, sampled[0], strict=True):
                 children[node] = best
                 if tokens is not None:
                     own = [i for i, other in enumerate(nodes) if other and other[:-1] == node]
@@ -160,10 +162,10 @@ class Replay:
         return tree
 
 
-def judge(
+def verified(
     tree: Tree, target: Tensor, temperature: float, uniforms: Tensor | None = None, **options: Any
 ) -> tuple[list[int], int, Tensor]:
-    """judge_tree for one image -> accepted path, last token, the distribution it comes from.
+    """verify_tree for one image -> accepted path, last token, the distribution it comes from.
 
     target [N,V]; options: rule, residual, neighbours, k, bound, sampled.
     """
@@ -175,7 +177,7 @@ def judge(
     rows = tree.rows if tree.rows is not None else torch.zeros(0, target.shape[-1])
     draft_rows = tree.draft_rows if tree.draft_rows is not None else torch.full((nodes,), -1)
     depth = int(tree.depths.max())
-    path, count, token, final, status = engine.operators().judge_tree(
+    path, count, token, final, status = engine.operators().verify_tree(
         target[None].contiguous(),
         rows[None].contiguous(),
         tree.tokens[None].contiguous(),
@@ -192,5 +194,5 @@ def judge(
         0,
         depth,
     )
-    assert int(status[0]) == 0, f"judge_tree: status {int(status[0])}"
+    assert int(status[0]) == 0, f"verify_tree: status {int(status[0])}"
     return path[0, : int(count[0]) + 1].tolist(), int(token[0]), final[0]

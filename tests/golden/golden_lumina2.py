@@ -8,22 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import golden_cases
 import golden_engine as engine
 import torch
-from golden_cases import Case
 from golden_chameleon import Target
 from torch import Tensor
 
 STEP = 32  # pixels of a size token's unit
-
-
-def sibling(case: Case, entry: str) -> Case:
-    """The case that another one names, beside it or anywhere."""
-    name = case.info[entry].split()[0]
-    found = [other for other in golden_cases.all_cases() if other.folder.name == name]
-    near = [other for other in found if other.folder.parent == case.folder.parent]
-    return (near or found)[0]
 
 
 def export(
@@ -34,7 +24,7 @@ def export(
     *words: object,
     text_length: int = 16,
 ) -> Path:
-    """A bundle in fp32 with pictures of sizes (width, height), in pixels."""
+    """A bundle in fp32 with images of sizes (width, height), in pixels."""
     parts: list[object] = []
     for flag, path in (("--model", model), ("--vq", vq)):
         parts += [flag, path] if path else []
@@ -54,8 +44,8 @@ def grid_of(bundle: Path, width: int, height: int) -> dict[str, Any]:
     return next(g for g in grids if (g["width"], g["height"]) == (width, height))
 
 
-def picture_ids(grid: dict[str, Any], codes: list[int], first: int) -> list[int]:
-    """Ids of a picture as the manifest's grid frames its codes."""
+def image_ids(grid: dict[str, Any], codes: list[int], first: int) -> list[int]:
+    """Ids of an image as the manifest's grid frames its codes."""
     ids, columns = list(grid["before"]), grid["columns"]
     for row in range(grid["rows"]):
         ids += [first + code for code in codes[row * columns : (row + 1) * columns]]
@@ -71,22 +61,22 @@ def codes_of(bundle: Path, ids: Tensor) -> Tensor:
 
 
 def feed(
-    bundle: Path, prompt: Tensor, picture: Tensor, before: int, pairs: bool = True
+    bundle: Path, prompt: Tensor, image: Tensor, before: int, pairs: bool = True
 ) -> tuple[Target, Tensor]:
     """Hidden states [2,R,H], conditional first, from the last of the `before` ids in front of codes on.
 
-    picture: all its ids. Without `pairs` there is no unconditional row.
+    image: all its ids. Without `pairs` there is no unconditional row.
     """
-    target = Target(bundle, 2 if pairs else 1, len(prompt) + len(picture))
-    opened = torch.cat([prompt, picture[:before]])
+    target = Target(bundle, 2 if pairs else 1, len(prompt) + len(image))
+    opened = torch.cat([prompt, image[:before]])
     halves = [opened, opened[len(prompt) :]] if pairs else [opened]
     rows = [torch.stack([hidden[-1] for hidden in target.prefill(halves)])]
-    rows += [target.step(token) for token in picture[before:]]
+    rows += [target.step(token) for token in image[before:]]
     return target, torch.stack(rows, 1)
 
 
 def scales(bundle: Path, width: int, height: int, cfg: float) -> list[float]:
-    """The engine's scale of guidance of every code (tests/tools/golden_guidance.cpp)."""
+    """The engine's scale of guidance of every code (tests/golden/programs/golden_guidance.cpp)."""
     request = {"width": width, "height": height, "cfg_scale": cfg}
     found = engine.run(engine.BUILD / "golden_guidance", bundle, stdin=json.dumps(request) + "\n")
     return [float(scale) for scale in json.loads(found)["scales"]]

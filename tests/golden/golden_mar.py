@@ -1,4 +1,4 @@
-"""Reads the networks of MAR's recorded cases as the exporter does, and their draws."""
+"""Reads the networks of MAR's recorded cases as the exporter does, and their numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import golden_engine as engine
 import torch
-from continuous_loop import Draws
+from continuous_loop import RandomNumbers
 from golden_cases import Case
 from torch import Tensor
 
@@ -29,10 +29,10 @@ def scripted(model: MAR, respacing: object) -> Any:
     return module
 
 
-def draws_of(case: Case, run: str, row: int) -> Draws:
-    """Of a picture of a run that is recorded with start and noises of the steps 1 and up, or all."""
+def numbers_of(case: Case, run: str, row: int) -> RandomNumbers:
+    """Of an image of a run that is recorded with start and noises of the steps 1 and up, or all."""
     start, noise = case.tensors[f"{run}.x_T"][row], case.tensors[f"{run}.noise"][row]
-    return Draws(start, noise)
+    return RandomNumbers(start, noise)
 
 
 def with_last_step(noise: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class Pair:
 
 
 def respacing_of(case: Case, steps: int) -> str:
-    """That of a recorded table of so many steps."""
+    """The respacing of a recorded table of `steps` steps."""
     lengths = {
         name.split(".")[1]: len(tensor)
         for name, tensor in case.tensors.items()

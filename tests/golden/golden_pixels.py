@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from models.bundle import Bundle, BundleModule
 
 
-def draw(bundle: Path, folder: Path, *grids: Tensor) -> list[Tensor]:
+def decode(bundle: Path, folder: Path, *grids: Tensor) -> list[Tensor]:
     """What `lamplighter decode` makes of codes [rows, columns] -> uint8 [h, w, 3] each."""
-    pictures = [
+    images = [
         {"rows": g.shape[0], "columns": g.shape[1], "codes": g.flatten().tolist()} for g in grids
     ]
-    saved = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
+    saved = {"format": "lamplighter codes", "schema": 1, "images": images}
     (folder / "codes.json").write_text(json.dumps(saved), encoding="utf-8")
     words = ("decode", folder / "codes.json", "-m", bundle, "-o", folder / "%d.png", "--overwrite")
     engine.run(engine.BUILD / "lamplighter", *words, "--threads", 1, "--device", "cpu")
@@ -79,6 +79,6 @@ def bytes_of(levels: Tensor, rule: str, folder: Path) -> Tensor:
     bundle.modules["image_decoder"] = BundleModule(Flat(levels), torch.float32)
     bundle.entries["decoder"] = {"codebook_size": len(levels), "downsample": 1, "pixels": rule}
     bundle.write(folder / "bundle")
-    (got,) = draw(folder / "bundle", folder, torch.arange(len(levels))[None])
+    (got,) = decode(folder / "bundle", folder, torch.arange(len(levels))[None])
     assert torch.equal(got, got[..., :1].expand_as(got))
     return got[..., 0].flatten()

@@ -8,23 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import golden_cases
 import golden_engine as engine
-from golden_cases import Case
 
 CELL = 16  # pixels a side of a code
-
-
-def sibling(case: Case, entry: str) -> Case:
-    """The case of the same folder that an entry of case.json names."""
-    folder = case.folder.parent / case.info[entry]
-    return next(found for found in golden_cases.all_cases() if found.folder == folder)
 
 
 def export(
     out: Path, sizes: Iterable[tuple[int, int]], text_length: int, *words: object
 ) -> dict[str, Any]:
-    """Manifest of a bundle in fp32 with pictures of sizes (width, height), in pixels."""
+    """Manifest of a bundle in fp32 with images of sizes (width, height), in pixels."""
     file = out.parent / f"{out.name}.json"
     config = {"sizes": [f"{w}x{h}" for w, h in sizes], "text_length": text_length}
     file.write_text(json.dumps(config), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Speculative Jacobi decoding on toy laws: every outcome of all its passes, in double precision.
+"""Speculative Jacobi decoding on toy distributions: every outcome of all its passes, in double precision.
 
-A pass has rows j = 0, 1, .. for the next tokens; row j's law T depends on the tokens before it.
-Behind row j stands a draft, drawn from D; the last row has none. A draft is kept with the
+A pass has rows j = 0, 1, .. for the next tokens; row j's distribution T depends on the tokens before it.
+Behind row j stands a draft, sampled from D; the last row has none. A draft is kept with the
 probability min(1, T / D) and gives way to a token of norm((T - D)+) otherwise. The tokens up to
 the first that gave way are committed, or all; what lies behind becomes the next pass's drafts.
 """
@@ -23,9 +23,9 @@ Tokens = tuple[int, ...]
 class Tail(Enum):
     """What becomes of drafts behind the first one that gave way."""
 
-    fresh = "sjd"  # drawn anew
-    keep = "scd"  # kept or replaced like the others; T is their law from now on
-    keep_old_law = "scd_released"  # the same, but drafts that are kept keep their D
+    fresh = "sjd"  # sampled anew
+    keep = "scd"  # kept or replaced like the others; T is their distribution from now on
+    keep_old_distribution = "scd_released"  # the same, but drafts that are kept keep their D
 
 
 class Draft(NamedTuple):
@@ -46,14 +46,14 @@ class Committed(Protocol):
 S = TypeVar("S", bound=Committed)
 
 
-def law_of_passes(
+def distribution_of_passes(
     vocabulary: int,
     length: int,
     begin: S,
     one_pass: Callable[[S], Iterator[tuple[S, float]]],
 ) -> tuple[Tensor, float]:
     """The probability of every sequence of all tokens, and the mean number of passes."""
-    law = torch.zeros([vocabulary] * length, dtype=torch.float64)
+    distribution = torch.zeros([vocabulary] * length, dtype=torch.float64)
     states = {begin: 1.0}
     passes = 0.0
     while states:
@@ -63,16 +63,16 @@ def law_of_passes(
             for reached, probability in one_pass(state):
                 following[reached] += mass * probability
         for state in [s for s in following if len(s.committed) == length]:
-            law[state.committed] += following.pop(state)
+            distribution[state.committed] += following.pop(state)
         states = dict(following)
-    return law, passes
+    return distribution, passes
 
 
 @dataclass(frozen=True)
 class Process:
-    targets: list[Tensor]  # targets[n], indexed by n tokens: the law of the next one
+    targets: list[Tensor]  # targets[n], indexed by n tokens: the distribution of the next one
     window: int  # drafts of a pass
-    even: bool  # D of a guess is the uniform law it comes from, else certainty
+    even: bool  # D of a guess is the uniform distribution it comes from, else certainty
     tail: Tail
 
     @property
@@ -89,8 +89,10 @@ class Process:
             return [1 / self.vocabulary] * self.vocabulary
         return [float(token == draft.token) for token in range(self.vocabulary)]
 
-    def law(self) -> tuple[Tensor, float]:
-        return law_of_passes(self.vocabulary, len(self.targets), State((), ()), self.one_pass)
+    def distribution(self) -> tuple[Tensor, float]:
+        return distribution_of_passes(
+            self.vocabulary, len(self.targets), State((), ()), self.one_pass
+        )
 
     def one_pass(self, state: State) -> Iterator[tuple[State, float]]:
         rows = min(self.window + 1, len(self.targets) - len(state.committed))
@@ -130,7 +132,7 @@ class Process:
         for token, kept, probability in self.outcomes(before[row], draft, stopped):
             reached = chance * probability
             if stopped:
-                old = kept and self.tail is Tail.keep_old_law
+                old = kept and self.tail is Tail.keep_old_distribution
                 new = draft if old and draft else Draft(token, before[row])
                 yield from self.renewed(committed, drafts, before, (*tail, new), True, reached)
             else:
@@ -145,16 +147,16 @@ class Process:
         if draft is None or (stopped and self.tail is Tail.fresh):
             yield from ((token, False, p) for token, p in enumerate(target) if p > 0)
             return
-        law = self.draft(draft)
-        keep = min(1.0, target[draft.token] / law[draft.token])
+        distribution = self.draft(draft)
+        keep = min(1.0, target[draft.token] / distribution[draft.token])
         if keep > 0:
             yield draft.token, True, keep
-        left = [max(t - d, 0.0) for t, d in zip(target, law, strict=True)]
+        left = [max(t - d, 0.0) for t, d in zip(target, distribution, strict=True)]
         if keep < 1:
             for token, p in enumerate(left):
                 if p > 0:
                     yield token, False, (1 - keep) * p / sum(left)
 
 
-def total_variation(law: Tensor, other: Tensor) -> float:
-    return 0.5 * float((law - other).abs().sum())
+def total_variation(distribution: Tensor, other: Tensor) -> float:
+    return 0.5 * float((distribution - other).abs().sum())

@@ -97,7 +97,7 @@ class PlainDrafter:
 class Recording:
     """What a case records of the drafter, computed from the case's weights and inputs.
 
-    Inputs are the features and ids that every call brings, and the drawn ids of static trees.
+    Inputs are the features and ids that every call brings, and the sampled ids of static trees.
     """
 
     def __init__(self, case: Case) -> None:
@@ -220,9 +220,9 @@ class Recording:
         self.put(f"{call}.selected_scores", pool[kept])
 
     def static(self, call: str, last: Tensor, warped: bool) -> None:
-        """last [2,H]; children are the recorded draws."""
+        """last [2,H]; children are the recorded samples."""
         nodes = expanded_nodes([tuple(path) for path in self.tree["static_tree_paths"]])
-        drawn = dict(zip(nodes, self.case.long(f"{call}.sampled_tokens"), strict=True))
+        sampled = dict(zip(nodes, self.case.long(f"{call}.sampled_tokens"), strict=True))
         hidden: dict[Node, Tensor] = {(): last}
         seen: list[Node] = []
         rows = [self.scores(last[:, None], warped)]
@@ -230,13 +230,13 @@ class Recording:
             level = [node for node in nodes if len(node) == depth]
             seen += level
             mask = torch.tensor([[node[: len(s)] == s for s in seen] for node in level])
-            ids = torch.stack([drawn[node[:-1]][node[-1]] for node in level])
+            ids = torch.stack([sampled[node[:-1]][node[-1]] for node in level])
             features = torch.stack([hidden[node[:-1]] for node in level], 1)
             out = self.level(f"{call}.pass{depth}", features, ids, mask, depth)
             hidden.update({node: out[:, i] for i, node in enumerate(level)})
             rows.append(self.scores(out, warped))
         probabilities = torch.cat(rows).exp()
-        chances = probabilities.gather(1, torch.stack([drawn[node] for node in nodes]))
+        chances = probabilities.gather(1, torch.stack([sampled[node] for node in nodes]))
         left = 1 - (chances.cumsum(1) - chances)
         self.put(f"{call}.probs", probabilities)
         self.put(f"{call}.conditional_probs", (chances / left).nan_to_num(0, 0, 0).clamp(0, 1))

@@ -17,5 +17,5 @@ KINDS = (
 
 
 def test_replay(case: Case) -> None:
-    """Every scenario of the case, judged by tests/tools/golden_acceptance.cpp."""
+    """Every scenario of the case, verified by tests/golden/programs/golden_acceptance.cpp."""
     engine.run(engine.BUILD / "golden_acceptance", case.folder)

@@ -1,4 +1,4 @@
-"""Acceptance rules and dynamic trees through judge_tree, expand_dynamic and rerank_dynamic."""
+"""Acceptance rules and dynamic trees through verify_tree, expand_dynamic and rerank_dynamic."""
 
 from __future__ import annotations
 

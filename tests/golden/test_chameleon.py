@@ -9,7 +9,7 @@ import golden_chameleon as chameleon
 import golden_engine as engine
 import pytest
 import torch
-from golden_cases import Case, root
+from golden_cases import Case, sibling
 from golden_chameleon import Target
 from torch import Tensor
 
@@ -56,7 +56,7 @@ def test_layouts_hold_the_same_network(case: Case, weights: Weights) -> None:
     twin = case.info.get("same_function_as")
     if twin is None:
         pytest.skip("recorded in one layout")
-    other = read_weights(root() / twin)
+    other = read_weights(sibling(case, twin).folder)
     assert other.adjacent != weights.adjacent
     for name, shape in weight_shapes(weights.config).items():
         tensor = weights.read(name)
@@ -103,7 +103,7 @@ def assert_caches(case: Case, cache: Tensor, prompts: dict[str, Tensor]) -> None
 
 
 def test_image_ids(case: Case, bundle: Path) -> None:
-    """The head's rows are those of the image ids, which are all that may be drawn."""
+    """The head has the rows of the image ids, which are all that may be sampled."""
     target = Target(bundle, 1, len(sequences(case)["cond"]) + 1)
     mask = torch.zeros_like(case.tensors["image_token_mask"])
     mask[target.image_ids] = 1

@@ -38,12 +38,12 @@ def sets(case: Case) -> dict[str, Tensor]:
 
 
 def test_sizes(case: Case, plain: Cosmos) -> None:
-    told, config = case.info["dims"], plain.config
-    widths = tuple(told["channels"] * factor for factor in told["channels_mult"])
-    assert config.widths == widths and config.levels == tuple(told["levels"])
-    assert config.num_res_blocks == told["num_res_blocks"]
-    assert config.z_channels == told["z_channels"]
-    assert config.downsample == told["spatial_compression"] and told["patch_size"] == PATCH
+    facts, config = case.info["dims"], plain.config
+    widths = tuple(facts["channels"] * factor for factor in facts["channels_mult"])
+    assert config.widths == widths and config.levels == tuple(facts["levels"])
+    assert config.num_res_blocks == facts["num_res_blocks"]
+    assert config.z_channels == facts["z_channels"]
+    assert config.downsample == facts["spatial_compression"] and facts["patch_size"] == PATCH
 
 
 def assert_stage(case: Case, name: str, got: Tensor) -> None:
@@ -99,9 +99,9 @@ def test_image(case: Case, bundle: Path) -> None:
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the script's pixels."""
     for number, codes in sets(case).items():
-        (got,) = pixels.draw(bundle, tmp_path, codes[0])
+        (got,) = pixels.decode(bundle, tmp_path, codes[0])
         image, expected = case.tensors[f"image_{number}"], case.tensors[f"image_u8_{number}"]
-        pixels.assert_rounded(f"picture {number}", got, expected, image, 0.02)
+        pixels.assert_rounded(f"image {number}", got, expected, image, 0.02)
 
 
 def test_level_to_byte(case: Case, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import golden_engine as engine
 import golden_mar as mar
 import pytest
 import torch
-from continuous_loop import Draws, Picture, Settings, Speculation, Speculator
+from continuous_loop import Image, RandomNumbers, Settings, Speculation, Speculator
 from continuous_rule import Gaussian, accepts, log_ratio, residual
 from golden_cases import Case
 from torch import Tensor
@@ -42,9 +42,9 @@ def how_of(run: dict[str, Any]) -> Speculation:
     return Speculation(rule, run["gamma"], run["prefill_ratio"], run["cap"], run["last_noise"])
 
 
-def draws_of(case: Case) -> Draws:
+def numbers_of(case: Case) -> RandomNumbers:
     names = ("x_T", "noise", "u", "residual_noise", "residual_u")
-    return Draws(*(case.tensors[f"common.{name}"] for name in names))
+    return RandomNumbers(*(case.tensors[f"common.{name}"] for name in names))
 
 
 class Events:
@@ -125,25 +125,25 @@ def bare(case: Case, pair: mar.Pair, run: dict[str, Any]) -> Speculator:
     order, steps = case.long("common.order_first"), run["num_sampling_steps"]
     target, draft = (pair.network(name, steps) for name in ("target", run["draft"]))
     return Speculator(
-        target, draft, order, settings_of(run), draws_of(case), how_of(run),
+        target, draft, order, settings_of(run), numbers_of(case), how_of(run),
         case.info["dims"]["classes"],
     )  # fmt: skip
 
 
-def prefix_pictures(case: Case, name: str, run: dict[str, Any], order: Tensor) -> list[Picture]:
+def prefix_images(case: Case, name: str, run: dict[str, Any], order: Tensor) -> list[Image]:
     """What the recorded events saw: tokens committed when their cycles began, and its drafts."""
     tokens, starts = case.tensors[f"{name}.tokens"], case.tensors[f"{name}.cycle_start"].tolist()
-    pictures = []
+    images = []
     for event, (start, k) in enumerate(
         zip(starts, case.tensors[f"{name}.k"].tolist(), strict=True)
     ):
-        picture = Picture(torch.zeros_like(tokens), torch.zeros(len(tokens), dtype=torch.bool))
-        picture.put(order[:start], tokens[order[:start]])
+        image = Image(torch.zeros_like(tokens), torch.zeros(len(tokens), dtype=torch.bool))
+        image.put(order[:start], tokens[order[:start]])
         first = event - (k - start)
         drafts = case.tensors[f"{name}.draft"][first:event]
-        picture.put(order[start:k], drafts)
-        pictures.append(picture)
-    return pictures
+        image.put(order[start:k], drafts)
+        images.append(image)
+    return images
 
 
 @torch.inference_mode()
@@ -153,12 +153,12 @@ def test_networks(case: Case, pair: mar.Pair) -> None:
         speculator = bare(case, pair, run)
         order, bonus = speculator.order, case.tensors[f"{name}.bonus"].bool().tolist()
         sigmas = case.tensors[f"{name}.log_sigma"]
-        for event, picture in enumerate(prefix_pictures(case, name, run, order)):
+        for event, image in enumerate(prefix_images(case, name, run, order)):
             k = int(case.tensors[f"{name}.k"][event])
-            target = speculator.chain(speculator.target, picture, k)
+            target = speculator.chain(speculator.target, image, k)
             pairs = [("p", target)]
             if not bonus[event]:
-                draft = speculator.chain(speculator.draft, picture, k)
+                draft = speculator.chain(speculator.draft, image, k)
                 pairs.append(("q", draft))
                 sigma = (draft.log_deviations - target.log_deviations).sum(-1)
                 engine.assert_close(f"{name} log_sigma", sigma, sigmas[event : event + 1],
@@ -179,7 +179,7 @@ def test_networks(case: Case, pair: mar.Pair) -> None:
 
 
 def test_steps_of_deviations(case: Case, pair: mar.Pair) -> None:
-    """The sums that a chain gives are those of the recorded steps."""
+    """The sums that a chain gives equal the recorded steps'."""
     for name, run in runs(case).items():
         for letter, role in (("p", "target"), ("q", "draft")):
             key = f"{name}.log_sd_{letter}_steps"
@@ -187,14 +187,14 @@ def test_steps_of_deviations(case: Case, pair: mar.Pair) -> None:
                 continue
             expected = case.tensors[key][:, 1:].double().sum(1)
             speculator = bare(case, pair, run)
-            pictures = prefix_pictures(case, name, run, speculator.order)
+            images = prefix_images(case, name, run, speculator.order)
             verified = (
                 (~case.tensors[f"{name}.bonus"].bool()).nonzero()[: len(expected), 0].tolist()
             )
             for row, event in enumerate(verified):
                 k = int(case.tensors[f"{name}.k"][event])
                 with torch.inference_mode():
-                    found = speculator.chain(getattr(speculator, role), pictures[event], k)
+                    found = speculator.chain(getattr(speculator, role), images[event], k)
                 engine.assert_close(key, found.log_deviations[0], expected[row], 2e-3)
 
 
@@ -252,7 +252,7 @@ def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> 
     It knows no last step without noise.
     """
     names = ("start", "noise", "uniforms", "residual_noise", "residual_uniforms")
-    draws = dict(zip(names, vars(draws_of(case)).values(), strict=True))
+    numbers = dict(zip(names, vars(numbers_of(case)).values(), strict=True))
     order, compared = case.long("common.order_first"), 0
     for name, run in runs(case).items():
         if not run["last_noise"]:
@@ -262,19 +262,19 @@ def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> 
             tmp_path / "bundle", run["num_sampling_steps"], pair.models["target"],
             pair.models[run["draft"]],
         )  # fmt: skip
-        inputs = {"order": order, **draws}
-        drawn = recorded.draw(
+        inputs = {"order": order, **numbers}
+        generated = recorded.generate(
             folder,
             {"class_ids": torch.tensor([settings.label]), **{k: v[None] for k, v in inputs.items()}},
             method="cspd", rule=how.rule, gamma=how.gamma, prefill_ratio=how.prefill_ratio,
             cap=how.cap, cfg_scale=settings.cfg, schedule=settings.schedule,
             temperature=settings.temperature,
         )  # fmt: skip
-        got, expected = drawn["cycles.0"], cycles_of(case, name)
+        got, expected = generated["cycles.0"], cycles_of(case, name)
         got = got[got[:, 0] >= run["prefill_tokens"]]
         count = min(len(got), len(expected))
         other = (got[:count] != expected[:count]).any(1).nonzero()[:, 0].tolist()
-        same = order  # places whose tokens are recorded ones
+        same = order  # positions whose tokens are recorded ones
         if other:
             start = int(expected[other[0], 0])
             verified = case.long(f"{name}.cycle_start")[~case.tensors[f"{name}.bonus"].bool()]
@@ -284,21 +284,23 @@ def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> 
         else:
             tries, fallbacks = case.long(f"{name}.tries"), case.long(f"{name}.fallback")
             assert len(got) == len(expected), name
-            assert drawn["counts.0"].tolist()[1:] == [int(tries.sum()), int(fallbacks.sum())], name
+            assert generated["counts.0"].tolist()[1:] == [int(tries.sum()), int(fallbacks.sum())], (
+                name
+            )
             compared += 1
-        engine.assert_close(name, drawn["tokens"][0][same], case.tensors[f"{name}.tokens"][same], FREE)  # fmt: skip
+        engine.assert_close(name, generated["tokens"][0][same], case.tensors[f"{name}.tokens"][same], FREE)  # fmt: skip
     assert compared
 
 
 def test_a_draft_that_is_the_target(case: Case, pair: mar.Pair) -> None:
-    """Everything is accepted, and the tokens are those of the target alone."""
+    """Everything is accepted, and the tokens are the target's own."""
     run = next(iter(runs(case).values()))
     target, order, classes = pair.network("target", run["num_sampling_steps"]), case.long("common.order_first"), case.info["dims"]["classes"]  # fmt: skip
     tokens = []
     for ratio, rule, gamma in ((1.0, "exact", 1), (0.0, "paper", 7)):
         how = Speculation(rule, gamma, ratio, run["cap"])
         speculator = Speculator(
-            target, target, order, settings_of(run), draws_of(case), how, classes
+            target, target, order, settings_of(run), numbers_of(case), how, classes
         )
         tokens.append(speculator.run())
         assert all(event.accepted and abs(event.ratio) < 1e-3 for event in speculator.events)

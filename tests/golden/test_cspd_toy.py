@@ -1,4 +1,4 @@
-"""Models of one dimension whose law is known: replayed samples, and the law of what speculation gives."""
+"""Models of one dimension whose distribution is known: replayed samples, and the distribution of what speculation gives."""
 
 from __future__ import annotations
 
@@ -71,31 +71,31 @@ def rules(case: Case, name: str) -> list[str]:
 
 def test_replay(case: Case) -> None:
     for name in names(case):
-        told = {key.removeprefix(f"{name}."): value for key, value in case.tensors.items()}
+        facts = {key.removeprefix(f"{name}."): value for key, value in case.tensors.items()}
         target, draft = toys(case, name)
-        (p, p_sums), (q, q_sums) = (m.chain(told["x_T"], told["eps"]) for m in (target, draft))
-        x = q.sample(told["eps"][:, :1])
+        (p, p_sums), (q, q_sums) = (m.chain(facts["x_T"], facts["eps"]) for m in (target, draft))
+        x = q.sample(facts["eps"][:, :1])
         sigma = q_sums - p_sums
         for key, got in (("mu_p", p.mean), ("sd_p", p.deviation), ("mu_q", q.mean),
                          ("sd_q", q.deviation), ("draft", x), ("log_sigma", sigma)):  # fmt: skip
-            engine.assert_close(f"{name} {key}", got.view(-1), told[key], 1e-12)
+            engine.assert_close(f"{name} {key}", got.view(-1), facts[key], 1e-12)
         assert rules(case, name) == ["exact", "paper"]
         for rule in rules(case, name):
             used = sigma if rule == "paper" else torch.zeros_like(sigma)
             ratio = used + log_ratio(x, p, q)
-            engine.assert_close(f"{name} {rule}", ratio, told[f"{rule}.log_ratio"], 1e-10)
-            accepted = accepts(told["u"], ratio)
-            assert torch.equal(accepted, told[f"{rule}.accept"].bool())
-            found = residual(p, q, used, told["residual_noise"][..., None], told["residual_u"])
+            engine.assert_close(f"{name} {rule}", ratio, facts[f"{rule}.log_ratio"], 1e-10)
+            accepted = accepts(facts["u"], ratio)
+            assert torch.equal(accepted, facts[f"{rule}.accept"].bool())
+            found = residual(p, q, used, facts["residual_noise"][..., None], facts["residual_u"])
             tries = torch.where(accepted, 0, found.tries)
-            assert torch.equal(tries, told[f"{rule}.tries"].long())
-            assert torch.equal(~accepted & ~found.found, told[f"{rule}.fallback"].bool())
+            assert torch.equal(tries, facts[f"{rule}.tries"].long())
+            assert torch.equal(~accepted & ~found.found, facts[f"{rule}.fallback"].bool())
             out = torch.where(accepted[:, None], x, found.token)[:, 0]
-            engine.assert_close(f"{name} {rule}", out, told[f"{rule}.out"], 1e-12)
+            engine.assert_close(f"{name} {rule}", out, facts[f"{rule}.out"], 1e-12)
 
 
 @cache
-def law(target: Toy) -> tuple[Tensor, Tensor]:
+def distribution(target: Toy) -> tuple[Tensor, Tensor]:
     """Places and the distribution function of the target's token there, by sums over a fine grid."""
     grid = torch.linspace(-12, 12, 4001, dtype=torch.double)
     width = float(grid[1] - grid[0])
@@ -112,7 +112,7 @@ def law(target: Toy) -> tuple[Tensor, Tensor]:
 
 
 def probability_below(target: Toy, points: Tensor) -> Tensor:
-    places, values = law(target)
+    places, values = distribution(target)
     index = torch.searchsorted(places, points).clamp(1, len(places) - 1)
     low, high = places[index - 1], places[index]
     share = ((points - low) / (high - low)).clamp(0, 1)
@@ -120,7 +120,7 @@ def probability_below(target: Toy, points: Tensor) -> Tensor:
 
 
 def distance(samples: Tensor, target: Toy) -> float:
-    """Kolmogorov-Smirnov: the largest gap between the samples' steps and the law."""
+    """Kolmogorov-Smirnov: the largest gap between the samples' steps and the distribution."""
     points, count = samples.sort().values, len(samples)
     steps = torch.arange(count + 1, dtype=torch.double) / count
     expected = probability_below(target, points)
@@ -185,37 +185,37 @@ def report(case: Case) -> dict[str, Any]:
     return dict(json.loads((case.folder / "report.json").read_text(encoding="utf-8")))
 
 
-def check_law(case: Case, redraw: Redraw) -> None:
-    """The exact rule gives the target's law, the paper's only where its variance term is 1."""
+def check_distribution(case: Case, redraw: Redraw) -> None:
+    """The exact rule gives the target's distribution, the paper's only where its variance term is 1."""
     for name in names(case):
         target, draft = toys(case, name)
         for rule in rules(case, name):
             found = speculate(target, draft, rule, 5, redraw)
-            told = report(case)[f"{name}.{rule}"]
+            facts = report(case)[f"{name}.{rule}"]
             what = f"{name} {rule}: {found}"
-            right = rule == "exact" or abs(told["mean_log_sigma"]) + told["sd_log_sigma"] < 1e-9
+            right = rule == "exact" or abs(facts["mean_log_sigma"]) + facts["sd_log_sigma"] < 1e-9
             if right:
                 assert found.distance < LINE, what
                 assert found.proposals == pytest.approx(1.0, abs=0.05), what
             else:
-                assert found.distance > LINE or told["ks"] < 2 * LINE, what
-                assert found.distance == pytest.approx(told["ks"], abs=0.003), what
+                assert found.distance > LINE or facts["ks"] < 2 * LINE, what
+                assert found.distance == pytest.approx(facts["ks"], abs=0.003), what
             spread = math.sqrt(0.25 / SAMPLES) + math.sqrt(0.25 / 400_000)
-            assert abs(found.acceptance - told["acceptance"]) < 4 * spread, what
+            assert abs(found.acceptance - facts["acceptance"]) < 4 * spread, what
 
 
-def test_law(case: Case) -> None:
-    check_law(case, plain_redraw)
+def test_distribution(case: Case) -> None:
+    check_distribution(case, plain_redraw)
 
 
-def test_law_of_operators(case: Case) -> None:
+def test_distribution_of_operators(case: Case) -> None:
     if not hasattr(engine.operators(), "gaussian_residual"):
         pytest.skip("the operator library has no gaussian_residual")
-    check_law(case, operator_redraw)
+    check_distribution(case, operator_redraw)
 
 
 def test_draft_alone(case: Case) -> None:
-    """The measure tells the draft's law apart, by as much as recorded."""
+    """The measure tells the draft's distribution apart, by as much as recorded."""
     for name in names(case):
         target, draft = toys(case, name)
         random = torch.Generator().manual_seed(3)

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from models.eagle.config import DrafterConfig
+from models.eagle.drafter import Context
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.eagle.eagle3_module import Eagle3Module
 from models.export.drafters.eagle3 import completed, load_eagle3
@@ -132,7 +133,7 @@ def test_plain_form(case: Case, drafting: Drafting) -> None:
     hidden = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
     bias = torch.zeros(1, 1, *hidden.shape).masked_fill(hidden, -torch.inf)
     drafter, tolerance = drafting.drafter, case.info["tolerance"]["float32_abs"]
-    out, _ = drafter(drafter.embed_tokens(ids)[None], features[None], positions, bias)
+    out, _ = drafter(drafter.embed_tokens(ids)[None], features[None], positions, Context(bias))
     expected = case.tensors[f"{call['call']}.hidden_out"]
     engine.assert_close("hidden", out[0], expected, tolerance)
     logits = drafter.logits(out)[0]

@@ -11,7 +11,8 @@ from golden_cases import Case
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.export.checkpoint import load_strictly, read_folder, read_json, without
+from models.export.checkpoint import load_strictly, read_folder, without
+from models.export.config_file import Section
 from models.export.drafters.flash import published_config
 from models.heads.flash import Flash, published_loss, train_layout
 from models.heads.flash_module import FlashModule
@@ -24,7 +25,7 @@ def flash(case: Case) -> Flash:
     """Read as the exporter reads published folders."""
     state = without(read_folder(case.folder), ("layers.rotary_emb.",))
     manifest = {"cache": {"max_length": 256}, "prompt": {"length": 1}}
-    config = published_config(read_json(case.folder / "config.json"), state, manifest, case.name)
+    config = published_config(Section.read(case.folder / "config.json"), state, manifest)
     flash = Flash(config)
     load_strictly(flash, state, case.name)
     return flash

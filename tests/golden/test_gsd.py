@@ -1,4 +1,4 @@
-"""Groups of tokens that are alike: the decisions of judge_tree on recorded windows."""
+"""Groups of tokens that are alike: the decisions of verify_tree on recorded windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPED = 7  # src/acceptance/rules.h
 
 
 class Scenario:
-    """A window's rows and drafts, judged once."""
+    """A window's rows and drafts, verified once."""
 
     def __init__(self, case: Case, info: dict[str, Any]) -> None:
         self.case = case
@@ -37,9 +37,9 @@ class Scenario:
     def where(self) -> str:
         return f"{self.case.name} scenario {self.info['scenario']}"
 
-    def judge(self, window: Pass, tests: Tensor, last: float) -> Verdict:
+    def verify(self, window: Pass, tests: Tensor, last: float) -> Verdict:
         embedding = self.case.tensors["embedding"].contiguous()
-        return window.judge(tests, last, GROUPED, self.bounds, embedding)
+        return window.verify(tests, last, GROUPED, self.bounds, embedding)
 
     def alone(self, row: int) -> Pass:
         """One draft and its rows."""
@@ -55,13 +55,13 @@ def scenarios(case: Case) -> Iterator[Scenario]:
 def test_decisions(case: Case) -> None:
     for each in scenarios(case):
         last = float(each["residual_u"]) if each.has("residual_u") else 0.5
-        verdict = each.judge(each.window, each["accept_u"], last)
+        verdict = each.verify(each.window, each["accept_u"], last)
         assert verdict.accepted == each.info["accepted"], each.where()
         kept = verdict.accepted
         assert verdict.tokens[:kept] == each["tokens"][:kept].tolist(), each.where()
         allowed = tolerance(case, "probabilities")
-        law = each["residual"] if each.has("residual") else each["target"][-1]
-        engine.assert_close(each.where(), verdict.final, law, allowed)
+        distribution = each["residual"] if each.has("residual") else each["target"][-1]
+        engine.assert_close(each.where(), verdict.final, distribution, allowed)
         if each.has("residual_u"):
             assert verdict.tokens[-1] == each.info["resampled_token"], each.where()
 
@@ -77,9 +77,9 @@ def test_acceptance_probabilities(case: Case) -> None:
             tried = each.alone(row)
             if chance > margin:
                 below = torch.tensor([min(chance, 1.0) * (1 - margin)])
-                assert each.judge(tried, below, 0.5).accepted == 1, (each.where(), row)
+                assert each.verify(tried, below, 0.5).accepted == 1, (each.where(), row)
             if chance < 1 - margin:
                 above = torch.tensor([chance + margin])
-                assert each.judge(tried, above, 0.5).accepted == 0, (each.where(), row)
+                assert each.verify(tried, above, 0.5).accepted == 0, (each.where(), row)
             tested += 1
     assert tested

@@ -1,7 +1,7 @@
-"""Windows of speculative Jacobi decoding: judge_tree, renew_window and fill_window on records.
+"""Windows of speculative Jacobi decoding: verify_tree, renew_window and fill_window on records.
 
 A run passes over a window again and again, each time with the rows, uniforms and decisions
-recorded. Its kind is told by what the case holds.
+recorded. The content of the case gives its kind.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from golden_jacobi import (
     Network,
     Pass,
     Window,
-    draw,
     fill,
     filtered,
     iterations,
+    sample,
     tolerance,
 )
 from jacobi_process import Process, Tail, total_variation
@@ -40,23 +40,23 @@ def needs(case: Case, entry: str) -> None:
 
 
 def needs_acceptance(case: Case, rule: str | None) -> None:
-    """A run judged by this rule; None: one that replaces drafts behind the window's end, too."""
+    """A run verified by this rule; None: one that replaces drafts behind the window's end, too."""
     if not settings(case) or settings(case).get("acceptance") != rule:
         pytest.skip(f"no run with acceptance {rule}")
 
 
-def judge(each: Iteration) -> tuple[int, list[int], Tensor]:
-    """The engine's decisions: accepted drafts, committed tokens, the law of the last one."""
+def verify(each: Iteration) -> tuple[int, list[int], Tensor]:
+    """The engine's decisions: accepted drafts, committed tokens, the distribution of the last one."""
     recorded = each.recorded_pass()
     last = each["residual_u"][0] if each.has("residual_u") else each["sampled_u"][-1]
     tests = each["accept_u"] if each.has("accept_u") else torch.empty(0)
-    return recorded.judge(tests, float(last))
+    return recorded.verify(tests, float(last))
 
 
 def test_speculative_decisions(case: Case) -> None:
     needs_acceptance(case, "speculative_jacobi")
     for each in iterations(case):
-        accepted, tokens, final = judge(each)
+        accepted, tokens, final = verify(each)
         where = each.where()
         assert accepted == each.info.get("accepted_drafts", 0), where
         allowed = tolerance(case, "probabilities")
@@ -64,51 +64,51 @@ def test_speculative_decisions(case: Case) -> None:
             assert tokens == each.committed, where
             engine.assert_close(where, final, each["target"][-1], allowed)
             continue
-        # The released program sends the residual through the filters again.
+        # The authors' code sends the residual through the filters again.
         options = {name: settings(case)[name] for name in ("top_k", "top_p")}
         again = engine.probabilities(final[None].log(), temperature=1.0, **options)[0]
         engine.assert_close(where, again, each["residual"], allowed)
         if settings(case)["top_p"] < 1:
-            tokens[-1:] = draw(each["residual"][None], each["residual_u"])
+            tokens[-1:] = sample(each["residual"][None], each["residual_u"])
         else:
             engine.assert_close(where, final, each["residual"], allowed)
         assert tokens == each.committed, where
 
 
 def test_equality_decisions(case: Case) -> None:
-    """Plain Jacobi decoding, no rule of the engine: a draft stands where the row's draw is it."""
+    """Plain Jacobi decoding, no rule of the engine: a draft stands where the row's sample is it."""
     needs_acceptance(case, "jacobi")
     for each in iterations(case):
-        assert drawn(each)[: equal(each) + 1] == each.committed, each.where()
+        assert sampled(each)[: equal(each) + 1] == each.committed, each.where()
         assert equal(each) == each.info.get("accepted_drafts", 0), each.where()
 
 
-def drawn(each: Iteration) -> list[int]:
-    return draw(each["target"], each["sampled_u"])
+def sampled(each: Iteration) -> list[int]:
+    return sample(each["target"], each["sampled_u"])
 
 
 def equal(each: Iteration) -> int:
-    """Drafts before the first that its row did not draw."""
+    """Drafts before the first that its row did not sample."""
     drafts = each.tokens[1:].tolist()
-    differ = [d != y for d, y in zip(drafts, drawn(each), strict=False)]
+    differ = [d != y for d, y in zip(drafts, sampled(each), strict=False)]
     return differ.index(True) if True in differ else len(drafts)
 
 
 def test_fresh_windows(case: Case) -> None:
-    """The window handed on from pass to pass: drawn behind the committed tokens, then filled."""
+    """The window handed on from pass to pass: sampled behind the committed tokens, then filled."""
     if "acceptance" not in settings(case):
-        pytest.skip("no run whose drafts are drawn anew")
+        pytest.skip("no run whose drafts are sampled anew")
     speculative = settings(case)["acceptance"] == "speculative_jacobi"
     window = Window(torch.empty(0, dtype=torch.long), torch.empty(0, vocabulary(case)))
     for each in iterations(case):
         recorded = each.recorded_pass()
-        assert drawn(each) == each["sampled"].tolist(), each.where()
+        assert sampled(each) == each["sampled"].tolist(), each.where()
         if recorded.nodes > 1:
             guesses = (each["fill_tokens"].float() + 0.5) / vocabulary(case)
             check_filled(each, window, "random", guesses)
-        accepted = judge(each)[0] if speculative else equal(each)
-        draws = each["sampled_u"]
-        window = recorded.renew(accepted, False, torch.zeros(recorded.nodes - 1), draws)
+        accepted = verify(each)[0] if speculative else equal(each)
+        samples = each["sampled_u"]
+        window = recorded.renew(accepted, False, torch.zeros(recorded.nodes - 1), samples)
         check_renewed(each.where(), window, each["next_drafts"], each["target"][accepted + 1 :])
 
 
@@ -130,11 +130,11 @@ def check_filled(each: Iteration, window: Window, kind: str, guesses: Tensor) ->
 
 
 def check_renewed(where: str, window: Window, tokens: Tensor, rows: Tensor) -> None:
-    """Drafts behind the committed tokens, and as their laws the very rows of the target."""
+    """Drafts behind the committed tokens, and as their distributions the very rows of the target."""
     count = window.known()
     assert window.tokens[:count].tolist() == tokens.tolist(), where
-    assert torch.equal(window.rows[:count], rows), f"{where}: laws of the next drafts"
-    assert not window.rows[count:].any(), f"{where}: a law without a draft"
+    assert torch.equal(window.rows[:count], rows), f"{where}: distributions of the next drafts"
+    assert not window.rows[count:].any(), f"{where}: a distribution without a draft"
 
 
 def test_kept_windows(case: Case) -> None:
@@ -142,7 +142,7 @@ def test_kept_windows(case: Case) -> None:
     needs_acceptance(case, None)
     assert settings(case)["candidates"] == 1, "several candidates a slot are another method"
     kind = "uniform" if "D = uniform" in settings(case)["fill"] else "random"
-    assert draw(case.tensors["first_target"][None], case.tensors["first_u"]) == [
+    assert sample(case.tensors["first_target"][None], case.tensors["first_u"]) == [
         int(case.tensors["tokens"][0])
     ]
     window = Window(torch.empty(0, dtype=torch.long), torch.empty(0, vocabulary(case)))
@@ -153,7 +153,7 @@ def test_kept_windows(case: Case) -> None:
         if recorded.nodes > 1:
             new = each["fill_u"][:, 0] if each.has("fill_u") else torch.empty(0)
             check_filled(each, window, kind, new)
-        verdict = recorded.judge(each["accept_u"][1:], float(each["final_u"][0]))
+        verdict = recorded.verify(each["accept_u"][1:], float(each["final_u"][0]))
         assert list(range(verdict.accepted + 1)) == each["path"].tolist(), each.where()
         assert verdict.tokens == each.committed, each.where()
         allowed = tolerance(case, "probabilities")
@@ -165,14 +165,14 @@ def kept_tail(each: Iteration, accepted: int) -> Window:
     """The next window after a check against the record, whose uniforms name their row."""
     recorded = each.recorded_pass()
     rows = torch.arange(accepted + 1, recorded.nodes)
-    tests, draws = torch.zeros(recorded.nodes), torch.zeros(recorded.nodes)
+    tests, samples = torch.zeros(recorded.nodes), torch.zeros(recorded.nodes)
     tokens = torch.empty(0)
     if len(rows):
         assert torch.equal(each["tail.row"].long(), rows), f"{each.where()}: rows of the tail"
         tests[rows] = each["tail.keep_u"].float()
-        draws[rows] = each["tail.resample_u"].float()
+        samples[rows] = each["tail.resample_u"].float()
         tokens = each["tail.candidates"][:, 0]
-    window = recorded.renew(accepted, True, tests[:-1], draws)
+    window = recorded.renew(accepted, True, tests[:-1], samples)
     check_renewed(each.where(), window, tokens, recorded.target[rows])
     return window
 
@@ -187,34 +187,34 @@ def test_kept_scenarios(case: Case) -> None:
         )
         where = f"{case.name} scenario {scenario['scenario']}"
         recorded = Pass(target, draft, torch.cat([torch.zeros(1), drafts]).long())
-        draws = torch.cat([residual, last])
+        samples = torch.cat([residual, last])
         kept = case.tensors[f"s{scenario['scenario']}.kept"].bool()
-        assert torch.equal(kept, residual < 0), f"{where}: draws of kept drafts"
+        assert torch.equal(kept, residual < 0), f"{where}: samples of kept drafts"
         replaced = (~kept).nonzero()[:, 0].tolist()
         first = replaced[0] if replaced else len(drafts)
-        verdict = recorded.judge(tests, float(draws[first]))
+        verdict = recorded.verify(tests, float(samples[first]))
         committed = scenario["committed"]
         assert verdict.accepted + 1 == committed, where
         assert verdict.tokens == scenario["committed_tokens"], where
         assert verdict.tokens == tokens[:committed].tolist(), where
-        window = recorded.renew(verdict.accepted, True, tests, draws)
+        window = recorded.renew(verdict.accepted, True, tests, samples)
         check_renewed(where, window, tokens[committed:], target[committed:])
         correct = case.tensors[f"s{scenario['scenario']}.draft_next_correct"]
-        laws = window.rows[: window.known()]
-        engine.assert_close(where, laws, correct, tolerance(case, "probabilities"))
+        distributions = window.rows[: window.known()]
+        engine.assert_close(where, distributions, correct, tolerance(case, "probabilities"))
 
 
 def test_gumbel(case: Case) -> None:
-    """Draws with one table of noise for all passes, no rule of the engine: the record is sound."""
+    """Samples with one table of noise for all passes, no rule of the engine: the record is sound."""
     if not case.has("gumbel.target"):
-        pytest.skip("no draws of this kind")
+        pytest.skip("no samples of this kind")
     noise = -((-(case.tensors["gumbel.uniform_table"].double() + 1e-9).log() + 1e-9).log())
     best = (case.tensors["gumbel.target"].double().log() + noise).argmax(1)
     assert torch.equal(best, case.long("gumbel.tokens"))
 
 
 def test_enumeration(case: Case) -> None:
-    """What all passes do to the law of the tokens, for each rule of the tail."""
+    """What all passes do to the distribution of the tokens, for each rule of the tail."""
     needs(case, "enumeration")
     exact = float(case.info["tolerance"]["enumeration"])
     for problem in case.info["enumeration"]:
@@ -225,13 +225,15 @@ def test_enumeration(case: Case) -> None:
         for tail in Tail:
             where = f"{case.name} {name} {tail.value}"
             process = Process(targets, problem["window"], even[problem["fill"]], tail)
-            law, passes = process.law()
-            engine.assert_close(where, law, case.tensors[f"{name}.law_{tail.value}"], exact)
+            distribution, passes = process.distribution()
+            engine.assert_close(
+                where, distribution, case.tensors[f"{name}.law_{tail.value}"], exact
+            )
             stated = problem["law"][tail.value]
             assert passes == pytest.approx(stated["expected_passes"], rel=exact), where
-            bias = total_variation(law, case.tensors[f"{name}.joint"])
+            bias = total_variation(distribution, case.tensors[f"{name}.joint"])
             assert bias == pytest.approx(stated["total_variation_to_target"], abs=exact), where
-            biased = tail is Tail.keep_old_law
+            biased = tail is Tail.keep_old_distribution
             assert (bias > 1e-4) if biased else (bias < exact), f"{where}: {bias:.3g}"
 
 
@@ -245,11 +247,11 @@ def test_initialisation(case: Case) -> None:
         )
         expected = one.slots()
         assert torch.equal(got.tokens, expected.tokens), one.where()
-        assert torch.equal(got.rows, expected.rows), f"{one.where()}: laws"
+        assert torch.equal(got.rows, expected.rows), f"{one.where()}: distributions"
 
 
-def test_laws(case: Case) -> None:
-    """Recorded logits, guided and filtered, are the recorded laws."""
+def test_distributions(case: Case) -> None:
+    """Recorded logits, guided and filtered, are the recorded distributions."""
     if not case.has("it0.logits_cond"):
         pytest.skip("no recorded logits")
     for each in iterations(case):
@@ -264,7 +266,7 @@ def guided(case: Case) -> bool:
 
 
 def test_network(case: Case) -> None:
-    """The plain network on the recorded tokens gives every pass's logits and laws."""
+    """The plain network on the recorded tokens gives every pass's logits and distributions."""
     needs(case, "weights_file")
     network = Network(case)
     allowed = tolerance(case, "probabilities")
@@ -279,5 +281,5 @@ def test_network(case: Case) -> None:
             if each.has(name):
                 what = f"{each.where()} {name}"
                 engine.assert_close(what, logits[half], each[name], tolerance(case, "logits"))
-        laws = filtered(logits, settings(case))
-        engine.assert_close(f"{each.where()} laws", laws, each["target"], allowed)
+        distributions = filtered(logits, settings(case))
+        engine.assert_close(f"{each.where()} distributions", distributions, each["target"], allowed)

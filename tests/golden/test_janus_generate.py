@@ -23,7 +23,7 @@ def runs(case: Case, greedy: bool) -> dict[str, dict]:
 
 
 def size(case: Case, run: dict) -> tuple[int, int]:
-    """Width and height of a run's pictures in pixels."""
+    """Width and height of a run's images in pixels."""
     rows, columns = run["grid"]
     side = case.info["model"]["vq"]["downsample"]
     return side * columns, side * rows
@@ -51,21 +51,21 @@ def test_prompts(case: Case, bundle: Path) -> None:
         assert found["unconditional"] == case.tensors[f"prompt{number}.uncond_ids"].tolist()
 
 
-def draw(
+def generate(
     case: Case, bundle: Path, folder: Path, run: dict, *method: object
 ) -> tuple[Tensor, Tensor]:
-    """Codes and pixels of a greedy picture by the program."""
+    """Codes and pixels of a greedy image by the program."""
     width, height = size(case, run)
     folder.mkdir(parents=True, exist_ok=True)
     engine.run(
         engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
         "-p", case.info["prompts"][run["prompt"]]["caption"], "-W", width, "-H", height,
         "--cfg-scale", run["cfg_weight"], "--temperature", 0, "--dtype", "fp32", "--device", "cpu",
-        "--threads", 1, "-o", folder / "picture.png", "--save-codes", folder / "codes.json",
+        "--threads", 1, "-o", folder / "image.png", "--save-codes", folder / "codes.json",
         "--method", *method,
     )  # fmt: skip
-    (picture,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["pictures"]
-    return torch.tensor(picture["codes"]), pixels.read_png(folder / "picture.png")
+    (generated,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
+    return torch.tensor(generated["codes"]), pixels.read_png(folder / "image.png")
 
 
 @torch.inference_mode()
@@ -75,7 +75,7 @@ def test_greedy(case: Case, bundle: Path, tmp_path: Path, method: tuple[object, 
     decoder = engine.load_module(bundle, "image_decoder")
     found = runs(case, greedy=True)
     for name, run in found.items():
-        codes, picture = draw(case, bundle, tmp_path / name, run, *method)
+        codes, generated = generate(case, bundle, tmp_path / name, run, *method)
         assert codes.tolist() == case.tensors[f"{name}.tokens"][0].tolist(), name
         if not case.has(f"{name}.image_u8"):
             continue
@@ -83,7 +83,7 @@ def test_greedy(case: Case, bundle: Path, tmp_path: Path, method: tuple[object, 
         if case.has(f"{name}.image"):
             expected = case.tensors[f"{name}.image"][0]
             engine.assert_close(name, image, expected, case.tolerance("image"))
-        pixels.assert_truncated(name, picture, case.tensors[f"{name}.image_u8"][0], image, 0.02)
+        pixels.assert_truncated(name, generated, case.tensors[f"{name}.image_u8"][0], image, 0.02)
     assert found
 
 
@@ -129,16 +129,16 @@ def test_sampled(case: Case, bundle: Path) -> None:
             engine.probabilities(pair, run["temperature"], 0, 1.0, guidance=run["cfg_weight"])
             for pair in pairs
         ]
-        laws = torch.cat(guided).view(codes.shape[1], len(codes), -1)
+        distributions = torch.cat(guided).view(codes.shape[1], len(codes), -1)
         if case.has(f"{name}.probs"):
             steps = case.long(f"{name}.logits.step_index")
-            engine.assert_close(name, laws[steps], case.tensors[f"{name}.probs"], 1e-4)
-        ends = laws.double().cumsum(-1)
-        drawn = (ends <= case.tensors[f"{name}.uniform"][..., None]).sum(-1)
-        assert torch.equal(drawn.t(), codes), name
+            engine.assert_close(name, distributions[steps], case.tensors[f"{name}.probs"], 1e-4)
+        ends = distributions.double().cumsum(-1)
+        sampled = (ends <= case.tensors[f"{name}.uniform"][..., None]).sum(-1)
+        assert torch.equal(sampled.t(), codes), name
         if case.has(f"{name}.noise"):
-            drawn = (laws / case.tensors[f"{name}.noise"]).argmax(-1)
-            assert torch.equal(drawn.t(), codes), name
+            sampled = (distributions / case.tensors[f"{name}.noise"]).argmax(-1)
+            assert torch.equal(sampled.t(), codes), name
     assert found
 
 
@@ -153,5 +153,5 @@ def test_pixels_of_sampled_codes(case: Case, bundle: Path, tmp_path: Path) -> No
         if case.has(f"{name}.image"):
             expected = case.tensors[f"{name}.image"][0]
             engine.assert_close(name, image, expected, case.tolerance("image"))
-        (got,) = pixels.draw(bundle, tmp_path, codes)
+        (got,) = pixels.decode(bundle, tmp_path, codes)
         pixels.assert_truncated(name, got, case.tensors[f"{name}.image_u8"][0], image, 0.02)

@@ -17,7 +17,7 @@ from models.janus.config import JanusConfig
 
 KINDS = ("families/janus_prompts",)
 TEXT_LENGTH = 2048
-SIDE = 64  # of a picture, in pixels
+SIDE = 64  # of an image, in pixels
 
 
 def tokenizer(case: Case) -> Path:
@@ -32,7 +32,9 @@ def write_bundle(case: Case, out: Path, roles: tuple[str, str]) -> Path:
     """The exporter's entries without a model: prompts need none."""
     file = json.loads(tokenizer(case).read_text(encoding="utf-8"))
     ids = [*file["model"]["vocab"].values(), *(token["id"] for token in file["added_tokens"])]
-    config = JanusConfig(max(ids) + 1, codes=16, code_dim=8, head_width=8, max_positions=4096)
+    config = JanusConfig(
+        text_ids=max(ids) + 1, codes=16, code_dim=8, head_width=8, max_positions=4096
+    )
     prompt = prompt_entry(read_tags(tokenizer(case), config.text_ids), roles, TEXT_LENGTH)
     settings = Settings(sizes=[(SIDE, SIDE)], text_length=TEXT_LENGTH)
     bundle = Bundle("prompts", "janus", "none", "made by a test")

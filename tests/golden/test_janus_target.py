@@ -44,13 +44,13 @@ def first_code(files: Folder) -> int:
 
 
 def fed_after_prompt(case: Case, run: str, first_code: int) -> Tensor:
-    """Ids [2P,n] of the codes that were fed to both rows of every picture."""
+    """Ids [2P,n] of the codes that were fed to both rows of every image."""
     return case.long(f"{run}.forced_tokens").repeat_interleave(2, 0) + first_code
 
 
 def test_sizes(case: Case, files: Folder) -> None:
     """Also those that config.json leaves out."""
-    config, told = files.weights.config, case.info["model"]
+    config, facts = files.weights.config, case.info["model"]
     names = {
         "dim": "hidden_size", "n_layer": "layers", "n_head": "heads", "n_kv_head": "kv_heads",
         "head_dim": "head_dim", "ffn_dim": "ffn_size", "text_ids": "text_vocab_size",
@@ -59,8 +59,8 @@ def test_sizes(case: Case, files: Folder) -> None:
         "head_width": "gen_head_inner",
     }  # fmt: skip
     for own, name in names.items():
-        if name in told:
-            assert getattr(config, own) == told[name], name
+        if name in facts:
+            assert getattr(config, own) == facts[name], name
 
 
 def test_code_table(case: Case, plain: Janus, bundle: Path, first_code: int) -> None:
@@ -122,7 +122,7 @@ def test_target(case: Case, bundle: Path, first_code: int, run: str) -> None:
 
 
 def assert_cache(case: Case, run: str, cache: Tensor) -> None:
-    """Keys after the rotation, and values, of the first picture's prompt."""
+    """Keys after the rotation, and values, of the first image's prompt."""
     if not case.has(f"{run}.k_cache"):
         return
     length = case.tensors[f"{run}.tokens"].shape[1]

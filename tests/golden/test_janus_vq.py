@@ -42,14 +42,14 @@ def bundle(case: Case, plain: VQModel, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_sizes(case: Case, plain: VQModel, bundle: Path) -> None:
-    told, config = case.info["model"], plain.config
-    widths = [told["base_width"] * factor for factor in told["decoder_ch_mult"]]
+    facts, config = case.info["model"], plain.config
+    widths = [facts["base_width"] * factor for factor in facts["decoder_ch_mult"]]
     assert [config.ch * factor for factor in config.decoder_ch_mult] == widths
     for name in ("num_res_blocks", "z_channels", "codebook_size", "codebook_embed_dim"):
-        assert getattr(config, name) == told[name], name
+        assert getattr(config, name) == facts[name], name
     assert janus.manifest(bundle)["decoder"] == {
-        "codebook_size": told["codebook_size"],
-        "downsample": told["downsample"],
+        "codebook_size": facts["codebook_size"],
+        "downsample": facts["downsample"],
         "pixels": "truncate",
     }
 
@@ -83,8 +83,8 @@ def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the script's pixels."""
     for name, codes in grids(case).items():
         images, expected = case.tensors[f"{name}.image"], case.tensors[f"{name}.image_u8"]
-        for number, got in enumerate(pixels.draw(bundle, tmp_path, *codes)):
-            what = f"{name} picture {number}"
+        for number, got in enumerate(pixels.decode(bundle, tmp_path, *codes)):
+            what = f"{name} image {number}"
             pixels.assert_truncated(what, got, expected[number], images[number], 0.02)
 
 

@@ -1,4 +1,4 @@
-"""The decoder of MAR's latents: stages, pictures, and the rules of bytes."""
+"""The decoder of MAR's latents: stages, images, and the rules of bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def case_beside(case: Case) -> Case | None:
 
 
 def sets(case: Case) -> dict[str, Tensor]:
-    """Tokens [B,C,h,w] by set; some are those of a run of the case `mar` that lies beside this one."""
+    """Tokens [B,C,h,w] by set; some are of a run of the case `mar` that lies beside this one."""
     found = {}
     for name in sorted({key.partition(".")[0] for key in case.tensors}):
         if case.has(f"{name}.tokens"):
@@ -48,17 +48,17 @@ def sets(case: Case) -> dict[str, Tensor]:
 
 
 def test_sizes(case: Case, plain: AutoencoderKL) -> None:
-    told, config = case.info["dims"], plain.config
-    widths = [told["base_channels"] * factor for factor in told["channel_multipliers"]]
+    facts, config = case.info["dims"], plain.config
+    widths = [facts["base_channels"] * factor for factor in facts["channel_multipliers"]]
     assert config.widths == widths
-    assert config.z_channels == told["latent_channels"]
-    assert config.num_res_blocks + 1 == told["res_blocks_per_level_decoder"]
-    assert config.downsample == told["scale_factor"]
+    assert config.z_channels == facts["latent_channels"]
+    assert config.num_res_blocks + 1 == facts["res_blocks_per_level_decoder"]
+    assert config.downsample == facts["scale_factor"]
 
 
 @torch.inference_mode()
 def test_stages(case: Case, plain: AutoencoderKL) -> None:
-    """Of the first picture of a set."""
+    """Of the first image of a set."""
     trunk, allowed = plain.decoder, case.tolerance("image")
     last = len(plain.config.widths) - 1
     stages = {
@@ -115,7 +115,7 @@ def test_bytes(case: Case) -> None:
 
 
 def test_bundle(case: Case, tmp_path: Path) -> None:
-    """With the case `mar` of the same set the decoder makes a bundle that the program checks and draws with."""
+    """With the case `mar` of the same set the decoder makes a bundle that the program checks and samples with."""
     beside = case_beside(case)
     if beside is None:
         pytest.skip(f"{case.name}: no case mar lies beside it")
@@ -131,7 +131,7 @@ def test_bundle(case: Case, tmp_path: Path) -> None:
     program = engine.BUILD / "lamplighter"
     engine.run(program, "check", bundle, "--device", "cpu")
     for method in (("--steps", 3), ("--method", "cspd")):
-        picture = tmp_path / f"{method[1]}.png"
-        engine.run(program, "generate", "-m", bundle, "--class", 1, *method, "-o", picture, "--device", "cpu")  # fmt: skip
+        file = tmp_path / f"{method[1]}.png"
+        engine.run(program, "generate", "-m", bundle, "--class", 1, *method, "-o", file, "--device", "cpu")  # fmt: skip
         scale = case.info["dims"]["scale_factor"]
-        assert pixels.read_png(picture).shape == (scale * rows, scale * columns, 3)
+        assert pixels.read_png(file).shape == (scale * rows, scale * columns, 3)

@@ -198,11 +198,11 @@ def assert_sampled_rows(case: Case, run: str, first: int, probabilities: Tensor)
     noise = case.tensors[f"{run}.multinomial_noise"][rows]
     tokens = case.long(f"{run}.draft_rows_tokens")[rows]
     engine.assert_close(f"{run} row {first}", probabilities, expected, tolerance)
-    real = expected.gather(1, tokens) > 0  # others were drawn from no mass
+    real = expected.gather(1, tokens) > 0  # others were sampled from no mass
     decided = gap(case, run, "min_log_gap_of_draws") > 2 * NUMERIC_ERROR
     for source in (expected, probabilities) if decided else (expected,):
-        drawn = (source / noise).topk(tokens.shape[1], -1).indices
-        assert torch.equal(drawn[real], tokens[real]), f"{run}: other children from row {first}"
+        sampled = (source / noise).topk(tokens.shape[1], -1).indices
+        assert torch.equal(sampled[real], tokens[real]), f"{run}: other children from row {first}"
     got, left = conditional(probabilities, tokens)
     values = case.tensors[f"{run}.draft_rows_values"][rows]
     difference = ((got - values).abs() * left.clamp(0, 1))[real]  # the mass left cancels
@@ -217,11 +217,11 @@ def assert_greedy_rows(
     tokens = case.long(f"{run}.draft_rows_tokens")[rows]
     values = case.tensors[f"{run}.draft_rows_values"][rows]
     one, nodes = torch.zeros(1, dtype=torch.int64), torch.arange(len(guided))
-    drawn, chance = engine.operators().draw_children(
+    sampled, chance = engine.operators().sample_children(
         probabilities[None], one, one, nodes, tokens.shape[1], False
     )
     if gap(case, run, "min_topk_gap") >= NUMERIC_ERROR:
-        assert torch.equal(drawn[0], tokens), f"{run}: other children from row {first}"
+        assert torch.equal(sampled[0], tokens), f"{run}: other children from row {first}"
     assert (chance == 1).all()
     engine.assert_close(run, guided.gather(1, tokens), values, case.tolerance("logits", 1))
 

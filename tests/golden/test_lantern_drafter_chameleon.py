@@ -98,7 +98,7 @@ def dynamic_modes(case: Case) -> list[str]:
                    if name.endswith(".selected_scores")})  # fmt: skip
 
 
-def fresh_rows(case: Case, call: str) -> tuple[list[Tensor], list[Tensor]]:
+def new_tokens(case: Case, call: str) -> tuple[list[Tensor], list[Tensor]]:
     """What a call commits per sequence, without padding: features [R,H], and ids [R] after them."""
     features = case.tensors[f"{call}.hidden"]
     ids = case.long(f"{call}.input_ids")
@@ -113,7 +113,7 @@ def fresh_rows(case: Case, call: str) -> tuple[list[Tensor], list[Tensor]]:
 
 def extend(case: Case, drafting: Drafting, call: str) -> Tensor:
     """Commits what a call brings and checks it -> the last hidden row [2,1,H] of each sequence."""
-    features, ids = fresh_rows(case, call)
+    features, ids = new_tokens(case, call)
     valid = torch.tensor([len(row) for row in features])
     before, first = drafting.lengths, f"{call}.pass0"
     hidden = drafting.extend(
@@ -135,17 +135,17 @@ def warper(case: Case, mode: str, call: str) -> Warper:
     sampling = case.info["sampling"]
     if not is_lumina(case):
         return Warper(sampling["cfg_scale"], None if mode == "greedy" else sampling["warpers"])
-    drawn = len(case.long(f"{call}.input_ids")) - case.info["prompt_length"] - 3
+    generated = len(case.long(f"{call}.input_ids")) - case.info["prompt_length"] - 3
     settings = {"temperature": 1.0, "top_k": sampling["image_top_k"], "top_p": 1.0}
-    return RowWarper(sampling["cfg_scale"], settings, sampling["grid_latent_w"], drawn)
+    return RowWarper(sampling["cfg_scale"], settings, sampling["grid_latent_w"], generated)
 
 
 def assert_distribution(case: Case, name: str, ids: Tensor, rows: Tensor, expected: Tensor) -> None:
-    """Probabilities [W,V] of the drawn ids against log-probabilities [W, vocabulary]."""
+    """Probabilities [W,V] of the sampled ids against log-probabilities [W, vocabulary]."""
     tolerance = case.info["tolerance"]["logprob_abs"]
     wanted = expected[:, ids[: rows.shape[1]]]
     kept = wanted > LOWEST
-    assert int((expected > LOWEST).sum()) == int(kept.sum()), f"{name}: ids outside the picture"
+    assert int((expected > LOWEST).sum()) == int(kept.sum()), f"{name}: ids outside the image"
     if not torch.equal(rows > 0, kept):
         boundary = case.info["self_check"]["smallest_gap_at_the_warper_top_k_boundary"]
         raise AssertionError(f"{name}: keeps other ids; the recorded gap is {boundary:g}")
@@ -195,7 +195,7 @@ def assert_tree(case: Case, call: str, ids: Tensor, tree: DynamicTree) -> None:
 
 
 def assert_levels(case: Case, call: str, tree: DynamicTree, k: int) -> None:
-    """Hidden rows of the passes, but those of impossible nodes."""
+    """Hidden rows of the passes, without rows of impossible nodes."""
     for depth, hidden in enumerate(tree.passes, 1):
         scores = tree.pool[:k] if depth == 1 else tree.pool[k + (depth - 2) * k * k :][: k * k]
         possible = scores.sort(descending=True).values[:k] > LOWEST
@@ -272,7 +272,7 @@ def test_static_tree(case: Case, drafting: Drafting) -> None:
         got, left = conditional(probabilities, tokens)
         off = (got - case.tensors[f"{call}.conditional_probs"][rows]).abs() * left.clamp(0, 1)
         assert float(off.max()) <= tolerance, f"{call}: conditional probabilities, row {first}"
-        for node, drawn in zip(level.nodes, tokens, strict=True):
-            children[node] = drawn
+        for node, chosen in zip(level.nodes, tokens, strict=True):
+            children[node] = chosen
     assert counts == case.long(f"{call}.rows_per_level").tolist()
     assert len(children) == len(sampled)

@@ -10,7 +10,7 @@ import golden_chameleon as chameleon
 import golden_engine as engine
 import pytest
 import torch
-from golden_cases import Case, root
+from golden_cases import Case, sibling
 from golden_chameleon import Target
 from golden_drafter import words
 from torch import Tensor
@@ -26,7 +26,7 @@ def is_anole(case: Case) -> bool:
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The target of another case, whose weights this one uses."""
     out = tmp_path_factory.mktemp("target") / "bundle"
-    model = root() / case.info["weights_from"].partition(" ")[0]
+    model = sibling(case, case.info["weights_from"]).folder
     if is_anole(case):
         return chameleon.export(out, "anole", model, chameleon.settings(case))
     sampling = case.info["sampling"]

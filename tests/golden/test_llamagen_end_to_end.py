@@ -1,7 +1,7 @@
 """LlamaGen with LANTERN's drafter from prompt to pixels: exporter, compiled loop and operators.
 
 The recorded drafter attends to the padding of the prompt, and so it does in the compiled loop. The
-recorded trees also reach past the picture, so that whole runs, and runs with recorded trees,
+recorded trees also reach past the image, so that whole runs, and runs with recorded trees,
 are repeated cycle by cycle in Python.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 import golden_engine as engine
 import pytest
 import torch
-from golden_cases import Case
+from golden_cases import Case, sibling
 from golden_drafter import Warper
-from golden_loop import Replay, Tree, judge, padded_features
+from golden_loop import Replay, Tree, padded_features, verified
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -32,8 +32,7 @@ NUMERIC_ERROR = 5e-5  # of guided logits; a smaller gap between two of them deci
 
 def part(case: Case, name: str) -> Case:
     """The case of the target, the drafter, the text encoder or the image tokenizer."""
-    folder = case.folder.parent / case.info["model"][f"{name}_case"]
-    return Case(folder.name, folder)
+    return sibling(case, case.info["model"][f"{name}_case"])
 
 
 def target_folder(case: Case) -> Path:
@@ -109,7 +108,7 @@ def draft(case: Case, name: str, replay: Replay, last: Tensor, root: int) -> Tre
 
 
 def rule(run: dict[str, Any], neighbours: Tensor) -> dict[str, Any]:
-    """Options of judge_tree: a parameter above 1 is lambda, else delta."""
+    """Options of verify_tree: a parameter above 1 is lambda, else delta."""
     if not run.get("lantern"):
         return {"rule": "exact"}
     kind = "lantern++" if run["ld"] > 1 else "lantern"
@@ -204,7 +203,7 @@ def along(tree: Tree, tokens: list[int]) -> Tree:
 
 
 def loop_options(case: Case, name: str) -> dict[str, Any]:
-    """How the compiled loop draws a recorded greedy run."""
+    """How the compiled loop samples a recorded greedy run."""
     run = case.info["runs"][name]
     options = {"method": "eagle-2", "drafter": "lantern", "cfg_scale": run["cfg"],
                "temperature": 0.0, "top_k": 0, "top_p": 1.0}  # fmt: skip
@@ -223,7 +222,7 @@ def loop_options(case: Case, name: str) -> dict[str, Any]:
 def test_compiled_loop(case: Case, bundle: Path) -> None:
     """Exact greedy runs: tokens, and accept lengths until a near tie decides one.
 
-    Cycles whose tree leaves the picture are not compared: there the loop clamps positions.
+    Cycles whose tree leaves the image are not compared: there the loop clamps positions.
     """
     features = prompt_features(case)
     inputs = {"features": features, "mask": torch.ones(1, features.shape[1], dtype=torch.int64)}
@@ -266,7 +265,7 @@ def test_greedy(case: Case, bundle: Path, padded: Tensor, relaxed: bool) -> None
             tree = draft(case, name, replay, last, root)
             features, logits = replay.verify(tree)
             guided = replay.warper.guided(logits)
-            path, root, _ = judge(tree, guided.softmax(-1), 0.0, **options)
+            path, root, _ = verified(tree, guided.softmax(-1), 0.0, **options)
             if same:
                 undecided = float(gaps[number]) < NUMERIC_ERROR
                 if case.has(f"{name}.cycle{number}.tree_tokens"):
@@ -275,7 +274,7 @@ def test_greedy(case: Case, bundle: Path, padded: Tensor, relaxed: bool) -> None
                 tokens = expected[first : first + lengths[number] + 1]
                 if relaxed and len(tokens) == len(path):
                     recorded = along(tree, tokens)
-                    path, root, _ = judge(recorded, guided.softmax(-1), 0.0, **options)
+                    path, root, _ = verified(recorded, guided.softmax(-1), 0.0, **options)
                 got, wanted = (len(path) - 1, root), (lengths[number], bonus[number])
                 if same and got != wanted:
                     message = f"accepts {got[0]}, then token {got[1]}; recorded {wanted}"
@@ -311,7 +310,7 @@ def test_sampled_cycles(case: Case, bundle: Path, padded: Tensor) -> None:
             assert assert_cycle(case, cycle, tree, replay.warper.guided(logits), False)
             target = replay.warper.probabilities(logits)[0]
             uniforms = case.tensors[f"{cycle}.uniforms"].float()
-            path, _, final = judge(
+            path, _, final = verified(
                 tree, target, run["temperature"], uniforms, sampled=run["static"],
                 residual="official-static" if run["static"] else "official-dynamic", **options,
             )  # fmt: skip

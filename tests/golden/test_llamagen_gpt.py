@@ -169,7 +169,7 @@ def test_ties(case: Case) -> None:
 
 
 def runs(case: Case, seeded: bool) -> dict[str, dict[str, Any]]:
-    """Recorded runs that draw with a seed, or those that always take the best token."""
+    """Recorded runs that sample with a seed, or those that always take the best token."""
     return {name: run for name, run in case.info["runs"].items() if ("seed" in run) == seeded}
 
 
@@ -189,7 +189,7 @@ def test_greedy(case: Case, bundle: Path) -> None:
 
 
 def test_sampled(case: Case, bundle: Path) -> None:
-    """Replays draws from the distributions of the compiled loop: token = argmax(p / noise)."""
+    """Replays samples from the distributions of the compiled loop: token = argmax(p / noise)."""
     found = runs(case, seeded=True)
     assert found
     for name, run in found.items():

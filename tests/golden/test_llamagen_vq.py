@@ -57,10 +57,10 @@ def test_image(case: Case, image: Tensor) -> None:
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the pixels that the published sampling scripts save."""
     rows, columns = codes(case).shape[1:]
-    pictures = [
+    images = [
         {"rows": rows, "columns": columns, "codes": grid.flatten().tolist()} for grid in codes(case)
     ]
-    saved = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
+    saved = {"format": "lamplighter codes", "schema": 1, "images": images}
     (tmp_path / "codes.json").write_text(json.dumps(saved), encoding="utf-8")
     words = ("decode", tmp_path / "codes.json", "-m", bundle, "-o", tmp_path / "%d.png")
     engine.run(engine.BUILD / "lamplighter", *words, "--threads", 1)

@@ -17,7 +17,7 @@ NO_MASS = -1e30  # scores below stand for minus infinity
 
 
 def ids(case: Case) -> slice:
-    """Those of codes; a case that does not say them has those of its family."""
+    """Ids of codes; a case without them has its family's."""
     known = case.info.get("token_ids", {"image_first": 4, "image_last": 8195})
     first, last = case.info.get("image_ids", (known["image_first"], known["image_last"]))
     return slice(first, last + 1)
@@ -34,7 +34,7 @@ def pair(case: Case, row: int) -> Tensor:
 
 
 def assert_probabilities(case: Case, what: str, got: Tensor, expected: Tensor) -> None:
-    """Probabilities [1, codes] and those of all ids; kept ids are the same."""
+    """Probabilities [1, codes] and [1, ids]; kept ids are the same."""
     outside = torch.ones(len(expected), dtype=torch.bool)
     outside[ids(case)] = False
     assert not expected[outside].any(), f"{what}: an id that is no code has mass"
@@ -53,15 +53,15 @@ def assert_scores(case: Case, what: str, got: Tensor, scores: Tensor, tolerance:
     )
 
 
-def is_drawn(row: dict[str, Any]) -> bool:
-    """The engine draws codes: no text, no header of an image, nothing that is forced."""
+def is_sampled(row: dict[str, Any]) -> bool:
+    """The engine samples codes: no text, no header of an image, nothing that is forced."""
     in_image = bool(row["image_open"]) and row["tokens_after_boi"] >= HEADER
     return in_image and "forced" not in row["label"]
 
 
 def check_lumina(case: Case) -> None:
-    drawn = [i for i, row in enumerate(case.info["rows"]) if is_drawn(row)]
-    for number in drawn:
+    sampled = [i for i, row in enumerate(case.info["rows"]) if is_sampled(row)]
+    for number in sampled:
         row = case.info["rows"][number]
         logits, scores = pair(case, number), case.tensors["processed_scores"][number]
         settings = (row["temperature"], row["image_top_k"], 1.0)
@@ -70,7 +70,7 @@ def check_lumina(case: Case) -> None:
         assert_scores(case, row["label"], got, scores, tolerance)
         if row["cfg_scale"] == 1:
             assert torch.equal(engine.probabilities(logits[:1], *settings), got), row["label"]
-    assert drawn
+    assert sampled
 
 
 def check_anole(case: Case) -> None:
@@ -102,16 +102,16 @@ def check_anole_text(case: Case) -> None:
 
 
 def check_lantern(case: Case) -> None:
-    """Positions of a picture of 48 x 48 codes; guided scores are given."""
+    """Positions of an image of 48 x 48 codes; guided scores are given."""
     first = case.info["image_start_token_id_index"] + 1 + HEADER
     forced, positions = case.long("forced_48x48"), case.long("position_ids").tolist()
-    drawn = [i for i, at in enumerate(positions) if at >= first and forced[at - first] < 0]
-    for number in drawn:
+    sampled = [i for i, at in enumerate(positions) if at >= first and forced[at - first] < 0]
+    for number in sampled:
         logits = codes(case, case.tensors["scores"][number])[None]
         got = engine.probabilities(logits, 1.0, case.info["image_top_k"], 1.0)
         scores = case.tensors["processed"][number]
         assert_scores(case, f"position {positions[number]}", got, scores, 1e-5)
-    assert drawn
+    assert sampled
 
 
 CHECKS: dict[str, tuple[Callable[[Case], None], ...]] = {

@@ -11,7 +11,7 @@ import golden_lumina2 as lumina2
 import golden_pixels as pixels
 import pytest
 import torch
-from golden_cases import Case
+from golden_cases import Case, sibling
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -28,7 +28,7 @@ METHODS: tuple[dict[str, Any], ...] = (
     {"method": "eagle", "tree": "lantern-26"},
     {"method": "eagle-2"},
 )
-FORCED = 1e30  # margin of ids that are not drawn
+FORCED = 1e30  # margin of ids that are not sampled
 
 
 def runs(case: Case, greedy: bool) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def prompt_ids(case: Case, run: dict[str, Any]) -> Tensor:
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a drafter that guesses now and then."""
     folder = tmp_path_factory.mktemp("lumina2")
-    model, vq = lumina2.sibling(case, "model"), lumina2.sibling(case, "vq")
+    model, vq = sibling(case, case.info["model"]), sibling(case, case.info["vq"])
     sizes = [(run["width"], run["height"]) for run in case.info["runs"]]
     (file,) = vq.weights()
     longest = max(len(prompt_ids(case, run)) for run in case.info["runs"])
@@ -72,12 +72,12 @@ def test_check(bundle: Path) -> None:
 
 
 def test_ids(case: Case, bundle: Path) -> None:
-    """What the engine forces around the codes is what the model drew, or was forced to, there."""
+    """What the engine forces around the codes is what the model sampled, or was forced to, there."""
     first = lumina2.manifest(bundle)["tokens"]["first_image_id"]
     for run in case.info["runs"]:
         grid = lumina2.grid_of(bundle, run["width"], run["height"])
         codes = expected_codes(case, bundle, run).tolist()
-        framed = lumina2.picture_ids(grid, codes, first)
+        framed = lumina2.image_ids(grid, codes, first)
         assert framed == case.long(f"{run['run']}.tokens").tolist(), run["run"]
 
 
@@ -91,11 +91,11 @@ def test_greedy(case: Case, bundle: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     out = tmp_path / "out.safetensors"
     engine.run(engine.BUILD / "golden_layout", bundle, out, stdin=json.dumps(wanted))
-    drawn, number = load_file(out), 0
+    sampled, number = load_file(out), 0
     for run in found:
         expected = expected_codes(case, bundle, run).tolist()
         for method in METHODS:
-            assert drawn[f"{number}.codes"].tolist() == expected, f"{run['run']} {method}"
+            assert sampled[f"{number}.codes"].tolist() == expected, f"{run['run']} {method}"
             number += 1
     assert number
 
@@ -108,7 +108,7 @@ def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
         grid = lumina2.grid_of(bundle, run["width"], run["height"])
         codes = expected_codes(case, bundle, run)
         grids[run["run"]] = codes.view(grid["rows"], grid["columns"])
-    for (name, codes), got in zip(grids.items(), pixels.draw(bundle, tmp_path, *grids.values())):
+    for (name, codes), got in zip(grids.items(), pixels.decode(bundle, tmp_path, *grids.values())):
         image = decoder.decode(codes[None])[0]
         if case.has(f"{name}.image"):
             expected = case.tensors[f"{name}.image"]
@@ -117,7 +117,7 @@ def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
         pixels.assert_rounded(name, got, expected, image, 127.5 * case.tolerance("image"))
 
 
-def guided_laws(case: Case, bundle: Path, run: dict[str, Any]) -> dict[int, Tensor]:
+def guided_distributions(case: Case, bundle: Path, run: dict[str, Any]) -> dict[int, Tensor]:
     """The engine's probabilities [V] in front of every recorded code, by its step."""
     grid = lumina2.grid_of(bundle, run["width"], run["height"])
     before, ids = len(grid["before"]), case.long(f"{run['run']}.tokens")
@@ -125,7 +125,7 @@ def guided_laws(case: Case, bundle: Path, run: dict[str, Any]) -> dict[int, Tens
     target, hidden = lumina2.feed(bundle, prompt_ids(case, run), ids, before, pairs)
     scales = iter(lumina2.scales(bundle, run["width"], run["height"], run["cfg"]))
     first = target.tokens["first_image_id"]
-    laws = {}
+    distributions = {}
     for step in range(before, len(ids)):
         if not 0 <= int(ids[step]) - first < target.tokens["codebook_size"]:
             continue
@@ -133,8 +133,10 @@ def guided_laws(case: Case, bundle: Path, run: dict[str, Any]) -> dict[int, Tens
         assert scale == pytest.approx(float(case.tensors[f"{run['run']}.guidance"][step]), rel=1e-6)
         settings = (run["temperature"], run["image_top_k"], 1.0)
         logits = target.logits(hidden[:, step - before])
-        laws[step] = engine.probabilities(logits, *settings, guidance=scale if pairs else None)[0]
-    return laws
+        distributions[step] = engine.probabilities(
+            logits, *settings, guidance=scale if pairs else None
+        )[0]
+    return distributions
 
 
 @torch.inference_mode()
@@ -142,13 +144,13 @@ def test_margins(case: Case, bundle: Path) -> None:
     """Recorded greedy ids are the best ones by more than the engine errs."""
     for run in runs(case, greedy=True):
         free = case.tensors[f"{run['run']}.margin"] < FORCED
-        laws = guided_laws(case, bundle, run)
-        assert int(free[len(free) - 1 - len(laws) :].sum()) <= len(laws)
+        distributions = guided_distributions(case, bundle, run)
+        assert int(free[len(free) - 1 - len(distributions) :].sum()) <= len(distributions)
         ids = (
             case.long(f"{run['run']}.tokens") - lumina2.manifest(bundle)["tokens"]["first_image_id"]
         )
-        for step, law in laws.items():
-            assert int(law.argmax()) == int(ids[step]), f"{run['run']} step {step}"
+        for step, distribution in distributions.items():
+            assert int(distribution.argmax()) == int(ids[step]), f"{run['run']} step {step}"
 
 
 @torch.inference_mode()
@@ -158,12 +160,19 @@ def test_sampled(case: Case, bundle: Path) -> None:
     first = lumina2.manifest(bundle)["tokens"]["first_image_id"]
     for run in found:
         name = run["run"]
-        laws, noise = guided_laws(case, bundle, run), case.tensors[f"{name}.noise"]
+        distributions, noise = (
+            guided_distributions(case, bundle, run),
+            case.tensors[f"{name}.noise"],
+        )
         ids = case.long(f"{name}.tokens") - first
-        for step, law in laws.items():
-            assert int((law / noise[step]).argmax()) == int(ids[step]), f"{name} step {step}"
+        for step, distribution in distributions.items():
+            assert int((distribution / noise[step]).argmax()) == int(ids[step]), (
+                f"{name} step {step}"
+            )
         steps = (3, 4, len(noise) // 2)
         for step, expected in zip(steps, case.tensors[f"{name}.probs"], strict=True):
-            if step in laws:
-                engine.assert_close(f"{name} {step}", laws[step], expected, case.tolerance("probs"))
+            if step in distributions:
+                engine.assert_close(
+                    f"{name} {step}", distributions[step], expected, case.tolerance("probs")
+                )
     assert found

@@ -59,8 +59,8 @@ def codes(case: Case, scores: Tensor) -> Tensor:
     return scores[..., first : first + case.info["token_ids"]["image_count"]]
 
 
-def is_drawn(case: Case, row: Row) -> bool:
-    """The engine draws codes: no text, no header of an image, nothing that is forced."""
+def is_sampled(case: Case, row: Row) -> bool:
+    """The engine samples codes: no text, no header of an image, nothing that is forced."""
     behind = row.info["tokens_after_boi"]
     if not row.info.get("image_open", behind is not None) or behind < HEADER:
         return False
@@ -70,7 +70,7 @@ def is_drawn(case: Case, row: Row) -> bool:
 def test_rows(case: Case) -> None:
     seen = 0
     for row in rows(case):
-        if not is_drawn(case, row):
+        if not is_sampled(case, row):
             continue
         info, what = row.info, row.info["label"]
         scale, settings = info["effective_cfg"], (info["temperature"], info["image_top_k"], 1.0)
@@ -90,15 +90,15 @@ def test_rows(case: Case) -> None:
 
 
 def schedule_bundle(folder: Path, sizes: list[tuple[int, int]], schedule: dict[str, Any]) -> Path:
-    """Pictures of rows x columns codes, each for one id of its row's end, with their header."""
+    """Images of rows x columns codes, each for one id of its row's end, with their header."""
     grids = [
         {"width": 8 * columns, "height": 8 * rows, "rows": rows, "columns": columns,
          "before": [1, 2, 3], "row_end": [100]} for rows, columns in sizes
     ]  # fmt: skip
     bundle = write_bundle(folder, grids, 0)
-    told = lumina2.manifest(bundle)
-    told["sampling"]["schedule"] = schedule
-    (bundle / "manifest.json").write_text(json.dumps(told), encoding="utf-8")
+    facts = lumina2.manifest(bundle)
+    facts["sampling"]["schedule"] = schedule
+    (bundle / "manifest.json").write_text(json.dumps(facts), encoding="utf-8")
     return bundle
 
 
@@ -106,10 +106,10 @@ def test_schedules(case: Case, tmp_path: Path) -> None:
     """The engine's scales of codes are the released solver's, which changes it at row ends, too."""
     if "schedules" not in case.info:
         pytest.skip("no recorded schedules")
-    told = case.info["schedules"]
-    sizes = [(CELLS * entry["height_grids"], CELLS * entry["width_grids"]) for entry in told]
+    facts = case.info["schedules"]
+    sizes = [(CELLS * entry["height_grids"], CELLS * entry["width_grids"]) for entry in facts]
     bundle = schedule_bundle(tmp_path / "bundle", list(dict.fromkeys(sizes)), OFFICIAL_SCHEDULE)
-    for number, (entry, (rows, columns)) in enumerate(zip(told, sizes, strict=True)):
+    for number, (entry, (rows, columns)) in enumerate(zip(facts, sizes, strict=True)):
         recorded = case.tensors[f"schedule_{number}"]
         found = lumina2.scales(bundle, 8 * columns, 8 * rows, entry["cfg"])
         assert len(found) == rows * columns
@@ -120,7 +120,7 @@ def test_schedules(case: Case, tmp_path: Path) -> None:
         engine.assert_close(f"schedule {number}", got, expected, allowed)
 
 
-def test_schedule_over_the_whole_picture(case: Case, tmp_path: Path) -> None:
+def test_schedule_over_the_whole_image(case: Case, tmp_path: Path) -> None:
     """Without the released fault a scale falls over all codes, and one below the floor stays."""
     bundle = schedule_bundle(tmp_path / "bundle", [(8, 12)], SCHEDULE)
     scale, behind, expected = 7.0, 2, []

@@ -42,16 +42,16 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_sizes(case: Case, plain: MoVQGAN, bundle: Path) -> None:
-    told, config = case.info["dims"], plain.config
-    assert config.widths == [told["ch"] * factor for factor in told["ch_mult"]]
+    facts, config = case.info["dims"], plain.config
+    assert config.widths == [facts["ch"] * factor for factor in facts["ch_mult"]]
     for name in ("num_res_blocks", "z_channels", "embed_dim", "n_embed", "downsample"):
-        assert getattr(config, name) == told[name], name
-    sides = [told["resolution"] // 2**level for level in range(len(told["ch_mult"]))]
-    attentive = tuple(i for i, side in enumerate(sides) if side in told["attn_resolutions"])
+        assert getattr(config, name) == facts[name], name
+    sides = [facts["resolution"] // 2**level for level in range(len(facts["ch_mult"]))]
+    attentive = tuple(i for i, side in enumerate(sides) if side in facts["attn_resolutions"])
     assert config.attn_levels == attentive
     assert lumina2.manifest(bundle)["decoder"] == {
-        "codebook_size": told["n_embed"],
-        "downsample": told["downsample"],
+        "codebook_size": facts["n_embed"],
+        "downsample": facts["downsample"],
         "pixels": "nearest",
     }
 
@@ -105,7 +105,7 @@ def test_bands(case: Case, plain: MoVQGAN, monkeypatch: pytest.MonkeyPatch, kept
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the script's pixels."""
     found = sets(case)
-    for end, got in zip(found, pixels.draw(bundle, tmp_path, *(c[0] for c in found.values()))):
+    for end, got in zip(found, pixels.decode(bundle, tmp_path, *(c[0] for c in found.values()))):
         expected, image = case.tensors[f"image_u8{end}"], case.tensors[f"image{end}"]
         pixels.assert_rounded(end, got, expected, image, 0.01)
 

@@ -16,7 +16,7 @@ from models.chameleon.config import ChameleonConfig
 from models.export.lumina2.bundle import SCHEDULE, Names, read_names, target_entries
 
 KINDS = ("families/lumina2_prompts",)
-PICTURE = "t2i"  # the task that is drawn; the others' sentences are not asked for
+TASK = "t2i"  # the task that is sampled; the others' sentences are not asked for
 VOCABULARY = 1 << 20
 TEXT_LENGTH = 1024
 
@@ -53,9 +53,9 @@ def bundle(case: Case, names: Names, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_ids_by_name(case: Case, names: Names) -> None:
-    told = case.info["token_ids"]
+    facts = case.info["token_ids"]
     assert (names.bos, names.first_image_id, names.codes) == (
-        told["bos"], told["image_first"], told["image_count"],
+        facts["bos"], facts["image_first"], facts["image_count"],
     )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_headers(case: Case, bundle: Path) -> None:
 def test_ids(case: Case, bundle: Path) -> None:
     """Sentences of other tasks are ids of their text: what stands between bos and the header."""
     prompts = recorded(case)
-    mine = [prompt for prompt in prompts if prompt["task"] == PICTURE]
+    mine = [prompt for prompt in prompts if prompt["task"] == TASK]
     requests = [{"prompt": p["prompt"], "width": p["width"], "height": p["height"]} for p in mine]
     lines = "".join(json.dumps(request) + "\n" for request in requests)
     found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()

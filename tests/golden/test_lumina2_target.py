@@ -44,7 +44,7 @@ def before(bundle: Path) -> int:
 
 
 def test_sizes(case: Case, weights: Weights) -> None:
-    config, told = weights.config, case.info["dims"]
+    config, facts = weights.config, case.info["dims"]
     names = {
         "dim": "hidden_size", "n_layer": "layers", "n_head": "heads", "n_kv_head": "kv_heads",
         "head_dim": "head_dim", "ffn_dim": "ffn_size", "vocab_size": "vocab_size",
@@ -52,20 +52,20 @@ def test_sizes(case: Case, weights: Weights) -> None:
         "swin_norm": "swin_norm",
     }  # fmt: skip
     for own, name in names.items():
-        assert getattr(config, own) == told[name], name
+        assert getattr(config, own) == facts[name], name
 
 
 def test_ids(case: Case, bundle: Path) -> None:
-    """Ids by name, and the picture that the manifest frames."""
-    told, entries = case.info["token_ids"], lumina2.manifest(bundle)
-    assert entries["prompt"]["prefix"] == [told["bos"]]
-    tokens = {"vocabulary": case.info["dims"]["vocab_size"], "first_image_id": told["image_first"],
-              "codebook_size": told["image_count"]}  # fmt: skip
+    """Ids by name, and the image that the manifest frames."""
+    facts, entries = case.info["token_ids"], lumina2.manifest(bundle)
+    assert entries["prompt"]["prefix"] == [facts["bos"]]
+    tokens = {"vocabulary": case.info["dims"]["vocab_size"], "first_image_id": facts["image_first"],
+              "codebook_size": facts["image_count"]}  # fmt: skip
     assert entries["tokens"] == tokens
     (grid,) = entries["grids"]
     forced = case.long("forced_ids")
     codes = lumina2.codes_of(bundle, forced).tolist()
-    assert lumina2.picture_ids(grid, codes, told["image_first"]) == forced.tolist()
+    assert lumina2.image_ids(grid, codes, facts["image_first"]) == forced.tolist()
 
 
 @torch.inference_mode()
@@ -150,7 +150,7 @@ def test_processed_scores(case: Case, bundle: Path, before: int) -> None:
     seen = 0
     for row in case.long("uncond_active").nonzero().flatten().tolist():
         token = int(forced[row]) - target.tokens["first_image_id"]
-        if token not in codes:  # end of a row or of the picture: no other id has a score
+        if token not in codes:  # end of a row or of the image: no other id has a score
             assert (scores[row] > -torch.inf).nonzero().tolist() == [[int(forced[row])]]
             continue
         scale = next(engine_scales)

@@ -1,4 +1,4 @@
-"""The recorded greedy picture of Lumina-mGPT through the compiled loop, with and without drafts."""
+"""The recorded greedy image of Lumina-mGPT through the compiled loop, with and without drafts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METHODS: tuple[dict[str, str], ...] = (
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a drafter that guesses now and then."""
     if not case.has("greedy_ids"):
-        pytest.skip("no recorded picture")
+        pytest.skip("no recorded image")
     folder = tmp_path_factory.mktemp("lumina")
     grid, dims = case.info["greedy"], case.info["dims"]
     size = f"{32 * grid['width_grids']}x{32 * grid['height_grids']}"
@@ -39,7 +39,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_greedy_picture(case: Case, bundle: Path, tmp_path: Path) -> None:
+def test_greedy_image(case: Case, bundle: Path, tmp_path: Path) -> None:
     (grid,) = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["grids"]
     header = len(grid["before"])
     prompt = case.long("greedy_prompt_ids").tolist()

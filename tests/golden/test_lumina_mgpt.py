@@ -1,4 +1,4 @@
-"""Lumina-mGPT targets: both sequences, processed scores and a greedy picture as recorded."""
+"""Lumina-mGPT targets: both sequences, processed scores and a greedy image as recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("lumina_mgpt",)
 
 
 def is_parallel(case: Case) -> bool:
-    """The checkpoint holds model-parallel norms, and no picture was recorded."""
+    """The checkpoint holds model-parallel norms, and no image was recorded."""
     return bool(case.info["dims"]["model_parallel_size"] > 1)
 
 
@@ -36,11 +36,11 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def recorded(case: Case) -> None:
     if is_parallel(case):
-        pytest.skip("no recorded picture")
+        pytest.skip("no recorded image")
 
 
 def grid_ids(bundle: Path, number: int, codes: Tensor) -> list[int]:
-    """Ids of a picture as the manifest's grid frames its codes."""
+    """Ids of an image as the manifest's grid frames its codes."""
     manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
     grid = manifest["grids"][number]
     rows = codes.view(grid["rows"], grid["columns"]).tolist()
@@ -50,15 +50,15 @@ def grid_ids(bundle: Path, number: int, codes: Tensor) -> list[int]:
     return ids + list(grid["after"])
 
 
-def feed(bundle: Path, prompt: Tensor, picture: Tensor, number: int) -> tuple[Target, Tensor]:
+def feed(bundle: Path, prompt: Tensor, image: Tensor, number: int) -> tuple[Target, Tensor]:
     """Hidden states [2,R,H] from the last id in front of the codes on, conditional first."""
     manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
     before = len(manifest["grids"][number]["before"])
-    target = Target(bundle, 2, len(prompt) + len(picture))
-    opened = torch.cat([prompt, picture[:before]])
+    target = Target(bundle, 2, len(prompt) + len(image))
+    opened = torch.cat([prompt, image[:before]])
     hidden = target.prefill([opened, opened[len(prompt) :]])
     rows = [torch.stack([h[-1] for h in hidden])]
-    rows += [target.step(token) for token in picture[before:]]
+    rows += [target.step(token) for token in image[before:]]
     return target, torch.stack(rows, 1)
 
 
@@ -75,7 +75,7 @@ def test_model_parallel_norms(case: Case, bundle: Path) -> None:
 
 
 def test_steps(case: Case, bundle: Path, recorded: None) -> None:
-    """Hidden states and logits; the picture's ids are those of the manifest."""
+    """Hidden states and logits; the image's ids are the manifest's."""
     prompt, forced = case.long("prompt_ids"), case.long("forced_ids")
     codes = forced[(forced >= 4) & (forced < 8196)]
     assert grid_ids(bundle, 0, codes) == forced.tolist()
@@ -98,7 +98,7 @@ def test_processed_scores(case: Case, bundle: Path, recorded: None) -> None:
     settings, seen = case.info["sampling"], 0
     for row in case.long("uncond_active").nonzero().flatten().tolist():
         token = int(forced[row])
-        if not 4 <= token < 8196:  # end of a row or of the picture: no other id has a score
+        if not 4 <= token < 8196:  # end of a row or of the image: no other id has a score
             assert (scores[row] > -torch.inf).nonzero().tolist() == [[token]]
             continue
         logits = target.logits(hidden[:, row - first])
@@ -120,11 +120,11 @@ def test_processed_scores(case: Case, bundle: Path, recorded: None) -> None:
 def test_greedy(case: Case, bundle: Path, recorded: None) -> None:
     """Every recorded greedy code has the largest guided score; the other ids are the grid's."""
     prompt, ids = case.long("greedy_prompt_ids"), case.long("greedy_ids")
-    picture = torch.cat([prompt[-3:], ids])
+    image = torch.cat([prompt[-3:], ids])
     codes = ids[(ids >= 4) & (ids < 8196)]
     framed = grid_ids(bundle, 1, codes)
-    assert framed[: len(picture)] == picture.tolist()
-    target, hidden = feed(bundle, prompt[:-3], picture, 1)
+    assert framed[: len(image)] == image.tolist()
+    target, hidden = feed(bundle, prompt[:-3], image, 1)
     conditional, unconditional = target.logits(hidden[:, :-1])
     guided = unconditional + case.info["sampling"]["cfg_scale"] * (conditional - unconditional)
     free = case.tensors["greedy_margin"] < 1e30

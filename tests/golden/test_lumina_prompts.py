@@ -14,7 +14,7 @@ from golden_cases import Case
 
 KINDS = ("lumina_prompts", "anole_logits")
 FAMILIES = {"lumina_prompts": "lumina-mgpt", "anole_logits": "anole"}
-SIZE = (512, 512)  # of a picture whose size is not in its prompt
+SIZE = (512, 512)  # of an image whose size is not in its prompt
 
 
 def recorded(case: Case) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def test_ids(case: Case, bundle: Path) -> None:
             assert got["ids"] == prompt["cond_ids"], what
             assert got["unconditional"] == prompt["uncond_ids_unpadded"], what
             continue
-        # The model itself must go on with the picture's begin and size, which the engine feeds.
+        # The model itself must go on with the image's begin and size, which the engine feeds.
         width, height = size(prompt)
         header = [8197, 8804 + height // 32, 8804 + width // 32]
         assert got["ids"] == prompt["ids"] + header, what

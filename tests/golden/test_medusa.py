@@ -1,4 +1,4 @@
-"""Medusa's heads and candidates, and the decisions of judge_tree on recorded logits."""
+"""Medusa's heads and candidates, and the decisions of verify_tree on recorded logits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("methods/medusa/",)
 EXACT, TYPICAL, PAPER = 0, 6, 0  # src/acceptance/rules.h
 
 
-def judge(
+def verify(
     case: Case, turn: int, temperature: float, rule: int, bounds: list[float]
 ) -> tuple[list[int], Tensor]:
     """Accepted nodes, the root first, and the distribution [V] of the last token."""
@@ -26,7 +26,7 @@ def judge(
     parents = case.tensors["tree.parent"].long()
     nodes = len(tokens)
     target = torch.softmax(logits / (temperature or 1.0), -1)
-    path, count, _, final, status = engine.operators().judge_tree(
+    path, count, _, final, status = engine.operators().verify_tree(
         target[None], target[None, :0], tokens[None], parents[None], torch.full((1, nodes), -1),
         torch.zeros(1, nodes), torch.tensor([temperature]), torch.empty(0, dtype=torch.int32),
         rule, PAPER, False, 0, torch.tensor(bounds), 0, nodes - 1,
@@ -70,10 +70,10 @@ def test_heads_and_candidates(case: Case) -> None:
 
 def test_greedy_decisions(case: Case) -> None:
     for result in results(case, "greedy"):
-        check(result, *judge(case, result["round"], 0.0, EXACT, []))
+        check(result, *verify(case, result["round"], 0.0, EXACT, []))
 
 
 def test_typical_decisions(case: Case) -> None:
     for result in results(case, "typical"):
         bounds = [result["posterior_threshold"], result["posterior_alpha"]]
-        check(result, *judge(case, result["round"], result["temperature"], TYPICAL, bounds))
+        check(result, *verify(case, result["round"], result["temperature"], TYPICAL, bounds))

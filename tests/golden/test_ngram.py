@@ -14,23 +14,23 @@ KINDS = ("methods/ngram/",)
 
 
 def test_guesses(case: Case) -> None:
-    """Every proposal, and the state after every pass, by tests/tools/golden_ngram.cpp."""
+    """Every proposal, and the state after every pass, by tests/golden/programs/golden_ngram.cpp."""
     engine.run(engine.BUILD / "golden_ngram", case.folder)
 
 
 def test_verification(case: Case) -> None:
-    """judge_tree on the trie of the guesses; a whole guess lets it emit one token more."""
+    """verify_tree on the trie of the guesses; a whole guess lets it emit one token more."""
     if not case.info.get("verification"):
         pytest.skip("nothing is verified")
     for recorded in case.info["verification"]:
         where = f"{case.name} verification {recorded['case']}"
-        path, token = judged(case, recorded)
+        path, token = verified(case, recorded)
         emitted = recorded["emitted"]
         assert path == (emitted[:-1] if recorded["final"] else emitted), where
         assert not recorded["final"] or token == recorded["final"]["token"], where
 
 
-def judged(case: Case, recorded: dict[str, Any]) -> tuple[list[int], int]:
+def verified(case: Case, recorded: dict[str, Any]) -> tuple[list[int], int]:
     """Accepted tokens and the one behind them. Guesses with the same start share its nodes."""
     rows = case.tensors[f"v{recorded['case']}.rows"]
     nodes: dict[tuple[int, ...], int] = {(): 0}
@@ -58,7 +58,7 @@ def judged(case: Case, recorded: dict[str, Any]) -> tuple[list[int], int]:
         torch.stack(target).float(), torch.empty(0, rows.shape[2]), torch.tensor(tokens),
         torch.tensor(parents), torch.full((len(tokens),), -1), uniforms,
     )  # fmt: skip
-    path, count, token, _, _ = engine.operators().judge_tree(
+    path, count, token, _, _ = engine.operators().verify_tree(
         *(part[None].contiguous() for part in tree), torch.ones(1),
         torch.empty(0, dtype=torch.int32), EXACT, PAPER, False, 0, torch.empty(0), 0, rows.shape[1],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Windows with several candidates at their first places: walks, windows handed on, whole laws."""
+"""Windows with several candidates at their first positions: walks, windows handed on, whole distributions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from golden_jacobi import (
     Iteration,
     Network,
     Pass,
-    draw,
     filtered,
     iterations,
+    sample,
     single,
     tolerance,
 )
 from jacobi_process import total_variation
-from pac_process import PacProcess, ReleasedCycle
+from pac_process import PacProcess, ReferenceCycle
 from torch import Tensor
 
 KINDS = ("methods/sjd_pac/",)
@@ -44,7 +44,7 @@ class Fan:
         draft: Tensor,
         behind: Tensor | None = None,
     ) -> None:
-        """behind: the row of the place behind the last one, for the rule official-pac."""
+        """behind: the row of the position behind the last one, for the rule official-pac."""
         self.tokens, self.parents, self.depths = tokens.long(), parents.long(), depths.long()
         self.draft = draft
         has_children = torch.zeros(len(tokens), dtype=torch.bool)
@@ -62,9 +62,9 @@ class Fan:
     def walk(
         self, target: Tensor, tests: Tensor, last: float, rule: int = EXACT
     ) -> tuple[list[int], int, Tensor]:
-        """judge_tree: the accepted path, the last token, the law it comes from."""
+        """verify_tree: the accepted path, the last token, the distribution it comes from."""
         uniforms = torch.cat([single([last]), single(tests)[1:]])
-        path, count, token, final, status = engine.operators().judge_tree(
+        path, count, token, final, status = engine.operators().verify_tree(
             *self.tree(target, uniforms), torch.empty(0, dtype=torch.int32), rule, PAPER, True, 0,
             torch.empty(0), 0, int(self.depths.max()),
         )  # fmt: skip
@@ -72,11 +72,11 @@ class Fan:
         return path[0, : int(count) + 1].tolist(), int(token), final[0]
 
     def renew(
-        self, target: Tensor, tests: Tensor, nodes: list[int], draws: Tensor
+        self, target: Tensor, tests: Tensor, nodes: list[int], samples: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """renew_fan: candidates [L, K], their rows, and what they were drawn from [L, V]."""
+        """renew_fan: candidates [L, K], their rows, and what they were sampled from [L, V]."""
         candidates, rows, left = engine.operators().renew_fan(
-            *self.tree(target, single(tests)), torch.tensor([nodes]), single(draws)[None]
+            *self.tree(target, single(tests)), torch.tensor([nodes]), single(samples)[None]
         )
         return candidates[0], rows[0], left[0]
 
@@ -91,7 +91,7 @@ class Fan:
         return nodes
 
     def stale(self, end: int) -> list[int]:
-        """For every place behind the token that follows a path's end, the node that tells of it."""
+        """For every position behind the token that follows a path's end, the node that tells of it."""
         chain, node, rows = self.chain(), end, []
         for depth in range(int(self.depths[end]) + 1, len(chain)):
             children = self.children(node) if node >= 0 else []
@@ -126,26 +126,26 @@ def test_walks(case: Case) -> None:
 
 
 def even_row(case: Case) -> Tensor:
-    """Of the ids of images, which the recorded program was told."""
-    told = re.search(r"image id range set to (\d+)\.\.vocabulary-1", case.info["source"]["how"])
-    assert told, f"{case.name}: no range of image ids"
-    first, vocabulary = int(told[1]), int(case.info["dims"]["vocabulary"])
+    """Arguments for the ids of images, as the recorded program got them."""
+    facts = re.search(r"image id range set to (\d+)\.\.vocabulary-1", case.info["source"]["how"])
+    assert facts, f"{case.name}: no range of image ids"
+    first, vocabulary = int(facts[1]), int(case.info["dims"]["vocabulary"])
     row = torch.zeros(vocabulary)
     row[first:] = 1 / (vocabulary - first)
     return row
 
 
-def drawn(row: Tensor, uniforms: Tensor) -> list[int]:
-    """Tokens drawn one after another without replacement."""
+def sampled(row: Tensor, uniforms: Tensor) -> list[int]:
+    """Tokens sampled one after another without replacement."""
     left, tokens = row.clone(), []
     for uniform in uniforms:
-        tokens += draw(left[None], uniform[None])
+        tokens += sample(left[None], uniform[None])
         left[tokens[-1]] = 0
     return tokens
 
 
-def test_released(case: Case) -> None:
-    """Single cycles of the published program: --rule official-pac."""
+def test_reference(case: Case) -> None:
+    """Single cycles of the authors' code: --rule official-pac."""
     needs(case, "scenarios")
     even, allowed = even_row(case), tolerance(case, "probabilities")
     for scenario in case.info["scenarios"]:
@@ -154,49 +154,49 @@ def test_released(case: Case) -> None:
         target, draft, tests = (
             case.tensors[f"{name}.{p}"] for p in ("target", "draft", "accept_u")
         )
-        tokens, draws, released, rows, laws = (
+        tokens, samples, reference, rows, distributions = (
             case.tensors[f"{name}.{part}"]
             for part in ("node_tokens", "released.draw_u", "released.next_candidates",
                          "released.next_draft", "released.draw_distribution")
         )  # fmt: skip
         fan = Fan(tokens, *(case.tensors[f"tree.{p}"] for p in ("parent", "depth")), draft, even)
-        path, token, final = fan.walk(target, tests, float(draws[0, 0]), OFFICIAL_PAC)
+        path, token, final = fan.walk(target, tests, float(samples[0, 0]), OFFICIAL_PAC)
         assert path == case.tensors[f"{name}.released.path"].tolist(), where
         full = len(path) - 1 == len(draft)
         assert full == scenario["all_drafts_accepted_released_final_is_uniform"], where
-        laws = laws / laws.sum(1, keepdim=True)
-        released = released.long().T
+        distributions = distributions / distributions.sum(1, keepdim=True)
+        reference = reference.long().T
         nodes = fan.stale(path[-1])[:-1]
         slots = [*nodes, *[-1] * (len(draft) - len(nodes))]
-        candidates, own_rows, left = fan.renew(target, tests, slots, draws[1:])
-        assert token == int(released[0, 0]), where
-        assert drawn(final, draws[0]) == released[0].tolist(), where
-        engine.assert_close(where, final, laws[0], allowed)
+        candidates, own_rows, left = fan.renew(target, tests, slots, samples[1:])
+        assert token == int(reference[0, 0]), where
+        assert sampled(final, samples[0]) == reference[0].tolist(), where
+        engine.assert_close(where, final, distributions[0], allowed)
         engine.assert_close(where, even if full else target[path[-1]], rows[0], allowed)
         known, behind = slice(1, len(nodes) + 1), slice(len(nodes) + 1, None)
-        assert torch.equal(candidates[: len(nodes)], released[known]), where
+        assert torch.equal(candidates[: len(nodes)], reference[known]), where
         engine.assert_close(where, own_rows[: len(nodes)], rows[known], allowed)
-        engine.assert_close(where, left[: len(nodes)], laws[known], allowed)
+        engine.assert_close(where, left[: len(nodes)], distributions[known], allowed)
         assert bool((candidates[len(nodes) :] == -1).all()), where
-        for place, uniforms in zip(released[behind], draws[behind], strict=True):
-            assert drawn(even, uniforms) == place.tolist(), where
-        for new in (rows[behind], laws[behind]):
+        for place, uniforms in zip(reference[behind], samples[behind], strict=True):
+            assert sampled(even, uniforms) == place.tolist(), where
+        for new in (rows[behind], distributions[behind]):
             engine.assert_close(where, even.expand_as(new), new, allowed)
 
 
-def test_released_laws(case: Case) -> None:
-    """All outcomes of its first cycle, as it is and with the right row behind the last place."""
+def test_reference_distributions(case: Case) -> None:
+    """All outcomes of its first cycle, as it is and with the right row behind the last position."""
     needs(case, "one_cycle_enumeration")
     exact = float(case.info["tolerance"]["enumeration"])
     for number, problem in enumerate(case.info["one_cycle_enumeration"]):
         name = f"enum{number}"
         targets = [case.tensors[f"{name}.target{n}"] for n in range(problem["tokens"])]
         drafts = case.tensors[f"{name}.draft"].tolist()
-        for even, law in ((True, "law_released"), (False, "law_released_correct_bonus")):
-            cycle = ReleasedCycle(targets, drafts, problem["candidates"], problem["depth"], even)
-            own, where = cycle.law(), f"{case.name} {name} {law}"
-            engine.assert_close(where, own, case.tensors[f"{name}.{law}"], exact)
-            key = law.replace("law_", "").replace("correct", "with_correct") + "_total_variation"
+        for even, kind in ((True, "law_released"), (False, "law_released_correct_bonus")):
+            cycle = ReferenceCycle(targets, drafts, problem["candidates"], problem["depth"], even)
+            own, where = cycle.distribution(), f"{case.name} {name} {kind}"
+            engine.assert_close(where, own, case.tensors[f"{name}.{kind}"], exact)
+            key = kind.replace("law_", "").replace("correct", "with_correct") + "_total_variation"
             away = total_variation(own, joint(targets))
             assert away == pytest.approx(problem[key], abs=exact), where
 
@@ -233,9 +233,9 @@ def check_candidates(each: Iteration, fan: Fan, place: int, count: int, known: i
     assert len(set(one)) == len(one) == count, f"{each.where()} place {place}"
     if place < known:
         return
-    row = fan.draft[place].clone()  # a new place: even
+    row = fan.draft[place].clone()  # a new position: even
     for number, uniform in enumerate(each["fill_u"][place - known]):
-        assert draw(row[None], uniform[None]) == [one[number]], f"{each.where()} place {place}"
+        assert sample(row[None], uniform[None]) == [one[number]], f"{each.where()} place {place}"
         row[one[number]] = 0
 
 
@@ -251,10 +251,10 @@ def renewed(each: Iteration, fan: Fan, path: list[int]) -> list[int]:
         return []
     target = each["target"][chain].clone()
     target[accepted + 1 :] = each["target"][rows]
-    tests, draws = torch.zeros(len(chain)), torch.zeros(len(chain))
+    tests, samples = torch.zeros(len(chain)), torch.zeros(len(chain))
     tests[accepted + 1 :] = each["tail.keep_u"].float()
-    draws[accepted + 1 :] = each["tail.resample_u"].float()
-    window = Pass(target, fan.draft, fan.tokens[chain]).renew(accepted, True, tests[:-1], draws)
+    samples[accepted + 1 :] = each["tail.resample_u"].float()
+    window = Pass(target, fan.draft, fan.tokens[chain]).renew(accepted, True, tests[:-1], samples)
     expected = each["tail.candidates"][:, 0].tolist()
     assert window.tokens[: len(rows)].tolist() == expected, f"{each.where()}: kept and replaced"
     assert torch.equal(window.rows[: len(rows)], each["target"][rows])
@@ -262,13 +262,13 @@ def renewed(each: Iteration, fan: Fan, path: list[int]) -> list[int]:
         row = window.rows[slot].clone()
         for number in range(1, int((uniforms >= 0).sum()) + 1):
             row[int(each["tail.candidates"][slot, number - 1])] = 0
-            drawn = draw(row[None] / row.sum(), uniforms[number][None])
-            assert drawn == [int(each["tail.candidates"][slot, number])], each.where()
+            sampled = sample(row[None] / row.sum(), uniforms[number][None])
+            assert sampled == [int(each["tail.candidates"][slot, number])], each.where()
     return expected
 
 
 def test_network(case: Case) -> None:
-    """The plain network on every path of a tree gives the recorded laws of its nodes."""
+    """The plain network on every path of a tree gives the recorded distributions of its nodes."""
     needs(case, "iterations")
     network = Network(case)
     for each in iterations(case):
@@ -280,13 +280,17 @@ def test_network(case: Case) -> None:
             while path[0]:
                 path.insert(0, int(parents[path[0]]))
             inputs = torch.cat([case.long("tokens")[: each.before - 1], each.tokens[path]])
-            laws = filtered(network.logits(inputs)[:, each.before :], case.info["settings"])
+            distributions = filtered(
+                network.logits(inputs)[:, each.before :], case.info["settings"]
+            )
             allowed = tolerance(case, "probabilities")
-            engine.assert_close(f"{each.where()} {path}", laws, each["target"][path], allowed)
+            engine.assert_close(
+                f"{each.where()} {path}", distributions, each["target"][path], allowed
+            )
 
 
 def test_processes(case: Case) -> None:
-    """The law of all tokens over whole runs, and the passes they take with and without siblings."""
+    """The distribution of all tokens over whole runs, and the passes they take with and without siblings."""
     needs(case, "process_enumeration")
     exact = float(case.info["tolerance"]["enumeration"])
     for problem in case.info["process_enumeration"]:
@@ -295,16 +299,16 @@ def test_processes(case: Case) -> None:
         where = f"{case.name} {name}"
         slots = problem["draft_slots"]
         process = PacProcess(targets, slots, problem["candidates"], problem["depth"])
-        law, passes = process.law()
-        engine.assert_close(where, law, case.tensors[f"{name}.law"], exact)
-        assert total_variation(law, joint(targets)) < exact, where
+        distribution, passes = process.distribution()
+        engine.assert_close(where, distribution, case.tensors[f"{name}.law"], exact)
+        assert total_variation(distribution, joint(targets)) < exact, where
         assert passes == pytest.approx(problem["expected_passes"], rel=exact), where
-        _, alone = PacProcess(targets, slots, 1, 1).law()
+        _, alone = PacProcess(targets, slots, 1, 1).distribution()
         assert alone == pytest.approx(problem["expected_passes_without_tree"], rel=exact), where
 
 
 def joint(targets: list[Tensor]) -> Tensor:
-    law = targets[0]
+    distribution = targets[0]
     for target in targets[1:]:
-        law = law[..., None] * target
-    return law
+        distribution = distribution[..., None] * target
+    return distribution

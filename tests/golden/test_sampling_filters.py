@@ -1,4 +1,4 @@
-"""guide_and_filter and draw against the recorded rows, in both orders."""
+"""guide_and_filter and sample against the recorded rows, in both orders."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def filtered(case: Case, row: dict[str, Any], order: str) -> Tensor:
     return engine.probabilities(logits, *settings, order=order, guidance=guidance)
 
 
-def draw(probabilities: Tensor, uniform: float, temperature: float) -> int:
+def sample(probabilities: Tensor, uniform: float, temperature: float) -> int:
     return int(
-        engine.operators().draw(
+        engine.operators().sample(
             probabilities[None], torch.tensor([[uniform]]), torch.tensor([temperature])
         )
     )
@@ -49,16 +49,16 @@ def test_rows(case: Case, order: str) -> None:
         note = row.get(order, "")
         if note == "bad row":
             assert not probabilities.any(), f"{where}: a bad row has no distribution"
-            assert draw(probabilities, 0.5, row["temperature"]) == -1, where
+            assert sample(probabilities, 0.5, row["temperature"]) == -1, where
         elif note.startswith("greedy"):
-            assert draw(probabilities, 0.999, row["temperature"]) == row["argmax"], where
+            assert sample(probabilities, 0.999, row["temperature"]) == row["argmax"], where
         else:
             expected = case.tensors[f"{row['id']}.{order}.probs"][None]
             engine.assert_close(where, probabilities, expected, tolerance)
             engine.assert_same_support(where, probabilities, expected)
-            # Recorded draws use the uniform at temperature 0 as well.
+            # Recorded samples use the uniform at temperature 0 as well.
             warmed = max(row["temperature"], 1e-5)
-            assert draw(probabilities, row[f"{order}_u"], warmed) == row[f"{order}_token"], where
+            assert sample(probabilities, row[f"{order}_u"], warmed) == row[f"{order}_token"], where
 
 
 def test_temperature_zero(case: Case) -> None:
@@ -66,10 +66,10 @@ def test_temperature_zero(case: Case) -> None:
     for row in case.info["cases"]:
         if row.get("ar") != "bad row" and not too_close(case, row):
             probabilities = filtered(case, {**row, "temperature": 0.0}, "ar")
-            assert draw(probabilities, 0.999, 0.0) == row["argmax"], row["id"]
+            assert sample(probabilities, 0.999, 0.0) == row["argmax"], row["id"]
 
 
 def test_inverse_cumulative_distribution(case: Case) -> None:
     for example in case.info["inverse_cdf_examples"]:
-        got = draw(torch.tensor([example["probs"]]), example["u"], 1.0)
+        got = sample(torch.tensor([example["probs"]]), example["u"], 1.0)
         assert got == example["token"], example

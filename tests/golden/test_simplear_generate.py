@@ -10,7 +10,7 @@ import golden_pixels as pixels
 import golden_simplear as simplear
 import pytest
 import torch
-from golden_cases import Case
+from golden_cases import Case, sibling
 from golden_chameleon import Target
 from torch import Tensor
 
@@ -29,7 +29,7 @@ def size(case: Case) -> tuple[int, int]:
 
 
 def export(case: Case, folder: Path, *words: object) -> Path:
-    model, decoder = (simplear.sibling(case, entry).folder for entry in ("model", "vq"))
+    model, decoder = (sibling(case, case.info[entry]).folder for entry in ("model", "vq"))
     lengths = [case.tensors["negative_ids"].numel()]
     lengths += [case.tensors[f"{run['run']}.prompt_ids"].numel() for run in case.info["runs"]]
     parts = ("--model", model, "--decoder", decoder / "decoder.jit", *words)
@@ -61,30 +61,30 @@ def test_prompts(case: Case, full: Path) -> None:
         assert found["unconditional"] == case.tensors["negative_ids"].tolist()
 
 
-def draw(
+def generate(
     case: Case, bundle: Path, folder: Path, run: dict, *method: object
 ) -> tuple[Tensor, Tensor]:
-    """Tokens and pixels of a greedy picture by the program."""
+    """Tokens and pixels of a greedy image by the program."""
     width, height = size(case)
     folder.mkdir(parents=True, exist_ok=True)
     engine.run(
         engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
         "-p", run["prompt"], "-W", width, "-H", height, "--cfg-scale", run["cfg"],
         "--temperature", 0, "--dtype", "fp32", "--device", "cpu", "--threads", 1,
-        "-o", folder / "picture.png", "--save-codes", folder / "codes.json", "--method", *method,
+        "-o", folder / "image.png", "--save-codes", folder / "codes.json", "--method", *method,
     )  # fmt: skip
-    (picture,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["pictures"]
-    return torch.tensor(picture["codes"]), pixels.read_png(folder / "picture.png")
+    (generated,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
+    return torch.tensor(generated["codes"]), pixels.read_png(folder / "image.png")
 
 
-def assert_picture(case: Case, name: str, bundle: Path, tokens: Tensor, picture: Tensor) -> None:
+def assert_pixels(case: Case, name: str, bundle: Path, tokens: Tensor, generated: Tensor) -> None:
     """Floats and bytes of tokens as the bundle counts them."""
     decoder = engine.load_module(bundle, "image_decoder")
     image = decoder.decode(tokens.view(1, *case.info["grid"]))[0]
     if case.has(f"{name}.image"):
         expected = case.tensors[f"{name}.image"]
         engine.assert_close(name, image, expected, case.info["tolerance"]["image"])
-    pixels.assert_rounded(name, picture, case.tensors[f"{name}.image_u8"], image, 0.03)
+    pixels.assert_rounded(name, generated, case.tensors[f"{name}.image_u8"], image, 0.03)
 
 
 @torch.inference_mode()
@@ -92,18 +92,18 @@ def assert_picture(case: Case, name: str, bundle: Path, tokens: Tensor, picture:
 def test_greedy(
     case: Case, full: Path, codes_alone: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    """Among all ids, and where no text was drawn among those of codes."""
+    """Among all ids, and where no text was sampled among the codes."""
     found = runs(case, greedy=True)
     for run in found:
         name = run["run"]
         expected = case.long(f"{name}.tokens")
-        tokens, picture = draw(case, full, tmp_path / name, run, *method)
+        tokens, generated = generate(case, full, tmp_path / name, run, *method)
         assert torch.equal(tokens, expected), name
-        assert_picture(case, name, full, tokens, picture)
+        assert_pixels(case, name, full, tokens, generated)
         if run["text_ids_drawn"] == 0:
-            codes, other = draw(case, codes_alone, tmp_path / f"{name} codes", run, *method)
+            codes, other = generate(case, codes_alone, tmp_path / f"{name} codes", run, *method)
             assert torch.equal(codes, case.long(f"{name}.codes").flatten()), name
-            assert torch.equal(other, picture), name
+            assert torch.equal(other, generated), name
     assert found
 
 
@@ -124,17 +124,17 @@ def test_sampled(case: Case, full: Path) -> None:
     for run in found:
         name = run["run"]
         settings = (run["temperature"], run["top_k"], run["top_p"])
-        laws = torch.cat(
+        distributions = torch.cat(
             [
                 engine.probabilities(pair, *settings, guidance=run["cfg"])
                 for pair in logits_of(case, full, name)
             ]
         )
         if case.has(f"{name}.probs"):
-            steps = [0, 1, len(laws) // 2]
-            engine.assert_close(name, laws[steps], case.tensors[f"{name}.probs"], 1e-4)
-        drawn = (laws / case.tensors[f"{name}.noise"]).argmax(-1)
-        assert torch.equal(drawn, case.long(f"{name}.tokens")), name
+            steps = [0, 1, len(distributions) // 2]
+            engine.assert_close(name, distributions[steps], case.tensors[f"{name}.probs"], 1e-4)
+        sampled = (distributions / case.tensors[f"{name}.noise"]).argmax(-1)
+        assert torch.equal(sampled, case.long(f"{name}.tokens")), name
     assert found
 
 
@@ -147,7 +147,7 @@ def test_pixels_of_sampled_tokens(
         name = run["run"]
         codes = case.long(f"{name}.codes")
         tokens = case.long(f"{name}.tokens").view_as(codes)
-        (got,) = pixels.draw(full, tmp_path, tokens)
-        assert_picture(case, name, full, tokens, got)
-        (same,) = pixels.draw(codes_alone, tmp_path, codes)
+        (got,) = pixels.decode(full, tmp_path, tokens)
+        assert_pixels(case, name, full, tokens, got)
+        (same,) = pixels.decode(codes_alone, tmp_path, codes)
         assert torch.equal(same, got), name

@@ -13,7 +13,7 @@ KINDS = ("families/simplear_logits",)
 
 
 def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
-    """What the published program makes of the conditional row; the engine has no such rule."""
+    """What the authors' code makes of the conditional row; the engine lacks this rule."""
     ids = seen.unique()
     scores = logits[ids]
     return logits.index_copy(0, ids, torch.where(scores < 0, scores * penalty, scores / penalty))
@@ -46,7 +46,7 @@ def test_rows(case: Case) -> None:
 
 
 def test_guided_scores(case: Case) -> None:
-    """The law before the filters."""
+    """The distribution before the filters."""
     for number, row in enumerate(case.info["rows"]):
         whole = {"cfg": row["cfg"], "top_k": 0}
         got = probabilities(pair_of(case, number, row), whole)
@@ -60,8 +60,8 @@ def formula(size: int, seed: int) -> Tensor:
     return (number >> 8).float() * 2**-20 - 8
 
 
-def test_published_size(case: Case) -> None:
-    """Among all ids, and among those of codes alone, which is another law: it lacks the text's share."""
+def test_reference_size(case: Case) -> None:
+    """Among all ids, and among the codes alone, which is another distribution: it lacks the text's share."""
     full = case.info["full"]
     pair = torch.stack([formula(full["vocab_size"], full[f"seed_{h}"]) for h in ("cond", "uncond")])
     got = engine.probabilities(pair, 1.0, full["top_k"], 1.0, guidance=full["cfg"])[0]

@@ -25,7 +25,7 @@ from models.export.simplear.tokenizer import read_tokenizer
 from models.simplear.config import SimpleARConfig
 
 KINDS = ("families/simplear_prompts",)
-SIDE = 64  # of a picture, in pixels
+SIDE = 64  # of an image, in pixels
 TEXT_LENGTH = 4096
 
 
@@ -53,11 +53,11 @@ def tokenizer(
 @pytest.fixture(scope="module")
 def bundle(case: Case, tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exporter's entries without a model: prompts need none."""
-    told = case.info["token_ids"]
-    vocabulary = told["first_image_id"] + told["codes"]
+    facts = case.info["token_ids"]
+    vocabulary = facts["first_image_id"] + facts["codes"]
     ids = image_ids(tokenizer, vocabulary, 64000)
-    assert (ids.first, ids.count) == (told["first_image_id"], told["codes"])
-    config = SimpleARConfig(vocabulary, dim=16, n_head=2, n_kv_head=2)
+    assert (ids.first, ids.count) == (facts["first_image_id"], facts["codes"])
+    config = SimpleARConfig(vocab_size=vocabulary, dim=16, n_head=2, n_kv_head=2)
     bundle = Bundle("prompts", "simplear", "none", "made by a test")
     settings = Settings([(SIDE, SIDE)], TEXT_LENGTH)
     bundle.entries.update(target_entries(config, ids, settings))

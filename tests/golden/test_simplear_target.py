@@ -1,4 +1,4 @@
-"""SimpleAR's network, plain and as the engine runs it: both prompts, cached steps, guidance, ids drawn greedily."""
+"""SimpleAR's network, plain and as the engine runs it: both prompts, cached steps, guidance, ids sampled greedily."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_sizes(case: Case, weights: Weights) -> None:
         "n_kv_head": "kv_heads", "head_dim": "head_dim", "ffn_dim": "ffn_size",
         "norm_eps": "rms_norm_eps", "rope_base": "rope_theta", "max_positions": "max_positions",
     }  # fmt: skip
-    told = case.info["dims"]
+    facts = case.info["dims"]
     for own, name in names.items():
-        if name in told:
-            assert getattr(weights.config, own) == told[name], name
+        if name in facts:
+            assert getattr(weights.config, own) == facts[name], name
 
 
 def test_prompts(case: Case, bundle: Path) -> None:
@@ -125,9 +125,9 @@ def test_guidance(case: Case) -> None:
     scale = case.info["run"]["cfg"]
     pairs = torch.stack([case.tensors["cond_logits"], case.tensors["uncond_logits"]], 1)
     expected = case.tensors["guided_scores"].double().softmax(-1)
-    for pair, law, best, margin in zip(
+    for pair, distribution, best, margin in zip(
         pairs, expected, case.long("generated_ids"), case.tensors["margin"], strict=True
     ):
         got = engine.probabilities(pair, 1.0, 0, 1.0, guidance=scale)[0]
-        engine.assert_close("law", got, law, 1e-4)
+        engine.assert_close("distribution", got, distribution, 1e-4)
         assert margin <= 1e-3 or got.argmax() == best

@@ -1,4 +1,4 @@
-"""What the decode loop feeds and draws, id by id, against the recorded layouts of Lumina-mGPT's pictures."""
+"""What the decode loop feeds and samples, id by id, against the recorded layouts of Lumina-mGPT's images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METHODS: tuple[dict[str, str], ...] = (
 
 # Rows, columns and, per number of ids after the header, the forced id or -1.
 Layout = tuple[int, int, list[int]]
-BIG = 1500  # codes of a picture that two methods are enough for
+BIG = 1500  # codes of an image that two methods are enough for
 
 
 def methods(rows: int, columns: int) -> tuple[dict[str, str], ...]:
@@ -51,8 +51,8 @@ def tables(case: Case) -> Iterator[Layout]:
         for number, (height, width) in enumerate(case.info["structure_grids_height_width"]):
             yield 2 * height, 2 * width, forced[ends[number] : ends[number + 1]].tolist()
     elif case.kind == "families/lumina2_logits":
-        told = case.info["token_ids"]
-        ids = {told["end_of_line"]: ROW_END, told["eoi"]: END}
+        facts = case.info["token_ids"]
+        ids = {facts["end_of_line"]: ROW_END, facts["eoi"]: END}
         forced, ends = case.long("structure_forced_id"), case.long("structure_offsets").tolist()
         for number, (height, width) in enumerate(case.info["structure_grids_height_width"]):
             table = forced[ends[number] : ends[number + 1]].tolist()
@@ -78,7 +78,7 @@ def header(rows: int, columns: int) -> list[int]:
     return [BEGIN, SIZE_BASE + rows // 2, SIZE_BASE + columns // 2]
 
 
-def greedy_picture(table: list[int], prompts: list[list[int]], count: int) -> list[int]:
+def greedy_image(table: list[int], prompts: list[list[int]], count: int) -> list[int]:
     """Ids after the header up to the last of `count` codes: forced ones from the table, codes by argmax."""
     logits = random_logits(1)
     ids: list[int] = []
@@ -131,7 +131,7 @@ def assert_caches(
 def compare(
     tmp_path: Path, layouts: list[Layout], agreeing: float
 ) -> Iterator[tuple[Layout, str, int]]:
-    """Draws every layout with every method and checks what was fed -> layout, method, passes.
+    """Samples every layout with every method and checks what was fed -> layout, method, passes.
 
     agreeing: share of contexts in which the drafter guesses like the target.
     """
@@ -145,8 +145,8 @@ def compare(
     results = iter(run(bundle, tmp_path, runs))
     for rows, columns, table in layouts:
         prompts = [PROMPT + header(rows, columns), header(rows, columns)]
-        ids = greedy_picture(table, prompts, rows * columns)
-        # What the official code adds after the last code is the same for all pictures.
+        ids = greedy_image(table, prompts, rows * columns)
+        # What the authors' code adds after the last code is the same for all images.
         assert table[len(ids) : len(ids) + 2] == [ROW_END, END]
         assert ids.count(ROW_END) == rows - 1 and min(ids) >= FIRST_CODE
         codes = [id - FIRST_CODE for id in ids if id != ROW_END]
@@ -158,13 +158,13 @@ def compare(
 
 
 def test_sequences(case: Case, tmp_path: Path) -> None:
-    """Forced ids cost no pass, so a picture takes as many as it has codes, or fewer."""
+    """Forced ids cost no pass, so an image takes as many as it has codes, or fewer."""
     for (rows, columns, _), method, passes in compare(tmp_path, list(tables(case)), 0.7):
         codes = rows * columns
         assert passes == codes if method == "ar" else passes < 0.8 * codes, (rows, columns, method)
 
 
-def test_pictures_smaller_than_trees(tmp_path: Path) -> None:
+def test_images_smaller_than_trees(tmp_path: Path) -> None:
     """Every draft is accepted, beyond the last code, too."""
     layouts = []
     for rows in range(1, 5):

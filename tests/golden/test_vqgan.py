@@ -68,7 +68,7 @@ def test_image(case: Case, bundle: Path, number: int) -> None:
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     """`lamplighter decode` writes the bytes of the official save."""
     for number, got in enumerate(
-        pixels.draw(bundle, tmp_path, *(case.long(f"codes_{i}") for i in SETS))
+        pixels.decode(bundle, tmp_path, *(case.long(f"codes_{i}") for i in SETS))
     ):
         expected, image = case.tensors[f"image_u8_{number}"], case.tensors[f"image_float_{number}"]
         pixels.assert_truncated(f"image {number}", got, expected, image, 0.01)
@@ -95,9 +95,9 @@ def test_decoder_stages(case: Case, plain: VQGAN, number: int) -> None:
 
 @pytest.mark.parametrize("number", SETS)
 def test_encoder(case: Case, plain: VQGAN, number: int) -> None:
-    picture = case.tensors[f"enc_image_u8_{number}"].double() / 255 * 2 - 1
+    rgb = case.tensors[f"enc_image_u8_{number}"].double() / 255 * 2 - 1
     with torch.inference_mode():
-        latents = plain.latents(picture.float().permute(2, 0, 1)[None])
+        latents = plain.latents(rgb.float().permute(2, 0, 1)[None])
         found = plain.quantize.indices(latents)[0]
     expected = case.tensors[f"enc_z_{number}"]
     engine.assert_close("latents", latents[0], expected, case.info["tolerance"]["z_abs"])

@@ -1,7 +1,7 @@
-"""Rows that are drawn side by side: schedules, and the compiled loop on recorded pictures.
+"""Rows that are sampled side by side: schedules, and the compiled loop on recorded images.
 
 The recorded codes are put in the place of the loop's own, so that every row of every pass can be
-compared; what it draws of its laws with the recorded uniforms are the recorded codes again. The loop
+compared; what it samples of its distributions with the recorded uniforms are the recorded codes again. The loop
 runs a row's end that is fed once more behind the rows that decide, the record has it in front.
 """
 
@@ -15,14 +15,14 @@ import golden_engine as engine
 import pytest
 import torch
 from golden_cases import Case
-from golden_jacobi import draw, tolerance
+from golden_jacobi import sample, tolerance
 from torch import Tensor
 
 KINDS = ("methods/zipar/",)
 VISIBILITIES = {"clean": "clean.", "released": ""}  # and how the record names its tensors
 
 
-def is_picture(case: Case) -> bool:
+def is_image(case: Case) -> bool:
     return case.info["component"] == "zipar"
 
 
@@ -32,13 +32,13 @@ def schedule(grid: int, window: int) -> dict[str, Any]:
 
 
 def carried(row: list[int], produced: list[int]) -> list[int]:
-    """The places of a pass as the record has them: one that decides nothing in front."""
+    """The positions of a pass as the record has them: one that decides nothing in front."""
     return row[len(produced) :] + row[: len(produced)]
 
 
 def test_schedules(case: Case) -> None:
-    if is_picture(case):
-        pytest.skip("one picture")
+    if is_image(case):
+        pytest.skip("one image")
     for entry in case.info["schedules"]:
         grid, window = entry["grid"], entry["window"]
         passes = schedule(grid, window)["passes"]
@@ -54,9 +54,9 @@ def test_schedules(case: Case) -> None:
             assert one["produced"] == [p for p in produced[number] if p >= 0], where
 
 
-def needs_picture(case: Case) -> None:
-    if not is_picture(case):
-        pytest.skip("no picture")
+def needs_image(case: Case) -> None:
+    if not is_image(case):
+        pytest.skip("no image")
 
 
 def passes_of(case: Case) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -66,8 +66,8 @@ def passes_of(case: Case) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def test_passes(case: Case) -> None:
-    """Which places are run and decided, and which tokens stand in for those that are lacking."""
-    needs_picture(case)
+    """Which positions are run and decided, and which tokens stand in for those that are lacking."""
+    needs_image(case)
     plan, recorded = passes_of(case)
     assert len(plan["passes"]) == len(recorded) == case.info["pass_count"] - 1
     for prefix in VISIBILITIES.values():
@@ -82,7 +82,7 @@ def test_passes(case: Case) -> None:
 
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    needs_picture(case)
+    needs_image(case)
     dims = case.info["dims"]
     model = {"n_head": dims["heads"], "grid": dims["grid"]}
     out = tmp_path_factory.mktemp("zipar") / "bundle"
@@ -103,7 +103,7 @@ def condition(case: Case) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("visibility", VISIBILITIES)
-def test_pictures(case: Case, bundle: Path, visibility: str) -> None:
+def test_images(case: Case, bundle: Path, visibility: str) -> None:
     prefix, settings = VISIBILITIES[visibility], case.info["settings"]
     codes = case.tensors[f"{prefix or 'released.'}tokens"]
     forced = engine.decode(
@@ -128,5 +128,5 @@ def test_pictures(case: Case, bundle: Path, visibility: str) -> None:
         step += count
     plan, _ = passes_of(case)
     assert step == len(plan["order"]) == len(codes)
-    drawn = draw(forced["probabilities"][:, 0], case.tensors["uniforms"])
-    assert drawn == codes[plan["order"]].tolist()
+    sampled = sample(forced["probabilities"][:, 0], case.tensors["uniforms"])
+    assert sampled == codes[plan["order"]].tolist()

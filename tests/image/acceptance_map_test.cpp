@@ -45,7 +45,7 @@ TEST(Canvas, PastesWhatLiesInside) {
   EXPECT_EQ(pixel(image, 1, 2), kWhite);
 }
 
-TEST(AcceptanceMap, ShowsThePictureBesideItsCells) {
+TEST(AcceptanceMap, ShowsTheImageBesideItsCells) {
   const Image map = acceptance_map({{make_canvas(40, 40, kRed), 2, 2, {1, 3, 3, 3}}});
   EXPECT_EQ(pixel(map, 0, 0), kRed);
   EXPECT_EQ(pixel(map, 39, 39), kRed);
@@ -65,7 +65,7 @@ TEST(AcceptanceMap, NumbersTheFieldsOfItsBar) {
   EXPECT_EQ(pixel(map, 12 + 24, top + 11), (Colour{35, 144, 140}));  // halfway between two steps
   EXPECT_EQ(pixel(map, 12 + 48, top), kBrightest);
   EXPECT_EQ(pixel(map, 12 + 72, top), kWhite);
-  // A "1" in the middle under the first field.
+  // The "1" is centred below the first field.
   const auto is_ink = [&](int x) {
     bool ink = false;
     for (int y = top + 12; y < map.height; ++y) ink = ink || pixel(map, x, y) != kWhite;
@@ -88,7 +88,7 @@ TEST(AcceptanceMap, HasALineOfWords) {
 }
 
 TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
-  // Passes leave 1, 2, 4, 5, 6 and 8 tokens.
+  // After the passes there are 1, 2, 4, 5, 6 and 8 tokens.
   const AcceptanceGrid grid{make_canvas(40, 20, kRed), 2, 4, {1, 1, 2, 2, 1, 1, 2, 2}};
   const Image strips = growth_strips({grid}, "words");
   constexpr std::array<int, 6> known{1, 2, 4, 5, 6, 8};
@@ -106,24 +106,24 @@ TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
   EXPECT_EQ(strips.height, growth_strips_extent(1, {40, 20}).height);
 }
 
-// Passes leave 1, 2, 3 and 6 tokens.
-TEST(AcceptanceMap, CellsMayBeMadeInAnotherOrder) {
+// After the passes there are 1, 2, 3 and 6 tokens.
+TEST(AcceptanceMap, CellsMayHaveAnotherOrder) {
   Statistics statistics;
   statistics.order = {0, 1, 4, 2, 5, 3};
   statistics.cycles = {{1, 1}, {2, 1}, {3, 3}};
   const std::vector<std::int64_t> committed{1, 1, 3, 3, 1, 3};
   EXPECT_EQ(committed_with(statistics, 6), committed);
   const Image strips = growth_strips({{make_canvas(30, 20, kRed), 2, 3, committed, statistics.order}});
-  const int left = 3 * (30 + 4);  // the fourth of six moments: after two of four passes
+  const int left = 3 * (30 + 4);  // the fourth of six steps: after two of four passes
   EXPECT_EQ(pixel(strips, left + 15, 5), kRed);
   EXPECT_NE(pixel(strips, left + 25, 5), kRed);
   EXPECT_NE(pixel(strips, left + 15, 15), kRed);
-  const int later = 4 * (30 + 4);  // after three
+  const int later = 4 * (30 + 4);  // after three passes
   EXPECT_NE(pixel(strips, later + 25, 5), kRed);
   EXPECT_EQ(pixel(strips, later + 15, 15), kRed);
 }
 
-TEST(AcceptanceMap, WordsGrowWithThePictures) {
+TEST(AcceptanceMap, WordsGrowWithTheImages) {
   const AcceptanceGrid grid{make_canvas(512, 256, kRed), 1, 3, {1, 2, 3}};
   const Image map = acceptance_map({grid}, "eagle");
   EXPECT_EQ(map.height - 256, 4 * (acceptance_map_extent(1, {100, 100}).height - 100));
@@ -132,11 +132,11 @@ TEST(AcceptanceMap, WordsGrowWithThePictures) {
   EXPECT_EQ(pixel(map, 4 * (12 + 48), 256 + 4 * 12), kBrightest);
 }
 
-TEST(GrowthStrips, TakePicturesOfOnePass) {
+TEST(GrowthStrips, TakeImagesOfOnePass) {
   EXPECT_EQ(growth_strips({{make_canvas(8, 8, kRed), 1, 1, {1}}}).width, 6 * 8 + 5 * 4);
 }
 
-TEST(AcceptanceMap, OneScaleForAllPictures) {
+TEST(AcceptanceMap, OneScaleForAllImages) {
   const AcceptanceGrid slow{make_canvas(20, 20, kRed), 1, 1, {1}},
       fast{make_canvas(20, 20, kBlue), 1, 1, {5}};
   const Image map = acceptance_map({slow, fast});

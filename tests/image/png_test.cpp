@@ -34,9 +34,9 @@ class PngFile : public testing::Test {
   PngFile() : path_(testing::TempDir() + "png_test." + std::to_string(getpid()) + ".png") {}
   ~PngFile() override { std::filesystem::remove(path_); }
 
-  PictureText read(const std::string& bytes) const {
+  ImageText read(const std::string& bytes) const {
     write_file(path_, bytes);
-    return read_picture_text(path_);
+    return read_image_text(path_);
   }
   std::string message_of(const std::string& bytes) const {
     try {
@@ -52,7 +52,7 @@ class PngFile : public testing::Test {
   std::string path_;
 };
 
-// A PNG file with one more chunk after its header.
+// A PNG file with an additional chunk after its header.
 std::string with_chunk(std::string_view type, std::string_view data) {
   return encode_png(gradient(3, 2)).insert(33, encode_png_chunk(type, data));
 }
@@ -89,13 +89,13 @@ TEST_F(PngFile, HoldsTheSizeAndCorrectChecksums) {
 }
 
 TEST_F(PngFile, TextComesBack) {
-  const PictureText text{
+  const ImageText text{
       {"parameters", "na\u00efve \u732b\nSteps: 3"}, {"lamplighter", "{\"a\": 1}"}, {"empty", ""}};
   write_png(path_, gradient(4, 4), text);
-  EXPECT_EQ(read_picture_text(path_), text);
+  EXPECT_EQ(read_image_text(path_), text);
 }
 
-TEST_F(PngFile, EqualPicturesGiveEqualBytes) {
+TEST_F(PngFile, EqualImagesGiveEqualBytes) {
   EXPECT_EQ(encode_png(gradient(33, 17), {{"k", "v"}}), encode_png(gradient(33, 17), {{"k", "v"}}));
   EXPECT_NE(encode_png(gradient(33, 17), {{"k", "v"}}), encode_png(gradient(33, 17), {{"k", "w"}}));
 }
@@ -138,16 +138,16 @@ TEST_F(PngFile, BoundsNumberAndSumOfTexts) {
 }
 
 TEST_F(PngFile, RejectsOtherFilesAndTruncatedOnes) {
-  EXPECT_THAT(message_of(""), HasSubstr("not a picture"));
-  EXPECT_THAT(message_of("GIF89a"), HasSubstr("not a picture"));
+  EXPECT_THAT(message_of(""), HasSubstr("not an image"));
+  EXPECT_THAT(message_of("GIF89a"), HasSubstr("not an image"));
   const std::string bytes = encode_png(gradient(5, 5), {{"k", "v"}});
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_NE(message_of(bytes.substr(0, size)), "") << size;
-  EXPECT_THROW(read_picture_text(path_ + ".none"), Error);
+  EXPECT_THROW(read_image_text(path_ + ".none"), Error);
 }
 
-// A few bytes must not ask for gigabytes.
-TEST_F(PngFile, PixelsAreNotTakenAtTheirWord) {
+// A small file must not cause gigabytes of allocation.
+TEST_F(PngFile, DeclaredSizesAreChecked) {
   const auto pixels = [&](const std::string& bytes) {
     write_file(path_, bytes);
     return read_png(path_).pixels;
@@ -167,14 +167,14 @@ TEST_F(PngFile, PixelsAreNotTakenAtTheirWord) {
   EXPECT_THAT(refused(16, std::string("\0\0\x40\0\0\0\x40\0", 8)), HasSubstr("too small for its pixels"));
 }
 
-TEST_F(PngFile, RejectsPicturesThatDoNotAddUp) {
+TEST_F(PngFile, RejectsImagesThatDoNotAddUp) {
   EXPECT_THROW(encode_png({}), Error);
   EXPECT_THROW(encode_png({2, 2, std::vector<std::uint8_t>(11)}), Error);
   EXPECT_THROW(encode_png({-1, -1, std::vector<std::uint8_t>(3)}), Error);
   EXPECT_THROW(encode_png({1 << 20, 1 << 20, {}}), Error);
 }
 
-TEST(ContactSheet, PlacesPicturesRowByRow) {
+TEST(ContactSheet, PlacesImagesRowByRow) {
   const auto flat = [](std::uint8_t level, int side) {
     return Image{side, side, std::vector<std::uint8_t>(static_cast<std::size_t>(side * side * 3), level)};
   };
@@ -189,14 +189,14 @@ TEST(ContactSheet, PlacesPicturesRowByRow) {
   EXPECT_EQ(at(4, 0), 255);  // gap
   EXPECT_EQ(at(6, 0), 2);
   EXPECT_EQ(at(9, 3), 2);
-  EXPECT_EQ(at(0, 6), 255);  // the smaller picture is centred in its cell
+  EXPECT_EQ(at(0, 6), 255);  // the smaller image is centred in its cell
   EXPECT_EQ(at(1, 7), 3);
   EXPECT_EQ(at(2, 8), 3);
   EXPECT_EQ(at(3, 9), 255);
   EXPECT_EQ(at(9, 9), 255);  // empty cell
 }
 
-TEST(ContactSheet, NeedsPictures) {
+TEST(ContactSheet, NeedsImages) {
   EXPECT_THROW(contact_sheet({}, 2), Error);
   EXPECT_THROW(contact_sheet({Image{1, 1, {0, 0, 0}}}, 0), Error);
 }

@@ -39,7 +39,7 @@ def files(tmp_path: Path, states: dict[str, dict[str, torch.Tensor]]) -> Files:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """Of a small LlamaGen target alone, for drafters."""
+    """A bundle of a small LlamaGen target alone, for drafters."""
     torch.manual_seed(6)
     files = Files(tmp_path, {"gpt": GPT(GPT_SHAPE).state_dict(), "vq": {}})
     files.write_config({"gpt": {"n_head": GPT_SHAPE.n_head, "grid": GPT_SHAPE.grid}})

@@ -10,7 +10,7 @@ from models.demo.training.data import SHARD, scene_of, shard_path
 
 
 def add_shard(work: Path, shard: int) -> None:
-    """A shard whose tokens tell their seed: the first code of picture i is i % 1000."""
+    """A shard whose tokens tell their seed: the first code of image i is i % 1000."""
     rng = np.random.default_rng(shard)
     tokens = rng.integers(1024, size=(SHARD, 2, 256)).astype(np.uint16)
     tokens[:, :, 0] = np.arange(SHARD)[:, None] % 1000

@@ -21,7 +21,7 @@ from models.janus.network import weight_shapes
 from models.llamagen.config import VQConfig
 from models.llamagen.vq import VQModel
 
-TOKENIZER = Path(__file__).parents[1] / "golden/families/janus_prompts/model/tokenizer.json"
+TOKENIZER = Path(__file__).parents[1] / "golden/cases/janus/janus_prompts/model/tokenizer.json"
 SHAPE = JanusConfig(
     text_ids=640, codes=40, code_dim=8, head_width=48, dim=32, n_layer=3, n_head=4, n_kv_head=2,
     ffn_dim=48, max_positions=128, rope_base=500.0, norm_eps=1e-3,
@@ -40,7 +40,7 @@ def random_state(config: JanusConfig, seed: int = 7) -> State:
 
 
 def published_state(config: JanusConfig, state: State) -> State:
-    """The same under the published names, with parts that do not draw beside them."""
+    """The same under the published names, with parts that do not generate beside them."""
     counts = (config.n_head, config.n_kv_head)
     rows = [count * config.head_dim for count in (*counts, config.n_kv_head)]
     names, result = weight_names(config), {}
@@ -125,8 +125,8 @@ class Files(ExportRun):
 
     def change(self, file: str, *path: str, value: Any) -> None:
         """Sets a field of a JSON file of the folder; ... takes it away."""
-        place = self.model / file
-        content = json.loads(place.read_text(encoding="utf-8"))
+        changed = self.model / file
+        content = json.loads(changed.read_text(encoding="utf-8"))
         inner = content
         for key in path[:-1]:
             inner = inner[key]
@@ -134,4 +134,4 @@ class Files(ExportRun):
             del inner[path[-1]]
         else:
             inner[path[-1]] = value
-        place.write_text(json.dumps(content), encoding="utf-8")
+        changed.write_text(json.dumps(content), encoding="utf-8")

@@ -11,7 +11,7 @@ from torch import Tensor
 def random_weights(
     shapes: Mapping[str, tuple[int, ...]], seed: int, bias: float, tables: Collection[str]
 ) -> dict[str, Tensor]:
-    """Of sizes that keep every layer's output in range: norms around 1, biases of the given deviation, rows of `tables` as
+    """Random weights that keep every layer's output in range: norms around 1, biases of the given deviation, rows of `tables` as
     they come, matrices by their width."""
     random = torch.Generator().manual_seed(seed)
     state = {}

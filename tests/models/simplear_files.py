@@ -22,7 +22,7 @@ from models.export.image_decoders.cosmos import published_shapes
 from models.simplear.config import SimpleARConfig
 from models.simplear.network import weight_shapes
 
-FILES = Path(__file__).parents[1] / "golden/families/simplear_prompts"
+FILES = Path(__file__).parents[1] / "golden/cases/simplear/simplear_prompts"
 TEXT_IDS = 475
 SHAPE = SimpleARConfig(
     vocab_size=TEXT_IDS + 40, dim=32, n_layer=3, n_head=4, n_kv_head=2, ffn_dim=48,
@@ -143,9 +143,9 @@ class Files(ExportRun):
 
     def change(self, file: str, key: str, value: Any) -> None:
         """Sets a field of a JSON file of the folder; ... takes it away."""
-        place = self.model / file
-        content = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+        path = self.model / file
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         content[key] = value
         if value is ...:
             del content[key]
-        place.write_text(json.dumps(content), encoding="utf-8")
+        path.write_text(json.dumps(content), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Distillation of small targets: laws, divergences, measured acceptance, resuming."""
+"""Distillation of small targets: distributions, divergences, measured acceptance, resuming."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IDS = {"text_features": [[[5 + i, 6, 1][: 1 + i % 3]] for i in range(12)],
 
 
 class Set:
-    """A bundle of random weights, its network, and a data set of pictures that nobody drew."""
+    """A bundle of random weights, its network, and a data set of images that nobody generated."""
 
     def __init__(self, folder: Path, spiece: Path, kind: str) -> None:
         torch.manual_seed(3)
@@ -46,18 +46,18 @@ class Set:
         files.save_t5(spiece, **T5Encoder(T5_SHAPE).state_dict())
         parts = ["--t5", files.t5] if kind == "text_features" else []
         assert files.export_gpt(*parts) == 0
-        self.bundle, self.pictures = files.out, folder / "pictures"
+        self.bundle, self.images = files.out, folder / "images"
         self.out = folder / "new/student.pt"
         self.model: TargetModel = load_target(self.bundle)
         codes = torch.randint(shape.vocab_size, (12, 16))
         features, valid = target_features(self.model, codes, IDS[kind])
-        self.pictures.mkdir()
+        self.images.mkdir()
         tensors = {"features": features.bfloat16(), "codes": codes.int(), "valid": valid.int()}
-        save_file(tensors, data.shard_path(self.pictures, "features", 0))
-        (self.pictures / "captions.txt").write_text("\n".join(CAPTIONS[kind]) + "\n")
+        save_file(tensors, data.shard_path(self.images, "features", 0))
+        (self.images / "captions.txt").write_text("\n".join(CAPTIONS[kind]) + "\n")
 
     def run(self, *arguments: object) -> int:
-        words = ["--bundle", self.bundle, "--data", self.pictures, "--out", self.out,
+        words = ["--bundle", self.bundle, "--data", self.images, "--out", self.out,
                  "--held-out", 4, "--batch", 4, "--dim", 16, "--heads", 2, *arguments]  # fmt: skip
         return distill.main([str(word) for word in words])
 
@@ -70,21 +70,21 @@ def made(
     return Set(tmp_path, spiece, request.param)
 
 
-def test_the_network_of_the_target_has_its_laws(made: Set) -> None:
+def test_the_network_of_the_target_has_its_distributions(made: Set) -> None:
     """Prompts, their padding and guidance are the target's; a student without a caption differs."""
     settings = distill.drafter_config(made.model)
-    pictures = distill.Pictures(made.pictures, settings, 4)
+    images = distill.Images(made.images, settings, 4)
     conditions = distill.Conditions(made.model, CAPTIONS[made.model.prompt_kind], made.out)
     run = distill.Distillation(
-        made.model, made.network.config, distill.Options(), pictures, conditions, made.out
+        made.model, made.network.config, distill.Options(), images, conditions, made.out
     )
     run.student.load_state_dict(made.network.state_dict())
-    own, target, codes = run.laws([(0, i) for i in range(12)])
+    own, target, codes = run.distributions([(0, i) for i in range(12)])
     assert own.shape == target.shape == (12, 15, 40) and codes.shape == (12, 16)
     assert float(divergence("tvd", own, target).detach()) < 0.01
     found = run.evaluate()
     assert found["rate"] > 0.99 and found["chains"][3] > 3.1
-    other, _, _ = run.laws([(0, i) for i in (1, *range(1, 12))])
+    other, _, _ = run.distributions([(0, i) for i in (1, *range(1, 12))])
     assert torch.equal(other[1:], own[1:]) and not torch.equal(other[0], own[0])
     with torch.no_grad():
         run.student.output.weight.mul_(0.1)
@@ -104,7 +104,7 @@ def test_training_brings_the_student_nearer_and_goes_on_where_it_stopped(
     assert last["rate"] > first["rate"] + 0.02
     assert made.run("--dim", 32) == 7
     assert "holds another student" in capsys.readouterr().err
-    assert made.run("--out", made.pictures) != 0
+    assert made.run("--out", made.images) != 0
     assert "is a folder, expected a file" in capsys.readouterr().err
 
 
@@ -130,16 +130,16 @@ def test_a_student_begins_with_the_ends_of_the_target(made: Set) -> None:
     other = new_student(student_config(made.model, Size(dim=16, heads=2)), made.model)
     assert other.output.weight.shape == (40, 16)
     assert student_config(made.model, Size(dim=8)).n_head == 1
-    with pytest.raises(ExportError, match="n_head 3"):
+    with pytest.raises(ExportError, match="3 heads"):
         student_config(made.model, Size(dim=16, heads=3))
 
 
 def test_divergences() -> None:
-    student_laws, target = torch.randn(2, 3, 7), torch.randn(2, 3, 7)
-    p, q = target.softmax(-1), student_laws.softmax(-1)
+    student_distributions, target = torch.randn(2, 3, 7), torch.randn(2, 3, 7)
+    p, q = target.softmax(-1), student_distributions.softmax(-1)
 
     def found(kind: str) -> Tensor:
-        return divergence(kind, student_laws, target)
+        return divergence(kind, student_distributions, target)
 
     torch.testing.assert_close(found("forward-kl"), (p * (p / q).log()).sum(-1).mean())
     torch.testing.assert_close(found("reverse-kl"), (q * (q / p).log()).sum(-1).mean())
@@ -152,11 +152,11 @@ def test_chains_of_a_student_are_tested_token_by_token() -> None:
     rates, tests = chain_tests(p, q, codes, 3)
     assert rates.shape == tests.shape == (2, 5, 3)
     for root, step in ((0, 0), (1, 2), (3, 1)):
-        place, token = root + step, int(codes[1, root + step + 1])
-        expected = min(1.0, float(q[1, place, token] / p[1, place, token]))
+        row, token = root + step, int(codes[1, root + step + 1])
+        expected = min(1.0, float(q[1, row, token] / p[1, row, token]))
         assert float(tests[1, root, step]) == pytest.approx(expected)
         assert float(rates[1, root, step]) == pytest.approx(
-            float(torch.minimum(p[1, place], q[1, place]).sum())
+            float(torch.minimum(p[1, row], q[1, row]).sum())
         )
     assert rates[:, 4, 1].isnan().all() and (tests[:, 4, 1] == 0).all()
     assert chain_compression(torch.ones_like(tests)) > chain_compression(tests) > 1

@@ -24,8 +24,8 @@ def test_pieces_in_any_order(tmp_path: Path) -> None:
     layout = {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
     path = tmp_path / "made.safetensors"
     with TensorFile(path, layout) as file:
-        for place in (3, 0, 4, 1, 2):
-            file.write("a", tensors["a"][place], place)
+        for entry in (3, 0, 4, 1, 2):
+            file.write("a", tensors["a"][entry], entry)
         for name in ("layers", "b"):
             file.write(name, tensors[name])
         file.write("c", tensors["c"].T.contiguous().T)
@@ -37,11 +37,11 @@ def test_pieces_in_any_order(tmp_path: Path) -> None:
 
 
 def test_other_shapes_and_precisions_are_refused(tmp_path: Path) -> None:
-    for value, place in ((torch.zeros(3), None), (torch.zeros(2, 3).bfloat16(), None),
+    for value, entry in ((torch.zeros(3), None), (torch.zeros(2, 3).bfloat16(), None),
                          (torch.zeros(2, 3), 0)):  # fmt: skip
         with pytest.raises(ValueError, match=r"a: got .*, expected torch.float32"):
             with TensorFile(tmp_path / "made", {"a": (torch.float32, (2, 3))}) as file:
-                file.write("a", value, place)
+                file.write("a", value, entry)
         assert not os.listdir(tmp_path)
 
 

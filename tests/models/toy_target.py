@@ -1,4 +1,4 @@
-"""A target whose law is simple enough to be learnt in seconds, and pictures drawn from it."""
+"""A target whose distribution is simple enough to be learnt in seconds, and images generated from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG = DrafterConfig(
 
 
 def toy_model() -> SimpleNamespace:
-    """A target whose feature is the embedding of its last token, and whose law follows from it."""
+    """A target whose feature is the embedding of its last token, and whose distribution follows from it."""
     generator = torch.Generator().manual_seed(1)
     return SimpleNamespace(
         embedding=torch.randn(VOCABULARY, WIDTH, generator=generator),
@@ -28,8 +28,8 @@ def toy_model() -> SimpleNamespace:
     )
 
 
-def toy_pictures(number: int, seed: int) -> dict[str, Tensor]:
-    """Pictures drawn from the toy target; the unconditional features are half the conditional ones."""
+def toy_images(number: int, seed: int) -> dict[str, Tensor]:
+    """Images generated from the toy target; the unconditional features are half the conditional ones."""
     model, generator = toy_model(), torch.Generator().manual_seed(seed)
     codes = torch.randint(VOCABULARY, (number, TOKENS), generator=generator)
     for i in range(1, TOKENS):

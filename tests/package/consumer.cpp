@@ -7,7 +7,7 @@ int main(int, char** arguments) {
     request.prompt = "a white lighthouse on the coast at dusk";
     lamplighter::write_png(arguments[2], model.generate(request).image);
     lamplighter::Sinks sinks;
-    sinks.push_back(lamplighter::picture_sink(lamplighter::describe_origin(model), {arguments[3]}));
+    sinks.push_back(lamplighter::image_sink(lamplighter::describe_origin(model), {arguments[3]}));
     sinks.push_back(lamplighter::trace_sink(lamplighter::describe_origin(model), arguments[4]));
     lamplighter::generate_into(sinks, model, {request});
   } catch (const lamplighter::Error& error) {

@@ -1,4 +1,4 @@
-#include "pipeline/requests/codes_check.h"
+#include "pipeline/output/codes_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,16 +44,16 @@ std::string complaint(const Manifest& manifest, const Codes& codes, CodeRows row
   return "";
 }
 
-TEST(CodesCheck, WholePicturesHaveGridsOfTheBundle) {
+TEST(CodesCheck, WholeImagesHaveGridsOfTheBundle) {
   const Manifest manifest = two_grids();
   EXPECT_EQ(complaint(manifest, codes_of(4, 4), CodeRows::all), "");
   EXPECT_EQ(complaint(manifest, codes_of(2, 6), CodeRows::all), "");
   EXPECT_EQ(complaint(manifest, codes_of(3, 4), CodeRows::all),
-            "here: got 3x4 (rows x columns), expected 4x4, 2x6: what bundle small draws");
+            "here: got 3x4 (rows x columns), expected 4x4, 2x6, as bundle small generates");
   EXPECT_NE(complaint(manifest, codes_of(6, 2), CodeRows::all), "");
 }
 
-TEST(CodesCheck, PicturesThatGrowHaveTheirFirstRows) {
+TEST(CodesCheck, ImagesThatGrowHaveTheirFirstRows) {
   const Manifest manifest = two_grids();
   EXPECT_EQ(complaint(manifest, codes_of(1, 4), CodeRows::first), "");
   EXPECT_EQ(complaint(manifest, codes_of(4, 4), CodeRows::first), "");

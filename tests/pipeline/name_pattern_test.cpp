@@ -1,4 +1,4 @@
-#include "pipeline/outputs/name_pattern.h"
+#include "pipeline/output/name_pattern.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,8 +63,8 @@ TEST(NamePattern, MakesNamesOfCaptions) {
   EXPECT_EQ(name_of_caption("../etc/passwd"), "etc-passwd");
   EXPECT_EQ(name_of_caption(" \n{%d}.png "), "d-png");
   EXPECT_EQ(name_of_caption("\xC3\xA9t\xC3\xA9 \xE7\x8C\xAB"), "\xC3\xA9t\xC3\xA9-\xE7\x8C\xAB");
-  EXPECT_EQ(name_of_caption(""), "picture");
-  EXPECT_EQ(name_of_caption("?!"), "picture");
+  EXPECT_EQ(name_of_caption(""), "image");
+  EXPECT_EQ(name_of_caption("?!"), "image");
   EXPECT_EQ(name_of_caption(std::string(200, 'x')), std::string(80, 'x'));
   EXPECT_EQ(name_of_caption("x" + std::string(79, '-') + "\xE7\x8C\xAB"), "x-\xE7\x8C\xAB");
   // No letter is cut apart.

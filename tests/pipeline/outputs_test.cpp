@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Paths of two pictures with seeds 7 and 8.
+// Paths of two images with seeds 7 and 8.
 std::vector<std::string> two(const std::string& pattern) {
   return expand_outputs({{pattern, 0, 7}, {pattern, 1, 8}});
 }
@@ -43,8 +43,8 @@ TEST(Outputs, FillPatterns) {
 TEST(Outputs, NumberAPatternThatNamesOneFile) {
   EXPECT_THAT(two("plain.png"), ElementsAre("plain-0000.png", "plain-0001.png"));
   EXPECT_THAT(two("100%.png"), ElementsAre("100%-0000.png", "100%-0001.png"));
-  EXPECT_THAT(two("pictures"), ElementsAre("pictures/0000.png", "pictures/0001.png"));
-  EXPECT_THAT(expand_outputs({{"pictures", 0, 7}}), ElementsAre("pictures"));
+  EXPECT_THAT(two("images"), ElementsAre("images/0000.png", "images/0001.png"));
+  EXPECT_THAT(expand_outputs({{"images", 0, 7}}), ElementsAre("images"));
   EXPECT_THAT(expand_outputs({{"plain.png", 0, 7}}), ElementsAre("plain.png"));
   EXPECT_THAT(expand_outputs({{"{prompt}.png", 3, 7, "A"}, {"{prompt}.png", 4, 7, "B"}}),
               ElementsAre("a.png", "b.png"));
@@ -63,7 +63,7 @@ TEST(Outputs, RefuseWhatNamesNoFile) {
                 expand_outputs({{"a.png", 0, 7}, {"./a.png", 1, 8}});
               }),
               HasSubstr("two would be ./a.png"));
-  EXPECT_THAT(refusal([] { check_picture_name("sheet", "a.tif"); }), HasSubstr("sheet: got 'a.tif'"));
+  EXPECT_THAT(refusal([] { check_image_name("sheet", "a.tif"); }), HasSubstr("sheet: got 'a.tif'"));
   EXPECT_THAT(refusal([] { check_distinct({"a.png", "b.png", "./b.png"}); }), HasSubstr("./b.png twice"));
 }
 

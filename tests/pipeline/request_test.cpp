@@ -1,4 +1,4 @@
-#include "pipeline/requests/request.h"
+#include "pipeline/resolved_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,10 +78,10 @@ TEST(Request, NegativePromptsAreForFamiliesThatHaveThem) {
   request.negative_prompt = std::string("a\0b", 3);
   EXPECT_EQ(message(ExitCode::input), "negative_prompt: got a zero byte");
   request.negative_prompt = "\xFF";
-  EXPECT_EQ(message(ExitCode::input), "negative_prompt: byte 1 is no valid UTF-8");
+  EXPECT_EQ(message(ExitCode::input), "negative_prompt: byte 1 is not valid UTF-8");
 }
 
-TEST(Request, RefusesWhatTheBundleCannotDraw) {
+TEST(Request, RefusesWhatTheBundleCannotGenerate) {
   Manifest manifest = captions();
   const auto refuses = [&](const Request& request) {
     try {
@@ -131,7 +131,7 @@ TEST(Request, ChecksCaptions) {
     return "accepted";
   };
   EXPECT_EQ(message_of("a cat"), "accepted");
-  EXPECT_EQ(message_of("ab\xff"), "prompt: byte 3 is no valid UTF-8");
+  EXPECT_EQ(message_of("ab\xff"), "prompt: byte 3 is not valid UTF-8");
   EXPECT_EQ(message_of(std::string(32769, 'x')), "prompt: got 32769 bytes, expected at most 32768");
 }
 
@@ -150,7 +150,7 @@ TEST(Request, TokenisesEveryPromptOnce) {
   EXPECT_NE(resolved[1].prompt, resolved[3].prompt);
   EXPECT_EQ(resolved[4].prompt, resolved[5].prompt);
   EXPECT_THAT(resolved[2].prompt->ids, ElementsAre('b'));
-  EXPECT_EQ(resolved[4].prompt->rows(), 2);
+  EXPECT_EQ(resolved[4].prompt->length(), 2);
 }
 
 TEST(Request, TokenisesNothingBeforeAllAreChecked) {

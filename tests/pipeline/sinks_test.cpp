@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "image/acceptance_map.h"
 #include "lamplighter/error.h"
-#include "pipeline/requests/codes_file.h"
-#include "pipeline/requests/metadata.h"
+#include "pipeline/metadata/metadata.h"
+#include "pipeline/output/codes_file.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -30,7 +30,7 @@ Image flat(std::uint8_t value) {
 }
 
 // Two cycles: one token, then the rest.
-Result drawn(std::uint8_t value, std::uint64_t seed) {
+Result generated(std::uint8_t value, std::uint64_t seed) {
   Result result;
   result.image = flat(value);
   result.codes = {kRows, kColumns, {1, 2, 3, 4, 5, value}};
@@ -61,24 +61,24 @@ class SinksTest : public testing::Test {
   ~SinksTest() override { std::filesystem::remove_all(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  // Gives two pictures to the sink.
+  // Gives two images to the sink.
   void run(Sink& sink) const {
-    sink.picture(0, request_, first_);
-    sink.picture(1, request_, second_);
+    sink.image(0, request_, first_);
+    sink.image(1, request_, second_);
     sink.done();
   }
-  Json described(const Result& result) const { return describe_picture(origin_, request_, result); }
+  Json described(const Result& result) const { return describe_image(origin_, request_, result); }
 
   std::filesystem::path folder_;
   Origin origin_{"bundle", "0123", "cpu", "bf16", "bf16", "avx512", {}};
   Request request_;
-  Result first_ = drawn(10, 42), second_ = drawn(20, 43);
+  Result first_ = generated(10, 42), second_ = generated(20, 43);
 };
 
-TEST_F(SinksTest, PngCarriesWhatDrewThePicture) {
-  run(*picture_sink(origin_, {path("a.png"), path("b.png")}));
-  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image, picture_text(described(first_))));
-  EXPECT_EQ(read_file(path("b.png")), encode_png(second_.image, picture_text(described(second_))));
+TEST_F(SinksTest, PngCarriesWhatGeneratedTheImage) {
+  run(*image_sink(origin_, {path("a.png"), path("b.png")}));
+  EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image, image_text(described(first_))));
+  EXPECT_EQ(read_file(path("b.png")), encode_png(second_.image, image_text(described(second_))));
   const Recorded recorded = read_recorded(path("b.png"));
   EXPECT_EQ(recorded.request.prompt, "a cat");
   EXPECT_EQ(recorded.request.seed, 43U);
@@ -87,12 +87,12 @@ TEST_F(SinksTest, PngCarriesWhatDrewThePicture) {
 }
 
 TEST_F(SinksTest, PngWithoutText) {
-  run(*picture_sink(origin_, {path("a.png"), path("b.png")}, false));
+  run(*image_sink(origin_, {path("a.png"), path("b.png")}, false));
   EXPECT_EQ(read_file(path("a.png")), encode_png(first_.image));
   EXPECT_THROW(read_recorded(path("a.png")), Error);
 }
 
-TEST_F(SinksTest, SheetHoldsAllPictures) {
+TEST_F(SinksTest, SheetHoldsAllImages) {
   run(*sheet_sink(path("sheet.png")));
   EXPECT_EQ(read_file(path("sheet.png")), encode_png(contact_sheet({first_.image, second_.image}, 2)));
 }
@@ -118,14 +118,14 @@ TEST_F(SinksTest, TraceHasALinePerCycle) {
       settings.push_back(cycle);
       continue;
     }
-    found.push_back({cycle.at("picture"), cycle.at("cycle"), cycle.at("first"), cycle.at("committed"),
+    found.push_back({cycle.at("image"), cycle.at("cycle"), cycle.at("first"), cycle.at("committed"),
                      cycle.at("accepted")});
     EXPECT_EQ(cycle.at("ms").at("cycle"), cycle.at("cycle") == 0 ? 0.5 : 2);
   }
   EXPECT_THAT(found, ElementsAre(ElementsAre(0, 0, 1, 1, 0), ElementsAre(0, 1, 2, 4, 3),
                                  ElementsAre(1, 0, 1, 1, 0), ElementsAre(1, 1, 2, 4, 3)));
-  EXPECT_THAT(settings, ElementsAre(Json{{"picture", 0}, {"settings", described(first_)}},
-                                    Json{{"picture", 1}, {"settings", described(second_)}}));
+  EXPECT_THAT(settings, ElementsAre(Json{{"image", 0}, {"settings", described(first_)}},
+                                    Json{{"image", 1}, {"settings", described(second_)}}));
 }
 
 TEST_F(SinksTest, AcceptanceMapCountsTheTokensOfEveryCycle) {
@@ -171,12 +171,12 @@ TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   std::fill_n(half.pixels.begin(), static_cast<std::ptrdiff_t>(kColumns * kSide * kSide * 3),
               std::uint8_t{50});
   EXPECT_EQ(shown(), encode_png(contact_sheet({half, flat(128)}, 2)));
-  sink->picture(0, request_, first_);
+  sink->image(0, request_, first_);
   EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, flat(128)}, 2)));
-  advance(1, {{8, 8}, {6, 6}});  // picture 2 takes the place of picture 0
+  advance(1, {{8, 8}, {6, 6}});  // image 2 takes the place of image 0
   EXPECT_EQ(shown(), encode_png(contact_sheet({half, half}, 2)));
-  sink->picture(1, request_, second_);
-  sink->picture(2, request_, first_);
+  sink->image(1, request_, second_);
+  sink->image(2, request_, first_);
   sink->done();
   EXPECT_EQ(shown(), encode_png(contact_sheet({first_.image, second_.image}, 2)));
 }
@@ -187,11 +187,11 @@ TEST_F(SinksTest, PreviewPaintsOnceWhereItHasNoTime) {
   grid.height = kRows * kSide;
   grid.rows = kRows;
   grid.columns = kColumns;
-  int painted = 0;
+  int decoded = 0;
   const auto sink = preview_sink(
       path("preview.png"),
       [&](const Codes&) {
-        ++painted;
+        ++decoded;
         return flat(50);
       },
       true, 0);
@@ -202,12 +202,12 @@ TEST_F(SinksTest, PreviewPaintsOnceWhereItHasNoTime) {
     progress.codes = [&](std::size_t) { return std::vector<std::int32_t>(static_cast<std::size_t>(tokens)); };
     sink->progress(progress);
   }
-  EXPECT_EQ(painted, 1);
-  sink->picture(0, request_, first_);
+  EXPECT_EQ(decoded, 1);
+  sink->image(0, request_, first_);
   EXPECT_EQ(read_file(path("preview.png")), encode_png(first_.image));
 }
 
-// What comes into being while a picture is drawn belongs to somebody else.
+// What comes into being while an image is generated belongs to somebody else.
 TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
   for (const char* name : {"a.png", "b.png", "x"}) write_file(path(name), "kept");
   const auto refuses = [&](const std::unique_ptr<Sink>& sink) {
@@ -218,7 +218,7 @@ TEST_F(SinksTest, KeepFilesThatComeIntoBeing) {
       return error.code() == ExitCode::output;
     }
   };
-  EXPECT_TRUE(refuses(picture_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
+  EXPECT_TRUE(refuses(image_sink(origin_, {path("a.png"), path("b.png")}, true, false)));
   EXPECT_TRUE(refuses(sheet_sink(path("x"), false)));
   EXPECT_TRUE(refuses(codes_sink(origin_, path("x"), false)));
   EXPECT_TRUE(refuses(trace_sink(origin_, path("x"), false)));
@@ -235,16 +235,16 @@ TEST_F(SinksTest, WriteWhatIsCompleteWhenARunIsStopped) {
   sinks.push_back(codes_sink(origin_, path("codes.json")));
   sinks.push_back(trace_sink(origin_, path("trace.jsonl")));
   sinks.push_back(acceptance_map_sink(path("map.png")));
-  for (const auto& sink : sinks) sink->stopped();  // before the first picture
+  for (const auto& sink : sinks) sink->stopped();  // before the first image
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
   for (const auto& sink : sinks) {
-    sink->picture(0, request_, first_);
+    sink->image(0, request_, first_);
     sink->stopped();
   }
   EXPECT_EQ(read_file(path("sheet.png")), encode_png(first_.image));
   EXPECT_EQ(read_codes(path("codes.json")).size(), 1U);
   const std::string trace = read_file(path("trace.jsonl"));
-  EXPECT_EQ(Json::parse(trace.substr(0, trace.find('\n'))).at("picture"), 0);
+  EXPECT_EQ(Json::parse(trace.substr(0, trace.find('\n'))).at("image"), 0);
   EXPECT_TRUE(std::filesystem::exists(path("map.png")));
 }
 
@@ -254,7 +254,7 @@ TEST_F(SinksTest, PngCarriesATreeThatAFileGave) {
   const Json described_first = described(first_);
   EXPECT_EQ(described_first.at("tree"), "t.json");
   EXPECT_EQ(described_first.at("tree_paths").dump(), "[[0],[0,0]]");
-  run(*picture_sink(origin_, {path("a.png"), path("b.png")}));
+  run(*image_sink(origin_, {path("a.png"), path("b.png")}));
   EXPECT_EQ(read_recorded(path("a.png")).method.tree, first_.method.tree);
 }
 

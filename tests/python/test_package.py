@@ -1,9 +1,11 @@
-"""The Python package of the build: the pictures of the command line, its statistics, its errors."""
+"""The Python package has the images, statistics and errors of the command line."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
+import io
 import json
 import os
 import signal
@@ -24,19 +26,6 @@ from tests.conftest import Runner
 PROMPTS = ("a red boat on the sea at dawn", "a blue house in the snow")
 
 
-@pytest.fixture(scope="session")
-def package(build_dir: Path) -> Any:
-    if not list((build_dir / "python" / "lamplighter").glob("_native.*.so")):
-        pytest.skip("the Python package is not built: Python.h was not found")
-    sys.path.insert(0, str(build_dir / "python"))
-    return importlib.import_module("lamplighter")
-
-
-@pytest.fixture(scope="session")
-def engine(package: Any, demo_bundle: Path) -> Any:
-    return package.TextToImage(demo_bundle, device="cpu", threads=1)
-
-
 def example(root: Path, name: str) -> Any:
     path = root / "tools" / "python" / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -46,7 +35,14 @@ def example(root: Path, name: str) -> Any:
     return module
 
 
-def test_pictures_and_statistics_are_those_of_the_program(
+def test_what_the_model_does_not_know_is_a_warning(engine: Any) -> None:
+    with pytest.warns(UserWarning, match="does not know: zebra"):
+        known, unknown = engine.generate(["a red house at dusk", "a zebra"], method="sjd")
+    assert known.warnings == []
+    assert len(unknown.warnings) == 1 and "does not know: zebra" in unknown.warnings[0]
+
+
+def test_images_and_statistics_equal_the_program(
     engine: Any, lamplighter: Path, run_program: Runner, demo_bundle: Path, tmp_path: Path
 ) -> None:
     words = [word for prompt in PROMPTS for word in ("-p", prompt)]
@@ -73,20 +69,46 @@ def test_pictures_and_statistics_are_those_of_the_program(
         assert {name: report[name] for name in result.settings} == result.settings
 
 
-def test_rows_come_in_order_and_decode_to_the_picture(engine: Any) -> None:
-    told: dict[int, list[int]] = {0: [], 1: []}
+def test_rows_come_in_order_and_decode_to_the_image(engine: Any) -> None:
+    reported: dict[int, list[int]] = {0: [], 1: []}
     last: dict[int, np.ndarray] = {}
 
-    def on_row(picture: int, row: int, codes: np.ndarray) -> None:
+    def on_row(image: int, row: int, codes: np.ndarray) -> None:
         assert len(codes) == row + 1
-        told[picture].append(row)
-        last[picture] = codes
+        reported[image].append(row)
+        last[image] = codes
 
     results = engine.generate(PROMPTS, method="sjd", on_row=on_row, progress=True)
     for index, result in enumerate(results):
-        assert told[index] == list(range(len(result.codes)))
+        assert reported[index] == list(range(len(result.codes)))
         assert np.array_equal(last[index], result.codes) and result.codes.dtype == np.int32
         assert np.array_equal(np.asarray(engine.decode(result.codes)), np.asarray(result.image))
+
+
+def test_tokens_per_pass_stand_at_their_positions(engine: Any) -> None:
+    for method in ("ar", "sjd", "zipar"):
+        (result,) = engine.generate(PROMPTS[0], method=method)
+        tokens, lengths = result.tokens_per_pass, result.statistics.acceptance_lengths
+        assert tokens.shape == result.codes.shape and tokens.min() == 1
+        # The prefill commits one token; each pass as many as stand in the grid with its number.
+        for length in set(lengths) | {1}:
+            passes = lengths.count(length) + (length == 1)
+            assert (tokens == length).sum() == length * passes
+    assert (tokens.ravel() != 1).any()
+
+
+def test_results_and_engines_show_themselves(engine: Any) -> None:
+    (result,) = engine.generate(PROMPTS[0], method="sjd", seed=7)
+    assert "sjd" in repr(result) and "\n" not in repr(result) and len(repr(result)) < 160
+    assert repr(engine) == "<TextToImage lamplighter-demo on cpu in bf16>"
+    assert Image.open(io.BytesIO(result._repr_png_())).size == result.image.size
+
+
+def test_the_signature_lists_all_options(package: Any) -> None:
+    known = inspect.signature(package.TextToImage.generate).parameters
+    assert {"lambda_", "tree", "relax_k", "cfg_scale"} <= known.keys() and "options" not in known
+    assert {name.rstrip("_") for name in known} >= package.option_meanings().keys()
+    assert known["relax_k"].annotation == "int | None"
 
 
 def test_a_seed_for_each(engine: Any) -> None:
@@ -100,6 +122,7 @@ def test_a_seed_for_each(engine: Any) -> None:
         ({"method": "magic"}, 2, "magic"),
         ({"top_k": "many"}, 2, "top_k"),
         ({"colour": 1}, 2, "colour"),
+        ({"lamda_": 2}, 2, "did you mean lambda"),
         ({"negative_prompt": "fog"}, 2, "has no negative prompts"),
         ({"cfg_scale": float("nan")}, 2, "options"),
         ({"width": 33, "height": 33}, 2, "33"),
@@ -119,7 +142,7 @@ def test_a_missing_bundle(package: Any, tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
-def test_other_threads_run_while_it_draws(engine: Any) -> None:
+def test_other_threads_run_while_it_generates(engine: Any) -> None:
     counted: list[float] = []
     done = threading.Event()
 
@@ -139,14 +162,14 @@ def test_other_threads_run_while_it_draws(engine: Any) -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """What a shell starts in the background ignores interrupts."""
+    """Processes that a shell starts in the background ignore interrupts."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_stops_and_the_engine_draws_on(engine: Any) -> None:
+def test_the_engine_generates_after_an_interrupt(engine: Any) -> None:
     want = engine.generate(PROMPTS[0], method="sjd")[0].codes
     rows = []
 
@@ -171,7 +194,7 @@ def test_an_interrupt_stops_without_any_callback(engine: Any) -> None:
     assert time.monotonic() - start < 20
 
 
-def test_what_on_row_raises_is_raised(package: Any, engine: Any) -> None:
+def test_exceptions_of_on_row_are_raised(package: Any, engine: Any) -> None:
     def fail(*_: object) -> None:
         raise LookupError("of the caller")
 
@@ -184,19 +207,20 @@ def test_what_on_row_raises_is_raised(package: Any, engine: Any) -> None:
 def test_two_engines_at_once(package: Any, engine: Any, demo_bundle: Path) -> None:
     other = package.TextToImage(demo_bundle, device="cpu", threads=1)
     want = engine.generate(PROMPTS[0], method="sjd")[0].codes
-    drawn: dict[str, np.ndarray] = {}
+    generated: dict[str, np.ndarray] = {}
 
-    def draw(name: str, using: Any) -> None:
-        drawn[name] = using.generate(PROMPTS[0], method="sjd")[0].codes
+    def generate_image(name: str, using: Any) -> None:
+        generated[name] = using.generate(PROMPTS[0], method="sjd")[0].codes
 
     threads = [
-        threading.Thread(target=draw, args=(str(i), e)) for i, e in enumerate((engine, other))
+        threading.Thread(target=generate_image, args=(str(i), e))
+        for i, e in enumerate((engine, other))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert np.array_equal(drawn["0"], want) and np.array_equal(drawn["1"], want)
+    assert np.array_equal(generated["0"], want) and np.array_equal(generated["1"], want)
 
 
 def test_one_torch_is_loaded(engine: Any) -> None:
@@ -215,24 +239,26 @@ def test_another_torch_is_refused_in_one_line(
     assert "ImportError: lamplighter was built with Torch" in ran.stderr.splitlines()[-1]
 
 
-def test_pipeline(package: Any, engine: Any, demo_bundle: Path) -> None:
-    pipeline = importlib.import_module("lamplighter.pipeline").LamplighterPipeline(
-        demo_bundle, device="cpu", threads=1
-    )
-    generator = torch.Generator().manual_seed(7)
-    images = pipeline(PROMPTS[0], 2, 3.0, generator, method="sjd").images
-    want = engine.generate([PROMPTS[0]] * 2, seed=7, cfg_scale=3.0, method="sjd")
-    assert [image.tobytes() for image in images] == [result.image.tobytes() for result in want]
+def test_a_package_that_is_not_built_says_what_to_run(root: Path, run_program: Runner) -> None:
+    paths = {**os.environ, "PYTHONPATH": str(root / "tools" / "python")}
+    ran = run_program(sys.executable, "-c", "import lamplighter", env=paths)
+    assert ran.returncode == 1
+    assert "not built" in ran.stderr.splitlines()[-1] and "setup.sh" in ran.stderr.splitlines()[-1]
 
 
 def test_comfyui_node(package: Any, engine: Any, root: Path, demo_bundle: Path) -> None:
     node = example(root, "comfyui_node").NODE_CLASS_MAPPINGS["Lamplighter"]
     arguments = {"prompt": PROMPTS[0], "method": "sjd", "seed": 7}
-    assert node.INPUT_TYPES()["required"].keys() == {"bundle"} | arguments.keys()
-    (picture,) = getattr(node(), node.FUNCTION)(bundle=str(demo_bundle), **arguments)
+    required = node.INPUT_TYPES()["required"]
+    assert required.keys() == {"bundle"} | arguments.keys()
+    assert required["method"][0] == [*package.methods(), "auto"]
+    (image,) = getattr(node(), node.FUNCTION)(bundle=str(demo_bundle), **arguments)
+    kept = dict(node.engines)
+    getattr(node(), node.FUNCTION)(bundle=str(demo_bundle), **arguments, guidance=1.0)
+    assert node.engines == kept, "the engine is kept"
     want = np.asarray(engine.generate(PROMPTS[0], method="sjd", seed=7)[0].image)
-    assert picture.shape == (1, *want.shape) and picture.dtype == torch.float32
-    assert np.array_equal((picture[0] * 255).round().numpy().astype(np.uint8), want)
+    assert image.shape == (1, *want.shape) and image.dtype == torch.float32
+    assert np.array_equal((image[0] * 255).round().numpy().astype(np.uint8), want)
 
 
 def test_example_of_methods(
@@ -252,16 +278,16 @@ def test_example_of_methods(
     assert Image.open(tmp_path / "figure.png").width == 256 * len(shares)
 
 
-def test_method_auto_is_told_and_draws(
+def test_method_auto_is_logged_and_generates(
     package: Any, demo_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """Without a table of what is fastest here it is the bundle's default."""
+    """Without a table of measurements, auto is the default of the bundle."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = package.TextToImage(demo_bundle, device="cpu", threads=1)
     with caplog.at_level("INFO"):
         (result,) = engine.generate(PROMPTS[0], method="auto", seed=7)
-    assert result.settings["method"] not in ("auto", "ar")
+    assert result.settings["method"] in ("ar", "sjd")  # by the instructions of the CPU
     assert f"method auto: {result.settings['method']}, " in caplog.text
-    with pytest.raises(package.Error, match="method auto takes it from its table"):
+    with pytest.raises(package.Error, match="method auto chooses its own options"):
         engine.generate(PROMPTS[0], method="auto", tree="chain-3")

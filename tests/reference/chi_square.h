@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "tests/reference/law.h"
+#include "tests/reference/joint_distribution.h"
 
 namespace lamplighter::reference {
 
 // Pearson's chi-square test at 1e-6 (limit after Wilson and Hilferty) of counted sequences against their
 // probabilities; sequences that are expected less than ten times count as one, impossible ones never fit.
-inline bool fits(const Law& expected, const Law& counts) {
-  constexpr double kDeviations = 4.753;  // of the normal law with 1e-6 above
+inline bool fits(const JointDistribution& expected, const JointDistribution& counts) {
+  constexpr double kDeviations = 4.753;  // of the normal distribution with 1e-6 above
   double cycles = 0, statistic = 0, rare = 0, rare_count = 0, cells = 0;
   for (const auto& [tokens, count] : counts) {
     cycles += count;

@@ -1,6 +1,6 @@
-"""The loops that draw continuous tokens, one picture at a time and plainly: MAR's own, and speculation.
+"""The loops that sample continuous tokens, one image at a time and plainly: MAR's own, and speculation.
 
-Positions are in raster order; `order` [L] says which one is drawn k-th. A network is anything with `context`
+Positions are in raster order; `order` [L] says which one is sampled k-th. A network is anything with `context`
 and `denoise` of a bundle's target (models/mar/target_module.py).
 """
 
@@ -36,7 +36,7 @@ def mask_lengths(positions: int, steps: int) -> list[int]:
 
 
 def predicted(positions: int, steps: int) -> list[int]:
-    """Tokens that every step draws; the last one draws what is left."""
+    """Tokens that every step samples; the last one samples what is left."""
     behind = mask_lengths(positions, steps)
     behind[-1] = 0
     return [before - after for before, after in zip([positions, *behind], behind)]
@@ -48,8 +48,8 @@ def guidance_scale(cfg: float, schedule: str, masked: int, positions: int) -> fl
 
 
 @dataclass
-class Draws:
-    """Random numbers of one picture by position: start [L,C], noise [L,T,C], and for speculation uniform
+class RandomNumbers:
+    """Random numbers of one image by position: start [L,C], noise [L,T,C], and for speculation uniform
     [L], residual noise [L,R,C] and uniforms [L,R]."""
 
     start: Tensor
@@ -61,7 +61,7 @@ class Draws:
 
 @dataclass
 class Settings:
-    """Of one picture; label is the class, or the number of classes for none."""
+    """Of one image; label is the class, or the number of classes for none."""
 
     label: int
     cfg: float = 1.0
@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass
 class Chains:
-    """What `denoise` gives for some positions of a picture."""
+    """What `denoise` gives for some positions of an image."""
 
     last: Gaussian
     log_deviations: Tensor
@@ -81,19 +81,19 @@ class Chains:
 
 
 @dataclass
-class Picture:
-    """Tokens drawn so far."""
+class Image:
+    """Tokens sampled so far."""
 
     tokens: Tensor  # [L,C]
     visible: Tensor  # bool [L]
 
     @classmethod
-    def empty(cls, draws: Draws) -> Picture:
-        tokens = torch.zeros_like(draws.start)
+    def empty(cls, samples: RandomNumbers) -> Image:
+        tokens = torch.zeros_like(samples.start)
         return cls(tokens, torch.zeros(len(tokens), dtype=torch.bool))
 
-    def copy(self) -> Picture:
-        return Picture(self.tokens.clone(), self.visible.clone())
+    def copy(self) -> Image:
+        return Image(self.tokens.clone(), self.visible.clone())
 
     def put(self, places: Any, tokens: Tensor) -> None:
         self.tokens[places] = tokens
@@ -101,46 +101,46 @@ class Picture:
 
 
 def chains(
-    network: Network, picture: Picture, places: Tensor, scale: float, settings: Settings,
-    draws: Draws, classes: int,
+    network: Network, image: Image, places: Tensor, scale: float, settings: Settings,
+    samples: RandomNumbers, classes: int,
 ) -> Chains:  # fmt: skip
-    """The chains of positions `places`, all under what is visible of the picture."""
+    """The chains of positions `places`, all under what is visible of the image."""
     guided = settings.cfg != 1.0
     labels = torch.tensor([settings.label, classes] if guided else [settings.label])
     batch = len(labels)
     z = network.context(
-        picture.tokens.expand(batch, -1, -1).contiguous(),
-        picture.visible.expand(batch, -1).contiguous(),
+        image.tokens.expand(batch, -1, -1).contiguous(),
+        image.visible.expand(batch, -1).contiguous(),
         labels,
     )[:, places]
     ones = torch.ones(len(places))
     mean, deviation, sums = network.denoise(
-        z[0], z[1] if guided else z[0, :0], scale * ones, draws.start[places],
-        draws.noise[places], settings.temperature * ones,
+        z[0], z[1] if guided else z[0, :0], scale * ones, samples.start[places],
+        samples.noise[places], settings.temperature * ones,
     )  # fmt: skip
     return Chains(Gaussian(mean, deviation), sums)
 
 
 @torch.inference_mode()
-def draw_parallel(
-    network: Network, order: Tensor, settings: Settings, draws: Draws, steps: int, classes: int,
-    watch: Callable[[int, Picture], None] = lambda step, picture: None,
+def sample_parallel(
+    network: Network, order: Tensor, settings: Settings, samples: RandomNumbers, steps: int, classes: int,
+    watch: Callable[[int, Image], None] = lambda step, image: None,
 ) -> Tensor:  # fmt: skip
     """MAR's own decoding, several tokens a step: tokens [L,C], the means of their last steps.
 
-    watch: is told every step and the picture before it.
+    watch: gets every step and the image before it.
     """
-    picture, done, count = Picture.empty(draws), 0, len(order)
+    image, done, count = Image.empty(samples), 0, len(order)
     for step, (masked, new) in enumerate(
         zip(mask_lengths(count, steps), predicted(count, steps), strict=True)
     ):
-        watch(step, picture)
+        watch(step, image)
         places = order[done : done + new].sort().values
         scale = guidance_scale(settings.cfg, settings.schedule, masked, count)
-        found = chains(network, picture, places, scale, settings, draws, classes)
-        picture.put(places, found.last.mean)
+        found = chains(network, image, places, scale, settings, samples, classes)
+        image.put(places, found.last.mean)
         done += new
-    return picture.tokens
+    return image.tokens
 
 
 @dataclass
@@ -152,7 +152,7 @@ class Event:
     place: int
     target: Chains
     draft: Chains | None = None
-    proposed: Tensor | None = None
+    drafted: Tensor | None = None
     log_sigma: float = 0.0
     ratio: float = 0.0
     accepted: bool = True
@@ -173,29 +173,29 @@ class Speculation:
 
 
 class Speculator:
-    """One picture by a target and a draft network."""
+    """One image by a target and a draft network."""
 
     def __init__(
-        self, target: Network, draft: Network, order: Tensor, settings: Settings, draws: Draws,
+        self, target: Network, draft: Network, order: Tensor, settings: Settings, samples: RandomNumbers,
         how: Speculation, classes: int,
     ) -> None:  # fmt: skip
         self.target, self.draft, self.order = target, draft, order
-        self.settings, self.draws, self.how, self.classes = settings, draws, how, classes
-        self.picture = Picture.empty(draws)
+        self.settings, self.samples, self.how, self.classes = settings, samples, how, classes
+        self.image = Image.empty(samples)
         self.events: list[Event] = []
         self.fallbacks = 0
 
-    def chain(self, network: Network, picture: Picture, k: int) -> Chains:
+    def chain(self, network: Network, image: Image, k: int) -> Chains:
         """The chain of the k-th token."""
         count = len(self.order)
         scale = guidance_scale(
             self.settings.cfg, self.settings.schedule, max(1, count - 1 - k), count
         )
         place = self.order[k : k + 1]
-        return chains(network, picture, place, scale, self.settings, self.draws, self.classes)
+        return chains(network, image, place, scale, self.settings, self.samples, self.classes)
 
     def token(self, found: Chains, k: int) -> Tensor:
-        noise = self.draws.noise[self.order[k : k + 1], 0]
+        noise = self.samples.noise[self.order[k : k + 1], 0]
         return found.last.sample(noise) if self.how.last_noise else found.last.mean
 
     @torch.inference_mode()
@@ -204,35 +204,35 @@ class Speculator:
         count = len(self.order)
         n = math.ceil(self.how.prefill_ratio * count)
         for k in range(n):
-            found = self.chain(self.target, self.picture, k)
-            self.picture.put(self.order[k], self.token(found, k)[0])
+            found = self.chain(self.target, self.image, k)
+            self.image.put(self.order[k], self.token(found, k)[0])
         while n < count:
             n += self.cycle(n)
-        return self.picture.tokens
+        return self.image.tokens
 
     def cycle(self, n: int) -> int:
         """Drafts, verifies and commits; the number of tokens."""
         count = len(self.order)
         ahead = min(self.how.gamma, count - n)
-        picture, drafts, seen = self.picture.copy(), [], []
+        image, drafts, seen = self.image.copy(), [], []
         for k in range(n, n + ahead):
-            seen.append(picture.copy())
-            found = self.chain(self.draft, picture, k)
+            seen.append(image.copy())
+            found = self.chain(self.draft, image, k)
             token = self.token(found, k)
             drafts.append((found, token))
-            picture.put(self.order[k], token[0])
+            image.put(self.order[k], token[0])
         for j, (found, token) in enumerate(drafts):
             event = self.verify(n, n + j, self.chain(self.target, seen[j], n + j), found, token)
-            self.picture.put(self.order[n + j], event.out)
+            self.image.put(self.order[n + j], event.out)
             if not event.accepted:
                 return j + 1
         if n + ahead == count:
             return ahead
-        bonus = self.chain(self.target, self.picture, n + ahead)
+        bonus = self.chain(self.target, self.image, n + ahead)
         out = self.token(bonus, n + ahead)[0]
         place = int(self.order[n + ahead])
         self.events.append(Event(n + ahead, n, place, bonus, out=out))
-        self.picture.put(place, out)
+        self.image.put(place, out)
         return ahead + 1
 
     def verify(self, start: int, k: int, target: Chains, draft: Chains, token: Tensor) -> Event:
@@ -244,10 +244,10 @@ class Speculator:
             k, start, place, target, draft, token[0], float(sigma), float(ratio), out=token[0]
         )
         row = slice(place, place + 1)
-        event.accepted = bool(accepts(self.draws.uniform[row], ratio))
+        event.accepted = bool(accepts(self.samples.uniform[row], ratio))
         if not event.accepted:
-            noise = self.draws.residual_noise[row, : self.how.cap]
-            uniforms = self.draws.residual_uniforms[row, : self.how.cap]
+            noise = self.samples.residual_noise[row, : self.how.cap]
+            uniforms = self.samples.residual_uniforms[row, : self.how.cap]
             found = residual(target.last, draft.last, used, noise, uniforms)
             event.out, event.tries = found.token[0], int(found.tries)
             event.fallback = not bool(found.found)

@@ -1,11 +1,12 @@
-// The output law of every exact rule is the target's: all outcomes of draft and tests on all small trees.
+// The output distribution of every exact rule is the target's: all outcomes of draft and tests on all small
+// trees.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <string>
 
-#include "tests/reference/law.h"
+#include "tests/reference/joint_distribution.h"
 #include "tests/tree/shapes.h"
 
 namespace lamplighter::reference {
@@ -33,9 +34,10 @@ ToyProblem random_problem(const Tree& tree, std::int64_t vocabulary, std::uint32
 }
 
 double distance_from_target(const ToyProblem& problem, const AcceptanceOptions& options,
-                            const JudgeFunction& judging, std::size_t length) {
-  LawOfCycle cycle(problem, options, nullptr, judging);
-  return largest_difference(continued(cycle.law(), problem, length), plain_law(problem, length));
+                            const VerifyFunction& verification, std::size_t length) {
+  DistributionOfCycle cycle(problem, options, nullptr, verification);
+  return largest_difference(continued(cycle.distribution(), problem, length),
+                            plain_distribution(problem, length));
 }
 
 struct ExactRule {
@@ -68,7 +70,7 @@ const ExactRule kExactRules[] = {
 
 class ExactnessTest : public testing::TestWithParam<ExactRule> {};
 
-TEST_P(ExactnessTest, LawIsTheTargets) {
+TEST_P(ExactnessTest, DistributionIsTheTargets) {
   const ExactRule& rule = GetParam();
   std::uint32_t seed = 1;
   int problems = 0;
@@ -78,7 +80,7 @@ TEST_P(ExactnessTest, LawIsTheTargets) {
       for (const bool zeros : {false, true}) {
         const ToyProblem problem = random_problem(tree, vocabulary, seed++, zeros);
         const auto length = static_cast<std::size_t>(tree.max_depth()) + 1;
-        EXPECT_LE(distance_from_target(problem, rule.options, judge, length), 1e-12)
+        EXPECT_LE(distance_from_target(problem, rule.options, verify, length), 1e-12)
             << tree_to_json(tree).dump() << ", vocabulary " << vocabulary << ", zeros " << zeros;
         ++problems;
       }
@@ -91,12 +93,12 @@ INSTANTIATE_TEST_SUITE_P(Rules, ExactnessTest, testing::ValuesIn(kExactRules),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // The sum of all probabilities is 1 and the sequence lengths are those the tree allows.
-TEST(LawTest, IsALaw) {
+TEST(JointDistributionTest, IsADistribution) {
   const Tree tree = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   const ToyProblem problem = random_problem(tree, 4, 77, false);
-  const Law law = LawOfCycle(problem, {}, nullptr, judge).law();
+  const JointDistribution distribution = DistributionOfCycle(problem, {}, nullptr, verify).distribution();
   double sum = 0;
-  for (const auto& [tokens, probability] : law) {
+  for (const auto& [tokens, probability] : distribution) {
     sum += probability;
     EXPECT_LE(tokens.size(), 3U);
   }
@@ -104,34 +106,34 @@ TEST(LawTest, IsALaw) {
 }
 
 // The comparison above can tell right from wrong.
-TEST(LawTest, SiblingsJudgedWithoutAnUpdateAreFound) {
+TEST(JointDistributionTest, SiblingsVerifiedWithoutAnUpdateAreFound) {
   for (const Tree& tree : {make_tree({{0}, {1}}), make_tree({{0}, {1}, {0, 0}, {0, 1}})}) {
     const ToyProblem problem = random_problem(tree, 4, 5, false);
     const auto length = static_cast<std::size_t>(tree.max_depth()) + 1;
-    EXPECT_GT(distance_from_target(problem, {}, judge_without_update, length), 1e-3);
+    EXPECT_GT(distance_from_target(problem, {}, verify_without_update, length), 1e-3);
   }
 }
 
-TEST(LawTest, DeterministicChildrenJudgedAsSampledAreFound) {
-  const JudgeFunction as_sampled = [](const ScoredTree& drafted, const AcceptanceOptions& options,
-                                      const NeighbourTable* table) {
+TEST(JointDistributionTest, DeterministicChildrenVerifiedAsSampledAreFound) {
+  const VerifyFunction as_sampled = [](const ScoredTree& drafted, const AcceptanceOptions& options,
+                                       const NeighbourTable* table) {
     AcceptanceOptions other = options;
     other.proposal = Proposal::sampled;
-    return judge(drafted, other, table);
+    return verify(drafted, other, table);
   };
   const ToyProblem problem = random_problem(make_tree({{0}, {1}}), 4, 5, false);
   const AcceptanceOptions options = with(Rule::exact, Proposal::deterministic);
   EXPECT_GT(distance_from_target(problem, options, as_sampled, 2), 1e-3);
 }
 
-TEST(LawTest, RelaxedRulesAreNotExact) {
+TEST(JointDistributionTest, RelaxedRulesAreNotExact) {
   const ToyProblem problem = random_problem(make_tree({{0}, {1}}), 4, 5, false);
   const NeighbourTable table{4, 3, {1, 2, 3, 0, 2, 3, 3, 1, 0, 2, 1, 0}};
   AcceptanceOptions options = with(Rule::lantern, Proposal::sampled);
   options.k = 3;
   options.bounds = {0.3};
-  const Law law = LawOfCycle(problem, options, &table, judge).law();
-  EXPECT_GT(largest_difference(continued(law, problem, 2), plain_law(problem, 2)), 1e-3);
+  const JointDistribution distribution = DistributionOfCycle(problem, options, &table, verify).distribution();
+  EXPECT_GT(largest_difference(continued(distribution, problem, 2), plain_distribution(problem, 2)), 1e-3);
 }
 
 // A drafted tree with random rows and tokens.
@@ -183,13 +185,13 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
           with(Rule::exact, round % 2 == 0 ? Proposal::sampled : Proposal::deterministic,
                static_cast<Residual>(residual));
       options.greedy = round % 3 == 2;
-      const Verdict exact = judge(drafted, options, &table);
+      const Verdict exact = verify(drafted, options, &table);
       accepted += exact.path.size() - 1;
       for (const Bound& bound : bounds) {
         options.rule = bound.rule;
         options.k = bound.k;
         options.bounds = bound.bounds;
-        const Verdict relaxed = judge(drafted, options, &table);
+        const Verdict relaxed = verify(drafted, options, &table);
         EXPECT_EQ(relaxed.path, exact.path);
         EXPECT_EQ(relaxed.token, exact.token);
         EXPECT_TRUE(same_bits(relaxed.final, exact.final));
@@ -198,7 +200,7 @@ TEST(RelaxedTest, WithoutRoomToBorrowEqualsExactBitByBit) {
       options.k = 5;
       options.bounds = {0.5};
       if (!options.greedy) {
-        EXPECT_GE(judge(drafted, options, &table).tests.at(0).numerator, exact.tests.at(0).numerator);
+        EXPECT_GE(verify(drafted, options, &table).tests.at(0).numerator, exact.tests.at(0).numerator);
       }
     }
   }

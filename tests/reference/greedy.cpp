@@ -35,7 +35,7 @@ bool is_right(const Walk& walk, std::int64_t node) {
   const Distribution& target = walk.target(parent);
   const std::int64_t token = walk.token(node);
   if (walk.is_padding(token) || is_bad(target)) return false;
-  if (!borrows(walk.options.rule)) return most_probable(target) == token;
+  if (!traits_of(walk.options.rule).borrows()) return most_probable(target) == token;
   const bool official = is_official(walk.options.residual);
   const Numerator numerator = official ? official_numerator(walk, target, token, walk.depth[at(node)])
                                        : numerator_of(walk, target, token, walk.depth[at(node)]);
@@ -49,7 +49,7 @@ bool is_right(const Walk& walk, std::int64_t node) {
 
 }  // namespace
 
-void judge_greedy(const Walk& walk, Verdict& verdict) {
+void verify_greedy(const Walk& walk, Verdict& verdict) {
   // The longest chain of right nodes; among equals the first in depth-first order.
   std::vector<std::int64_t> best{0};
   std::vector<std::vector<std::int64_t>> pending{{0}};

@@ -29,7 +29,7 @@ std::vector<std::int64_t> slice_of(const Distribution& g, std::int64_t token) {
 
 }  // namespace
 
-void set_group(const Walk& walk, const Distribution& g, const Distribution& drawn_from, std::int64_t token,
+void set_group(const Walk& walk, const Distribution& g, const Distribution& sampled_from, std::int64_t token,
                Test& test) {
   const std::vector<std::vector<double>>& codebook = walk.options.codebook;
   const std::vector<std::int64_t> slice = slice_of(g, token);
@@ -50,7 +50,7 @@ void set_group(const Walk& walk, const Distribution& g, const Distribution& draw
                        (!measured || distance < walk.options.bounds[1]);
     if (!alike && id != token) continue;
     test.numerator += g[at(id)];
-    test.denominator += drawn_from[at(id)];
+    test.denominator += sampled_from[at(id)];
   }
 }
 

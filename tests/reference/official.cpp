@@ -36,7 +36,7 @@ class OfficialWalk {
   // Goes to an accepted child; false when the walk ends.
   bool step();
   double denominator(std::int64_t node, std::int64_t child) const;
-  Test judge(std::int64_t child, const Distribution& g);
+  Test verify(std::int64_t child, const Distribution& g);
   void reject(std::int64_t node, std::int64_t child, bool relaxed, Distribution& g) const;
   bool is_code(std::int64_t token) const {
     return walk_.table == nullptr || (token >= walk_.options.first_image_id &&
@@ -46,7 +46,7 @@ class OfficialWalk {
   const Walk& walk_;
   Verdict& verdict_;
   const bool lumina_, static_;
-  std::int64_t drawn_ = 0;  // uniforms used up
+  std::int64_t sampled_ = 0;  // uniforms used up
 };
 
 // D(x) / (1 - earlier siblings), as the draft step stores it.
@@ -66,11 +66,11 @@ double OfficialWalk::denominator(std::int64_t node, std::int64_t child) const {
   return 0;
 }
 
-Test OfficialWalk::judge(std::int64_t child, const Distribution& g) {
+Test OfficialWalk::verify(std::int64_t child, const Distribution& g) {
   const std::int64_t token = walk_.token(child);
   Test test;
   test.node = child;
-  test.uniform = walk_.uniform(++drawn_);
+  test.uniform = walk_.uniform(++sampled_);
   test.denominator = denominator(walk_.tree.parents[at(child)], child);
   test.skipped = test.denominator <= 0;
   test.numerator = g[at(token)];
@@ -134,7 +134,7 @@ bool OfficialWalk::step() {
     const std::int64_t token = walk_.token(child);
     if (walk_.is_padding(token) || contains(seen, token)) continue;
     seen.push_back(token);
-    verdict_.tests.push_back(judge(child, g));
+    verdict_.tests.push_back(verify(child, g));
     const Test& test = verdict_.tests.back();
     if (test.skipped) continue;
     if (test.accepted) {
@@ -150,7 +150,7 @@ bool OfficialWalk::step() {
 
 }  // namespace
 
-void judge_official(const Walk& walk, Verdict& verdict) {
+void verify_official(const Walk& walk, Verdict& verdict) {
   OfficialWalk(walk, verdict).run();
 }
 

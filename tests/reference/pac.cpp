@@ -26,14 +26,14 @@ Tested test_children(const Walk& walk, std::int64_t node, Verdict& verdict) {
   std::vector<std::int64_t> tokens;
   for (const std::int64_t child : children) {
     const std::int64_t token = walk.token(child);
-    Distribution drawn_from = draft;
-    if (walk.is_padding(token) || !normalise(drawn_from, kLeastMass)) continue;
-    Test test{child, walk.uniform(child), tested.left[at(token)], drawn_from[at(token)]};
+    Distribution sampled_from = draft;
+    if (walk.is_padding(token) || !normalise(sampled_from, kLeastMass)) continue;
+    Test test{child, walk.uniform(child), tested.left[at(token)], sampled_from[at(token)]};
     test.accepted = test.uniform * test.denominator < test.numerator;
     verdict.tests.push_back(test);
     if (test.accepted) tested.right.insert(tested.right.begin(), child);
     tokens.push_back(token);
-    Distribution rest = excess(tested.left, drawn_from);
+    Distribution rest = excess(tested.left, sampled_from);
     if (!normalise(rest, kLeastMass)) {
       rest = tested.left;
       for (const std::int64_t other : tokens) rest[at(other)] = 0;
@@ -47,7 +47,7 @@ Tested test_children(const Walk& walk, std::int64_t node, Verdict& verdict) {
 
 }  // namespace
 
-void judge_pac(const Walk& walk, Verdict& verdict) {
+void verify_pac(const Walk& walk, Verdict& verdict) {
   std::vector<std::vector<std::int64_t>> pending{{0}};
   while (!pending.empty()) {
     const std::vector<std::int64_t> chain = pending.back();

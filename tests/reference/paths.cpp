@@ -4,7 +4,7 @@
 #include "lamplighter/error.h"
 #include "tests/reference/walk.h"
 
-// Rules that judge whole paths from the leaf up: block verification (Sun et al., "Block Verification
+// Rules that verify whole paths from the leaf up: block verification (Sun et al., "Block Verification
 // Accelerates Speculative Decoding", 2024) for chains and traversal verification (Weng et al., 2025) for
 // trees.
 namespace lamplighter::reference {
@@ -21,9 +21,9 @@ Distribution scaled_excess(double weight, Distribution target, const Distributio
   return excess(target, draft);
 }
 
-// Whether the children of a node can be judged; the reason why not is kept for the case that the walk ends
+// Whether the children of a node can be verified; the reason why not is kept for the case that the walk ends
 // there.
-bool is_judgeable(const Walk& walk, std::int64_t node, bool& bad_draft) {
+bool is_verifiable(const Walk& walk, std::int64_t node, bool& bad_draft) {
   bad_draft = false;
   if (walk.children[at(node)].empty() || is_bad(walk.target(node))) return false;
   if (walk.options.proposal == Proposal::deterministic) return true;
@@ -55,7 +55,7 @@ class Traversal {
   };
 
   void open(std::int64_t node, double weight);
-  // Deletes first children that were never drawn, then sets the weight of the first one left and goes on
+  // Deletes first children that were never sampled, then sets the weight of the first one left and goes on
   // there.
   std::int64_t descend(std::int64_t node);
   double child_weight(State& state, std::int64_t token) const;
@@ -70,12 +70,12 @@ void Traversal::open(std::int64_t node, double weight) {
   State& state = states_[at(node)];
   state.weight = weight;
   state.target = walk_.target(node);
-  if (!is_judgeable(walk_, node, state.bad_draft)) return;
+  if (!is_verifiable(walk_, node, state.bad_draft)) return;
   state.alive = walk_.children[at(node)];
   if (walk_.options.proposal != Proposal::deterministic) state.draft = walk_.draft(node);
 }
 
-// Weight of the first child, or -1 when its token cannot have been drawn.
+// Weight of the first child, or -1 when its token cannot have been sampled.
 double Traversal::child_weight(State& state, std::int64_t token) const {
   if (walk_.is_padding(token)) return -1;
   if (walk_.options.proposal == Proposal::deterministic) state.draft = indicator(walk_.vocabulary, token);
@@ -136,29 +136,29 @@ void Traversal::run() {
 
 }  // namespace
 
-void judge_traversal(const Walk& walk, Verdict& verdict) {
+void verify_traversal(const Walk& walk, Verdict& verdict) {
   Traversal(walk, verdict).run();
 }
 
-void judge_block(const Walk& walk, Verdict& verdict) {
+void verify_block(const Walk& walk, Verdict& verdict) {
   for (const std::vector<std::int64_t>& children : walk.children) {
-    if (children.size() > 1) throw Error(ExitCode::usage, "judge: rule block takes chains only");
+    if (children.size() > 1) throw Error(ExitCode::usage, "verify: rule block takes chains only");
   }
   const auto draft_of = [&](std::int64_t node) {
     if (walk.options.proposal != Proposal::deterministic) return walk.draft(node);
     return indicator(walk.vocabulary, walk.token(walk.children[at(node)].front()));
   };
-  // The chain ends where a row is bad or a token cannot have been drawn.
+  // The chain ends where a row is bad or a token cannot have been sampled.
   std::vector<std::int64_t> chain{0};
   std::vector<double> weights{1};
   bool bad_draft = false;
-  while (is_judgeable(walk, chain.back(), bad_draft)) {
+  while (is_verifiable(walk, chain.back(), bad_draft)) {
     const std::int64_t node = chain.back(), next = walk.children[at(node)].front();
     const std::int64_t token = walk.token(next);
     if (walk.is_padding(token)) break;
-    const double drawn = draft_of(node)[at(token)];
-    if (!(drawn > 0)) break;
-    weights.push_back(std::min(1.0, weights.back() * walk.target(node)[at(token)] / drawn));
+    const double sampled = draft_of(node)[at(token)];
+    if (!(sampled > 0)) break;
+    weights.push_back(std::min(1.0, weights.back() * walk.target(node)[at(token)] / sampled));
     chain.push_back(next);
   }
   const auto rest_at = [&](std::size_t place) {

@@ -3,8 +3,8 @@
 
 #include "tests/reference/walk.h"
 
-// Recursive rejection: siblings are judged one after another, each against what the earlier ones left of the
-// target.
+// Recursive rejection: siblings are verified one after another, each against what the earlier ones left of
+// the target.
 namespace lamplighter::reference {
 namespace {
 
@@ -23,14 +23,14 @@ class Siblings {
     if (walk.options.proposal != Proposal::deterministic) left_ = walk.draft(node);
   }
 
-  // The distribution a child's token was drawn from, given its earlier siblings; empty: skip the child.
+  // The distribution a child's token was sampled from, given its earlier siblings; empty: skip the child.
   Distribution proposal_of(std::int64_t token);
 
-  void reject(std::int64_t token, const Distribution& drawn_from, const Numerator& numerator,
+  void reject(std::int64_t token, const Distribution& sampled_from, const Numerator& numerator,
               Verdict& verdict);
 
   // The child that is accepted, or 0.
-  std::int64_t judge(Verdict& verdict);
+  std::int64_t verify(Verdict& verdict);
 
   const Distribution& target_left() const { return g_; }
   bool rejected_any() const { return !rejected_.empty(); }
@@ -42,7 +42,7 @@ class Siblings {
     }
     return false;
   }
-  Distribution rest_after(std::int64_t token, const Distribution& drawn_from,
+  Distribution rest_after(std::int64_t token, const Distribution& sampled_from,
                           const Numerator& numerator) const;
 
   const Walk& walk_;
@@ -60,35 +60,35 @@ Distribution Siblings::proposal_of(std::int64_t token) {
     left_[at(token)] = 0;
     return {};
   }
-  Distribution drawn_from = left_;
-  for (double& value : drawn_from) value /= sum;
-  return drawn_from;
+  Distribution sampled_from = left_;
+  for (double& value : sampled_from) value /= sum;
+  return sampled_from;
 }
 
-Distribution Siblings::rest_after(std::int64_t token, const Distribution& drawn_from,
+Distribution Siblings::rest_after(std::int64_t token, const Distribution& sampled_from,
                                   const Numerator& numerator) const {
   if (walk_.options.rule == Rule::cool) {
     Distribution given(g_.size());
     const double weight = bound_at(walk_, depth_);
-    for (std::size_t i = 0; i < given.size(); ++i) given[i] = std::min(drawn_from[i], weight * g_[i]);
+    for (std::size_t i = 0; i < given.size(); ++i) given[i] = std::min(sampled_from[i], weight * g_[i]);
     return excess(g_, given);
   }
   if (walk_.options.rule == Rule::lenient) {
     Distribution weighted = g_;
     for (double& value : weighted) value *= bound_at(walk_, depth_);
-    return excess(weighted, drawn_from);
+    return excess(weighted, sampled_from);
   }
-  if (walk_.options.residual == Residual::optimal) return excess(g_, drawn_from);
+  if (walk_.options.residual == Residual::optimal) return excess(g_, sampled_from);
   Distribution moved = g_;
   for (const std::int64_t id : numerator.taken) moved[at(id)] = 0;
   moved[at(token)] = numerator.value;
-  return excess(moved, drawn_from);
+  return excess(moved, sampled_from);
 }
 
-void Siblings::reject(std::int64_t token, const Distribution& drawn_from, const Numerator& numerator,
+void Siblings::reject(std::int64_t token, const Distribution& sampled_from, const Numerator& numerator,
                       Verdict& verdict) {
   rejected_.push_back(token);
-  Distribution rest = rest_after(token, drawn_from, numerator);
+  Distribution rest = rest_after(token, sampled_from, numerator);
   verdict.fallback = 0;
   if (!normalise(rest, kLeastMass)) {
     rest = g_;
@@ -103,27 +103,27 @@ void Siblings::reject(std::int64_t token, const Distribution& drawn_from, const 
   if (walk_.options.proposal == Proposal::sampled) left_[at(token)] = 0;
 }
 
-std::int64_t Siblings::judge(Verdict& verdict) {
+std::int64_t Siblings::verify(Verdict& verdict) {
   for (const std::int64_t child : walk_.children[at(node_)]) {
     const std::int64_t token = walk_.token(child);
     if (walk_.is_padding(token)) continue;
-    const Distribution drawn_from = proposal_of(token);
-    if (drawn_from.empty()) continue;
+    const Distribution sampled_from = proposal_of(token);
+    if (sampled_from.empty()) continue;
     const Numerator numerator = numerator_of(walk_, g_, token, depth_);
-    Test test{child, walk_.uniform(child), numerator.value, drawn_from[at(token)]};
-    if (walk_.options.rule == Rule::grouped) set_group(walk_, g_, drawn_from, token, test);
+    Test test{child, walk_.uniform(child), numerator.value, sampled_from[at(token)]};
+    if (walk_.options.rule == Rule::grouped) set_group(walk_, g_, sampled_from, token, test);
     test.neighbours = static_cast<std::int64_t>(numerator.taken.size());
     test.accepted = test.uniform * test.denominator < test.numerator;
     verdict.tests.push_back(test);
     if (test.accepted) return child;
-    reject(token, drawn_from, numerator, verdict);
+    reject(token, sampled_from, numerator, verdict);
   }
   return 0;
 }
 
 }  // namespace
 
-void judge_recursive(const Walk& walk, Verdict& verdict) {
+void verify_recursive(const Walk& walk, Verdict& verdict) {
   while (true) {
     const std::int64_t node = verdict.path.back();
     verdict.fallback = 0;
@@ -136,7 +136,7 @@ void judge_recursive(const Walk& walk, Verdict& verdict) {
       return finish(walk, verdict, target, Reason::bad_draft);
     }
     Siblings siblings(walk, node);
-    const std::int64_t child = siblings.judge(verdict);
+    const std::int64_t child = siblings.verify(verdict);
     if (child == 0) {
       return finish(walk, verdict, siblings.target_left(),
                     siblings.rejected_any() ? Reason::rejected : Reason::skipped);

@@ -43,7 +43,7 @@ struct Chain {
 
 }  // namespace
 
-void judge_typical(const Walk& walk, Verdict& verdict) {
+void verify_typical(const Walk& walk, Verdict& verdict) {
   // The longest chain of right nodes, then the most probable, then the first in depth-first order.
   Chain best{{0}, 0};
   std::vector<Chain> pending{best};

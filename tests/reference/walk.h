@@ -1,8 +1,8 @@
 #pragma once
 
-#include "tests/reference/judge.h"
+#include "tests/reference/verify.h"
 
-// What the judges of this folder share.
+// What the verifies of this folder share.
 namespace lamplighter::reference {
 
 struct Walk {
@@ -15,7 +15,7 @@ struct Walk {
 
   std::int64_t token(std::int64_t node) const { return tree.tokens[static_cast<std::size_t>(node)]; }
   const Distribution& target(std::int64_t node) const { return tree.target[static_cast<std::size_t>(node)]; }
-  // The row the children of a node were drawn from.
+  // The row the children of a node were sampled from.
   const Distribution& draft(std::int64_t node) const;
   double uniform(std::int64_t node) const { return tree.uniforms[static_cast<std::size_t>(node)]; }
   bool is_padding(std::int64_t token_id) const { return token_id < 0 || token_id >= vocabulary; }
@@ -51,19 +51,19 @@ struct Numerator {
 Numerator numerator_of(const Walk& walk, const Distribution& g, std::int64_t token, std::int64_t depth);
 
 // grouped: the masses of the group of a token in the place of its own.
-void set_group(const Walk& walk, const Distribution& g, const Distribution& drawn_from, std::int64_t token,
+void set_group(const Walk& walk, const Distribution& g, const Distribution& sampled_from, std::int64_t token,
                Test& test);
 
 // Sets what a walk that ended at path.back() leaves: the next token's distribution and the reason.
 void finish(const Walk& walk, Verdict& verdict, Distribution final, Reason reason);
 
-// One judge each; they fill everything of the verdict but `token`.
-void judge_recursive(const Walk& walk, Verdict& verdict);
-void judge_official(const Walk& walk, Verdict& verdict);
-void judge_greedy(const Walk& walk, Verdict& verdict);
-void judge_typical(const Walk& walk, Verdict& verdict);
-void judge_pac(const Walk& walk, Verdict& verdict);
-void judge_traversal(const Walk& walk, Verdict& verdict);
-void judge_block(const Walk& walk, Verdict& verdict);
+// One verify each; they fill everything of the verdict but `token`.
+void verify_recursive(const Walk& walk, Verdict& verdict);
+void verify_official(const Walk& walk, Verdict& verdict);
+void verify_greedy(const Walk& walk, Verdict& verdict);
+void verify_typical(const Walk& walk, Verdict& verdict);
+void verify_pac(const Walk& walk, Verdict& verdict);
+void verify_traversal(const Walk& walk, Verdict& verdict);
+void verify_block(const Walk& walk, Verdict& verdict);
 
 }  // namespace lamplighter::reference

@@ -1,4 +1,4 @@
-"""The official programs beside the engine: what is refused, and the real LlamaGen where a checkout is named."""
+"""scripts/compare_official.py: its errors, and a run against LlamaGen when a checkout is given."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def checkout(path: Path, file: str, text: str = "") -> Path:
 )  # fmt: skip
 def test_bad_flags(run_program: Runner, tmp_path: Path, flags: tuple[str, ...], line: str) -> None:
     ours = checkout(tmp_path / "ours", "autoregressive/models/generate.py")
-    places = {"tmp": tmp_path, "ours": ours}
-    result = run_program(sys.executable, SCRIPT, *(flag.format(**places) for flag in flags))
-    assert result.returncode == 2 and line.format(**places) in result.stderr
+    paths = {"tmp": tmp_path, "ours": ours}
+    result = run_program(sys.executable, SCRIPT, *(flag.format(**paths) for flag in flags))
+    assert result.returncode == 2 and line.format(**paths) in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,26 @@ def test_why_lantern_is_not_measured(
     run_program: Runner, tmp_path: Path, program: str, line: str
 ) -> None:
     guarded = "model = type('', (), {'to': lambda *_, **__: 0})()" + program
-    place = checkout(tmp_path, "entrypoints/generate_images.py", guarded if "cuda" in program else program)  # fmt: skip
-    code = f"import compare_official as c, pathlib; print(c.lantern_line(pathlib.Path({str(place)!r})))"
+    program_path = checkout(tmp_path, "entrypoints/generate_images.py", guarded if "cuda" in program else program)  # fmt: skip
+    code = f"import compare_official as c, pathlib; print(c.lantern_line(pathlib.Path({str(program_path)!r})))"
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent), "CUDA_VISIBLE_DEVICES": ""}
     result = run_program(sys.executable, "-c", code, env=environment)
     assert result.returncode == 0, result.stderr
     assert line in result.stdout and result.stdout.count("\n") == 1
 
 
-def test_the_official_program_draws_the_same_tokens(
+def test_the_official_program_generates_the_same_tokens(
     run_program: Runner, tmp_path: Path, demo_bundle: Path
 ) -> None:
-    place = os.environ.get("LAMPLIGHTER_LLAMAGEN")
-    if not place:
+    official = os.environ.get("LAMPLIGHTER_LLAMAGEN")
+    if not official:
         pytest.skip("LAMPLIGHTER_LLAMAGEN names no checkout of FoundationVision/LlamaGen")
     flags = ("--model", demo_bundle, "--rounds", 1, "--tokens", 24)
     result = run_program(
-        sys.executable, SCRIPT, "--llamagen", place, *flags, "--export-json", tmp_path / "t.json"
+        sys.executable, SCRIPT, "--llamagen", official, *flags, "--export-json", tmp_path / "t.json"
     )
     assert result.returncode == 0, result.stderr
-    assert "same most probable tokens: the first 24 of 24" in result.stdout
+    assert "equal greedy tokens: the first 24 of 24" in result.stdout
     times = json.loads((tmp_path / "t.json").read_text())
     assert set(times) == {
         "official fp32", "official bf16", "engine fp32 ar", "engine fp32 eagle", "engine bf16 ar",

@@ -1,4 +1,4 @@
-"""Growth of time and memory: a comparison on the demo itself, and what is refused."""
+"""scripts/growth.py on the demo bundle, and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPARE = """
 import argparse, json, pathlib, sys
 import growth
 growth.PROGRAM = pathlib.Path(sys.argv[2])
-ballast = b"x" * (1 << 30)  # of this process, which must not be counted
+ballast = b"x" * (1 << 30)  # memory of this process must not count
 options = argparse.Namespace(device="cpu", threads=1, rounds=1, method="eagle")
 points = growth.compare(pathlib.Path(sys.argv[1]), options, {"grid": 16}, 2, "--tree", "chain-3")
 print(json.dumps(points))

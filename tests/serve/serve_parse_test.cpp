@@ -3,13 +3,13 @@
 #include <limits>
 #include <string>
 
+#include "serve/http_error.h"
 #include "serve/parse.h"
-#include "serve/refusal.h"
 
 namespace lamplighter {
 namespace {
 
-PicturesWanted parse(const std::string& body) {
+ImagesWanted parse(const std::string& body) {
   return parse_generations(body, {});
 }
 
@@ -17,7 +17,7 @@ PicturesWanted parse(const std::string& body) {
 std::string refusal(const std::string& body, int status = 400) {
   try {
     parse(body);
-  } catch (const Refusal& refused) {
+  } catch (const HttpError& refused) {
     EXPECT_EQ(refused.status(), status) << body;
     return refused.what();
   }
@@ -26,7 +26,7 @@ std::string refusal(const std::string& body, int status = 400) {
 }
 
 TEST(ServeParseTest, ReadsOpenAisFieldsAndOurs) {
-  const PicturesWanted wanted = parse(
+  const ImagesWanted wanted = parse(
       R"({"prompt": "a house", "model": "demo", "n": 3, "size": "256x128", "response_format": "url",
           "stream": true, "partial_images": 2, "user": "me", "quality": "high", "output_format": "png",
           "negative_prompt": "fog", "seed": 7, "cfg_scale": 2.5, "temperature": 0.5, "top_k": 9, "top_p": 0.5, "cfg_interval": 3,
@@ -52,7 +52,7 @@ TEST(ServeParseTest, ReadsOpenAisFieldsAndOurs) {
 }
 
 TEST(ServeParseTest, WhatIsNotGivenIsTheServers) {
-  const PicturesWanted wanted =
+  const ImagesWanted wanted =
       parse(R"({"prompt": "a house", "n": null, "size": "auto", "seed": null, "stream": null})");
   EXPECT_EQ(wanted.count, 1);
   EXPECT_FALSE(wanted.stream || wanted.by_url || wanted.names_method);
@@ -62,9 +62,12 @@ TEST(ServeParseTest, WhatIsNotGivenIsTheServers) {
 }
 
 TEST(ServeParseTest, NoRequestNamesAFile) {
-  EXPECT_NE(refusal(R"({"prompt": "a", "tree": "/etc/passwd"})").find("no file"), std::string::npos);
-  EXPECT_NE(refusal(R"({"prompt": "a", "tree": "../tree.json"})").find("no file"), std::string::npos);
-  EXPECT_NE(refusal(R"({"prompt": "a", "neighbours": "table.npy"})").find("no files"), std::string::npos);
+  EXPECT_NE(refusal(R"({"prompt": "a", "tree": "/etc/passwd"})").find("cannot name files"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"prompt": "a", "tree": "../tree.json"})").find("cannot name files"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"prompt": "a", "neighbours": "table.npy"})").find("cannot name files"),
+            std::string::npos);
   EXPECT_NE(refusal(R"({"prompt": "a", "output": "x.png"})").find("unknown field output"), std::string::npos);
 }
 
@@ -95,13 +98,16 @@ TEST(ServeParseTest, WrongValuesAreRefusedByName) {
                                    {"size", "\"-1x4\""},
                                    {"size", "\"99999999999x1\""},
                                    {"size", "256"},
-                                   {"seed", "-1"},
+                                   {"seed", "-2"},
+                                   {"seed", "\"1a\""},
+                                   {"seed", "\"18446744073709551616\""},
                                    {"seed", "1.5"},
                                    {"cfg_scale", "\"a\""},
                                    {"top_k", "0.5"},
                                    {"stream", "1"},
                                    {"response_format", "\"file\""},
-                                   {"output_format", "\"webp\""},
+                                   {"output_format", "\"gif\""},
+                                   {"output_compression", "101"},
                                    {"deadline", "0"},
                                    {"deadline", "-3"},
                                    {"partial_images", "-1"},
@@ -113,7 +119,30 @@ TEST(ServeParseTest, WrongValuesAreRefusedByName) {
     const std::string said = refusal(std::string(R"({"prompt": "a", ")") + key + "\": " + value + "}");
     EXPECT_NE(said.find(key), std::string::npos) << said;
   }
-  refusal(R"({"prompt": "a", "size": "256x256", "width": 256})");
+}
+
+TEST(ServeParseTest, ManyValuesAreRefusedBeforeTheyAreRead) {
+  const auto with = [](const std::string& value, std::size_t count) {
+    std::string all = value;
+    for (std::size_t i = 1; i < count; ++i) all += "," + value;
+    return R"({"prompt": "a, [b], {\"c\\", "extra_params": [)" + all + "]}";
+  };
+  const std::size_t half = kMostValues / 2;
+  EXPECT_NO_THROW(parse(with("7", kMostValues - 10)));
+  EXPECT_NO_THROW(parse(R"({"prompt": ")" + std::string(8000, ',') + R"("})"));
+  for (const std::string& body : {with("7", kMostValues), with("[]", half), with(R"({"":0})", half)})
+    EXPECT_NE(refusal(body).find("values"), std::string::npos);
+}
+
+TEST(ServeParseTest, WidthAndHeightAreMoreThanASize) {
+  const std::string body = R"({"prompt": "a", "size": "1024x1024", "width": 512, "height": 256})";
+  const ImagesWanted wanted = parse(body);
+  EXPECT_EQ(wanted.request.width, 512);
+  EXPECT_EQ(wanted.request.height, 256);
+  EXPECT_EQ(wanted.unused, std::vector<std::string>{"size"});
+  RequestRules strict;
+  strict.strict = true;
+  EXPECT_THROW(parse_generations(body, strict), HttpError);
 }
 
 TEST(ServeParseTest, ADeadlineIsTheServersAtMost) {
@@ -125,7 +154,7 @@ TEST(ServeParseTest, ReadsTheFormOfTheWebUi) {
       R"({"prompt": "a house", "negative_prompt": "fog", "seed": -1, "steps": 20, "batch_size": 2, "n_iter": 3,
           "width": 256, "height": 256, "cfg_scale": 3, "sampler_name": "Euler a", "method": "ar",
           "override_settings": {"sd_model_checkpoint": "demo"}, "alwayson_scripts": {}})");
-  const PicturesWanted wanted = parse_txt2img(body, {});
+  const ImagesWanted wanted = parse_txt2img(body, {});
   EXPECT_EQ(wanted.model, "demo");
   EXPECT_EQ(wanted.count, 6);
   EXPECT_EQ(wanted.request.negative_prompt, "fog");
@@ -138,7 +167,7 @@ TEST(ServeParseTest, ReadsTheFormOfTheWebUi) {
     try {
       parse_txt2img(parse_body(text), {});
       return false;
-    } catch (const Refusal& refused) {
+    } catch (const HttpError& refused) {
       return refused.status() == 400;
     }
   };
@@ -161,35 +190,135 @@ Manifest captions() {
   return manifest;
 }
 
-TEST(ServeParseTest, PicturesOfARequestHaveSeedsInARow) {
+TEST(ServeParseTest, ImagesOfARequestHaveSeedsInARow) {
   const auto requests =
-      requests_for(parse(R"({"prompt": "a", "n": 3, "seed": 18446744073709551615})"), captions(), {}, {});
+      plan_requests(parse(R"({"prompt": "a", "n": 3, "seed": 18446744073709551615})"), captions(), {}, {})
+          .requests;
   ASSERT_EQ(requests.size(), 3U);
   EXPECT_EQ(requests[0].seed, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(requests[1].seed, 0U);
   EXPECT_EQ(requests[2].seed, 1U);
 }
 
-TEST(ServeParseTest, WhatABundleCannotDrawIsRefused) {
-  const auto refuses = [](const std::string& body, const RequestLimits& limits = {}) {
+TEST(ServeParseTest, WhatABundleCannotGenerateIsRefused) {
+  const auto refuses = [](const std::string& body, const RequestRules& rules = {}) {
     try {
-      requests_for(parse(body), captions(), {}, limits);
+      plan_requests(parse_generations(body, rules), captions(), {}, rules);
       return false;
-    } catch (const Refusal& refused) {
+    } catch (const HttpError& refused) {
       return refused.status() == 400;
     }
   };
   EXPECT_FALSE(refuses(R"({"prompt": "a", "size": "256x256"})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "size": "512x512"})"));
+  RequestRules strict;
+  strict.strict = true;
+  EXPECT_TRUE(refuses(R"({"prompt": "a", "size": "512x512"})", strict));
+  EXPECT_FALSE(refuses(R"({"prompt": "a", "size": "512x512"})"));
   EXPECT_TRUE(refuses(R"({"class": 3})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "negative_prompt": "fog"})")) << "has no negative prompts";
+  for (const char* body :
+       {R"({"prompt": "a", "negative_prompt": "fog"})", R"({"prompt": "a", "steps": 30})"}) {
+    EXPECT_TRUE(refuses(body, strict)) << "the bundle has no such thing";
+    EXPECT_FALSE(refuses(body)) << "other servers have it";
+  }
   EXPECT_TRUE(refuses(R"({"prompt": "a", "temperature": -1})"));
   EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "none such"})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "auto"})"));
+  EXPECT_FALSE(refuses(R"({"prompt": "a", "method": "auto"})"));
+  EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "auto", "tree": "chain-3"})"));
   EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "eagle"})")) << "has no drafter";
-  RequestLimits small;
-  small.pixels = 1000;
+  RequestRules small;
+  small.limits.pixels = 1000;
   EXPECT_TRUE(refuses(R"({"prompt": "a"})", small));
+}
+
+TEST(ServeParseTest, FieldsThatAreEmptyAreNotGiven) {
+  const ImagesWanted wanted = parse(
+      R"({"prompt": "a", "model": "", "size": "", "quality": "", "style": "", "user": "", "response_format": "",
+          "output_format": "", "method": "", "seed": "", "background": ""})");
+  EXPECT_EQ(wanted.model, "");
+  EXPECT_EQ(wanted.request.width, 0);
+  EXPECT_FALSE(wanted.names_method || wanted.by_url);
+  EXPECT_TRUE(wanted.unused.empty());
+  EXPECT_NE(parse(R"({"prompt": "a", "seed": -1})").request.seed,
+            parse(R"({"prompt": "a", "seed": "-1"})").request.seed);
+  EXPECT_EQ(parse(R"({"prompt": "a", "seed": "18446744073709551615"})").request.seed,
+            std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST(ServeParseTest, FieldsOfOtherServersAreNamedAsUnused) {
+  const std::string body =
+      R"({"prompt": "a", "guidance_scale": 7.5, "num_inference_steps": 30, "quality": "hd", "style": "vivid", "background": "auto"})";
+  EXPECT_EQ(parse(body).unused,
+            (std::vector<std::string>{"quality", "style", "guidance_scale", "num_inference_steps"}));
+  RequestRules strict;
+  strict.strict = true;
+  EXPECT_THROW(parse_generations(body, strict), HttpError);
+}
+
+TEST(ServeParseTest, ReadsKindsOfFiles) {
+  const auto format = [](const std::string& fields) {
+    return parse("{\"prompt\": \"a\"" + fields + "}").format;
+  };
+  EXPECT_EQ(format("").name, "png");
+  EXPECT_EQ(format(R"(, "output_format": "jpg", "output_compression": 0)").quality, 1);
+  EXPECT_EQ(format(R"(, "output_format": "jpeg")").name, "jpeg");
+  EXPECT_EQ(format(R"(, "output_format": "jpeg")").quality, std::nullopt);
+  EXPECT_EQ(format(R"(, "output_format": "png", "output_compression": 50)").quality, std::nullopt);
+}
+
+TEST(ServeParseTest, TheGuidanceThatClientsSendByThemselvesDoesNotCount) {
+  const auto guidance = [](const std::string& value, ClientGuidance rule) {
+    RequestRules rules;
+    rules.webui_guidance = rule;
+    return parse_txt2img(parse_body(R"({"prompt": "a", "cfg_scale": )" + value + "}"), rules)
+        .request.cfg_scale;
+  };
+  EXPECT_EQ(guidance("7", ClientGuidance::automatic), std::nullopt);
+  EXPECT_EQ(guidance("7.0", ClientGuidance::automatic), std::nullopt);
+  EXPECT_EQ(guidance("6.5", ClientGuidance::automatic), 6.5F);
+  EXPECT_EQ(guidance("7", ClientGuidance::always), 7.0F);
+  EXPECT_EQ(guidance("6.5", ClientGuidance::never), std::nullopt);
+}
+
+TEST(ServeParseTest, TheWebUisDefaultsAreNamedAsUnused) {
+  const ImagesWanted wanted = parse_txt2img(
+      parse_body(
+          R"({"prompt": "a", "steps": 20, "cfg_scale": 7, "sampler_name": "Euler a", "enable_hr": false, "styles": [],
+              "subseed": -1, "denoising_strength": 0.7, "override_settings": {"sd_vae": "x", "y": ""},
+              "alwayson_scripts": {"z": {"args": [1]}}, "save_images": true, "negative_prompt": "fog"})"),
+      {});
+  EXPECT_EQ(wanted.unused, (std::vector<std::string>{"override_settings.sd_vae", "steps", "cfg_scale",
+                                                     "denoising_strength", "alwayson_scripts"}));
+  EXPECT_EQ(wanted.sampler, "Euler a");
+  const PlannedRequests plan = plan_requests(wanted, captions(), {}, {});
+  EXPECT_FALSE(plan.requests[0].negative_prompt) << "the bundle has none";
+  ASSERT_EQ(plan.warnings.size(), 1U);
+  EXPECT_NE(plan.warnings[0].find("sampler_name, negative_prompt"), std::string::npos) << plan.warnings[0];
+}
+
+TEST(ServeParseTest, TheNearestSizeIsTakenAndNamed) {
+  Manifest manifest = captions();
+  for (const auto& [width, height] : {std::pair(512, 512), std::pair(768, 512)}) {
+    Grid grid = manifest.grids.front();
+    grid.width = width;
+    grid.height = height;
+    manifest.grids.push_back(grid);
+  }
+  const auto size = [&](const std::string& fields, std::int64_t pixels = 1 << 22) {
+    RequestRules rules;
+    rules.limits.pixels = pixels;
+    const PlannedRequests plan =
+        plan_requests(parse("{\"prompt\": \"a\"" + fields + "}"), manifest, {}, rules);
+    const Request& request = plan.requests[0];
+    return std::to_string(request.width) + "x" + std::to_string(request.height) +
+           (plan.warnings.empty() ? "" : "!");
+  };
+  EXPECT_EQ(size(""), "0x0");
+  EXPECT_EQ(size(R"(, "size": "256x256")"), "256x256");
+  EXPECT_EQ(size(R"(, "size": "1024x1024")"), "512x512!");
+  EXPECT_EQ(size(R"(, "size": "1792x1024")"), "768x512!");
+  EXPECT_EQ(size(R"(, "size": "1x1")"), "256x256!");
+  EXPECT_EQ(size(R"(, "width": 700)"), "768x512!");
+  EXPECT_EQ(size(R"(, "size": "1024x1024")", 100'000), "256x256!");
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-TEST(ServeStoreTest, PicturesGoWhenTheirTimeHasPassed) {
-  PictureStore store(seconds(10), 1000);
-  const auto now = PictureStore::Clock::now();
+TEST(ServeStoreTest, ImagesGoWhenTheirTimeHasPassed) {
+  ImageStore store(seconds(10), 1000);
+  const auto now = ImageStore::Clock::now();
   const std::string name = store.add("bytes", now);
   EXPECT_EQ(name.size(), 32U);
   EXPECT_EQ(*store.find(name, now + seconds(9)), "bytes");
@@ -27,7 +27,7 @@ TEST(ServeStoreTest, PicturesGoWhenTheirTimeHasPassed) {
 }
 
 TEST(ServeStoreTest, TheOldestGoFirstWhereRoomIsShort) {
-  PictureStore store(seconds(10), 25);
+  ImageStore store(seconds(10), 25);
   std::set<std::string> names;
   std::string last;
   const std::string first = store.add(std::string(10, 'a'));
@@ -38,22 +38,22 @@ TEST(ServeStoreTest, TheOldestGoFirstWhereRoomIsShort) {
   EXPECT_NE(store.find(*names.begin()), nullptr);
 }
 
-TEST(ServeMetricsTest, CountsPicturesByMethod) {
+TEST(ServeMetricsTest, CountsImagesByMethod) {
   Metrics metrics;
   Result result;
   result.method.method = "sjd";
   result.statistics.tokens = 256;
   result.statistics.target_passes = 128;
   result.statistics.decode_ms = 2000;
-  metrics.drawn("de\"mo", result, 0.2);
-  metrics.drawn("de\"mo", result, 20);
+  metrics.generated("de\"mo", result, 0.2);
+  metrics.generated("de\"mo", result, 20);
   metrics.answered("/health", 200, 0.001);
   const std::string text = metrics.text({{"de\"mo", {3, 2}}});
   const std::string labels = R"({model="de\"mo",method="sjd"})";
   EXPECT_THAT(text, HasSubstr("lamplighter_tokens_total" + labels + " 512\n"));
   EXPECT_THAT(text, HasSubstr("lamplighter_step_compression" + labels + " 2.0\n"));
-  EXPECT_THAT(text, HasSubstr("lamplighter_queue_pictures{model=\"de\\\"mo\"} 3\n"));
-  EXPECT_THAT(text, HasSubstr("lamplighter_pictures_in_work{model=\"de\\\"mo\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("lamplighter_queue_images{model=\"de\\\"mo\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("lamplighter_images_in_work{model=\"de\\\"mo\"} 2\n"));
   const std::string bucket = R"(lamplighter_queue_seconds_bucket{model="de\"mo",method="sjd",le=)";
   EXPECT_THAT(text, HasSubstr(bucket + "\"0.1\"} 0\n"));
   EXPECT_THAT(text, HasSubstr(bucket + "\"0.25\"} 1\n"));
@@ -87,6 +87,19 @@ TEST(ServeAnswersTest, Base64HasPadding) {
   EXPECT_EQ(base64("fo"), "Zm8=");
   EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
   EXPECT_EQ(base64(std::string("\xff\xfe\xfd", 3)), "//79");
+}
+
+TEST(ServeAnswersTest, Base64IsReadAndRefused) {
+  for (const std::string bytes : {"", "f", "fo", "foo", "foob", "\xff\xfe\xfd"})
+    EXPECT_EQ(decode_base64(base64(bytes)), bytes);
+  EXPECT_EQ(decode_base64("Zm8"), "fo");
+  for (const char* text : {"Z", "Zm9*", "====", "Zm 8", "Zm8=Zm8="})
+    EXPECT_EQ(decode_base64(text), std::nullopt) << text;
+}
+
+TEST(ServeAnswersTest, HeadersHaveOneLineOfAscii) {
+  EXPECT_EQ(header_text("caf\xc3\xa9 \"a\"\r\nX: y"), R"(caf\u00e9 \"a\"\\r\\nX: y)");
+  EXPECT_LT(header_text(std::string(5000, 'a')).size(), 600U);
 }
 
 TEST(ServeAnswersTest, AnEventIsOneLineOfData) {

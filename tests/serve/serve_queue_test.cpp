@@ -13,34 +13,36 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const Feed::Fits kAll = [](const Request&) { return true; };
-const Feed::Fits kSmall = [](const Request& request) { return request.width == 0; };
+const RequestSource::Fits kAll = [](const Request&) { return true; };
+const RequestSource::Fits kSmall = [](const Request& request) { return request.width == 0; };
 
 class ServeQueueTest : public ::testing::Test {
  protected:
-  static std::vector<Request> pictures(std::size_t count, int width = 0) {
+  static std::vector<Request> images(std::size_t count, int width = 0) {
     Request request;
     request.width = width;
     return std::vector<Request>(count, request);
   }
-  std::shared_ptr<Order> submit(std::size_t count, int width = 0, double deadline_s = 60) {
-    return queue_.submit(pictures(count, width), deadline_s, true);
+  std::shared_ptr<Job> submit(std::size_t count, int width = 0, double deadline_s = 60) {
+    return queue_.submit(images(count, width), deadline_s, true);
   }
   static int status_of(const std::function<void()>& call) {
     try {
       call();
-    } catch (const Refusal& refusal) {
-      return refusal.status();
+    } catch (const HttpError& error) {
+      return error.status();
     }
     return 200;
   }
-  std::uint64_t take(const Feed::Fits& fits = kAll) { return queue_.next(fits, false).value().number; }
+  std::uint64_t take(const RequestSource::Fits& fits = kAll) {
+    return queue_.next(fits, false).value().number;
+  }
 
-  int drawn_ = 0;
-  Queue queue_{4, 2, [this](const Result&, double) { ++drawn_; }};
+  int generated_ = 0;
+  Queue queue_{4, 2, [this](const Result&, double) { ++generated_; }};
 };
 
-TEST_F(ServeQueueTest, PicturesComeInOrderAndGoToTheirOrder) {
+TEST_F(ServeQueueTest, ImagesComeInOrderAndGoToTheirOrder) {
   const auto one = submit(2), other = submit(1);
   EXPECT_EQ(queue_.state().waiting, 3U);
   const std::uint64_t first = take(), second = take(), third = take();
@@ -49,15 +51,15 @@ TEST_F(ServeQueueTest, PicturesComeInOrderAndGoToTheirOrder) {
   Result result;
   for (const std::uint64_t number : {third, first}) {
     result.seed = 100 + number;
-    queue_.picture(number, Result(result));
+    queue_.complete(number, Result(result));
   }
   EXPECT_TRUE(other->wait(milliseconds(0)));
   EXPECT_EQ(other->result(0).seed, 100 + third);
   EXPECT_FALSE(one->wait(milliseconds(0)));
-  queue_.picture(second, Result(result));
+  queue_.complete(second, Result(result));
   EXPECT_TRUE(one->wait(milliseconds(0)));
   EXPECT_EQ(one->result(0).seed, 100 + first);
-  EXPECT_EQ(drawn_, 3);
+  EXPECT_EQ(generated_, 3);
   EXPECT_EQ(queue_.state().in_work, 0U);
 }
 
@@ -72,17 +74,17 @@ TEST_F(ServeQueueTest, FullMeansTryLater) {
   try {
     submit(6);
     FAIL();
-  } catch (const Refusal& refusal) {
-    EXPECT_EQ(refusal.status(), 429);
-    EXPECT_GE(refusal.retry_s(), 1);
+  } catch (const HttpError& error) {
+    EXPECT_EQ(error.status(), 429);
+    EXPECT_GE(error.retry_s(), 1);
   }
   EXPECT_EQ(status_of([&] { submit(7); }), 400);  // which never has a place
 }
 
 TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {
   Queue queue(100, 2, [](const Result&, double) {});
-  const auto wide = queue.submit(pictures(1, 512), 60, false);
-  const auto small = queue.submit(pictures(20), 60, false);
+  const auto wide = queue.submit(images(1, 512), 60, false);
+  const auto small = queue.submit(images(20), 60, false);
   int passed = 0;
   while (queue.next(kSmall, false)) ++passed;
   EXPECT_GT(passed, 0);
@@ -100,12 +102,12 @@ TEST_F(ServeQueueTest, WhoHasGoneIsDropped) {
   const std::uint64_t next = take();
   EXPECT_TRUE(queue_.is_wanted(next));
   EXPECT_EQ(queue_.state().waiting, 0U);
-  queue_.picture(number, Result());  // comes too late
-  EXPECT_EQ(drawn_, 0);
+  queue_.complete(number, Result());  // comes too late
+  EXPECT_EQ(generated_, 0);
   EXPECT_TRUE(stays->is_wanted());
 }
 
-TEST_F(ServeQueueTest, TheDeadlineEndsWaitingAndDrawing) {
+TEST_F(ServeQueueTest, TheDeadlineEndsWaitingAndGenerating) {
   const auto late = submit(2, 0, 0.0);
   EXPECT_FALSE(queue_.next(kAll, false));
   EXPECT_EQ(status_of([&] { late->wait(milliseconds(0)); }), 504);
@@ -113,10 +115,10 @@ TEST_F(ServeQueueTest, TheDeadlineEndsWaitingAndDrawing) {
   const std::uint64_t number = take();
   std::this_thread::sleep_for(milliseconds(60));
   EXPECT_FALSE(queue_.is_wanted(number));
-  EXPECT_EQ(status_of([&] { soon->news(milliseconds(0)); }), 504);
+  EXPECT_EQ(status_of([&] { soon->updates(milliseconds(0)); }), 504);
 }
 
-TEST_F(ServeQueueTest, AClosedQueueIsDrawnToItsEnd) {
+TEST_F(ServeQueueTest, AClosedQueueIsGeneratedToItsEnd) {
   submit(1);
   queue_.close();
   EXPECT_EQ(status_of([&] { submit(1); }), 503);
@@ -135,33 +137,50 @@ TEST_F(ServeQueueTest, NextWaitsWhenNothingIsInWork) {
 
 TEST_F(ServeQueueTest, AnErrorGoesToItsOrderAlone) {
   const auto bad = submit(1), good = submit(1);
-  queue_.failed(take(), Error(ExitCode::input, "no caption"));
+  queue_.fail(take(), Error(ExitCode::input, "no caption"));
   EXPECT_EQ(status_of([&] { bad->wait(milliseconds(0)); }), 400);
   EXPECT_TRUE(good->is_wanted());
-  queue_.failed(take(), Error(ExitCode::memory, "too large"));
+  queue_.fail(take(), Error(ExitCode::memory, "too large"));
   EXPECT_EQ(status_of([&] { good->wait(milliseconds(0)); }), 503);
 }
 
 TEST_F(ServeQueueTest, NewsTellWhatCameSinceTheLast) {
-  const auto order = submit(1);
+  const auto job = submit(1);
   const std::uint64_t number = take();
   Grid grid;
   grid.rows = grid.columns = 2;
-  EXPECT_TRUE(order->news(milliseconds(0)).empty());
+  EXPECT_TRUE(job->updates(milliseconds(0)).empty());
   queue_.progress(number, grid, {5}, 1);
   queue_.progress(number, grid, {5, 6, 7}, 2);
   EXPECT_EQ(queue_.state().tokens_done, 3);
   EXPECT_EQ(queue_.state().tokens_in_work, 4);
-  auto news = order->news(milliseconds(0));
-  ASSERT_EQ(news.size(), 1U);
-  EXPECT_EQ(news[0].committed, (std::vector<std::int64_t>{1, 2}));
-  EXPECT_EQ(news[0].codes, (std::vector<std::int32_t>{5, 6, 7}));
-  EXPECT_FALSE(news[0].complete);
-  queue_.picture(number, Result());
-  news = order->news(milliseconds(0));
-  ASSERT_EQ(news.size(), 1U);
-  EXPECT_TRUE(news[0].complete);
-  EXPECT_TRUE(news[0].committed.empty());
+  auto updates = job->updates(milliseconds(0));
+  ASSERT_EQ(updates.size(), 1U);
+  EXPECT_EQ(updates[0].committed, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(updates[0].codes, (std::vector<std::int32_t>{5, 6, 7}));
+  EXPECT_FALSE(updates[0].complete);
+  queue_.complete(number, Result());
+  updates = job->updates(milliseconds(0));
+  ASSERT_EQ(updates.size(), 1U);
+  EXPECT_TRUE(updates[0].complete);
+  EXPECT_TRUE(updates[0].committed.empty());
+}
+
+TEST_F(ServeQueueTest, AnInterruptKeepsWhatIsThere) {
+  const auto job = submit(2);
+  const std::uint64_t first = take(), second = take();
+  Grid grid;
+  grid.rows = grid.columns = 2;
+  queue_.complete(first, Result());
+  queue_.progress(second, grid, {5, 6}, 2);
+  job->interrupt();
+  EXPECT_TRUE(job->wait(milliseconds(0)));
+  EXPECT_TRUE(job->has_result(0));
+  EXPECT_FALSE(job->has_result(1));
+  EXPECT_EQ(job->part(1).codes, (std::vector<std::int32_t>{5, 6}));
+  EXPECT_FALSE(queue_.is_wanted(second));
+  queue_.complete(second, Result());
+  EXPECT_FALSE(job->has_result(1)) << "comes too late";
 }
 
 }  // namespace

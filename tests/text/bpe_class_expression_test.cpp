@@ -7,7 +7,7 @@
 namespace lamplighter {
 namespace {
 
-// Length of the match at the begin of a text, -1 for none.
+// Length of the match at the start of a text; -1 without one.
 int length(const char* expression, const char* text) {
   const auto match = read_class_expression(expression);
   if (!match) return -2;

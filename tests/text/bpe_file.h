@@ -14,7 +14,7 @@
 
 namespace lamplighter {
 
-// All 256 byte characters with their bytes as ids, then `merges` ("left right") with the following ids.
+// All 256 byte characters with their bytes as ids, then `merges` ("left right") with the next ids.
 inline nlohmann::json make_vocabulary(const std::vector<std::string>& merges) {
   nlohmann::json vocabulary = nlohmann::json::object();
   for (int byte = 0; byte < 256; ++byte) {
@@ -64,7 +64,7 @@ inline nlohmann::json make_tokenizer(const std::vector<std::string>& merges) {
             {"merges", merges}}}};
 }
 
-// A file that lives as long as the object.
+// A temporary file.
 class BpeFile {
  public:
   explicit BpeFile(const std::string& text)

@@ -55,15 +55,15 @@ TEST(BpeModel, MergesTheLowestRankFirst) {
   EXPECT_EQ(encode(model, ""), Ids{});
 }
 
-// Random merges over three letters, against the definition: while there is one, merge the leftmost of the
-// pairs of lowest rank.
+// Random merges over three letters against the definition: repeatedly merge the leftmost pair of lowest rank.
 TEST(BpeModel, AgreesWithTheDefinition) {
-  std::mt19937 draw(3);
+  std::mt19937 generator(3);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<std::string> entries = {"a", "b", "c"}, merges;
     std::map<std::pair<std::string, std::string>, std::size_t> ranks;
     while (merges.size() < 12) {
-      const std::string left = entries[draw() % entries.size()], right = entries[draw() % entries.size()];
+      const std::string left = entries[generator() % entries.size()],
+                        right = entries[generator() % entries.size()];
       if (!ranks.emplace(std::pair(left, right), merges.size()).second) continue;
       merges.push_back(left + " " + right);
       entries.push_back(left + right);
@@ -71,18 +71,18 @@ TEST(BpeModel, AgreesWithTheDefinition) {
     const json vocabulary = make_vocabulary(merges);
     std::string piece;
     std::vector<std::string> parts;
-    for (std::size_t length = draw() % 60; piece.size() < length; piece += parts.back()) {
-      parts.emplace_back(1, "abc"[draw() % 3]);
+    for (std::size_t length = generator() % 60; piece.size() < length; piece += parts.back()) {
+      parts.emplace_back(1, "abc"[generator() % 3]);
     }
     for (;;) {
-      std::size_t place = 0, rank = merges.size();
+      std::size_t position = 0, rank = merges.size();
       for (std::size_t at = 0; at + 1 < parts.size(); ++at) {
         const auto found = ranks.find({parts[at], parts[at + 1]});
-        if (found != ranks.end() && found->second < rank) rank = found->second, place = at;
+        if (found != ranks.end() && found->second < rank) rank = found->second, position = at;
       }
       if (rank == merges.size()) break;
-      parts[place] += parts[place + 1];
-      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+      parts[position] += parts[position + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(position) + 1);
     }
     Ids expected;
     for (const std::string& part : parts) expected.push_back(vocabulary[part].get<std::int64_t>());
@@ -111,8 +111,8 @@ TEST(BpeModel, RefusesBrokenTables) {
   EXPECT_THAT(message(vocabulary, {"a b", 3}), HasSubstr("model.merges[1]: got 3"));
   EXPECT_THAT(message(vocabulary, json::parse(R"([["a", ""]])")),
               HasSubstr("model.merges[0]: got [\"a\",\"\"]"));
-  EXPECT_THAT(message(vocabulary, {"a c"}), HasSubstr("model.merges[0]: \"ac\" is no entry"));
-  EXPECT_THAT(message(vocabulary, {"zz b"}), HasSubstr("model.merges[0]: \"zz\" is no entry"));
+  EXPECT_THAT(message(vocabulary, {"a c"}), HasSubstr("model.merges[0]: \"ac\" is not in the vocabulary"));
+  EXPECT_THAT(message(vocabulary, {"zz b"}), HasSubstr("model.merges[0]: \"zz\" is not in the vocabulary"));
   EXPECT_THAT(message(vocabulary, nullptr), HasSubstr("model.merges: expected an array"));
   EXPECT_THAT(message(nullptr, json::array()), HasSubstr("model.vocab: expected an object"));
   for (const json& id : {json(-1), json("7"), json(1.5), json(1 << 24)}) {

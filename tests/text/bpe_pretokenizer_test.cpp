@@ -86,7 +86,7 @@ TEST(BpePretokenizer, StagesWorkOnThePiecesOfTheOneBefore) {
   EXPECT_EQ(split(byte_level(true), ""), Pieces{});
 }
 
-// A search for the end of a line from every space would look at 10^11 characters.
+// Searching for the end of a line from every space would visit 10^11 characters.
 TEST(BpePretokenizer, LooksThroughALongRunOfSpacesOnce) {
   const std::string text = std::string(400'000, ' ') + "x";
   EXPECT_EQ(split_alone(split_stage({{"Regex", R"(\s+$)"}}), text), (Pieces{text}));

@@ -30,7 +30,7 @@ std::string message(const BpeFile& file) {
   return "";
 }
 
-// The complaint about a file with one value replaced.
+// Message of the error for a file with one changed value.
 std::string message(const char* pointer, const json& value) {
   json file = make_tokenizer(kMerges);
   file[json::json_pointer(pointer)] = value;
@@ -60,15 +60,30 @@ TEST(BpeTokenizer, EncodesAndDecodes) {
   EXPECT_EQ(tokenizer.find("abc"), std::nullopt);
 }
 
+// Ids stand for bytes of the text, so that the first ones say how far they reach.
+TEST(BpeTokenizer, BytesOfIdsAreTheText) {
+  json file = make_tokenizer(kMerges);
+  file["normalizer"] = {{"type", "NFC"}};
+  const BpeTokenizer tokenizer = load(file);
+  const std::string text = "ab ab<end> 船🚢 \u00E9", split = "ab ab<end> 船🚢 e\u0301";
+  const Ids ids = tokenizer.encode(split);
+  EXPECT_EQ(tokenizer.bytes(ids), text);
+  EXPECT_EQ(tokenizer.bytes({ids.begin(), ids.begin() + 2}), "ab ab");
+  std::size_t length = 0;
+  for (const std::int64_t id : ids) length += tokenizer.bytes({id}).size();
+  EXPECT_EQ(length, text.size());
+  EXPECT_EQ(tokenizer.bytes({0xE8, -1, 259}), "\xE8");  // part of a character, no ids
+}
+
 TEST(BpeTokenizer, ReplacesEveryIllFormedPart) {
   const BpeTokenizer tokenizer = load(make_tokenizer(kMerges));
   const auto same = [&](const char* bytes, const char* text) {
     EXPECT_EQ(tokenizer.encode(bytes), tokenizer.encode(text)) << text;
   };
   same("ab\xFF", "ab\uFFFD");
-  same("\xF0\x9F\x98-", "\uFFFD-");                // a character cut short
-  same("\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD");      // a surrogate
-  same("\xC0\xAF\xE2\x82", "\uFFFD\uFFFD\uFFFD");  // an overlong form, a character cut short
+  same("\xF0\x9F\x98-", "\uFFFD-");                // truncated character
+  same("\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD");      // surrogate
+  same("\xC0\xAF\xE2\x82", "\uFFFD\uFFFD\uFFFD");  // overlong form, truncated character
 }
 
 TEST(BpeTokenizer, FindsTheLongestAddedTokenThatBeginsFirst) {
@@ -77,8 +92,8 @@ TEST(BpeTokenizer, FindsTheLongestAddedTokenThatBeginsFirst) {
   tokens.push_back(added("<end><end>", 259, false, true));
   tokens.push_back(added("nd>a", 260, false, false));
   tokens.push_back(added("\u00E9 b", 261, false, false));
-  tokens.push_back(added(">ab", 262, true, false));  // looked for after all others
-  tokens.push_back(added("ab", 256, false, false));  // an entry of the vocabulary
+  tokens.push_back(added(">ab", 262, true, false));  // searched after all others
+  tokens.push_back(added("ab", 256, false, false));  // in the vocabulary
   const BpeTokenizer tokenizer = load(file);
   EXPECT_EQ(tokenizer.size(), 263);
   EXPECT_EQ(tokenizer.encode("<end><end><end>"), (Ids{259, 258}));
@@ -133,8 +148,8 @@ TEST(BpeTokenizer, RefusesAddedTokensThatItDoesNotDo) {
 }
 
 TEST(BpeTokenizer, RefusesWhatIsNoFileOfItsKind) {
-  EXPECT_THAT(message(BpeFile(std::string("{\"a\": "))), HasSubstr("no valid JSON"));
-  EXPECT_THAT(message(BpeFile(std::string("\"\xFF\""))), HasSubstr("no valid JSON"));
+  EXPECT_THAT(message(BpeFile(std::string("{\"a\": "))), HasSubstr("invalid JSON"));
+  EXPECT_THAT(message(BpeFile(std::string("\"\xFF\""))), HasSubstr("invalid JSON"));
   EXPECT_THAT(message(BpeFile(std::string("[]"))), HasSubstr("expected a JSON object"));
   EXPECT_THAT(message(BpeFile(std::string("{}"))), HasSubstr("model is missing"));
   EXPECT_THROW(BpeTokenizer("no/such/tokenizer.json"), Error);

@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "lamplighter/error.h"
-#include "text/steps.h"
 
 namespace lamplighter {
 namespace {
@@ -16,7 +15,7 @@ std::string once(const std::string& text) {
   return encode_utf8(clean_caption(decode_utf8(text)));
 }
 
-// Expected texts come from the official cleaning; the golden prompts cover it more widely.
+// Expected texts come from LlamaGen's cleaning; the golden prompts cover it more widely.
 TEST(CleanCaption, LeavesOrdinaryCaptionsAlone) {
   EXPECT_EQ(clean("A photo of two cats, by the sea"), "a photo of two cats, by the sea");
   EXPECT_EQ(clean(""), "");
@@ -58,10 +57,10 @@ TEST(CleanCaption, IsQuickOnLongRuns) {
   EXPECT_EQ(clean(std::string(kMaxCaptionBytes, '<')).size(), kMaxCaptionBytes);
 }
 
-// Captions on which a plain backtracking search takes time in proportion to the square or the cube of their
-// length, each with an end that lets the last match fail.
+// Captions that take a plain backtracking search quadratic or cubic time; their ends make the last match
+// fail.
 TEST(CleanCaption, LooksAtEveryCharacterAFewTimes) {
-  constexpr std::size_t most = 500;  // steps for a character: two runs of some 40 patterns
+  constexpr std::size_t most = 500;  // steps per character: two runs of some 40 patterns
   for (const std::string part : {"1a1a1",   "a.",      "<a",    " ",      "</",      "<!--",
                                  "<![",     "<?",      "<a=\"", "<a='",   "<a =\"'", "<script></script>",
                                  "<style>", "-",       "_",     "1.",     "#1",      "@a",
@@ -73,24 +72,24 @@ TEST(CleanCaption, LooksAtEveryCharacterAFewTimes) {
       std::string caption = "a ";
       while (caption.size() < kMaxCaptionBytes / 4) caption += part;
       caption += end;
-      cleaning_steps = 0;
-      clean(caption);
-      EXPECT_GT(cleaning_steps, caption.size() / 4) << part << " ... " << end;
-      EXPECT_LT(cleaning_steps, most * caption.size()) << part << " ... " << end;
+      std::size_t steps = 0;
+      clean_text(caption, "llamagen", &steps);
+      EXPECT_GT(steps, caption.size() / 4) << part << " ... " << end;
+      EXPECT_LT(steps, most * caption.size()) << part << " ... " << end;
     }
   }
 }
 
-// A caption that cleaning leaves as it is need not be cleaned again.
+// A second run is skipped when the first changes nothing.
 TEST(CleanText, RunsOnceWhereTheSecondRunChangesNothing) {
   const auto steps = [](const std::string& text) {
-    cleaning_steps = 0;
-    clean(text);
-    return cleaning_steps;
+    std::size_t count = 0;
+    clean_text(text, "llamagen", &count);
+    return count;
   };
-  cleaning_steps = 0;
-  once("two cats by the sea");
-  EXPECT_EQ(steps("two cats by the sea"), cleaning_steps);
+  std::size_t one_run = 0;
+  clean_caption(U"two cats by the sea", &one_run);
+  EXPECT_EQ(steps("two cats by the sea"), one_run);
   EXPECT_GT(steps("Two cats by the sea"), steps("two cats by the sea"));
 }
 
@@ -109,7 +108,7 @@ TEST(CheckCaption, RejectsWhatIsNoCaption) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::input);
-    EXPECT_STREQ(error.what(), "prompt 1: byte 3 is no valid UTF-8");
+    EXPECT_STREQ(error.what(), "prompt 1: byte 3 is not valid UTF-8");
   }
 }
 

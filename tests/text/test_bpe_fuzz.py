@@ -30,8 +30,8 @@ TOKENS = [
     "<reserved08707>", "<reserved08799>", "<sentinel:0>", "<sentinel:123>", "<sentinel:>",
     "IMGIMGAZ", "IMGIMGABCDZ", "IMGIMGBACZ", "IMGIMGJZ", "IMGIMGABCDEZ", "IMGIMGZ",
 ]  # fmt: skip
-JANUS = Path(__file__).parents[1] / "golden/families/janus_prompts/model/tokenizer.json"
-SIMPLEAR = Path(__file__).parents[1] / "golden/families/simplear_prompts/tokenizer.json"
+JANUS = Path(__file__).parents[1] / "golden/cases/janus/janus_prompts/model/tokenizer.json"
+SIMPLEAR = Path(__file__).parents[1] / "golden/cases/simplear/simplear_prompts/tokenizer.json"
 SIMPLEAR_WORDS = (
     "'S 'T 'RE 'Ve 'M 'lL 'D '\u017f '\u017ft DON'T i\u0307 \u0130 \r\n \r \n\n \t\n -\n .\r\n\n (a 1a a1 1,2 \u00bd2 "
     "e\u0301 A\u030a \u212b \u2126 \u1100\u1161\u11a8 \uac00\u11a8 q\u0323\u0307 q\u0307\u0323 \u0344 \u0958 \u0915\u093c "
@@ -66,14 +66,14 @@ def spelled_out(file: dict[str, Any]) -> dict[str, Any]:
     for token in file["added_tokens"][::2]:
         token["normalized"] = True
     size = len(file["model"]["vocab"])
-    for place, text in enumerate(("d\u00e9j\u00e0 vu", "</s><pad>", "\n ")):
-        token = {**file["added_tokens"][0], "id": size + place, "content": text, "special": False}
+    for index, text in enumerate(("d\u00e9j\u00e0 vu", "</s><pad>", "\n ")):
+        token = {**file["added_tokens"][0], "id": size + index, "content": text, "special": False}
         file["added_tokens"].append(token)
     return file
 
 
 def one_stage(stage: dict[str, Any]) -> dict[str, Any]:
-    """A tokenizer whose ids show where one stage splits: x and ! merge with any byte behind them."""
+    """A tokenizer whose ids show where one stage splits: x and ! merge with any byte after them."""
     letters = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     characters = [chr(code) for code in letters] + [
         chr(0x100 + k) for k in range(256 - len(letters))
@@ -92,7 +92,7 @@ def one_stage(stage: dict[str, Any]) -> dict[str, Any]:
 
 
 def late_layout(file: dict[str, Any]) -> dict[str, Any]:
-    """The same file with the bytes that no text has as plain added tokens behind the first two, merges as pairs."""
+    """The same file with the bytes that no text has as plain added tokens after the first two, and merges as pairs."""
     file = copy.deepcopy(file)
     model, added = file["model"], file["added_tokens"]
     kept = sorted(set(model["vocab"]) - set(NEVER_IN_UTF8), key=model["vocab"].__getitem__)
@@ -104,47 +104,47 @@ def late_layout(file: dict[str, Any]) -> dict[str, Any]:
     return file
 
 
-def random_part(draw: random.Random) -> bytes:
-    """A few characters of one sort, or bytes that are no UTF-8."""
-    kind = draw.randrange(9)
+def random_part(rng: random.Random) -> bytes:
+    """A few characters of one sort, or bytes that are not UTF-8."""
+    kind = rng.randrange(9)
     if kind == 0:
-        first, end = draw.choice(PLANES)
-        return "".join(chr(draw.randrange(first, end)) for _ in range(draw.randint(1, 4))).encode()
+        first, end = rng.choice(PLANES)
+        return "".join(chr(rng.randrange(first, end)) for _ in range(rng.randint(1, 4))).encode()
     if kind == 1:
-        return draw.choice(SPACES).encode() * draw.choice((1, 1, 2, 3, 4, 5, 9))
+        return rng.choice(SPACES).encode() * rng.choice((1, 1, 2, 3, 4, 5, 9))
     if kind == 2:
-        return b" " * draw.choice((1, 1, 1, 2, 3, 4, 5, 6, 7, 13))
+        return b" " * rng.choice((1, 1, 1, 2, 3, 4, 5, 6, 7, 13))
     if kind == 3:
-        return "".join(draw.choices(NUMBERS, k=draw.randint(1, 5))).encode()
+        return "".join(rng.choices(NUMBERS, k=rng.randint(1, 5))).encode()
     if kind == 4:
-        return "".join(draw.choices(MARK_TEXTS, k=draw.randint(1, 4))).encode()
+        return "".join(rng.choices(MARK_TEXTS, k=rng.randint(1, 4))).encode()
     if kind == 5:
-        token = draw.choice(TOKENS)
-        return token[draw.choice((0, 0, 0, 1)) : len(token) - draw.choice((0, 0, 0, 1))].encode()
-    if kind == 6 and draw.random() < 0.3:
-        return draw.choice((draw.randbytes(draw.randint(1, 5)), b"\xed\xa0\x80", b"\xf0\x9f\x98"))
-    return (draw.choice(("", " ", " ")) + draw.choice(WORDS)).encode()
+        token = rng.choice(TOKENS)
+        return token[rng.choice((0, 0, 0, 1)) : len(token) - rng.choice((0, 0, 0, 1))].encode()
+    if kind == 6 and rng.random() < 0.3:
+        return rng.choice((rng.randbytes(rng.randint(1, 5)), b"\xed\xa0\x80", b"\xf0\x9f\x98"))
+    return (rng.choice(("", " ", " ")) + rng.choice(WORDS)).encode()
 
 
-def random_text(draw: random.Random, more: list[str] = []) -> bytes:  # noqa: B006
-    """more: words and tokens, one of which is every third part."""
+def random_text(rng: random.Random, more: list[str] = []) -> bytes:  # noqa: B006
+    """A random text. Every third part comes from `more` when given."""
     parts = []
-    for _ in range(draw.randint(1, 12)):
-        words = more and draw.randrange(3) == 0
-        parts.append(draw.choice(more).encode() if words else random_part(draw))
+    for _ in range(rng.randint(1, 12)):
+        words = more and rng.randrange(3) == 0
+        parts.append(rng.choice(more).encode() if words else random_part(rng))
     return b"".join(parts)
 
 
 def characters() -> list[str]:
-    """Those where the category changes, the first ones and some of the others."""
+    """Characters at changes of the category, the first ones, and some of the others."""
     every = [chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
     kinds = [unicodedata.category(c) for c in every]
     edges = {0, len(every) - 1}
-    for place in range(1, len(every)):
-        if kinds[place] != kinds[place - 1]:
-            edges |= {place - 1, place}
+    for index in range(1, len(every)):
+        if kinds[index] != kinds[index - 1]:
+            edges |= {index - 1, index}
     edges |= set(range(0x600)) | set(random.Random(6).sample(range(len(every)), 10_000))
-    return [every[place] for place in sorted(edges)]
+    return [every[index] for index in sorted(edges)]
 
 
 def compare(program: Path, path: Path, texts: list[bytes]) -> None:
@@ -172,57 +172,57 @@ def program(build_dir: Path) -> Path:
 @pytest.mark.parametrize("spelling", ["as published", "spelled out"])
 @pytest.mark.parametrize("case", ["bpe_chameleon", "bpe_plain"])
 def test_random_texts(root: Path, program: Path, tmp_path: Path, case: str, spelling: str) -> None:
-    path = root / "tests" / "golden" / case / "tokenizer.json"
+    path = root / "tests/golden/cases/bpe" / case / "tokenizer.json"
     if spelling == "spelled out":
         file = spelled_out(json.loads(path.read_text(encoding="utf-8")))
         path = tmp_path / "tokenizer.json"
         path.write_text(json.dumps(file), encoding="utf-8")
-    draw = random.Random(f"{case} {spelling}")
-    compare(program, path, [random_text(draw) for _ in range(25_000)])
+    rng = random.Random(f"{case} {spelling}")
+    compare(program, path, [random_text(rng) for _ in range(25_000)])
 
 
 @pytest.mark.parametrize("layout", ["early", "late"])
 def test_deepseek(program: Path, tmp_path: Path, layout: str) -> None:
-    """Janus's tokenizer, with the tags of prompts in the texts."""
+    """Janus's tokenizer, on texts with the tags of prompts."""
     file = json.loads(JANUS.read_text(encoding="utf-8"))
     if layout == "late":
         file = late_layout(file)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(file), encoding="utf-8")
     more = [token["content"] for token in file["added_tokens"]] + 2 * JANUS_WORDS
-    draw = random.Random(f"deepseek {layout}")
-    compare(program, path, [random_text(draw, more) for _ in range(100_000)])
+    rng = random.Random(f"deepseek {layout}")
+    compare(program, path, [random_text(rng, more) for _ in range(100_000)])
 
 
 def composed_added(file: dict[str, Any]) -> dict[str, Any]:
-    """Half of the added tokens looked for in composed texts, with some that composing makes or breaks."""
+    """Half of the added tokens are searched in composed texts; composition creates or destroys some."""
     file = copy.deepcopy(file)
     for token in file["added_tokens"][::2]:
         token["normalized"] = True
     size = max(token["id"] for token in file["added_tokens"]) + 1
-    for place, (text, normalized) in enumerate(
+    for index, (text, normalized) in enumerate(
         (("e\u0301", True), ("\u212b", True), ("A\u030a", False), ("n't", True), ("\u0301", False))
     ):
-        token = {**file["added_tokens"][0], "id": size + place, "content": text}
+        token = {**file["added_tokens"][0], "id": size + index, "content": text}
         file["added_tokens"].append({**token, "normalized": normalized, "special": False})
     return file
 
 
 @pytest.mark.parametrize("layout", ["as published", "added tokens in composed texts"])
 def test_qwen(program: Path, tmp_path: Path, layout: str) -> None:
-    """SimpleAR's tokenizer, with the tags of prompts in the texts and marks that compose."""
+    """SimpleAR's tokenizer, on texts with the tags of prompts and with marks that compose."""
     file = json.loads(SIMPLEAR.read_text(encoding="utf-8"))
     if layout != "as published":
         file = composed_added(file)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(file), encoding="utf-8")
     more = [token["content"] for token in file["added_tokens"]] + 3 * SIMPLEAR_WORDS
-    draw = random.Random(f"qwen {layout}")
-    compare(program, path, [random_text(draw, more) for _ in range(100_000)])
+    rng = random.Random(f"qwen {layout}")
+    compare(program, path, [random_text(rng, more) for _ in range(100_000)])
 
 
 def test_composition(program: Path, tmp_path: Path) -> None:
-    """Every character alone, behind letters and among marks of other classes."""
+    """Every character alone, after letters and among marks of other classes."""
     path = tmp_path / "tokenizer.json"
     file = one_stage(split({"Regex": r"\p{N}"}))
     path.write_text(json.dumps({**file, "normalizer": {"type": "NFC"}}), encoding="utf-8")
@@ -232,11 +232,11 @@ def test_composition(program: Path, tmp_path: Path) -> None:
 
 
 def test_random_ids(root: Path, program: Path) -> None:
-    """Bytes that make no character, unknown ids, special tokens between the bytes of a character."""
-    path = root / "tests" / "golden" / "bpe_plain" / "tokenizer.json"
+    """Ids of incomplete characters, unknown ids, special tokens between the bytes of a character."""
+    path = root / "tests/golden/cases/bpe/bpe_plain/tokenizer.json"
     reference = Tokenizer.from_file(str(path))
-    draw = random.Random(5)
-    lists = [[draw.randrange(700) for _ in range(draw.randint(0, 9))] for _ in range(5_000)]
+    rng = random.Random(5)
+    lists = [[rng.randrange(700) for _ in range(rng.randint(0, 9))] for _ in range(5_000)]
     done = subprocess.run(
         [program, path], input="".join(json.dumps({"ids": ids}) + "\n" for ids in lists),
         capture_output=True, text=True, timeout=600, check=True,
@@ -261,7 +261,7 @@ def test_random_ids(root: Path, program: Path) -> None:
     ids=lambda stage: json.dumps(stage.get("pattern", stage["type"]))[:60],
 )
 def test_characters(program: Path, tmp_path: Path, stage: dict[str, Any]) -> None:
-    """Behind a letter, behind a mark, behind an apostrophe and between breaks."""
+    """Every character after a letter, a mark and an apostrophe, and between line breaks."""
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(one_stage(stage)), encoding="utf-8")
     pairs = [f"x{c}!{c} x'{c}x'{c}e!\n{c}\n" for c in characters()]

@@ -62,7 +62,7 @@ PARTS = (
 
 
 def clean(text: str) -> str:
-    """One run of the published cleaning."""
+    """Runs the published cleaning once."""
     text = urllib.parse.unquote_plus(text).strip().lower()
     for pattern, by in BEFORE:
         text = re.sub(pattern, by, text)
@@ -74,17 +74,17 @@ def clean(text: str) -> str:
     return text.strip()
 
 
-def random_text(draw: random.Random) -> str:
-    """Parts of all sorts, or many of a few sorts."""
-    parts = PARTS if draw.random() < 0.4 else draw.sample(PARTS, draw.randint(1, 6))
-    return "".join(draw.choice(parts) for _ in range(draw.randint(1, 30)))
+def random_text(rng: random.Random) -> str:
+    """A random text from parts of all sorts, or from many of a few sorts."""
+    parts = PARTS if rng.random() < 0.4 else rng.sample(PARTS, rng.randint(1, 6))
+    return "".join(rng.choice(parts) for _ in range(rng.randint(1, 30)))
 
 
 def test_random_captions(root: Path, build_dir: Path) -> None:
-    draw = random.Random(17)
-    texts = [random_text(draw) for _ in range(20_000)]
+    rng = random.Random(17)
+    texts = [random_text(rng) for _ in range(20_000)]
     lines = "".join(json.dumps({"text": text, "cleaning": "llamagen"}) + "\n" for text in texts)
-    model = root / "tests" / "golden" / "llamagen_t5" / "flan-t5-tiny" / "spiece.model"
+    model = root / "tests/golden/cases/llamagen/llamagen_t5/flan-t5-tiny/spiece.model"
     done = subprocess.run(
         [build_dir / "tokenize", model, "120"],
         input=lines, capture_output=True, text=True, timeout=600, check=True,

@@ -10,17 +10,17 @@
 #include "lamplighter/bundle.h"
 #include "text/t5_tokenizer.h"
 
-// Loading a tokenizer while memory ends, at every allocation: whoever built it cleans up what there is, and
-// nothing that is not.
+// Loads a tokenizer while memory runs out at every possible allocation. Cleanup must free what exists and
+// nothing else.
 namespace {
 
-std::atomic<std::int64_t> allocations_left{-1};  // -1: no end
+std::atomic<std::int64_t> allocations_left{-1};  // -1: unlimited
 
 void* allocate(std::size_t bytes) {
   if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
-  return std::memset(memory, 0xAB, bytes);  // nothing that was not written may look like a null pointer
+  return std::memset(memory, 0xAB, bytes);  // uninitialised memory must not look like null pointers
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST(TokenizerMemoryTest, AnyAllocationMayFail) {
       return false;
     }
   };
-  ASSERT_TRUE(loads(-1));  // what the libraries make once
+  ASSERT_TRUE(loads(-1));  // one-time allocations of libraries
   std::int64_t allocations = 1;
   while (!loads(allocations)) ++allocations;
   EXPECT_GT(allocations, 500);

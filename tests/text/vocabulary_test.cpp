@@ -15,7 +15,7 @@ Vocabulary landscapes() {
                  {"colour", {{"red", {"red"}}, {"none", {}}}},
                  {"place", {{"sea", {"on the sea"}}}}};
   entry.subject = "subject";
-  entry.other = {"a", "picture", "of"};
+  entry.other = {"a", "image", "of"};
   return Vocabulary(entry);
 }
 
@@ -35,8 +35,7 @@ TEST(Vocabulary, NamesOtherWordsOnceAndInOrder) {
 }
 
 TEST(Vocabulary, WantsASubjectAsAWholePhrase) {
-  for (const char* caption :
-       {"red", "a red picture of the sea", "hot-air on the sea", "balloon", "", "boats"})
+  for (const char* caption : {"red", "a red image of the sea", "hot-air on the sea", "balloon", "", "boats"})
     EXPECT_FALSE(landscapes().read(caption).subject) << caption;
   EXPECT_THAT(landscapes().read("hot-air on the sea").unknown, IsEmpty());
 }

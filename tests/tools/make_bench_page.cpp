@@ -1,6 +1,6 @@
-// make_bench_page < page.json > page.html: the page of a run of bench, from {"title", "heading", "tables":
-// [{"head", "rows"}], "remarks", "report", "scores", "growth", "pictures": [{"caption", "method",
-// "committed"}]}. A picture is a pink square of as many cells as `committed` has numbers, in two rows.
+// make_bench_page < page.json > page.html: writes the page of a bench run from {"title", "heading", "tables":
+// [{"head", "rows"}], "remarks", "report", "scores", "growth", "images": [{"caption", "method",
+// "committed"}]}. An image is a pink square of as many cells as `committed` has numbers, in two rows.
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -23,11 +23,11 @@ int main() {
     page.report = json.at("report");
     page.scores = json.at("scores");
     page.growth = json.at("growth");
-    for (const Json& picture : json.at("pictures")) {
-      const auto committed = picture.at("committed").get<std::vector<std::int64_t>>();
-      page.pictures.push_back(
-          {picture.at("caption"),
-           picture.at("method"),
+    for (const Json& image : json.at("images")) {
+      const auto committed = image.at("committed").get<std::vector<std::int64_t>>();
+      page.images.push_back(
+          {image.at("caption"),
+           image.at("method"),
            42,
            2.5,
            {make_canvas(32, 32, {216, 27, 96}), 2, static_cast<int>(committed.size() / 2), committed}});

@@ -1,4 +1,4 @@
-// make_gallery TITLE MODEL PLANNED < manifest.jsonl > index.html: the page of a run, from its manifest.
+// make_gallery TITLE MODEL PLANNED < manifest.jsonl > index.html: writes the page of a run from its manifest.
 #include <iostream>
 #include <string>
 #include <vector>

@@ -13,11 +13,10 @@
 #include "lamplighter/error.h"
 #include "lamplighter/lamplighter.h"
 
-// One engine, hours of mixed work: every method, several samplings, runs that fail and runs that are stopped.
-//   soak BUNDLE SECONDS    compares every picture with that of a fresh process, and watches the memory
-//   soak BUNDLE one KIND   that fresh process: prints the codes of one picture
-// Exit code 1 when a picture differs, or when the process holds more at the end than after a tenth of the
-// time.
+// Runs one engine for hours: every method, several sampling settings, failing and stopped runs.
+//   soak BUNDLE SECONDS    compares every image with the same image of a new process, and watches the memory
+//   soak BUNDLE one KIND   the new process: prints the codes of one image
+// The exit code is 1 if an image differs, or if the memory grows after the first tenth of the time.
 namespace lamplighter {
 namespace {
 
@@ -29,9 +28,9 @@ struct Kind {
   Request request;
 };
 
-constexpr std::size_t kRequests = 12;  // of each method
+constexpr std::size_t kRequests = 12;  // per method
 
-// Kinds method by method, kRequests of each.
+// kRequests kinds of images for every method.
 std::vector<Kind> kinds() {
   std::vector<MethodOptions> methods(10);
   const char* names[] = {"ar",      "eagle",     "eagle", "eagle", "eagle-2",
@@ -76,7 +75,7 @@ class Soak {
  public:
   explicit Soak(std::string bundle) : bundle_(std::move(bundle)), engine_(bundle_) {}
 
-  // A run of up to nine pictures of one method.
+  // Runs up to nine images of one method.
   void step() {
     const std::size_t method = random(all_.size() / kRequests);
     std::vector<std::size_t> chosen(1 + random(9));
@@ -87,11 +86,11 @@ class Soak {
       case 1:
         return stop(chosen);
       default:
-        return draw(chosen);
+        return generate_image(chosen);
     }
   }
 
-  std::size_t pictures() const { return pictures_; }
+  std::size_t images() const { return images_; }
   std::size_t wrong() const { return wrong_; }
 
  private:
@@ -110,14 +109,14 @@ class Soak {
       const std::size_t kind = chosen[request];
       const auto [known, added] = expected_.try_emplace(kind);
       if (added) known->second = fresh(bundle_, kind);
-      ++pictures_;
+      ++images_;
       if (result.codes.ids == known->second) return;
       ++wrong_;
-      std::cout << "picture of kind " << kind << " differs from that of a fresh process" << std::endl;
+      std::cout << "image of kind " << kind << " differs from the image of a new process" << std::endl;
     };
   }
 
-  void draw(const std::vector<std::size_t>& chosen) {
+  void generate_image(const std::vector<std::size_t>& chosen) {
     engine_.generate(requests(chosen), compare(chosen), {}, all_[chosen[0]].method);
   }
 
@@ -130,7 +129,7 @@ class Soak {
     });
   }
 
-  // A request that cannot be drawn, a method that does not exist, or a caller that throws.
+  // Runs a wrong request, an unknown method, or a callback that throws.
   void fail(const std::vector<std::size_t>& chosen) {
     std::vector<Request> wanted = requests(chosen);
     MethodOptions method = all_[chosen[0]].method;
@@ -140,7 +139,7 @@ class Soak {
         wanted.back().prompt = "\xFF";
         break;
       case 1:
-        method.tree = "no-such-tree";
+        method.tree = "unknown-tree";
         break;
       default:
         result = [](std::size_t, Result&&) { throw Error(ExitCode::output, "the caller's own"); };
@@ -148,7 +147,7 @@ class Soak {
     expect_error([&] { engine_.generate(wanted, result, {}, method); });
   }
 
-  // A run that is stopped may have been complete before; methods without a tree have no use for one.
+  // Accepts success, too: a stopped run may have been complete, and some methods ignore the tree.
   template <class Work>
   static void expect_error(const Work& work) {
     try {
@@ -162,26 +161,26 @@ class Soak {
   std::vector<Kind> all_ = kinds();
   std::map<std::size_t, Ids> expected_;
   std::mt19937 rng_{7};
-  std::size_t pictures_ = 0, wrong_ = 0;
+  std::size_t images_ = 0, wrong_ = 0;
 };
 
 int soak(const std::string& bundle, double seconds) {
-  constexpr double kSlack = 16;  // MB, of allocators
+  constexpr double kSlack = 16;  // MB, for allocators
   Soak soak(bundle);
   const auto begun = Clock::now();
-  double base = 0, told = 0;
+  double base = 0, reported = 0;
   for (double passed = 0; passed < seconds;) {
     soak.step();
     passed = std::chrono::duration<double>(Clock::now() - begun).count();
     if (base == 0 && passed > seconds / 10) base = resident_mb();
-    if (passed - told < std::min(60.0, seconds / 5)) continue;
-    told = passed;
-    std::cout << static_cast<long>(passed) << " s, " << soak.pictures() << " pictures, " << soak.wrong()
+    if (passed - reported < std::min(60.0, seconds / 5)) continue;
+    reported = passed;
+    std::cout << static_cast<long>(passed) << " s, " << soak.images() << " images, " << soak.wrong()
               << " differ, " << static_cast<long>(resident_mb()) << " MB" << std::endl;
   }
   const bool flat = resident_mb() < 1.05 * base + kSlack;
   if (!flat) std::cout << "memory grew from " << base << " MB to " << resident_mb() << " MB" << std::endl;
-  return soak.wrong() == 0 && soak.pictures() > 0 && flat ? 0 : 1;
+  return soak.wrong() == 0 && soak.images() > 0 && flat ? 0 : 1;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // tokenize MODEL MAX_LENGTH [EXTRA_IDS]: T5. Reads JSON lines {"text": ..., "cleaning": ...}, writes {"text":
 // cleaned, "ids": [...]}.
 // tokenize TOKENIZER.json: byte-level BPE. Reads JSON lines {"bytes": hexadecimal} and writes {"ids": [...],
-// "kept": text of the ids, "skipped": the same without special tokens}, or {"ids": [...]} and writes the
+// "kept": text of the ids, "skipped": text without special tokens}, or reads {"ids": [...]} and writes the
 // texts.
 #include <cstdint>
 #include <iostream>

@@ -10,7 +10,7 @@ namespace lamplighter {
 namespace {
 
 TEST(TuneTest, CountsAllSmallTrees) {
-  // Ordered trees of n nodes: the Catalan numbers 1, 1, 2, 5, 14, 42.
+  // The number of ordered trees of n nodes is a Catalan number: 1, 1, 2, 5, 14, 42.
   EXPECT_EQ(all_trees(6).size(), 1U + 1 + 2 + 5 + 14 + 42);
 }
 

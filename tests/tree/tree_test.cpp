@@ -88,7 +88,7 @@ TEST(TreeTest, PresetsHaveTheirPublishedShapes) {
   EXPECT_EQ(chain.ancestors.back(), ~std::uint64_t{0});
 }
 
-TEST(TreeTest, FansHaveCandidatesUnderEveryNodeOfTheirFirstPlaces) {
+TEST(TreeTest, FansHaveCandidatesUnderEveryNodeOfTheirFirstDepths) {
   const Tree fan = preset_tree("fan-3-2-5");
   EXPECT_EQ(fan.drafted(), 3 + 9 + 3);
   EXPECT_THAT(first_children(fan), ElementsAre(0, 1, 4, 13, 14, 15));
@@ -104,7 +104,7 @@ TEST(TreeTest, FansHaveCandidatesUnderEveryNodeOfTheirFirstPlaces) {
   }
 }
 
-TEST(TreeTest, RejectsPathsThatAreNoTree) {
+TEST(TreeTest, RejectsPathsThatFormNoTree) {
   EXPECT_EQ(rejection({{0}, {1, 0}}), "--tree: path [1,0]: its parent [1] is missing");
   EXPECT_EQ(rejection({{0}, {2}}), "--tree: path [2]: its earlier sibling [1] is missing");
   EXPECT_EQ(rejection({{0}, {0}}), "--tree: path [0]: is listed twice");
@@ -158,7 +158,7 @@ TEST(TreeTest, TextStandsForItsFile) {
   EXPECT_THROW(load_tree(R"({"paths": [[3]]})"), Error);
 }
 
-TEST(TreeTest, FileErrorsNameThePlace) {
+TEST(TreeTest, FileErrorsNameThePosition) {
   EXPECT_THAT(file_rejection("{}"), HasSubstr("tree.json: paths is missing"));
   EXPECT_THAT(file_rejection(R"({"paths": 3})"), HasSubstr("tree.json: paths: got 3, expected a list"));
   EXPECT_EQ(file_rejection(R"({"paths": [[0], 1]})"),

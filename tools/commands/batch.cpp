@@ -3,17 +3,21 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/format.h"
 #include "base/json.h"
+#include "base/suggestion.h"
+#include "batch/captions/entries.h"
 #include "batch/collect.h"
 #include "batch/run.h"
 #include "batch/status.h"
-#include "bench/auto_method.h"
-#include "bundle/machine.h"
 #include "commands.h"
+#include "device/machine.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "text/prompt_syntax.h"
 #include "tools/flags.h"
 #include "tools/help.h"
+#include "tools/requests.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
@@ -25,7 +29,7 @@ struct BatchFlags {
   ModelFlags model;
   MethodFlags method;
   SamplingFlags sampling;
-  TalkFlags talk;
+  LogFlags logging;
   std::string seed = "42", shard, queue, config, status, merge;
   std::vector<std::string> merged;
   int shards = 0;
@@ -41,21 +45,20 @@ class BatchReporter {
     const std::size_t present = plan.part - plan.missing.size();
     if (flags_.json) {
       return event({{"event", "begin"},
-                    {"pictures", plan.part},
+                    {"images", plan.part},
                     {"present", present},
                     {"shard", shard.index},
                     {"shards", shard.count}});
     }
-    terminal_.say(std::to_string(plan.part) + " pictures of " + std::to_string(plan.plan.captions) +
-                  " captions" +
+    terminal_.log(counted(plan.part, "image") + " of " + counted(plan.plan.captions, "caption") +
                   (shard.count > 1 ? ", shard " + std::to_string(shard.index) + " of " +
                                          std::to_string(shard.count) + " by " + shard.source
                                    : "") +
-                  (present > 0 ? "; " + std::to_string(present) + " are there" : ""));
+                  (present > 0 ? "; already there: " + std::to_string(present) : ""));
     if (plan.misunderstood == 0) return;
-    terminal_.say("note: " + std::to_string(plan.misunderstood) + " of " +
-                  std::to_string(plan.plan.captions) +
-                  " captions name no subject that the bundle can draw, or have words that it does not know; "
+    terminal_.log("note: " + std::to_string(plan.misunderstood) + " of " +
+                  counted(plan.plan.captions, "caption") +
+                  " with no subject that the bundle can generate, or with words that it does not know; "
                   "`lamplighter inspect` lists what it knows");
   }
 
@@ -63,30 +66,29 @@ class BatchReporter {
     if (flags_.json) return;
     if (terminal_.has_bar()) {
       terminal_.progress(
-          static_cast<double>(progress.present + progress.failed + progress.drawn) + progress.in_work,
-          static_cast<double>(progress.pictures), "pictures", compression(progress));
+          static_cast<double>(progress.present + progress.failed + progress.generated) + progress.in_work,
+          static_cast<double>(progress.images), "images", compression(progress));
       return;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now - told_ < std::chrono::minutes(1)) return;
-    told_ = now;
+    if (now - reported_ < std::chrono::minutes(1)) return;
+    reported_ = now;
     const double seconds = std::chrono::duration<double>(now - began_).count();
-    const double rate = static_cast<double>(progress.drawn) / seconds;
-    const std::size_t stand = progress.present + progress.drawn + progress.failed;
+    const double rate = static_cast<double>(progress.generated) / seconds;
+    const std::size_t stand = progress.present + progress.generated + progress.failed;
     const std::string left =
-        rate > 0 ? ", " + format_duration(static_cast<double>(progress.pictures - stand) / rate) + " left"
-                 : "";
-    terminal_.say(std::to_string(stand) + "/" + std::to_string(progress.pictures) + " pictures, " +
-                  format_fixed(rate, 2) + " pictures/s, " + compression(progress) + left);
+        rate > 0 ? ", " + format_duration(static_cast<double>(progress.images - stand) / rate) + " left" : "";
+    terminal_.log(std::to_string(stand) + "/" + counted(progress.images, "image") + ", " +
+                  format_fixed(rate, 2) + " images/s, " + compression(progress) + left);
   }
 
-  void picture(const Record& record, const BatchProgress& progress) {
+  void image(const Record& record, const BatchProgress& progress) {
     if (flags_.json) {
-      Json json{{"event", "picture"}};
+      Json json{{"event", "image"}};
       json.update(to_json(record));
       event(json);
     } else if (record.is_failed()) {
-      terminal_.say(flags_.options.folder + ": picture " + std::to_string(record.index) + " (repeat " +
+      terminal_.log(flags_.options.folder + ": image " + std::to_string(record.index) + " (repeat " +
                     std::to_string(record.repeat) + ", seed " + std::to_string(record.seed) +
                     ") failed: " + record.error);
     } else {
@@ -100,22 +102,22 @@ class BatchReporter {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
     if (flags_.json) {
       return event({{"event", "end"},
-                    {"pictures", progress.pictures},
+                    {"images", progress.images},
                     {"present", progress.present},
-                    {"drawn", progress.drawn},
+                    {"generated", progress.generated},
                     {"failed", progress.failed},
                     {"seconds", seconds}});
     }
-    terminal_.say(std::to_string(progress.drawn) + " pictures drawn in " + format_duration(seconds) +
-                  (progress.drawn > 0
-                       ? ", " + format_fixed(static_cast<double>(progress.drawn) / seconds, 2) +
-                             " pictures/s, " + compression(progress)
+    terminal_.log(counted(progress.generated, "image") + " generated in " + format_duration(seconds) +
+                  (progress.generated > 0
+                       ? ", " + format_fixed(static_cast<double>(progress.generated) / seconds, 2) +
+                             " images/s, " + compression(progress)
                        : "") +
                   (progress.failed > 0 ? ", " + std::to_string(progress.failed) + " failed" : ""));
     if (progress.cut > 0) {
-      terminal_.say("note: pictures of captions that are longer than the bundle reads: " +
-                    std::to_string(progress.cut) +
-                    "; what was not read stands in the manifest (\"cut\") and in their metadata");
+      terminal_.log(
+          "note: images whose captions are longer than the bundle reads: " + std::to_string(progress.cut) +
+          "; \"cut\" in the manifest and in their metadata is the end that was not read");
     }
     terminal_.result(flags_.options.folder);
   }
@@ -129,7 +131,7 @@ class BatchReporter {
 
   const BatchFlags& flags_;
   Terminal& terminal_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now(), told_ = began_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now(), reported_ = began_;
 };
 
 // A launcher that starts several processes on one machine gives each a device of its own.
@@ -143,8 +145,9 @@ void read_flags(BatchFlags& flags, Terminal& terminal) {
   BatchOptions& options = flags.options;
   options.plan.seed = parse_seed(flags.seed);
   if (flags.seed == "-1") {
-    throw Error(ExitCode::usage,
-                "--seed: got -1, expected a number: a run that is resumed draws the same pictures");
+    throw Error(
+        ExitCode::usage,
+        "--seed: got -1, expected a fixed seed, so that a run that continues generates the same images");
   }
   flags.sampling.apply(options.plan.defaults);
   options.bundle = flags.model.folder();
@@ -154,12 +157,20 @@ void read_flags(BatchFlags& flags, Terminal& terminal) {
   options.shard = find_shard(flags.shard, flags.shards, [](const char* name) { return std::getenv(name); });
   options.queue.serves = options.shard.index == 0;
   choose_device(options.shard, options.runtime);
-  options.method = choose_method(options.method, read_manifest(options.bundle), options.runtime,
-                                 static_cast<std::size_t>(options.runtime.batch_size), terminal.sayer());
+  options.method =
+      choose_method(options.method, read_manifest(options.bundle), options.runtime,
+                    static_cast<std::size_t>(options.runtime.batch_size), terminal.log_callback());
+}
+
+void note_prompt_syntax(const Plan& plan, Terminal& terminal) {
+  PromptSyntax syntax;
+  for (const PlannedImage& image : plan.images) syntax.add(image.request.prompt);
+  const std::string note = syntax.note();
+  if (!note.empty()) terminal.log(note);
 }
 
 void batch(BatchFlags& flags) {
-  Terminal terminal(flags.talk);
+  Terminal terminal(flags.logging);
   if (!flags.status.empty()) return terminal.result(describe_status(flags.status));
   if (!flags.merge.empty()) {
     merge(flags.merge, flags.merged);
@@ -172,74 +183,94 @@ void batch(BatchFlags& flags) {
   const BatchPlan plan = plan_batch(flags.options);
   BatchReporter reporter(flags, terminal);
   reporter.begin(plan, flags.options.shard);
+  note_prompt_syntax(plan.plan, terminal);
   if (flags.dry_run) return terminal.result(describe_estimate(flags.options, plan));
   const OrderlyStop orderly;
   BatchCalls calls;
   calls.progress = [&](const BatchProgress& progress) { reporter.progress(progress); };
-  calls.picture = [&](const Record& record, const BatchProgress& progress) {
-    reporter.picture(record, progress);
+  calls.image = [&](const Record& record, const BatchProgress& progress) {
+    reporter.image(record, progress);
   };
   calls.go_on = [] { return stop_signal() == 0; };
   const BatchProgress progress = run_batch(flags.options, plan, calls);
   reporter.end(progress);
   if (progress.failed > 0) {
     throw Error(ExitCode::some_failed, std::to_string(progress.failed) + " of " +
-                                           std::to_string(progress.pictures) +
-                                           " pictures could not be drawn; the same command tries them again");
+                                           counted(progress.images, "image") +
+                                           " could not be generated; the same command tries them again");
   }
 }
 
 void add_input(CLI::App& command, BatchFlags& flags) {
   PlanOptions& plan = flags.options.plan;
-  command
-      .add_option("--captions,captions", plan.captions,
-                  "COCO's caption file, JSON array, JSON lines, TSV, plain text, or a folder of .txt; - = "
-                  "standard input")
+  common(command,
+         command.add_option("--captions,captions", plan.captions,
+                            "COCO's caption file, JSON, JSON lines, CSV, TSV, plain text, or a folder of "
+                            ".txt files; - = standard input"))
       ->type_name("FILE");
-  command.add_option("--format", plan.format, "auto, coco, json, jsonl, tsv or text")->type_name("NAME");
-  command
-      .add_option("--select", plan.select, "Of the captions of an image: all, first, longest or random:SEED")
-      ->type_name("RULE");
-  command.add_option("--offset", plan.offset, "Pass over so many captions")->type_name("N");
-  command.add_option("--limit", plan.limit, "Draw at most so many captions")->type_name("N");
-  command.add_option("-b,--batch-count", plan.repeats, "Pictures a caption")->type_name("N");
-  command
-      .add_option("-s,--seed", flags.seed,
-                  "Picture r of caption i draws with seed + i x batch count + r (default: 42)")
-      ->type_name("N");
+  with_choices(command,
+               command.add_option("--format", plan.format,
+                                  "Format of the captions: " + list_of(captions::format_names())),
+               captions::format_names())
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--column", plan.column, "Column or key of the captions")
+      ->type_name("NAME")
+      ->default_str("prompt, caption, text, ...");
+  common(command, add_select(command, plan));
+  command.add_option("--offset", plan.offset, "Skip the first N captions")
+      ->type_name("N")
+      ->capture_default_str();
+  common(command, command.add_option("--limit", plan.limit, "Generate at most N captions"))
+      ->type_name("N")
+      ->default_str("all");
+  common(command, command.add_option("-b,--batch-count", plan.repeats, "Images per caption"))
+      ->type_name("N")
+      ->capture_default_str();
+  common(command, command.add_option("-s,--seed", flags.seed,
+                                     "Image r of caption i uses seed + i x batch count + r, both from 0; "
+                                     "another seed adds images"))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void add_output(CLI::App& command, BatchFlags& flags) {
   BatchOptions& options = flags.options;
-  command.add_option("-o,--output", options.folder, "Folder of the run")->type_name("DIR");
-  std::string meanings = "Names and what stands beside images/: " + layout_names();
-  command.add_option("--layout", options.plan.layout, meanings)->type_name("NAME");
+  common(command, command.add_option("-o,--output", options.folder, "Folder of the run"))->type_name("DIR");
+  common(command, command.add_option("--layout", options.plan.layout,
+                                     "File names, and files beside images/: " + list_of(layout_names())))
+      ->type_name("NAME")
+      ->capture_default_str();
+  with_choices(command, command.get_option("--layout"), layout_names());
   command
-      .add_option(
-          "--name", options.plan.name,
-          "Pattern of names: {index:05d}, {image_id:012d}, {id}, {repeat}, {seed} (default: the layout's)")
-      ->type_name("PATTERN");
-  command.add_flag("--no-metadata", flags.no_metadata, "Write no text into the PNG files");
-  command.add_flag("--verify", options.verify, "Compare the pictures that are there with their checksums");
-  command.add_flag("--force-config", options.force_config, "Go on with a run under another configuration");
-  command.add_option("--retry", options.retries, "Further tries of a picture that could not be drawn")
-      ->type_name("N");
+      .add_option("--name", options.plan.name,
+                  "Pattern of file names: {index:05d}, {image_id:012d}, {id}, {repeat}, {seed}")
+      ->type_name("PATTERN")
+      ->default_str("the layout's");
+  command.add_flag("--no-metadata", flags.no_metadata, "Write no settings into the PNG files");
+  command.add_flag("--verify", options.verify, "Compare the images that exist with their checksums");
+  command.add_flag("--force-config", options.force_config,
+                   "Continue a run under another configuration; images stay with their captions");
+  command.add_option("--retry", options.retries, "Further tries of an image that could not be generated")
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void add_processes(CLI::App& command, BatchFlags& flags) {
   const auto add = [&](const char* name, auto& value, const char* type, const char* meaning) {
-    command.add_option(name, value, meaning)->type_name(type)->group("Many processes");
+    return command.add_option(name, value, meaning)->type_name(type)->group("Several processes");
   };
-  add("--shard", flags.shard, "I/N",
-      "Draw part I of N (default: what torchrun, Slurm, Open MPI or Kubernetes say)");
-  add("--shards", flags.shards, "N", "How many there are, where the launcher does not say");
+  add("--shard", flags.shard, "I/N", "Generate part I of N, with I from 0")
+      ->default_str("from torchrun, MPI, Slurm, SGE, LSF or Kubernetes, else 0/1");
+  add("--shards", flags.shards, "N", "Number of parts, for launchers that number their processes only");
   add("--queue", flags.options.queue.address, "HOST:PORT",
-      "Share captions while they are drawn; process 0 serves at this address");
+      "Give out captions one by one, instead of in fixed parts; process 0 serves the queue at this address");
   add("--lease", flags.options.queue.lease_seconds, "N",
-      "With a queue: seconds of silence after which a process is lost (default: 60)");
+      "With --queue: a process that is silent for N seconds is lost, and others generate its captions")
+      ->capture_default_str();
   add("--merge", flags.merge, "DIR",
-      "Join the manifests of shards in this folder, after taking over FOLDERS");
-  add("--from", flags.merged, "FOLDERS", "With --merge: folders of shards on other disks");
+      "Generate nothing: join the manifests of the parts in this folder, after copying those in --from");
+  add("--from", flags.merged, "FOLDERS", "With --merge: folders of parts on other disks");
 }
 
 }  // namespace
@@ -247,36 +278,39 @@ void add_processes(CLI::App& command, BatchFlags& flags) {
 void add_batch(CLI::App& app) {
   auto flags = std::make_shared<BatchFlags>();
   CLI::App* command =
-      app.add_subcommand("batch", "Draw a caption set into a folder; begun again, it goes on");
+      app.add_subcommand("batch", "Generate a caption set into a folder; run again, it continues");
   begin_group(*command, "Captions");
   add_input(*command, *flags);
   begin_group(*command, "Output");
   add_output(*command, *flags);
-  flags->model.add_model(*command, false);
   flags->sampling.add(*command);
   flags->method.add(*command);
+  flags->model.add_model(*command, false);
   flags->model.add_runtime(*command);
   flags->model.add_batch_size(*command);
   add_processes(*command, *flags);
   begin_group(*command, "Options");
-  command->add_flag("--dry-run", flags->dry_run,
-                    "Check everything and estimate time and disk; draw nothing that stays");
-  command->add_option("--status", flags->status, "Tell where the run in this folder stands")
+  common(*command, command->add_flag("--dry-run", flags->dry_run,
+                                     "Check everything and estimate time and disk space; write no images"));
+  common(*command, command->add_option("--status", flags->status,
+                                       "Generate nothing: print the progress of the run in this folder"))
       ->type_name("DIR");
   command->add_flag("--json", flags->json, "Print events as JSON lines");
-  command->add_option("--config", flags->config, "JSON file with flags: {\"cfg_scale\": 5}")
-      ->type_name("FILE");
-  flags->talk.add(*command);
-  std::string names = "Layouts";
-  for (const Layout& layout : layouts()) names += "\n  " + std::string(layout.name) + ": " + layout.meaning;
-  command->footer(command->get_footer() + "\n\n" + names);
-  add_examples(*command, {{"COCO's captions, one an image; the same command goes on where it stopped",
-                           "lamplighter batch --captions captions_val2017.json --select longest -o out/"},
-                          {"time and disk that this would take",
-                           "lamplighter batch --captions captions.txt -o out/ --dry-run"},
-                          {"a quarter of it by hand; torchrun, Slurm and others number their processes",
-                           "lamplighter batch --captions captions.txt -o out/ --shard 0/4"},
-                          {"where it stands", "lamplighter batch --status out/"}});
+  command->add_option("--config", flags->config, kConfigHelp)->type_name("FILE");
+  flags->logging.add(*command);
+  Help::page(*command).lists.emplace_back([] {
+    HelpList list{"Layouts", {}};
+    for (const Layout& layout : layouts()) list.entries.emplace_back(layout.name, layout.meaning);
+    return list;
+  });
+  add_examples(*command,
+               {{"one image for each image of COCO; after an interruption, the same command continues",
+                 "lamplighter batch --captions captions_val2017.json --select longest -o out/"},
+                {"the time and disk space that a run would take",
+                 "lamplighter batch --captions captions.txt -o out/ --dry-run"},
+                {"a quarter of the captions; torchrun, Slurm and other launchers need no --shard",
+                 "lamplighter batch --captions captions.txt -o out/ --shard 0/4"},
+                {"the progress of a run", "lamplighter batch --status out/"}});
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     batch(*flags);

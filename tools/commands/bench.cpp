@@ -1,16 +1,19 @@
 #include "bench.h"
+#include "base/suggestion.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 
 #include "base/files.h"
-#include "bench/auto_method.h"
+#include "bench/cycles.h"
 #include "bench/report/csv.h"
 #include "bench_compare.h"
 #include "bench_startup.h"
 #include "bundle/synthetic/shape.h"
 #include "commands.h"
+#include "draft/auto.h"
+#include "draft/options/options.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
 #include "tools/help.h"
@@ -19,7 +22,7 @@
 namespace lamplighter::cli {
 namespace {
 
-// Kinds of measurement that do not draw with a bundle in this process, and the flags they have a use for.
+// A measurement that generates no images with a bundle in this process, and the flags that it reads.
 struct Kind {
   const char* flag;
   std::set<std::string> known;
@@ -32,7 +35,7 @@ const Kind kSynthetic{
      "--sweep",           "--batch-sizes", "--repeats",  "--json",      "--export-json", "--export-csv",
      "--export-markdown", "--export-html", "--growth",   "--overwrite", "--device",      "--dtype",
      "--cache-dtype",     "--threads",     "--no-graph", "--quiet",     "--verbose"},
-    ": random weights have no bundle and no pictures"};
+    ": random weights have no bundle and no images"};
 const Kind kCompare{
     "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
 const Kind kStartup{"--startup",
@@ -41,7 +44,7 @@ const Kind kStartup{"--startup",
                      "--skip-checksums", "--quiet", "--verbose"},
                     ": whole processes are timed"};
 
-// A flag about something else would change nothing. What the environment has set is not in parse_order().
+// Refuses flags that the measurement would ignore. Values from the environment are not in parse_order().
 void check_kind(const CLI::App& command, const Kind& kind) {
   for (const CLI::Option* option : command.parse_order()) {
     const std::string name = option->get_name();
@@ -77,17 +80,17 @@ void check_flags(const BenchFlags& flags) {
   if (flags.save_table) require_cache_folder();
 }
 
-// Where the run took place, as precisely as it is known.
+// Names the model and the machine as precisely as it is known.
 std::string title(const Json& json) {
-  std::string place = json.at("device");
+  std::string machine = json.at("device");
   for (const char* key : {"cpu", "gpu"}) {
     const std::string name = json.value("environment", Json::object()).value(key, "");
-    if (!name.empty()) place = name;
+    if (!name.empty()) machine = name;
   }
-  return json.at("model").get<std::string>() + " on " + place;
+  return json.at("model").get<std::string>() + " on " + machine;
 }
 
-// What a page shows beside the run.
+// Files that a page shows beside the run.
 struct PageFiles {
   Json scores = Json::object(), growth;
 };
@@ -101,13 +104,13 @@ PageFiles read_page_files(const BenchFlags& flags) {
 
 std::string html(const BenchResults& results, const PageFiles& files, Terminal& terminal) {
   BenchPage page{title(results.json), results.heading, {},           results.remarks,
-                 results.json,        files.scores,    files.growth, results.pictures};
+                 results.json,        files.scores,    files.growth, results.images};
   for (const Table& table : results.tables) page.tables.push_back({table.head, table.rows});
   for (const auto& [name, values] : files.scores.items()) {
     const Json& methods = results.json.at("methods");
     if (std::none_of(methods.begin(), methods.end(),
                      [&, &method = name](const Json& one) { return one.at("method") == method; }))
-      terminal.say("note: scores of " + name + " are left out: this run has no such method");
+      terminal.log("note: scores of " + name + " are left out: this run has no such method");
   }
   return bench_page(page);
 }
@@ -121,10 +124,10 @@ std::string markdown(const BenchResults& results) {
   return text;
 }
 
-// Printed first: a file that cannot be written does not cost the measurement.
+// Prints results before writing files, so that a failed write loses no measurement.
 void give_results(const BenchFlags& flags, const BenchResults& results, const PageFiles& files,
                   Terminal& terminal) {
-  for (const std::string& line : results.heading) terminal.say(line);
+  for (const std::string& line : results.heading) terminal.log(line);
   if (flags.json) {
     terminal.result(results.json.dump());
   } else {
@@ -133,7 +136,7 @@ void give_results(const BenchFlags& flags, const BenchResults& results, const Pa
       for (const std::string& line : table.lines()) terminal.result(line);
     }
   }
-  for (const std::string& line : results.remarks) terminal.say(line);
+  for (const std::string& line : results.remarks) terminal.log(line);
   if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n", flags.overwrite);
   if (!flags.export_csv.empty())
     write_file(flags.export_csv, to_csv(results.json.at("methods")), flags.overwrite);
@@ -143,53 +146,88 @@ void give_results(const BenchFlags& flags, const BenchResults& results, const Pa
 }
 
 void add_captions(CLI::App& command, BenchFlags& flags) {
-  CLI::Option* captions = command
-                              .add_option("--captions", flags.captions.captions,
-                                          "Caption set instead of prompts, as for batch; - = standard input")
-                              ->type_name("FILE");
+  CLI::Option* captions =
+      common(command, command.add_option("--captions", flags.captions.captions,
+                                         "Caption set instead of prompts, as for batch; - = standard input"))
+          ->type_name("FILE");
   for (const char* other : {"--prompt", "--prompt-file", "--class"})
     captions->excludes(command.get_option(other));
+  add_select(command, flags.captions)->needs(captions);
+  command.add_option("--offset", flags.captions.offset, "Skip the first N captions")
+      ->needs(captions)
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--limit", flags.captions.limit, "Use at most N captions of the set")
+      ->needs(captions)
+      ->type_name("N")
+      ->default_str("all");
+}
+
+void add_methods(CLI::App& command, BenchFlags& flags) {
+  common(command,
+         add_list(command, "--methods", flags.methods,
+                  "Methods with options, as in sjd,lantern++:k=10:lambda=3:tree=chain-4; ar is always "
+                  "added"))
+      ->default_str("sjd, eagle and lantern++ if the bundle supports them; synthetic: eagle");
+  with_choices(command, command.get_option("--methods"), names_of_methods(false));
+  add_list(command, "--tree", flags.trees, "Short for --sweep tree=LIST")
+      ->default_str("the method's; synthetic: chain-3");
+  with_choices(command, command.get_option("--tree"), find_option("tree", "--tree").words);
+  common(command, add_list(command, "--sweep", flags.sweep,
+                           "Values of options that --methods leaves open: tree=chain-2,chain-4,lambda=2,3 "
+                           "measures every combination of the options that a method reads"));
+}
+
+void add_measurement(CLI::App& command, BenchFlags& flags) {
+  common(command, add_list(command, "--batch-sizes,--batch-size", flags.batch_sizes,
+                           "Images generated side by side; every method is measured with each size"))
+      ->default_str("1");
+  common(command, command.add_option("--repeats", flags.repeats, "Measured rounds over all images"))
+      ->type_name("N")
+      ->default_str("5 if all images fit into one batch, else 1; synthetic: 12");
   command
-      .add_option("--select", flags.captions.select,
-                  "Of the captions of an image: all, first, longest or random:SEED")
-      ->needs(captions)
-      ->type_name("RULE");
-  command.add_option("--offset", flags.captions.offset, "Pass over so many captions")
-      ->needs(captions)
-      ->type_name("N");
-  command.add_option("--limit", flags.captions.limit, "Draw at most so many captions")
-      ->needs(captions)
-      ->type_name("N");
+      .add_option("--warmup", flags.warmup,
+                  "Unmeasured batches before the first round, for each method and size")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--count-prompt", flags.count_prompt,
+                  "Whether the step compression S counts the prefill pass; some papers do not count it")
+      ->type_name("yes|no")
+      ->default_str("yes");
+  with_choices(command, command.get_option("--count-prompt"), {"yes", "no"});
 }
 
 void add_synthetic(CLI::App& command, BenchFlags& flags) {
-  std::string names;
-  for (const std::string& name : synthetic_names()) names += (names.empty() ? "" : ", ") + name;
   CLI::Option* synthetic =
       command
           .add_option("--synthetic", flags.synthetic,
-                      "Cost of cycles on random weights of this shape instead of a bundle: " + names)
+                      "Time cycles with random weights of this shape instead of a bundle: " +
+                          list_of(synthetic_names()))
           ->type_name("NAME");
-  command
-      .add_option("--layers", flags.layers,
-                  "Synthetic: the first N layers of the target alone (default: all)")
+  with_choices(command, synthetic, synthetic_names());
+  command.add_option("--layers", flags.layers, "Synthetic: only the first N layers of the target")
       ->needs(synthetic)
-      ->type_name("N");
+      ->type_name("N")
+      ->default_str("all");
   add_list(command, "--accept", flags.accept,
-           "Synthetic: drafted tokens accepted per cycle, a mean or one after the other (default: 1.5)")
-      ->needs(synthetic);
-  command
-      .add_option("--clock", flags.clock,
-                  "Synthetic: wall, or processor to leave out what other programs took (default: wall)")
+           "Synthetic: accepted draft tokens per cycle, a mean or one count per cycle")
       ->needs(synthetic)
-      ->type_name("NAME");
+      ->default_str("1.5");
+  with_choices(command,
+               command.add_option("--clock", flags.clock,
+                                  "Synthetic: wall, or processor, which excludes the time of other programs"),
+               clock_names())
+      ->needs(synthetic)
+      ->type_name("NAME")
+      ->capture_default_str();
 }
 
 void add_page(CLI::App& command, BenchFlags& flags) {
-  CLI::Option* html = command
-                          .add_option("--export-html", flags.export_html,
-                                      "Also write a page with figures and pictures, in one file")
-                          ->type_name("FILE");
+  CLI::Option* html =
+      common(command, command.add_option("--export-html", flags.export_html,
+                                         "Also write a page with charts and images, in one file"))
+          ->type_name("FILE");
   command
       .add_option("--scores", flags.scores,
                   "For the page: JSON with scores by method, {\"ar\": {\"fid\": 20.1, \"clip\": 0.31}}")
@@ -198,6 +236,23 @@ void add_page(CLI::App& command, BenchFlags& flags) {
   command.add_option("--growth", flags.growth, "For the page: growth.json of scripts/growth.py")
       ->needs(html)
       ->type_name("FILE");
+}
+
+void add_outputs(CLI::App& command, BenchFlags& flags) {
+  command.add_flag("--json", flags.json, "Print JSON with all samples instead of a table");
+  common(command, command.add_option("--export-json", flags.export_json, "Also write that JSON to a file"))
+      ->type_name("FILE");
+  command.add_option("--export-csv", flags.export_csv, "Also write a CSV row per method and batch size")
+      ->type_name("FILE");
+  command.add_option("--export-markdown", flags.export_markdown, "Also write the tables as Markdown")
+      ->type_name("FILE");
+  add_page(command, flags);
+  command.add_flag("--overwrite", flags.overwrite, "Replace files that exist");
+  common(command, command.add_flag("--save-table", flags.save_table, kSaveTable));
+  common(command, command.add_option("--compare", flags.compare,
+                                     "Measure nothing: compare two files of --export-json"))
+      ->expected(2)
+      ->type_name("FILE FILE");
 }
 
 }  // namespace
@@ -211,69 +266,37 @@ Sweep sweep_of(const BenchFlags& flags) {
 
 void add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure methods against plain autoregression");
-  flags->model.add_model(*command, false);
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure methods and compare them with plain autoregressive decoding (ar)");
   flags->jobs.add(*command);
   command->remove_option(command->get_option("--output"));
-  flags->model.add_runtime(*command);
   begin_group(*command, "Captions");
   add_captions(*command, *flags);
-  command->add_option("--count", flags->count, "Draw the first N of the pictures")->type_name("N");
+  command->add_option("--count", flags->count, "Generate the first N of the images")
+      ->type_name("N")
+      ->default_str("all");
   begin_group(*command, "Measurement");
-  add_list(*command, "--batch-sizes,--batch-size", flags->batch_sizes,
-           "Pictures drawn together; every method runs with each of these (default: 1)");
-  add_list(
-      *command, "--methods", flags->methods,
-      "Methods, as in ar,sjd,lantern++:k=10:lambda=3:tree=chain-4; ar is always among them (default: exact "
-      "ones and a relaxed one that the bundle can, on four captions; synthetic: eagle)");
-  add_list(*command, "--tree", flags->trees,
-           "As --sweep tree=LIST (synthetic, where nothing is named: chain-3)");
-  add_list(*command, "--sweep", flags->sweep,
-           "Options for the methods that name none: tree=chain-2,chain-4,lambda=2,3 runs every combination "
-           "that a method has a use for");
-  command
-      ->add_option("--repeats", flags->repeats,
-                   "Measured rounds over all pictures (default: 5 for one batch, else 1; synthetic: 12)")
-      ->type_name("N");
-  command
-      ->add_option("--warmup", flags->warmup,
-                   "Batches of each method and size that are drawn first and not measured (default: 1)")
-      ->type_name("N");
-  command
-      ->add_option("--count-prompt", flags->count_prompt,
-                   "Count the prompt's pass in S; no, as papers that leave it out (default: yes)")
-      ->type_name("yes|no");
+  add_methods(*command, *flags);
+  add_measurement(*command, *flags);
   add_synthetic(*command, *flags);
   command->add_flag("--startup", flags->startup,
-                    "Time whole processes instead: version, help, and a picture from start to file");
+                    "Time whole processes instead: --version, --help, and an image from start to file");
+  flags->model.add_model(*command, false);
+  flags->model.add_runtime(*command);
   begin_group(*command, "Output");
-  command->add_flag("--json", flags->json, "Print JSON with all samples instead of a table");
-  command->add_option("--export-json", flags->export_json, "Also write that JSON to a file")
-      ->type_name("FILE");
-  command->add_option("--export-csv", flags->export_csv, "Also write a row per method and batch size")
-      ->type_name("FILE");
-  command->add_option("--export-markdown", flags->export_markdown, "Also write the tables to a file")
-      ->type_name("FILE");
-  add_page(*command, *flags);
-  command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
-  command->add_flag("--save-table", flags->save_table, kSaveTable);
-  command
-      ->add_option("--compare", flags->compare,
-                   "Measure nothing: tell what changed between two files of --export-json")
-      ->expected(2)
-      ->type_name("FILE FILE");
-  flags->talk.add(*command);
+  add_outputs(*command, *flags);
+  flags->logging.add(*command);
   add_examples(
       *command,
-      {{"autoregression, exact and relaxed speculation on four captions", "lamplighter bench"},
-       {"a page with figures, of twenty captions",
+      {{"compare two methods with ar", "lamplighter bench --methods sjd,eagle"},
+       {"write a page with charts for twenty captions",
         "lamplighter bench --methods eagle,lantern++ --sweep tree=chain-2,chain-4 --captions captions.json "
         "--limit 20 --export-html page.html"},
-       {"cycles of a published model's shape, no checkpoint needed",
+       {"time cycles with the shape of a published model, without a checkpoint",
         "lamplighter bench --synthetic lumina-768 --methods eagle:tree=lantern-58,sjd:tree=chain-15"},
-       {"what changed between two runs", "lamplighter bench --compare before.json after.json"}});
+       {"compare two runs", "lamplighter bench --compare before.json after.json"}});
   command->callback([flags, command] {
-    Terminal terminal(flags->talk);
+    Terminal terminal(flags->logging);
     if (!flags->compare.empty()) {
       check_kind(*command, kCompare);
       return compare_benches(flags->compare, flags->json, terminal);

@@ -14,7 +14,7 @@
 
 namespace lamplighter::cli {
 
-// What is drawn where no caption is given.
+// Default captions.
 inline constexpr const char* kPrompts[] = {
     "a white lighthouse on the coast at dusk", "a red boat on the sea at noon",
     "a blue house in the snow at night", "a yellow windmill on a meadow in the morning"};
@@ -23,7 +23,7 @@ struct BenchFlags {
   ModelFlags model;
   JobFlags jobs;
   PlanOptions captions;
-  TalkFlags talk;
+  LogFlags logging;
   std::vector<std::string> methods, trees, sweep;
   std::vector<int> batch_sizes{1};
   std::optional<int> repeats;
@@ -39,20 +39,20 @@ struct BenchFlags {
   std::vector<std::string> compare;  // two files
 };
 
-// What a run leaves: lines above the tables and below them, and all of it as JSON, whose `methods` are the
-// rows of the CSV file.
+// Results of a run: lines above and below the tables, and everything as JSON, whose `methods` are the rows of
+// the CSV file.
 struct BenchResults {
   std::vector<std::string> heading;
   std::vector<Table> tables;
   std::vector<std::string> remarks;
   Json json;
-  std::vector<PagePicture> pictures;  // of the first captions, for --export-html
+  std::vector<PageImage> images;  // sample images for --export-html
 };
 
-// --tree is what is swept first.
+// Parses --sweep, with --tree as its first option.
 Sweep sweep_of(const BenchFlags& flags);
 
-// Both check all they can before weights are loaded. Throw Error.
+// Both check all settings before they load weights. Throw Error.
 BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal);
 BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal);
 

@@ -4,12 +4,12 @@
 
 #include "base/files.h"
 #include "bench.h"
-#include "bench/auto_method.h"
-#include "bench/machine/devices.h"
 #include "bench/methods.h"
 #include "bench/pass.h"
 #include "bench/report/json.h"
-#include "bundle/machine.h"
+#include "device/devices.h"
+#include "device/machine.h"
+#include "draft/auto.h"
 #include "lamplighter/error.h"
 #include "tools/bundle_facts.h"
 #include "tools/signals.h"
@@ -26,13 +26,14 @@ std::vector<Request> read_captions(const BenchFlags& flags) {
   flags.jobs.sampling.apply(options.defaults);
   options.seed = parse_seed(flags.jobs.seed);
   options.repeats = flags.jobs.batch_count;
+  options.column = flags.jobs.column;
   std::vector<Request> requests;
-  for (PlannedPicture& picture : make_plan(options).pictures) requests.push_back(std::move(picture.request));
+  for (PlannedImage& image : make_plan(options).images) requests.push_back(std::move(image.request));
   return requests;
 }
 
-// Where none are named: exact speculation with and without a drafter and a relaxed one, as far as the bundle
-// can.
+// The defaults are a lossless method with a drafter, one without, and a lossy one, if the bundle supports
+// them.
 std::vector<std::string> methods_of(const BenchFlags& flags, const Manifest& manifest) {
   if (!flags.methods.empty()) return flags.methods;
   std::vector<std::string> methods{kBaseline};
@@ -49,13 +50,13 @@ std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manif
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
   if (!named) {
-    // A comparison that nothing is said about takes a few captions; else one fills the largest batch.
-    const std::size_t pictures =
+    // A default comparison takes a few captions; otherwise one caption fills the largest batch.
+    const std::size_t images =
         std::max(static_cast<std::size_t>(jobs.batch_count), largest(flags.batch_sizes));
     const bool compares = flags.methods.empty() && methods_of(flags, manifest).size() > 1;
-    const bool few = compares && pictures == 1 && !defaults.class_id;
+    const bool few = compares && images == 1 && !defaults.class_id;
     if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + (few ? std::size(kPrompts) : 1));
-    jobs.batch_count = static_cast<int>(pictures);
+    jobs.batch_count = static_cast<int>(images);
   }
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(jobs.seed)))
@@ -64,7 +65,7 @@ std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manif
 }
 
 std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& manifest) {
-  require_drawable(manifest);
+  require_generatable(manifest);
   std::vector<Request> requests =
       flags.captions.captions.empty() ? read_prompts(flags, manifest) : read_captions(flags);
   if (flags.count && *flags.count < requests.size()) requests.resize(*flags.count);
@@ -72,7 +73,7 @@ std::vector<Request> read_requests(const BenchFlags& flags, const Manifest& mani
   if (largest(flags.batch_sizes) > requests.size()) {
     throw Error(ExitCode::usage, "--batch-sizes: got " + std::to_string(largest(flags.batch_sizes)) +
                                      ", expected at most " + std::to_string(requests.size()) +
-                                     ", the number of pictures");
+                                     ", the number of images");
   }
   return requests;
 }
@@ -89,17 +90,17 @@ BenchOptions read_options(const BenchFlags& flags, const Manifest& manifest) {
   return options;
 }
 
-// A pass scores both halves of guidance unless no picture asks for it.
+// A pass scores both sequences of guidance if any image has guidance.
 bool is_guided(const std::vector<Request>& requests, const Manifest& manifest) {
   return std::any_of(requests.begin(), requests.end(), [&](const Request& request) {
     return request.cfg_scale.value_or(manifest.sampling.cfg_scale) > 1;
   });
 }
 
-// For the page: pictures of the first captions at the first batch size, few enough to be looked at.
-class SamplePictures {
+// Sample images for the page, from the first captions at the first batch size.
+class SampleImages {
  public:
-  SamplePictures(const BenchFlags& flags, const BenchOptions& options) : requests_(options.requests) {
+  SampleImages(const BenchFlags& flags, const BenchOptions& options) : requests_(options.requests) {
     constexpr std::size_t kMost = 24, kCaptions = 3;
     size_ = options.batch_sizes.front();
     if (!flags.export_html.empty())
@@ -107,10 +108,10 @@ class SamplePictures {
   }
 
   void add(const BenchSample& sample, const Result& result) {
-    if (sample.picture >= captions_ || sample.repeat > 0 || sample.batch_size != size_) return;
-    const Request& request = requests_[sample.picture];
+    if (sample.image >= captions_ || sample.repeat > 0 || sample.batch_size != size_) return;
+    const Request& request = requests_[sample.image];
     const Codes& codes = result.codes;
-    found_[sample.picture].push_back(
+    found_[sample.image].push_back(
         {request.class_id ? "class " + std::to_string(*request.class_id) : request.prompt,
          sample.method,
          sample.seed,
@@ -119,12 +120,12 @@ class SamplePictures {
           sample.statistics.order}});
   }
 
-  // Caption by caption, the methods in their order.
-  std::vector<PagePicture> take(const std::vector<BenchMethod>& methods) {
-    std::vector<PagePicture> all;
-    for (auto& [picture, some] : found_) {
+  // Returns the images by caption, then in the order of the methods.
+  std::vector<PageImage> take(const std::vector<BenchMethod>& methods) {
+    std::vector<PageImage> all;
+    for (auto& [image, some] : found_) {
       for (const BenchMethod& method : methods) {
-        for (PagePicture& one : some) {
+        for (PageImage& one : some) {
           if (one.method == method.name) all.push_back(std::move(one));
         }
       }
@@ -135,19 +136,21 @@ class SamplePictures {
  private:
   const std::vector<Request>& requests_;
   std::size_t size_ = 1, captions_ = 0;
-  std::map<std::size_t, std::vector<PagePicture>> found_;
+  std::map<std::size_t, std::vector<PageImage>> found_;
 };
 
-// There must be something to choose from.
+// --save-table needs a method to choose.
 void check_table(const BenchFlags& flags, const std::vector<BenchMethod>& methods, const Manifest& manifest) {
   const bool chooses = std::any_of(methods.begin(), methods.end(), [&](const BenchMethod& method) {
-    return find_method(method.options.method).drafts() && is_exact(resolve_method(method.options, manifest));
+    return find_method(method.options.method).drafts() &&
+           is_lossless(resolve_method(method.options, manifest));
   });
   if (flags.save_table && !chooses)
-    throw Error(ExitCode::usage, "--save-table: got no exact method that drafts, expected one in --methods");
+    throw Error(ExitCode::usage,
+                "--save-table: got no lossless method that drafts, expected one in --methods");
 }
 
-// A run for every batch size, of the methods as they were asked for.
+// Saves one run for every batch size, with the options of the methods as the user gave them.
 void save_tables(const BenchFlags& flags, const Manifest& manifest, const std::vector<BenchMethod>& methods,
                  const std::vector<BenchReport>& reports, Terminal& terminal) {
   if (!flags.save_table) return;
@@ -161,9 +164,9 @@ void save_tables(const BenchFlags& flags, const Manifest& manifest, const std::v
     }
   }
   RuntimeOptions runtime = flags.model.options();
-  runtime.note = {};  // told when the engine was made
+  runtime.note = {};  // the engine has logged the notes
   const Placement placement = resolve_placement(runtime, manifest);
-  for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal.sayer());
+  for (const auto& [size, run] : runs) save_table(manifest, placement, run, terminal.log_callback());
 }
 
 }  // namespace
@@ -176,7 +179,7 @@ BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   run.model = manifest.name;
   run.checksum = sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle);
   run.batch_sizes = options.batch_sizes;
-  run.pictures = options.requests.size();
+  run.images = options.requests.size();
   run.repeats = options.repeats;
   run.warmup = options.warmup;
   run.count_prompt = flags.count_prompt;
@@ -199,11 +202,11 @@ BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   options.energy = &energy;
   const OrderlyStop orderly;
   const LoadMeter load;
-  SamplePictures pictures(flags, options);
+  SampleImages images(flags, options);
   run.samples = run_bench(
       engine, options,
       [&](const BenchSample& sample, const Result& result) {
-        pictures.add(sample, result);
+        images.add(sample, result);
         terminal.detail(sample.method + ", batch size " + std::to_string(sample.batch_size) + ", batch " +
                         std::to_string(sample.batch) + ", repeat " + std::to_string(sample.repeat) +
                         ": decode " + format_fixed(sample.statistics.decode_ms, 1) + " ms");
@@ -220,7 +223,7 @@ BenchResults bench_bundle(const BenchFlags& flags, Terminal& terminal) {
   add_pass_costs(run.reports, run.methods,
                  pass_facts(manifest, run.dtype, grid, is_guided(options.requests, manifest)));
   save_tables(flags, manifest, options.methods, run.reports, terminal);
-  return {heading(run), tables(run), verdicts(run), to_json(run), pictures.take(options.methods)};
+  return {heading(run), tables(run), verdicts(run), to_json(run), images.take(options.methods)};
 }
 
 }  // namespace lamplighter::cli

@@ -2,7 +2,7 @@
 
 #include "base/files.h"
 #include "bench/report/compare.h"
-#include "propose/registry.h"
+#include "draft/registry.h"
 #include "tools/bench_report.h"
 
 namespace lamplighter::cli {
@@ -62,7 +62,7 @@ void compare_benches(const std::vector<std::string>& files, bool json, Terminal&
   for (const std::string& name : comparison.only_after) terminal.result("only in " + after + ": " + name);
   for (const Difference& one : comparison.differences)
     terminal.result("differs: " + one.key + ": " + words_of(one.before) + " -> " + words_of(one.after));
-  terminal.say("means are geometric; pictures that both drew are compared one by one");
+  terminal.log("means are geometric; images of both runs are compared in pairs");
 }
 
 }  // namespace lamplighter::cli

@@ -7,8 +7,7 @@
 
 namespace lamplighter::cli {
 
-// What changed from the first of two files of bench --export-json to the second, as a table or as JSON.
-// Throws Error(ExitCode::input).
+// Compares two files of bench --export-json, as a table or as JSON. Throws Error(ExitCode::input).
 void compare_benches(const std::vector<std::string>& files, bool json, Terminal& terminal);
 
 }  // namespace lamplighter::cli

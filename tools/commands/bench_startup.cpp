@@ -23,7 +23,7 @@ struct Times {
   std::vector<double> wall_ms, processor_ms;
 };
 
-// A folder that goes away with it.
+// A temporary folder, which its destructor removes.
 class WorkFolder {
  public:
   WorkFolder() {
@@ -47,7 +47,7 @@ double milliseconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
 }
 
-// One process to its end, its words dropped.
+// Times one process and drops its output.
 void time_process(std::vector<std::string> words, Times& times) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -73,7 +73,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::vector<std::string> picture_words(const BenchFlags& flags, const fs::path& folder) {
+std::vector<std::string> image_words(const BenchFlags& flags, const fs::path& folder) {
   const RuntimeOptions runtime = flags.model.options();
   std::vector<std::string> words{"generate",
                                  "-q",
@@ -91,7 +91,7 @@ std::vector<std::string> picture_words(const BenchFlags& flags, const fs::path& 
                                  std::to_string(runtime.threads),
                                  "--overwrite",
                                  "-o",
-                                 (folder / "picture.png").string()};
+                                 (folder / "image.png").string()};
   if (!runtime.verify_checksums) words.emplace_back("--skip-checksums");
   return words;
 }
@@ -105,7 +105,7 @@ BenchResults bench_startup(const BenchFlags& flags, Terminal& terminal) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> commands{
       {"--version", {"--version"}},
       {"generate --help", {"generate", "--help"}},
-      {"generate, start to written picture", picture_words(flags, folder.path())}};
+      {"generate, start to written image", image_words(flags, folder.path())}};
   std::vector<Times> times(commands.size());
   const int repeats = static_cast<int>(flags.repeats.value_or(10));
   for (int repeat = 0; repeat <= repeats; ++repeat) {
@@ -119,7 +119,7 @@ BenchResults bench_startup(const BenchFlags& flags, Terminal& terminal) {
   }
   BenchResults results;
   results.heading = {"whole processes, median of " + std::to_string(repeats) +
-                     " in turn after one unmeasured"};
+                     " interleaved repeats after a warm-up"};
   results.json["startup"] = Json::array();
   Table table{{"command", "ms", "least", "processor ms"}, {}};
   for (std::size_t i = 0; i < commands.size(); ++i) {

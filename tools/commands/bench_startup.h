@@ -4,8 +4,8 @@
 
 namespace lamplighter::cli {
 
-// Times whole processes of this program, from their start to their end: version, help, and one picture from
-// nothing to its file. Milliseconds of wall clock and of processor, `repeats` in turn. Throws Error when a
+// Times whole processes of this program: version, help, and one image from the start of the process to the
+// written file. Reports wall-clock and processor milliseconds of interleaved repeats. Throws Error when a
 // process fails.
 BenchResults bench_startup(const BenchFlags& flags, Terminal& terminal);
 

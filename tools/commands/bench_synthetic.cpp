@@ -1,15 +1,16 @@
 #include <utility>
 
+#include "base/format.h"
 #include "base/memory.h"
 #include "bench.h"
-#include "bench/machine/devices.h"
 #include "bench/machine/environment.h"
 #include "bench/machine/nvml.h"
 #include "bench/machine/published.h"
 #include "bench/methods.h"
 #include "bench/report/json.h"
 #include "bench/synthetic_bench.h"
-#include "bundle/machine.h"
+#include "device/devices.h"
+#include "device/machine.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
 #include "tools/signals.h"
@@ -18,7 +19,7 @@
 namespace lamplighter::cli {
 namespace {
 
-// One number is a mean, several are counts of one cycle after the other.
+// One number is a mean, several are the counts of consecutive cycles.
 std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
   std::vector<std::int64_t> counts;
   for (const double value : values) {
@@ -32,7 +33,7 @@ std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
   return values.size() == 1 ? accepted_around(values.front()) : counts;
 }
 
-// EAGLE's with a short chain where nothing is named.
+// The default is eagle with a short chain.
 std::vector<BenchMethod> methods_of(const BenchFlags& flags) {
   if (!flags.methods.empty()) return bench_methods(flags.methods, sweep_of(flags));
   if (!flags.trees.empty() || !flags.sweep.empty()) return bench_methods({"eagle"}, sweep_of(flags));
@@ -51,7 +52,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const Placement placement = resolve_placement(flags.model.runtime);
   options.graph = flags.model.options().graph;
   options.note = flags.model.runtime.note;
-  // As pictures are drawn on a device: the next cycle waits there when one ends.
+  // On a device cycles are queued in blocks, as in generation: the next cycle waits there when one ends.
   options.stages = placement.device.is_cpu() || !options.graph;
   if (!options.stages) options.block = 16;
   const std::string name = device_name(placement.device);
@@ -71,10 +72,9 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   }
   const std::string words =
       "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) + ", " +
-      (placement.rounded_cache ? "caches in int8, " : "") + std::to_string(report.context) +
-      " rows of context, " + std::to_string(options.rounds) + " interleaved rounds of " +
-      std::to_string(options.block) + " cycles; " +
-      (options.clock == Clock::wall ? "wall-clock" : "processor") +
+      (placement.rounded_cache ? "caches in int8, " : "") + counted(report.context, "token") +
+      " of context, " + counted(options.rounds, "interleaved round") + " of " +
+      counted(options.block, "cycle") + "; " + (options.clock == Clock::wall ? "wall-clock" : "processor") +
       " times are real, acceptance is scripted" +
       (report.rows.front().kernels > 0 ? "; cycles are captured graphs" : "") +
       (report.bandwidth > 0

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "base/format.h"
 #include "bundle/modules/check.h"
 #include "commands.h"
 #include "lamplighter/error.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct CheckFlags {
   ModelFlags model;
-  TalkFlags talk;
+  LogFlags logging;
 };
 
 std::string scientific(double value) {
@@ -24,7 +25,7 @@ std::string scientific(double value) {
   return text.data();
 }
 
-// Largest difference of a module over its records.
+// The worst result of a module over its records.
 struct Worst {
   double difference = 0, tolerance = 0, distance = 0;
   std::size_t records = 0;
@@ -32,10 +33,10 @@ struct Worst {
 };
 
 void check(const CheckFlags& flags) {
-  Terminal terminal(flags.talk);
+  Terminal terminal(flags.logging);
   const Manifest manifest = read_manifest(flags.model.folder());
   verify_files(manifest, true);
-  terminal.result("checksums: " + std::to_string(manifest.files.size()) + " files match");
+  terminal.result("checksums match: " + counted(manifest.files.size(), "file"));
   if (!manifest.golden) {
     terminal.result("recorded results: none in this bundle");
     return;
@@ -49,7 +50,7 @@ void check(const CheckFlags& flags) {
                          scientific(done.difference) + ", tolerance " + scientific(done.tolerance));
        })) {
     Worst& worst = modules[result.module];
-    // The record that comes closest to its own tolerance, or exceeds it most, stands for its module.
+    // The worst record is closest to its own tolerance, or exceeds it most.
     const bool worse =
         worst.records++ == 0 || !(result.difference / result.tolerance <= worst.difference / worst.tolerance);
     if (worse) worst.difference = result.difference, worst.tolerance = result.tolerance;
@@ -58,8 +59,8 @@ void check(const CheckFlags& flags) {
   }
   std::string failed;
   for (const auto& [name, worst] : modules) {
-    terminal.result(name + ": " + (worst.passed ? "ok" : "FAILED") + ", " + std::to_string(worst.records) +
-                    " records, max |difference| " + scientific(worst.difference) + ", tolerance " +
+    terminal.result(name + ": " + (worst.passed ? "ok" : "FAILED") + ", " + counted(worst.records, "record") +
+                    ", max |difference| " + scientific(worst.difference) + ", tolerance " +
                     scientific(worst.tolerance) +
                     (worst.distance > 0 ? ", " + format_fixed(100 * worst.distance, 2) +
                                               " % from bf16 (rounded weights, root mean square)"
@@ -80,12 +81,12 @@ void add_check(CLI::App& app) {
   flags->model.add_model(*command, true);
   flags->model.add_runtime(*command);
   for (const char* recorded : {"--dtype", "--cache-dtype"})
-    command->remove_option(command->get_option(recorded));  // replayed as it was recorded
+    command->remove_option(command->get_option(recorded));  // records fix the precision
   command->remove_option(command->get_option("--skip-checksums"));
-  flags->talk.add(*command);
+  flags->logging.add(*command);
   add_examples(*command,
-               {{"the demo model", "lamplighter check"},
-                {"an exported bundle, on its device", "lamplighter check bundles/anole --device cuda"}});
+               {{"check the demo bundle", "lamplighter check"},
+                {"check an exported bundle on a GPU", "lamplighter check bundles/anole --device cuda"}});
   command->callback([flags] { check(*flags); });
 }
 

@@ -4,7 +4,7 @@
 
 namespace lamplighter::cli {
 
-// Each adds one subcommand; its work runs as the subcommand's callback and reports failures by exceptions.
+// Each function adds one subcommand, which runs as a callback of the parser and throws on failure.
 void add_generate(CLI::App& app);
 void add_batch(CLI::App& app);
 void add_decode(CLI::App& app);
@@ -15,5 +15,9 @@ void add_devices(CLI::App& app);
 void add_neighbours(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_tune_tree(CLI::App& app);
+// These describe all commands, so they are added last.
+void add_help(CLI::App& app);
+void add_completion(CLI::App& app);
+void add_man(CLI::App& app);
 
 }  // namespace lamplighter::cli

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/json.h"
-#include "bundle/machine.h"
 #include "commands.h"
+#include "device/machine.h"
 #include "kernels/common/isa.h"
 #include "tools/help.h"
 #include "tools/terminal.h"
@@ -22,7 +22,8 @@ Json describe_cpu() {
   return {{"device", "cpu"}, {"threads", at::get_num_threads()}, {"kernels", isa_name(active_isa())}};
 }
 
-[[maybe_unused]] constexpr int kLeastCapability = 8;  // major part; CMAKE_CUDA_ARCHITECTURES begins there
+// Least major compute capability, as in CMAKE_CUDA_ARCHITECTURES.
+[[maybe_unused]] constexpr int kLeastCapability = 8;
 
 // Every CUDA device that Torch can use.
 std::vector<Json> describe_cuda() {
@@ -78,9 +79,9 @@ void devices(bool json) {
 
 void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("devices", "List what pictures can be drawn on");
+  CLI::App* command = app.add_subcommand("devices", "List the devices that can run a model");
   command->add_flag("--json", *json, "Print JSON");
-  add_examples(*command, {{"for programs", "lamplighter devices --json"}});
+  add_examples(*command, {{"print JSON for programs", "lamplighter devices --json"}});
   command->callback([json] { devices(*json); });
 }
 

@@ -2,8 +2,8 @@
 #include <optional>
 #include <set>
 
+#include "base/format.h"
 #include "base/stopwatch.h"
-#include "bench/auto_method.h"
 #include "commands.h"
 #include "generate_plan.h"
 #include "lamplighter/error.h"
@@ -11,6 +11,7 @@
 #include "lamplighter/pipeline.h"
 #include "lamplighter/sinks.h"
 #include "params_from.h"
+#include "text/prompt_syntax.h"
 #include "tools/help.h"
 #include "tools/report.h"
 #include "tools/signals.h"
@@ -18,7 +19,7 @@
 namespace lamplighter::cli {
 namespace {
 
-// Tells of pictures on the terminal, and prints their paths.
+// Reports progress and results on the terminal, and prints the paths of files.
 class TerminalSink : public Sink {
  public:
   TerminalSink(const Plan& plan, const Settings& settings, const Origin& origin, bool json,
@@ -29,21 +30,21 @@ class TerminalSink : public Sink {
     if (!settings_.streams) terminal_.progress(progress.run_done, progress.run_total);
   }
 
-  void picture(std::size_t index, const Request& request, const Result& result) override {
-    const std::string& path = plan_.pictures[index].path;
-    const std::string place = settings_.streams
-                                  ? std::to_string(plan_.pictures[index].job.index + 1)
-                                  : std::to_string(index + 1) + "/" + std::to_string(plan_.pictures.size());
-    terminal_.say(place + " " + path + ": seed " + std::to_string(result.seed) + ", " +
+  void image(std::size_t index, const Request& request, const Result& result) override {
+    const std::string& path = plan_.images[index].path;
+    const std::string position = settings_.streams
+                                     ? std::to_string(plan_.images[index].job.index + 1)
+                                     : std::to_string(index + 1) + "/" + std::to_string(plan_.images.size());
+    terminal_.log(position + " " + path + ": seed " + std::to_string(result.seed) + ", " +
                   summary(result.statistics));
     for (const std::string& line : details(result.statistics)) terminal_.detail(line);
-    ++drawn_;
+    ++generated_;
     if (path == "-") return;
     if (!json_) return terminal_.result(path);
-    terminal_.result(to_text(report(path, describe_picture(origin_, request, result), result.statistics)));
+    terminal_.result(to_text(report(path, describe_image(origin_, request, result), result.statistics)));
   }
 
-  std::size_t drawn() const { return drawn_; }
+  std::size_t generated() const { return generated_; }
 
  private:
   const Plan& plan_;
@@ -51,70 +52,99 @@ class TerminalSink : public Sink {
   const Origin& origin_;
   bool json_;
   Terminal& terminal_;
-  std::size_t drawn_ = 0;
+  std::size_t generated_ = 0;
 };
 
 void note_changes(const std::string& source, const Recorded& recorded, const Origin& origin,
                   Terminal& terminal) {
   if (source.empty()) return;
   if (recorded.model != origin.model) {
-    terminal.say("note: " + source + " was drawn with bundle " + recorded.model + ", not with " +
-                 origin.model + ": its settings are taken, the picture will be another");
+    terminal.log("note: " + source + " was generated with bundle " + recorded.model + ", not with " +
+                 origin.model + ": its settings are used, but the image will differ");
     return;
   }
   if (recorded.manifest_sha256 != origin.manifest_sha256) {
-    terminal.say("note: " + source + " was drawn with other files of bundle " + origin.model +
+    terminal.log("note: " + source + " was generated with other files of bundle " + origin.model +
                  " (weights, drafter or tree); pixels may differ");
   }
   if (!recorded.instructions.empty() && !origin.instructions.empty() &&
       recorded.instructions != origin.instructions) {
-    terminal.say("note: " + source + " was drawn in bf16 by the instructions " + recorded.instructions +
-                 ", here " + origin.instructions +
-                 " draw; pixels may differ. Where the processor has them, LAMPLIGHTER_ISA=" +
-                 recorded.instructions + " draws the same");
+    terminal.log("note: " + source + " was generated in bf16 with the instructions " + recorded.instructions +
+                 ", this run uses " + origin.instructions + "; pixels may differ. LAMPLIGHTER_ISA=" +
+                 recorded.instructions + " generates the same image on processors with these instructions");
   }
 }
 
-// What the bundle makes of captions, for the first few of those that it does not take as they are.
-void note_captions(const Plan& plan, TextToImage& engine, Terminal& terminal) {
+// Prints the notes on captions that the bundle does not know or cuts off, for the first few of them.
+void note_captions(const Plan& plan, TextToImage& engine, PromptSyntax& syntax, Terminal& terminal) {
   constexpr std::size_t few = 3;
   std::set<std::string> seen;
   std::size_t noted = 0;
-  for (const Picture& picture : plan.pictures) {
-    const Job& job = picture.job;
+  for (const PlannedImage& image : plan.images) {
+    const Job& job = image.job;
     if (job.request.class_id || !seen.insert(job.request.prompt).second) continue;
+    syntax.add(job.request.prompt);
     const std::vector<std::string> notes = engine.notes(job.request);
     if (notes.empty() || ++noted > few) continue;
-    for (const std::string& note : notes) terminal.say("note: " + job.origin + ": " + note);
+    for (const std::string& note : notes) terminal.log("note: " + job.origin + ": " + note);
   }
-  if (noted > few) terminal.say("note: so it is with " + std::to_string(noted - few) + " more captions");
+  if (noted > few) terminal.log("note: similar notes on " + counted(noted - few, "more caption"));
+  const std::string forms = syntax.note();
+  if (!forms.empty()) terminal.log(forms);
 }
 
-// Draws and writes the pictures of a plan.
-void draw(const GenerateFlags& flags, const Settings& settings, const Plan& plan, TextToImage& engine,
-          Terminal& terminal) {
+// Images of the run so far; a stream has more to come.
+struct Done {
+  std::size_t complete = 0, total = 0;
+};
+
+// The command that completes a run that was stopped. Files of all images hold those that were complete.
+std::string way_on(const GenerateFlags& flags, const Settings& settings, const Done& done) {
+  const bool has_files = !flags.files.paths().empty(), keeps = flags.skip_existing;
+  const bool anew = flags.overwrite || (has_files && !keeps);
+  const bool is_alone = flags.jobs.output == "-" || done.complete == 0;
+  std::string more;
+  if (anew && !flags.overwrite) more = " --overwrite";
+  if (!anew && !keeps && !is_alone) more = " --skip-existing";
+  if (flags.jobs.seed == "-1") more += " --seed " + std::to_string(settings.seed);
+  return "the same command" + (more.empty() ? "" : " with" + more) +
+         (has_files && keeps ? ", with other names of the files of all images," : "") +
+         (flags.jobs.prompt_file == "-" ? " and the same input" : "") +
+         (anew       ? " generates all again"
+          : is_alone ? " generates them"
+                     : " generates the others");
+}
+
+// Samples and writes the images of a plan.
+void generate(const GenerateFlags& flags, const Settings& settings, const Plan& plan, TextToImage& engine,
+              PromptSyntax& syntax, Done& done, Terminal& terminal) {
   const Origin origin = describe_origin(engine);
-  note_captions(plan, engine, terminal);
+  note_captions(plan, engine, syntax, terminal);
   Sinks sinks;
   std::vector<Request> requests;
   std::vector<std::string> paths;
-  for (const Picture& picture : plan.pictures) {
-    requests.push_back(picture.job.request);
-    paths.push_back(picture.path);
+  for (const PlannedImage& image : plan.images) {
+    requests.push_back(image.job.request);
+    paths.push_back(image.path);
   }
-  sinks.push_back(picture_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
-  auto told = std::make_unique<TerminalSink>(plan, settings, origin, flags.json, terminal);
-  const TerminalSink& told_of = *told;
-  sinks.push_back(std::move(told));
+  sinks.push_back(image_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
+  auto reporting = std::make_unique<TerminalSink>(plan, settings, origin, flags.json, terminal);
+  const TerminalSink& report = *reporting;
+  sinks.push_back(std::move(reporting));
   flags.files.add_sinks(origin, engine, flags.overwrite, sinks);
   const OrderlyStop orderly;
+  const std::size_t before = done.complete;
   try {
     generate_into(sinks, engine, requests, settings.method, [] { return stop_signal() == 0; });
+    done.complete += report.generated();
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
-    throw Error(error.code(), "stopped: " + std::to_string(told_of.drawn()) + " of " +
-                                  std::to_string(plan.pictures.size()) +
-                                  " pictures stand; the same command with --skip-existing draws the others");
+    done.complete = before + report.generated();
+    throw Error(error.code(), "stopped with " +
+                                  (settings.streams ? counted(done.complete, "image")
+                                                    : std::to_string(done.complete) + " of " +
+                                                          counted(done.total, "image")) +
+                                  " complete; " + way_on(flags, settings, done));
   }
 }
 
@@ -128,35 +158,40 @@ void load(const GenerateFlags& flags, const Settings& settings, std::optional<Te
   note_changes(flags.params_from, settings.recorded, describe_origin(*engine), terminal);
 }
 
-void draw_all(const GenerateFlags& flags, Settings settings, Terminal& terminal) {
+void generate_all(const GenerateFlags& flags, Settings settings, Terminal& terminal) {
   JobReader reader(flags.jobs, settings.recorded.request, settings.seed, settings.streams);
   std::vector<Job> jobs = reader.next();
   const Manifest manifest = read_manifest(flags.model.folder());
-  require_drawable(manifest);
-  settings.method = choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal.sayer());
+  require_generatable(manifest);
+  settings.method =
+      choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal.log_callback());
   Failures failures(flags.json, terminal);
+  PromptSyntax syntax;
   std::optional<TextToImage> engine;
+  Done done;
   for (; !jobs.empty(); jobs = reader.next()) {
     const Plan plan = make_plan(flags, settings, manifest, std::move(jobs), failures);
-    const std::size_t present = plan.total - plan.pictures.size();
+    const std::size_t present = plan.total - plan.images.size();
+    done.complete += present;
+    done.total += plan.total;
     if (present > 0)
-      terminal.say(std::to_string(present) + " of " + std::to_string(plan.total) + " pictures are there");
-    if (plan.pictures.empty()) continue;
+      terminal.log("already there: " + std::to_string(present) + " of " + counted(plan.total, "image"));
+    if (plan.images.empty()) continue;
     if (!engine) load(flags, settings, engine, terminal);
-    draw(flags, settings, plan, *engine, terminal);
+    generate(flags, settings, plan, *engine, syntax, done, terminal);
   }
   failures.finish();
 }
 
 void generate(const GenerateFlags& flags, const Given& given) {
-  Terminal terminal(flags.talk);
+  Terminal terminal(flags.logging);
   const Settings settings = read_flags(flags, given, terminal);
   try {
-    draw_all(flags, settings, terminal);
+    generate_all(flags, settings, terminal);
   } catch (const Error& error) {
     if (flags.params_from.empty()) throw;
-    throw Error(blame_picture(flags.params_from, settings.recorded, flags.model.folder(),
-                              flags.model.options(), error));
+    throw Error(blame_image(flags.params_from, settings.recorded, flags.model.folder(), flags.model.options(),
+                            error));
   }
 }
 
@@ -164,43 +199,45 @@ void generate(const GenerateFlags& flags, const Given& given) {
 
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
-  CLI::App* command = app.add_subcommand("generate", "Draw pictures from captions");
-  flags->model.add_model(*command, false);
+  CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
   flags->jobs.add(*command);
   flags->method.add(*command);
+  flags->model.add_model(*command, false);
   flags->model.add_runtime(*command);
   flags->model.add_batch_size(*command);
   begin_group(*command, "Output");
   CLI::Option* overwrite = command->add_flag("--overwrite", flags->overwrite, "Replace files that exist");
   command
       ->add_flag("--skip-existing", flags->skip_existing,
-                 "Leave pictures that exist and draw the others, with the seeds they would have had")
+                 "Keep images that exist and generate the others, with the seeds of a complete run")
       ->excludes(overwrite);
-  command
-      ->add_option("--first-index", flags->first_index, "Number of the first picture in names (default: 0)")
-      ->type_name("N");
+  command->add_option("--first-index", flags->first_index, "Number of the first image in names")
+      ->type_name("N")
+      ->capture_default_str();
   flags->files.add(*command);
   command->add_flag("--json", flags->json,
-                    "Print one JSON line per picture instead of its path; its ms are those of the pictures "
-                    "drawn side by side, image alone is its own");
-  command->add_flag("--no-metadata", flags->no_metadata, "Write no text into the files");
+                    "Print one JSON line per image instead of its path; the times in it are of all images "
+                    "that were generated side by side, except the image decoder's");
+  command->add_flag("--no-metadata", flags->no_metadata, "Write no settings into the image files");
   begin_group(*command, "Options");
-  command->add_option("--params-from", flags->params_from, "Take what is not given here from a picture")
+  command
+      ->add_option("--params-from", flags->params_from,
+                   "Use the settings that an image was generated with, except for flags that are given")
       ->type_name("IMAGE");
-  command->add_option("--config", flags->config, "JSON file with flags: {\"cfg_scale\": 5}")
-      ->type_name("FILE");
-  flags->talk.add(*command);
+  command->add_option("--config", flags->config, kConfigHelp)->type_name("FILE");
+  flags->logging.add(*command);
   add_examples(
       *command,
-      {{"four pictures of a caption, numbered, and a sheet of them",
-        "lamplighter generate -p \"a red boat on the sea at dawn\" -b 4 -o \"boat-%04d.png\" --grid "
-        "sheet.png"},
-       {"a picture a line, named by its caption, while the lines come",
-        "cat captions.txt | lamplighter generate --prompt-file - -o \"pictures/{index:04d}-{prompt}.png\""},
-       {"several tokens a pass, and how they came",
+      {{"four images of a caption, in numbered files, with speculative decoding",
+        "lamplighter generate -p \"a red boat on the sea at dawn\" -b 4 -o \"boat-%04d.png\" --method sjd"},
+       {"the same images on a contact sheet, too",
+        "lamplighter generate -p \"a red boat on the sea at dawn\" -b 4 -o boats/ --grid sheet.png"},
+       {"an image for each line of standard input, named by its caption",
+        "cat captions.txt | lamplighter generate --prompt-file - -o \"images/{index:04d}-{prompt}.png\""},
+       {"several tokens a pass by a drafter, and a map of them",
         "lamplighter generate --method eagle -p \"a blue house in the snow\" -o house.png --acceptance-map "
         "map.png"},
-       {"the same picture again with other guidance",
+       {"an image with the settings of another one, but other guidance",
         "lamplighter generate --params-from house.png --cfg-scale 4 -o again.png"}});
   ModelFlags::add_known_words(*command);
   command->callback([flags, command] {

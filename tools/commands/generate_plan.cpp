@@ -1,4 +1,5 @@
 #include "generate_plan.h"
+#include "base/format.h"
 
 #include <unistd.h>
 
@@ -8,16 +9,16 @@
 #include <utility>
 
 #include "base/json.h"
+#include "draft/options/options.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
 #include "params_from.h"
-#include "propose/options/options.h"
 
 namespace lamplighter::cli {
 namespace {
 
-// What is wrong with a line of a file concerns that line, what is wrong with flags concerns all.
+// An error in a line of a file fails that line; an error in a flag fails the run.
 template <class Check>
 void check_line(Job& job, const Check& check) {
   try {
@@ -35,46 +36,43 @@ void check_job(const Manifest& manifest, const Settings& settings, Job& job) {
   check_line(job, [&] { TextToImage::check(manifest, job.request); });
 }
 
-bool has_failed(const Picture& picture) {
-  return picture.job.failure.has_value();
+bool has_failed(const PlannedImage& image) {
+  return image.job.failure.has_value();
 }
 
-void leave_out(std::vector<Picture>& pictures, const std::function<bool(const Picture&)>& out) {
-  pictures.erase(std::remove_if(pictures.begin(), pictures.end(), out), pictures.end());
+void leave_out(std::vector<PlannedImage>& images, const std::function<bool(const PlannedImage&)>& out) {
+  images.erase(std::remove_if(images.begin(), images.end(), out), images.end());
 }
 
-std::size_t count_drawable(const std::vector<Picture>& pictures) {
-  return pictures.size() -
-         static_cast<std::size_t>(std::count_if(pictures.begin(), pictures.end(), has_failed));
+std::size_t count_generatable(const std::vector<PlannedImage>& images) {
+  return images.size() - static_cast<std::size_t>(std::count_if(images.begin(), images.end(), has_failed));
 }
 
-// Standard output takes the picture or words about it.
 void check_standard_output(const GenerateFlags& flags, const std::string& path) {
   if (path != "-") return;
   if (flags.json)
-    throw Error(ExitCode::usage, "--output: got '-' with --json, expected one of them: both print");
+    throw Error(ExitCode::usage, "--output - and --json cannot be combined: both write to stdout");
   if (::isatty(STDOUT_FILENO) == 1)
     throw Error(ExitCode::usage, "--output: got '-' on a terminal, expected a file or a pipe behind it");
 }
 
-// Whether the output that a line names can be a picture's. Lines that failed keep theirs, too: the others
-// have the names that they would have beside them.
-bool check_own_output(const GenerateFlags& flags, const OutputRequest& output, std::size_t pictures,
-                      Job& job) {
+// Checks the output that a line names. A line that failed keeps its output, so that the names of the others
+// do not depend on it.
+bool check_own_output(const GenerateFlags& flags, const OutputRequest& output, std::size_t images, Job& job) {
   bool is_good = false;
   check_line(job, [&] {
-    if (output.pattern == "-" && pictures > 1)
-      throw Error(ExitCode::usage, "output: got '-', expected one picture for standard output");
+    if (output.pattern == "-" && images > 1)
+      throw Error(ExitCode::usage, "output: got '-', expected one image for standard output");
     check_standard_output(flags, expand_outputs({output}).front());
     is_good = true;
   });
   return is_good;
 }
 
-// The pictures of jobs, and the largest extent that one of them has.
-std::vector<Picture> make_pictures(const GenerateFlags& flags, const Settings& settings,
-                                   const Manifest& manifest, std::vector<Job> jobs, Extent& largest) {
-  std::vector<Picture> pictures;
+// Makes the images of jobs; `largest` becomes the largest extent of one.
+std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings& settings,
+                                      const Manifest& manifest, std::vector<Job> jobs, Extent& largest) {
+  std::vector<PlannedImage> images;
   std::vector<OutputRequest> outputs;
   std::vector<std::size_t> named;  // whose outputs those are
   for (Job& job : jobs) {
@@ -83,30 +81,30 @@ std::vector<Picture> make_pictures(const GenerateFlags& flags, const Settings& s
                                job.request.prompt};
     if (!job.names_output || check_own_output(flags, output, jobs.size(), job)) {
       outputs.push_back(output);
-      named.push_back(pictures.size());
+      named.push_back(images.size());
     }
     if (!job.failure) {
       const Grid& grid = find_grid(manifest, job.request.width, job.request.height);
       largest = {std::max<std::int64_t>(largest.width, grid.width),
                  std::max<std::int64_t>(largest.height, grid.height)};
     }
-    pictures.push_back({std::move(job), output, ""});
+    images.push_back({std::move(job), output, ""});
   }
   const std::vector<std::string> paths = expand_outputs(outputs);
-  for (std::size_t i = 0; i < paths.size(); ++i) pictures[named[i]].path = paths[i];
-  return pictures;
+  for (std::size_t i = 0; i < paths.size(); ++i) images[named[i]].path = paths[i];
+  return images;
 }
 
-// Makes the folders of pictures and sees that their files can be written.
-void prepare_files(const GenerateFlags& flags, std::vector<Picture>& pictures) {
+// Makes the folders of images and checks that their files can be written.
+void prepare_files(const GenerateFlags& flags, std::vector<PlannedImage>& images) {
   std::vector<OutputRequest> outputs;
   std::vector<std::string> paths, all;
-  for (const Picture& picture : pictures) {
-    if (has_failed(picture)) continue;
-    all.push_back(picture.path);
-    if (picture.job.names_output) continue;
-    outputs.push_back(picture.output);
-    paths.push_back(picture.path);
+  for (const PlannedImage& image : images) {
+    if (has_failed(image)) continue;
+    all.push_back(image.path);
+    if (image.job.names_output) continue;
+    outputs.push_back(image.output);
+    paths.push_back(image.path);
   }
   for (const std::string& path : flags.files.paths()) {
     paths.push_back(path);
@@ -114,16 +112,16 @@ void prepare_files(const GenerateFlags& flags, std::vector<Picture>& pictures) {
   }
   check_distinct(all);
   prepare_outputs(outputs, paths, flags.overwrite);
-  for (Picture& picture : pictures) {
-    if (has_failed(picture) || !picture.job.names_output) continue;
-    check_line(picture.job, [&] { prepare_outputs({picture.output}, {picture.path}, flags.overwrite); });
+  for (PlannedImage& image : images) {
+    if (has_failed(image) || !image.job.names_output) continue;
+    check_line(image.job, [&] { prepare_outputs({image.output}, {image.path}, flags.overwrite); });
   }
 }
 
-// The first failure is the run's where all fail.
-void require_some(const Settings& settings, const std::vector<Picture>& pictures) {
-  if (!settings.streams && !pictures.empty() && count_drawable(pictures) == 0)
-    throw Error(*pictures.front().job.failure);
+// Throws the first failure where all images fail.
+void require_some(const Settings& settings, const std::vector<PlannedImage>& images) {
+  if (!settings.streams && !images.empty() && count_generatable(images) == 0)
+    throw Error(*images.front().job.failure);
 }
 
 }  // namespace
@@ -134,36 +132,36 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   if (recorded) settings.recorded = read_recorded(flags.params_from);
   const bool own_seed = given.seed || !recorded;
   settings.seed = own_seed ? parse_seed(flags.jobs.seed) : settings.recorded.request.seed;
-  if (own_seed && flags.jobs.seed == "-1") terminal.say("seed " + std::to_string(settings.seed));
+  if (own_seed && flags.jobs.seed == "-1") terminal.log("seed " + std::to_string(settings.seed));
   settings.method = flags.method.over(settings.recorded.method);
   if (recorded) check_files(flags.params_from, settings.method, flags.method.options);
   settings.runtime = flags.model.options();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;
   if (recorded && !given.cache_dtype) settings.runtime.cache_dtype = settings.recorded.cache_dtype;
-  // Names and files that tell how many pictures there are wait for the last prompt.
+  // Names and files that depend on the number of images need all prompts.
   settings.streams =
       flags.jobs.prompt_file == "-" && is_numbered(flags.jobs.output) && flags.files.paths().empty();
   return settings;
 }
 
-void Failures::take(std::vector<Picture>& pictures, std::size_t present) {
-  total_ += pictures.size() + present;
-  for (const Picture& picture : pictures) {
-    if (!has_failed(picture)) continue;
+void Failures::take(std::vector<PlannedImage>& images, std::size_t present) {
+  total_ += images.size() + present;
+  for (const PlannedImage& image : images) {
+    if (!has_failed(image)) continue;
     ++failed_;
-    const std::string message = picture.job.failure->what();
-    if (json_) terminal_.result(to_text({{"index", picture.job.index}, {"error", message}}));
-    if (message != last_) terminal_.complain(message);  // once for all pictures of a line
+    const std::string message = image.job.failure->what();
+    if (json_) terminal_.result(to_text({{"index", image.job.index}, {"error", message}}));
+    if (message != last_) terminal_.complain(message);  // once for all images of a line
     last_ = message;
   }
-  leave_out(pictures, has_failed);
+  leave_out(images, has_failed);
 }
 
 void Failures::finish() const {
   if (failed_ == 0) return;
   throw Error(failed_ < total_ ? ExitCode::some_failed : ExitCode::input,
-              std::to_string(failed_) + " of " + std::to_string(total_) +
-                  " pictures could not be drawn, for the reasons above");
+              std::to_string(failed_) + " of " + counted(total_, "image") +
+                  " could not be generated, for the reasons above");
 }
 
 Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manifest& manifest,
@@ -171,25 +169,25 @@ Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manif
   Plan plan;
   Extent largest;
   flags.files.check_tokens(manifest);
-  plan.pictures = make_pictures(flags, settings, manifest, std::move(jobs), largest);
+  plan.images = make_images(flags, settings, manifest, std::move(jobs), largest);
   resolve_method(settings.method, manifest);
-  require_some(settings, plan.pictures);
-  flags.files.check_room(static_cast<std::int64_t>(count_drawable(plan.pictures)), largest);
-  for (const Picture& picture : plan.pictures) {
-    if (!has_failed(picture)) check_standard_output(flags, picture.path);
+  require_some(settings, plan.images);
+  flags.files.check_room(static_cast<std::int64_t>(count_generatable(plan.images)), largest);
+  for (const PlannedImage& image : plan.images) {
+    if (!has_failed(image)) check_standard_output(flags, image.path);
   }
-  const std::size_t wanted = plan.pictures.size();
+  const std::size_t wanted = plan.images.size();
   if (flags.skip_existing) {
-    leave_out(plan.pictures, [](const Picture& picture) {
+    leave_out(plan.images, [](const PlannedImage& image) {
       std::error_code ignored;
-      return !has_failed(picture) && std::filesystem::exists(picture.path, ignored);
+      return !has_failed(image) && std::filesystem::exists(image.path, ignored);
     });
   }
-  const std::size_t present = wanted - plan.pictures.size();
-  prepare_files(flags, plan.pictures);
-  if (present == 0) require_some(settings, plan.pictures);
-  failures.take(plan.pictures, present);
-  plan.total = plan.pictures.size() + present;
+  const std::size_t present = wanted - plan.images.size();
+  prepare_files(flags, plan.images);
+  if (present == 0) require_some(settings, plan.images);
+  failures.take(plan.images, present);
+  plan.total = plan.images.size() + present;
   return plan;
 }
 

@@ -7,7 +7,7 @@
 
 #include "lamplighter/bundle.h"
 #include "lamplighter/outputs.h"
-#include "pipeline/requests/metadata.h"
+#include "pipeline/metadata/metadata.h"
 #include "tools/flags.h"
 #include "tools/output_flags.h"
 #include "tools/requests.h"
@@ -19,14 +19,14 @@ struct GenerateFlags {
   ModelFlags model;
   JobFlags jobs;
   MethodFlags method;
-  TalkFlags talk;
+  LogFlags logging;
   OutputFlags files;
   std::string params_from, config;
   std::size_t first_index = 0;
   bool overwrite = false, skip_existing = false, json = false, no_metadata = false;
 };
 
-// Flags of the command line, where a picture's metadata would give another value.
+// Which flags the command line sets, over the metadata of --params-from.
 struct Given {
   bool seed, dtype, cache_dtype;
 };
@@ -37,33 +37,33 @@ struct Settings {
   RuntimeOptions runtime;
   Recorded recorded;  // of --params-from
   std::uint64_t seed = 0;
-  bool streams = false;  // pictures are drawn as their prompts come
+  bool streams = false;  // images are generated as their prompts come
 };
 
-// What flags say, over the picture of --params-from. Throws Error (usage, input).
+// What flags say, over the image of --params-from. Throws Error (usage, input).
 Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal);
 
-struct Picture {
+struct PlannedImage {
   Job job;
   OutputRequest output;
   std::string path;
 };
 
-// Pictures that are drawn together; known before weights are loaded.
+// Images that are generated together; known before weights are loaded.
 struct Plan {
-  std::vector<Picture> pictures;
+  std::vector<PlannedImage> images;
   std::size_t total = 0;  // with those that are there
 };
 
-// Pictures that cannot be drawn: told of as their prompts come, while others are drawn.
+// Images that cannot be generated. They are reported as their prompts come, while others are generated.
 class Failures {
  public:
   Failures(bool json, Terminal& terminal) : json_(json), terminal_(terminal) {}
 
-  // Takes them out of `pictures`, which are all of the run or of some lines of a stream, but for those that
-  // are there: `present` of them.
-  void take(std::vector<Picture>& pictures, std::size_t present);
-  // Throws Error (some_failed; input where nothing was drawn) where there were some.
+  // Takes the failed ones out of `images`: all of the run or of some lines of a stream, without the `present`
+  // ones whose files exist.
+  void take(std::vector<PlannedImage>& images, std::size_t present);
+  // Throws Error (some_failed; input where nothing was generated) where there were some.
   void finish() const;
 
  private:

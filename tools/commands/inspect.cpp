@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/json.h"
-#include "bundle/placement.h"
 #include "commands.h"
+#include "device/placement.h"
 #include "lamplighter/bundle.h"
 #include "tools/bundle_facts.h"
 #include "tools/commands/inspect_lines.h"
@@ -21,7 +22,7 @@ struct InspectFlags {
   bool json = false;
 };
 
-// All of it for programs, with the manifest as it stands.
+// Describes the bundle as JSON, with the whole manifest.
 Json report(const Manifest& manifest, const Placement& placement) {
   const std::string path = join_path(manifest.directory, "manifest.json");
   const Json stored = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
@@ -39,7 +40,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
       Json drafters = Json::object();
       for (const auto& [name, bytes] : memory.drafters) drafters[name] = bytes;
       entry["guided_slot"] = {
-          {"rows", memory.rows}, {"target_bytes", memory.target}, {"drafter_bytes", drafters}};
+          {"cache_slots", memory.cache_slots}, {"target_bytes", memory.target}, {"drafter_bytes", drafters}};
     }
     grids.push_back(std::move(entry));
   }
@@ -82,7 +83,7 @@ void inspect(const InspectFlags& flags) {
   for (const auto& [name, words] : damage)
     terminal.complain(join_path(manifest.directory, name) + ": " + words);
   throw Error(ExitCode::bundle, std::to_string(damage.size()) + " of " +
-                                    std::to_string(manifest.files.size()) + " files of bundle " +
+                                    counted(manifest.files.size(), "file") + " of bundle " +
                                     manifest.directory + " are damaged or missing");
 }
 
@@ -90,13 +91,13 @@ void inspect(const InspectFlags& flags) {
 
 void add_inspect(CLI::App& app) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what a bundle holds and can do");
+  CLI::App* command = app.add_subcommand("inspect", "Show the contents of a bundle and its methods");
   flags->model.add_model(*command, true);
   flags->model.add_runtime(*command);
   command->remove_option(command->get_option("--threads"));
-  command->add_flag("--json", flags->json, "Print JSON");
-  add_examples(*command, {{"the demo model: what it knows, which methods it can", "lamplighter inspect"},
-                          {"for programs", "lamplighter inspect bundles/anole --json"}});
+  common(*command, command->add_flag("--json", flags->json, "Print JSON"));
+  add_examples(*command, {{"show the demo bundle", "lamplighter inspect"},
+                          {"print JSON for programs", "lamplighter inspect bundles/anole --json"}});
   command->callback([flags] { inspect(*flags); });
 }
 

@@ -1,9 +1,10 @@
 #include "tools/commands/inspect_lines.h"
+#include "base/format.h"
 
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
-#include "propose/registry.h"
+#include "draft/registry.h"
 #include "tools/bundle_facts.h"
 #include "tools/terminal.h"
 #include "tree/tree.h"
@@ -31,7 +32,7 @@ std::string list_ids(const std::vector<std::int64_t>& ids) {
   return text.empty() ? "none" : text;
 }
 
-// A text on one line.
+// Quotes a text on one line.
 std::string quote(const std::string& text) {
   return to_text(text);
 }
@@ -40,30 +41,30 @@ std::string describe_module(const Manifest& manifest, const ModuleEntry& module)
   return module.file + ", " + module.dtype + ", " + megabytes(manifest.files.at(module.file).bytes);
 }
 
-std::string describe_drafter(const Manifest& manifest, const DrafterEntry& drafter) {
+std::string describe_drafter(const Manifest& manifest, const DraftModelEntry& drafter) {
   const std::string heads =
-      drafter.heads > 0 ? ", heads for " + std::to_string(drafter.heads) + " tokens ahead" : "";
-  if (!drafter.has_cache()) return describe_module(manifest, drafter.module) + heads;
-  return describe_module(manifest, drafter.module) + heads + ", " + std::to_string(drafter.layers) +
-         " layers, " + std::to_string(drafter.kv_heads) + " heads of " + std::to_string(drafter.head_dim);
+      drafter.heads > 0 ? ", heads for " + counted(drafter.heads, "token") + " ahead" : "";
+  if (!draft_kind(drafter).has(kDraftCache)) return describe_module(manifest, drafter.module) + heads;
+  return describe_module(manifest, drafter.module) + heads + ", " + counted(drafter.layers, "layer") + ", " +
+         counted(drafter.kv_heads, "head") + " of " + std::to_string(drafter.head_dim);
 }
 
 std::string describe_neighbours(const Manifest& manifest, const std::string& file) {
   const NeighbourTable table = read_neighbours(join_path(manifest.directory, file),
                                                manifest.tokens.codebook_size, 0, ExitCode::bundle);
-  return file + ", " + std::to_string(table.width) + " for each of " + std::to_string(table.codes) + " codes";
+  return file + ", " + std::to_string(table.width) + " for each of " + counted(table.codes, "code");
 }
 
 std::string describe_tree(const Manifest& manifest, const std::string& file) {
   const std::string path = join_path(manifest.directory, file);
   const Tree tree = parse_tree(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
-  return file + ", " + std::to_string(tree.drafted()) + " drafted nodes, depth " +
+  return file + ", " + counted(tree.drafted(), "drafted node") + ", depth " +
          std::to_string(tree.max_depth());
 }
 
 std::string describe_grid(const Grid& grid) {
   std::string text =
-      size(grid) + " (" + std::to_string(grid.rows) + "x" + std::to_string(grid.columns) + " tokens)";
+      size(grid) + " (" + std::to_string(grid.rows) + "x" + counted(grid.columns, "token") + ")";
   if (!grid.before.empty()) text += " after " + list_ids(grid.before);
   if (!grid.row_end.empty()) text += ", rows end with " + list_ids(grid.row_end);
   return text;
@@ -72,19 +73,19 @@ std::string describe_grid(const Grid& grid) {
 std::string describe_slot(const SlotMemory& memory) {
   std::string text = "target " + megabytes(memory.target);
   for (const auto& [name, bytes] : memory.drafters) text += ", drafter " + name + " " + megabytes(bytes);
-  return text + " (" + std::to_string(memory.rows) + " rows)";
+  return text + " (" + counted(memory.cache_slots, "cache slot") + ")";
 }
 
 std::string describe_tokenizer(const TokenizerEntry& tokenizer) {
-  return tokenizer.kind + ", at most " + std::to_string(tokenizer.max_length) + " ids" +
+  return tokenizer.kind + ", at most " + counted(tokenizer.max_length, "id") +
          (tokenizer.cleaning.empty() ? "" : ", cleaning " + tokenizer.cleaning);
 }
 
 std::string describe_prompt(const PromptEntry& prompt) {
-  if (prompt.kind == "class") return "one of " + std::to_string(prompt.classes) + " classes";
-  const std::string rows = ", at most " + std::to_string(prompt.length) + " rows";
+  if (prompt.kind == "class") return "one of " + counted(prompt.classes, "class");
+  const std::string limit = ", at most " + counted(prompt.length, "position");
   if (prompt.kind == "text_features") {
-    return "text features of width " + std::to_string(prompt.features) + rows;
+    return "text features of width " + std::to_string(prompt.features) + limit;
   }
   std::string unconditional = list_ids(prompt.unconditional);
   if (prompt.unconditional_pad) {
@@ -96,19 +97,19 @@ std::string describe_prompt(const PromptEntry& prompt) {
                     quote(*prompt.negative_text) + ", negative prompt: " + quote(prompt.negative_prompt);
   }
   return "tokens: " + list_ids(prompt.prefix) + ", " + quote(prompt.text) + ", " + list_ids(prompt.suffix) +
-         "; unconditional: " + unconditional + rows;
+         "; unconditional: " + unconditional + limit;
 }
 
-// Where prompts are ids of the vocabulary, a head over all of it draws text, too.
+// Where prompts are ids of the vocabulary, a head over the whole vocabulary also samples text ids.
 std::string describe_tokens(const Manifest& manifest) {
   const auto& tokens = manifest.tokens;
-  const std::string drawn = std::to_string(tokens.codebook_size);
+  const std::string count = std::to_string(tokens.codebook_size);
   if (manifest.prompt && manifest.prompt->kind == "tokens" && tokens.codebook_size == tokens.vocabulary)
-    return "all " + drawn + " ids of the vocabulary, those of text among them";
-  return drawn + " codes in a vocabulary of " + std::to_string(tokens.vocabulary);
+    return "all " + count + " ids of the vocabulary, text included";
+  return count + " codes in a vocabulary of " + std::to_string(tokens.vocabulary);
 }
 
-// Of the scale of guidance, where it changes.
+// Describes how the guidance scale changes within an image.
 std::string describe_schedule(const GuidanceSchedule& schedule) {
   if (schedule.kind == "linear") return ", growing from 1 to it";
   if (schedule.kind != "decay") return "";
@@ -129,9 +130,9 @@ std::string describe_sampling(const Manifest& manifest) {
 }
 
 void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines) {
-  // What stands in a file is told where it can be read.
-  const auto content = [&](const std::string& file, const auto& tell) {
-    return damage.count(file) != 0 ? file : tell(manifest, file);
+  // Contents are shown for undamaged files only.
+  const auto content = [&](const std::string& file, const auto& describe) {
+    return damage.count(file) != 0 ? file : describe(manifest, file);
   };
   for (const auto& [name, module] : manifest.modules)
     lines.emplace_back(name, describe_module(manifest, module));
@@ -146,10 +147,10 @@ void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines
   if (manifest.neighbours)
     lines.emplace_back("neighbours", content(*manifest.neighbours, describe_neighbours));
   if (manifest.golden)
-    lines.emplace_back("recorded results", std::to_string(manifest.golden_records.size()) + " calls");
+    lines.emplace_back("recorded results", counted(manifest.golden_records.size(), "call"));
 }
 
-void describe_drawing(const Manifest& manifest, const Placement& placement, Lines& lines) {
+void describe_generating(const Manifest& manifest, const Placement& placement, Lines& lines) {
   if (manifest.prompt) lines.emplace_back("prompt", describe_prompt(*manifest.prompt));
   if (manifest.prompt && manifest.prompt->vocabulary) {
     for (const auto& [kind, words] : known_words(*manifest.prompt->vocabulary))
@@ -157,23 +158,23 @@ void describe_drawing(const Manifest& manifest, const Placement& placement, Line
     lines.emplace_back("example", manifest.prompt->vocabulary->example);
   }
   if (manifest.has("target") && manifest.is_continuous()) {
-    lines.emplace_back("tokens", "continuous, " + std::to_string(manifest.tokens.channels) + " channels, " +
-                                     std::to_string(manifest.diffusion.steps) + " denoising steps (" +
+    lines.emplace_back("tokens", "continuous, " + counted(manifest.tokens.channels, "channel") + ", " +
+                                     counted(manifest.diffusion.steps, "denoising step") + " (" +
                                      manifest.diffusion.respacing + ")");
   } else if (manifest.has("target")) {
     lines.emplace_back("tokens", describe_tokens(manifest));
-    lines.emplace_back("cache", std::to_string(manifest.cache.layers) + " layers, " +
-                                    std::to_string(manifest.cache.kv_heads) + " heads of " +
+    lines.emplace_back("cache", counted(manifest.cache.layers, "layer") + ", " +
+                                    counted(manifest.cache.kv_heads, "head") + " of " +
                                     std::to_string(manifest.cache.head_dim) + ", " +
-                                    std::to_string(manifest.cache.max_length) + " rows");
+                                    counted(manifest.cache.max_length, "slot"));
   }
   if (manifest.has("target")) lines.emplace_back("sampling", describe_sampling(manifest));
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target")) return;
   lines.emplace_back("memory", manifest.is_continuous()
-                                   ? "at least, of a guided picture in a pass without drafts:"
-                                   : "caches of a guided picture in " + cache_dtype_name(placement) +
+                                   ? "for a pass of a guided image without drafts, at least:"
+                                   : "caches of a guided image in " + cache_dtype_name(placement) +
                                          ", without draft trees:");
   for (const Grid& grid : manifest.grids)
     lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement)));
@@ -192,13 +193,13 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   if (!missing.empty()) {
     lines.emplace_back("missing for generate", list(missing));
   } else if (manifest.is_continuous() && manifest.drafters.empty()) {
-    lines.emplace_back("", "cspd needs a drafter (python -m models.export mar --drafter)");
+    lines.emplace_back("", "cspd needs a drafter (lamplighter-export mar --drafter)");
   } else if (manifest.drafters.empty()) {
     std::vector<std::string> others;
     for (const MethodEntry& method : methods()) {
       if (method.needs_drafter() && !method.is_continuous()) others.emplace_back(method.name);
     }
-    lines.emplace_back("", list(others) + " need a drafter (python -m models.export drafter)");
+    lines.emplace_back("", list(others) + " need a drafter (lamplighter-export drafter)");
   }
 }
 
@@ -210,7 +211,7 @@ Lines describe_bundle(const Manifest& manifest, const Damage& damage, const Plac
               {"licence", manifest.licence},
               {"exporter", manifest.exporter_version + ", torch " + manifest.exporter_torch}};
   describe_files(manifest, damage, lines);
-  describe_drawing(manifest, placement, lines);
+  describe_generating(manifest, placement, lines);
   describe_methods(manifest, lines);
   return lines;
 }

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "bundle/placement.h"
+#include "device/placement.h"
 
 namespace lamplighter::cli {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;  // label and value
-using Damage = std::map<std::string, std::string>;               // what is wrong, by file
+using Damage = std::map<std::string, std::string>;               // problem by file
 
-// What `inspect` tells of a bundle in words.
+// Describes a bundle for `inspect`.
 Lines describe_bundle(const Manifest& manifest, const Damage& damage, const Placement& placement);
 
 }  // namespace lamplighter::cli

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/stopwatch.h"
+#include "base/suggestion.h"
 #include "bundle/codebook.h"
 #include "bundle/manifest/attach.h"
 #include "commands.h"
@@ -20,13 +21,13 @@ constexpr std::int64_t kWidth = 1000;
 
 struct NeighbourFlags {
   ModelFlags model;
-  TalkFlags talk;
+  LogFlags logging;
   std::optional<std::int64_t> k;
   std::string metric = "l2", from, output;
   bool overwrite = false;
 };
 
-// The first `width` columns.
+// Keeps the first `width` columns.
 NeighbourTable narrowed(NeighbourTable table, std::int64_t width) {
   if (table.width <= width) return table;
   NeighbourTable narrow{table.codes, width, {}};
@@ -35,7 +36,7 @@ NeighbourTable narrowed(NeighbourTable table, std::int64_t width) {
   return narrow;
 }
 
-// From the codebook, or from a file.
+// Makes the table from the codebook or from a file.
 NeighbourTable make_table(const NeighbourFlags& flags, const Manifest& manifest, Terminal& terminal) {
   if (!flags.from.empty()) {
     NeighbourTable table =
@@ -47,7 +48,8 @@ NeighbourTable make_table(const NeighbourFlags& flags, const Manifest& manifest,
   return nearest_neighbours(codebook.vectors, codebook.dimension, k, metric_from(flags.metric),
                             [&](std::int64_t done, std::int64_t codes) {
                               terminal.progress(done, codes, "codes");
-                              if (stop_signal() != 0) throw Error(ExitCode::interrupted, "stopped");
+                              if (stop_signal() != 0)
+                                throw Error(ExitCode::interrupted, "stopped: nothing is written");
                             });
 }
 
@@ -66,7 +68,7 @@ void check_flags(const NeighbourFlags& flags, const Manifest& manifest, bool met
     throw Error(ExitCode::usage, "--k: got " + std::to_string(*flags.k) + ", expected 1 or more");
   }
   if (!flags.from.empty() && metric_given) {
-    throw Error(ExitCode::usage, "--metric and --from exclude each other: a file has its order already");
+    throw Error(ExitCode::usage, "--metric and --from exclude each other: a file is already sorted");
   }
   metric_from(flags.metric);
   if (!manifest.has("image_decoder")) {
@@ -77,7 +79,7 @@ void check_flags(const NeighbourFlags& flags, const Manifest& manifest, bool met
 }
 
 void neighbours(const NeighbourFlags& flags, bool metric_given) {
-  Terminal terminal(flags.talk);
+  Terminal terminal(flags.logging);
   const Manifest manifest = read_manifest(flags.model.folder());
   check_flags(flags, manifest, metric_given);
   verify_files(manifest, !flags.model.skip_checksums);
@@ -90,7 +92,7 @@ void neighbours(const NeighbourFlags& flags, bool metric_given) {
   } else {
     write_file(flags.output, bytes, flags.overwrite);
   }
-  terminal.say("codes: " + std::to_string(table.codes) +
+  terminal.log("codes: " + std::to_string(table.codes) +
                ", neighbours of each: " + std::to_string(table.width) + ", from " +
                (flags.from.empty() ? "the codebook by " + flags.metric : flags.from) + ", " +
                format_fixed(watch.lap() / 1000, 1) + " s");
@@ -102,28 +104,31 @@ void neighbours(const NeighbourFlags& flags, bool metric_given) {
 void add_neighbours(CLI::App& app) {
   auto flags = std::make_shared<NeighbourFlags>();
   CLI::App* command =
-      app.add_subcommand("neighbours", "Find the codes that look alike, for lantern and lantern++");
-  command
-      ->add_option("-m,--bundle,--model", flags->model.model,
-                   "Bundle folder (environment: LAMPLIGHTER_MODEL; default: the demo bundle)")
+      app.add_subcommand("neighbours", "Store the nearest codes of every code, for lantern and lantern++");
+  command->add_option("-m,--bundle,--model", flags->model.model, kModelHelp)
       ->envname("LAMPLIGHTER_MODEL")
-      ->type_name("DIR");
-  command->add_option("--k", flags->k, "Neighbours of every code (default: 1000, or all others)")
-      ->type_name("K");
-  command->add_option("--metric", flags->metric, "l2 or cosine distance of the codebook's vectors")
-      ->type_name("NAME");
-  command->add_option("--from", flags->from, "Take the table from a file (.npy of LANTERN, or safetensors)")
+      ->type_name("DIR")
+      ->default_str(kModelUsual);
+  command->add_option("--k", flags->k, "Neighbours of every code")
+      ->type_name("K")
+      ->default_str("1000, or all other codes if there are fewer");
+  with_choices(*command,
+               command->add_option("--metric", flags->metric,
+                                   "Distance of codebook vectors: " + list_of(metric_names())),
+               metric_names())
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--from", flags->from, "Read the table from a file (LANTERN's .npy, or safetensors)")
       ->type_name("FILE");
   command->add_option("-o,--output", flags->output, "Write the table to a file instead of into the bundle")
       ->type_name("FILE");
-  command->add_flag("--overwrite", flags->overwrite, "Replace a table that exists");
-  command->add_flag("--skip-checksums", flags->model.skip_checksums,
-                    "Do not compare the bundle's files with their checksums");
-  flags->talk.add(*command);
-  add_examples(*command,
-               {{"compute the table once, and store it in the bundle",
-                 "lamplighter neighbours --bundle bundles/anole"},
-                {"take a published one", "lamplighter neighbours --bundle bundles/anole --from top.npy"}});
+  command->add_flag("--overwrite", flags->overwrite, "Replace an existing table");
+  command->add_flag("--skip-checksums", flags->model.skip_checksums, kSkipChecksums);
+  flags->logging.add(*command);
+  add_examples(
+      *command,
+      {{"compute the table and store it in the bundle", "lamplighter neighbours --bundle bundles/anole"},
+       {"store the authors' table", "lamplighter neighbours --bundle bundles/anole --from top.npy"}});
   command->callback([flags, command] { neighbours(*flags, command->get_option("--metric")->count() != 0); });
 }
 

@@ -3,16 +3,16 @@
 #include <optional>
 
 #include "base/utf8.h"
-#include "bundle/placement.h"
+#include "device/placement.h"
 #include "lamplighter/pipeline.h"
 #include "tree/tree.h"
 
 namespace lamplighter::cli {
 namespace {
 
-// What `check` complains of.
+// Returns the error that `check` throws.
 template <class Check>
-std::optional<Error> complaint_of(const Check& check) {
+std::optional<Error> error_of(const Check& check) {
   try {
     check();
   } catch (const Error& error) {
@@ -25,7 +25,7 @@ bool is_of_settings(const Error& error) {
   return error.code() == ExitCode::usage || error.code() == ExitCode::input;
 }
 
-// The request with all that the picture says. The files it names are not read.
+// The request with all settings of the image, without the files that it names.
 Request whole_request(const Recorded& recorded) {
   Request request = recorded.request;
   request.method = recorded.method;
@@ -34,40 +34,41 @@ Request whole_request(const Recorded& recorded) {
   return request;
 }
 
-// What is wrong with the picture's precisions, where the flags can be met without them.
-std::optional<Error> complaint_of_dtypes(const Recorded& recorded, const Manifest& manifest,
-                                         RuntimeOptions runtime) {
+// Returns what is wrong with the precisions of the image, if the flags alone are valid.
+std::optional<Error> error_of_dtypes(const Recorded& recorded, const Manifest& manifest,
+                                     RuntimeOptions runtime) {
   runtime.note = nullptr;
-  const auto place = [&] { resolve_placement(runtime, manifest); };
-  if (complaint_of(place)) return std::nullopt;
+  const auto resolve = [&] { resolve_placement(runtime, manifest); };
+  if (error_of(resolve)) return std::nullopt;
   runtime.dtype = recorded.dtype;
   runtime.cache_dtype = recorded.cache_dtype;
-  return complaint_of(place);
+  return error_of(resolve);
 }
 
 }  // namespace
 
-void check_files(const std::string& picture, const MethodOptions& merged, const MethodOptions& given) {
-  // Which files are read is for flags alone to say: pictures come from strangers.
+void check_files(const std::string& image, const MethodOptions& merged, const MethodOptions& given) {
+  // Only flags choose files to read: images are untrusted input.
   const auto refuse = [&](const char* flag, const std::string& path) {
-    throw Error(ExitCode::input, picture + ": was drawn with the file " + shorten(path, 200) +
-                                     ", which a picture cannot choose; give " + flag + " FILE");
+    throw Error(ExitCode::input, image + ": was generated with the file " + shorten(path, 200) +
+                                     ", and files are not read on behalf of an image; give " + flag +
+                                     " FILE");
   };
   if (given.tree.empty() && is_tree_file(merged.tree)) refuse("--tree", merged.tree);
   if (given.neighbours.empty() && !merged.neighbours.empty()) refuse("--neighbours", merged.neighbours);
 }
 
-Error blame_picture(const std::string& picture, const Recorded& recorded, const std::string& bundle,
-                    const RuntimeOptions& runtime, const Error& error) {
+Error blame_image(const std::string& image, const Recorded& recorded, const std::string& bundle,
+                  const RuntimeOptions& runtime, const Error& error) {
   if (!is_of_settings(error)) return error;
   std::optional<Error> own;
-  const auto unreadable = complaint_of([&] {
+  const auto unreadable = error_of([&] {
     const Manifest manifest = read_manifest(bundle);
-    own = complaint_of([&] { TextToImage::check(manifest, whole_request(recorded)); });
-    if (!own) own = complaint_of_dtypes(recorded, manifest, runtime);
+    own = error_of([&] { TextToImage::check(manifest, whole_request(recorded)); });
+    if (!own) own = error_of_dtypes(recorded, manifest, runtime);
   });
   if (unreadable || !own || !is_of_settings(*own)) return error;
-  return {ExitCode::input, picture + ": parameters: " + own->what()};
+  return {ExitCode::input, image + ": parameters: " + own->what()};
 }
 
 }  // namespace lamplighter::cli

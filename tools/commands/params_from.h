@@ -5,18 +5,18 @@
 #include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
-#include "pipeline/requests/metadata.h"
+#include "pipeline/metadata/metadata.h"
 
 namespace lamplighter::cli {
 
-// Throws Error(ExitCode::input) where a picture names files and `given`, the method of the flags, does not
-// say itself which are read.
-void check_files(const std::string& picture, const MethodOptions& merged, const MethodOptions& given);
+// Refuses files that only the image names: `given`, the options of the flags, must name them. Throws
+// Error(ExitCode::input).
+void check_files(const std::string& image, const MethodOptions& merged, const MethodOptions& given);
 
-// What to tell of `error`, which a run met that takes its settings from `picture`: where the picture's own
-// settings cannot be drawn with the bundle, that, as an error of input that names the picture. `runtime` is
-// what flags alone say.
-Error blame_picture(const std::string& picture, const Recorded& recorded, const std::string& bundle,
-                    const RuntimeOptions& runtime, const Error& error);
+// Attributes `error`, which ended a run with the settings of `image`. If those settings alone do not fit the
+// bundle, returns an input error that names the image, otherwise `error`. `runtime` holds the options of the
+// flags.
+Error blame_image(const std::string& image, const Recorded& recorded, const std::string& bundle,
+                  const RuntimeOptions& runtime, const Error& error);
 
 }  // namespace lamplighter::cli

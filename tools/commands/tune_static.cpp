@@ -4,17 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "bench/report/json.h"
 #include "bench/tune.h"
-#include "bundle/modules/drafter.h"
+#include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
 #include "decode/prompts.h"
 #include "decode/recorder.h"
+#include "draft/method.h"
+#include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "pipeline/requests/request.h"
-#include "propose/method.h"
-#include "propose/registry.h"
+#include "pipeline/resolved_request.h"
 #include "tools/bench_report.h"
 #include "tools/signals.h"
 #include "tune_tree.h"
@@ -22,42 +23,42 @@
 namespace lamplighter::cli {
 namespace {
 
-constexpr int kMaxDepth = 8;  // unless the flags say otherwise
+constexpr int kMaxDepth = 8;  // default of --max-depth
 
-// What is measured, and what follows from it.
+// Measurements, and the tree that follows from them.
 struct Tuning {
-  std::int64_t deepest = kMaxTreeNodes - 1;  // tree that the drafter can draw
+  std::int64_t deepest = kMaxTreeNodes - 1;  // greatest depth that the method can draft
   Tree survey;
   SiblingAcceptance acceptance;
   TreeCosts costs;
   TunedTree best;
-  std::vector<Statistics> pictures;
+  std::vector<Statistics> images;
   std::size_t cycles = 0;
   std::string device, dtype;
 
   Interval tokens() const { return scale(1); }  // per cycle
-  // Against a pass over the root alone.
+  // Over a pass of the last token alone.
   Interval speedup() const { return scale(costs.target_pass.front() / best.time); }
 
  private:
-  // The expected tokens per cycle; the ends tell what other pictures would change.
+  // Expected tokens per cycle; the interval covers the variation between images.
   Interval scale(double factor) const {
-    const Interval spread = tokens_by_picture(best.tree, survey, pictures);
+    const Interval spread = tokens_by_image(best.tree, survey, images);
     factor *= best.tokens / spread.mean;
     return {spread.mean * factor, spread.low * factor, spread.high * factor, spread.count};
   }
 };
 
-DecodeRequest draw(const ResolvedRequest& request) {
+DecodeRequest decode_request(const ResolvedRequest& request) {
   return {request.sampling, request.seed};
 }
 
-// The models of a run and what is drawn with them.
+// The models of a run, and the prompts and methods for them.
 struct Bench {
   Manifest manifest;
   Placement placement;
   Target target;
-  std::optional<Drafter> drafter;  // none where the target drafts itself
+  std::optional<DraftModel> drafter;  // none where the target drafts itself
   PromptTokenizer tokenizer;
   PromptEncoder prompts;
   MethodOptions method;  // resolved; its tree is replaced
@@ -73,7 +74,7 @@ struct Bench {
   }
 
   Models models() const { return {&target, drafter ? &*drafter : nullptr}; }
-  // How deep the trees of the method can be: heads guess so many tokens at most.
+  // The greatest depth of a tree of the method: heads draft one token each.
   std::int64_t deepest() const {
     return find_method(method.method).needs_heads() ? drafter->entry().heads : kMaxTreeNodes - 1;
   }
@@ -83,45 +84,46 @@ struct Bench {
     });
   }
   Prompts embed(const ResolvedRequest& request) const {
-    return embed_prompts(models(), {prompts.encode(*request.prompt)}, is_guided({draw(request)}),
+    return embed_prompts(models(), {prompts.encode(*request.prompt)}, is_guided({decode_request(request)}),
                          drafter && drafter->entry().padding);
   }
   Method with_tree(Tree tree, bool greedy) const {
     Method made = make_method(method, manifest, placement.device, greedy);
-    if (tree.drafted() == 0) made.proposer = &make_none;  // heads cannot draft nothing
+    if (tree.drafted() == 0) made.draft_method = &make_none;  // heads always draft
     made.tree = std::move(tree);
     return made;
   }
 };
 
-// Draws all pictures with the survey tree.
+// Generates all images with the survey tree.
 void measure_acceptance(const Bench& bench, const std::vector<ResolvedRequest>& requests, Terminal& terminal,
                         Tuning& tuning) {
-  std::vector<Statistics>& pictures = tuning.pictures;
+  std::vector<Statistics>& images = tuning.images;
   for (const ResolvedRequest& request : requests) {
     const Method method = bench.with_tree(tuning.survey, request.is_greedy());
-    const Prompts rows = bench.embed(request);
-    const std::int64_t each = request.grid->tokens(),
-                       done = each * static_cast<std::int64_t>(pictures.size());
+    const Prompts prompts = bench.embed(request);
+    const std::int64_t each = request.grid->tokens(), done = each * static_cast<std::int64_t>(images.size());
     Recorder recorder(method);
-    decode(bench.models(), method, rows, {draw(request)}, *request.grid, [&](const Report& report) {
-      recorder.add(report);
-      terminal.progress(done + recorder.of(0).statistics.tokens,
-                        each * static_cast<std::int64_t>(requests.size()));
-      return stop_signal() == 0;
-    });
-    pictures.push_back(recorder.of(0).statistics);
-    tuning.cycles += pictures.back().cycles.size();
+    decode(bench.models(), method, prompts, {decode_request(request)}, *request.grid,
+           [&](const Report& report) {
+             recorder.add(report);
+             terminal.progress(done + recorder.of(0).statistics.tokens,
+                               each * static_cast<std::int64_t>(requests.size()));
+             return stop_signal() == 0;
+           });
+    images.push_back(recorder.of(0).statistics);
+    tuning.cycles += images.back().cycles.size();
   }
-  tuning.acceptance = measured_acceptance(tuning.survey, pictures);
+  tuning.acceptance = measured_acceptance(tuning.survey, images);
   if (tuning.acceptance.empty()) {
     throw Error(ExitCode::usage,
-                "got " + std::to_string(tuning.cycles) + " cycles, expected at least 50: give more prompts");
+                "got " + counted(tuning.cycles, "cycle") + ", expected at least 50: give more prompts");
   }
 }
 
-// Trees of 0 .. max_nodes drafted tokens, in the middle of a picture of the first prompt. As many tokens are
-// accepted as the largest tree is to expect: the drafter's next pass is over so many rows.
+// Times cycles with trees of 0 .. max_nodes drafted tokens, in the middle of an image of the first prompt.
+// Every cycle accepts as many tokens as the largest tree expects, because they set the size of the next draft
+// pass.
 void measure_costs(const Bench& bench, const ResolvedRequest& request, const TuneFlags& flags,
                    Tuning& tuning) {
   std::vector<Method> methods;
@@ -130,19 +132,19 @@ void measure_costs(const Bench& bench, const ResolvedRequest& request, const Tun
   const Prompts prompts = bench.embed(request);
   CycleOptions options;
   options.rounds = flags.rounds.value_or(options.rounds);
-  options.block = 20;  // in a row, as in a picture: the caches of the processor keep what they can
+  options.block = 20;  // consecutive cycles, as in an image, so that the processor's caches are as warm
   options.accepted = accepted_around(expected_tokens(*methods.back().tree, tuning.acceptance) - 1);
   options.clock = clock_from(flags.clock);
-  tuning.costs = measured_costs(measure_cycles(bench.models(), methods, prompts, {draw(request)},
+  tuning.costs = measured_costs(measure_cycles(bench.models(), methods, prompts, {decode_request(request)},
                                                *request.grid, options, [](int) { return stop_signal() == 0; })
                                     .rounds,
                                 tuning.deepest);
 }
 
-// The best tree that drafts at all, also where autoregression is quicker.
+// Finds the best tree with at least one drafted node, even if ar is faster.
 TunedTree best_drafting_tree(const Tuning& tuning, std::int64_t max_depth) {
   TreeCosts costs = tuning.costs;
-  costs.target_pass.front() = 1e9;  // of the root alone
+  costs.target_pass.front() = 1e9;  // rules out the tree without drafts
   return best_tree(tuning.acceptance, costs, max_depth);
 }
 
@@ -154,7 +156,7 @@ Json about(const Tuning& tuning, const TuneFlags& flags, const Manifest& manifes
           {"threads", flags.model.runtime.threads},
           {"clock", flags.clock},
           {"method", flags.method},
-          {"pictures", tuning.pictures.size()},
+          {"images", tuning.images.size()},
           {"cycles", tuning.cycles},
           {"acceptance_by_depth_and_rank", tuning.acceptance},
           {"target_pass_ms_by_rows", tuning.costs.target_pass},
@@ -172,15 +174,15 @@ Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const P
                        Terminal& terminal) {
   verify_files(manifest, flags.model.options().verify_checksums);
   const Bench bench(manifest, placement, method);
-  const std::vector<ResolvedRequest> wanted = bench.resolve(requests);
+  const std::vector<ResolvedRequest> resolved = bench.resolve(requests);
   Tuning tuning;
   tuning.deepest = bench.deepest();
   tuning.survey = survey_tree(tuning.deepest);
   tuning.device = placement.device.str();
   tuning.dtype = dtype_name(placement);
   const OrderlyStop orderly;
-  measure_acceptance(bench, wanted, terminal, tuning);
-  measure_costs(bench, wanted.front(), flags, tuning);
+  measure_acceptance(bench, resolved, terminal, tuning);
+  measure_costs(bench, resolved.front(), flags, tuning);
   tuning.best = best_drafting_tree(
       tuning, std::min(static_cast<std::int64_t>(flags.max_depth.value_or(kMaxDepth)), tuning.deepest));
   const Tree& tree = tuning.best.tree;
@@ -188,10 +190,10 @@ Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const P
           about(tuning, flags, manifest),
           tuning.speedup(),
           {},
-          "tree of " + std::to_string(tree.drafted()) + " nodes, depth " + std::to_string(tree.max_depth()) +
+          "tree of " + counted(tree.drafted(), "node") + ", depth " + std::to_string(tree.max_depth()) +
               ": " + with_interval(tuning.tokens()) + " tokens a cycle expected, " +
               with_interval(tuning.speedup()) + " times as fast as ar [95 %], from " +
-              std::to_string(tuning.cycles) + " cycles"};
+              counted(tuning.cycles, "cycle")};
 }
 
 }  // namespace lamplighter::cli

@@ -9,20 +9,20 @@
 #include "base/json.h"
 #include "bench/bench.h"
 #include "bench/report/statistics.h"
-#include "bundle/placement.h"
+#include "device/placement.h"
 #include "lamplighter/pipeline.h"
 #include "tools/flags.h"
 #include "tools/requests.h"
 #include "tools/terminal.h"
 #include "tree/tree.h"
 
-// What the parts of the command tune-tree share.
+// Shared by the parts of the command tune-tree.
 namespace lamplighter::cli {
 
 struct TuneFlags {
   ModelFlags model;
   JobFlags jobs;
-  TalkFlags talk;
+  LogFlags logging;
   std::string method = "eagle", bundle, output, clock = "wall";
   std::optional<std::size_t> count;
   int max_nodes = 8;
@@ -31,24 +31,23 @@ struct TuneFlags {
   bool json = false, overwrite = false, save_table = false;
 };
 
-// What was found.
 struct Tuned {
-  std::optional<Tree> tree;        // none: rows side by side without windows
-  Json about;                      // how, for the tree's file
-  Interval speedup;                // time of ar over its time
-  std::vector<std::string> lines;  // for people, on standard output
+  std::optional<Tree> tree;        // none: row-parallel decoding without windows
+  Json about;                      // how it was found, for the file of the tree
+  Interval speedup;                // over ar
+  std::vector<std::string> lines;  // for standard output
   std::string words;
 };
 
-// The tree with the best ratio of the tokens that are to be expected, by the acceptance of the pictures, and
-// what passes cost on this machine. method: resolved, with any tree.
+// Finds the tree with the most expected tokens per time, from the acceptance on the images and the cost of
+// passes on this machine. `method` is resolved, with any tree.
 Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const Placement& placement,
                        const MethodOptions& method, const std::vector<Request>& requests, Terminal& terminal);
 
-// The candidate with which the pictures take the least time: all of them draw the pictures, in turn with ar,
-// which comes first.
-Tuned tune_by_drawing(const TuneFlags& flags, const Manifest& manifest,
-                      const std::vector<BenchMethod>& candidates, const std::vector<Request>& requests,
-                      Terminal& terminal);
+// Finds the candidate that generates the images fastest. All candidates generate all images, interleaved with
+// ar, which comes first.
+Tuned tune_by_generation(const TuneFlags& flags, const Manifest& manifest,
+                         const std::vector<BenchMethod>& candidates, const std::vector<Request>& requests,
+                         Terminal& terminal);
 
 }  // namespace lamplighter::cli

@@ -1,5 +1,9 @@
-// The program `lamplighter`. Help and version are known when it is built; everything else is the engine's,
-// which takes long to load for the libraries it needs, and takes this process's place.
+// The program `lamplighter`. It prints help and the like from texts that are compiled in, because loading the
+// engine's libraries takes about 0.3 s. For all other work it sets the options of the C library's allocator
+// and of OpenMP, and replaces itself with the engine.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,33 +12,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "tools/help_texts.h"  // kVersionText; kHelpTexts: command ("" for the program) and text
+#include "base/descriptor.h"
+#include "tools/launcher_texts.h"  // kKnownTexts: command lines and what they print
 
 namespace {
 
-bool asks_for_help(std::string_view word) {
-  return word == "--help" || word == "-h";
-}
+constexpr int kMemoryCode = 6, kOutputCode = 7;  // ExitCode::memory, ExitCode::output
 
-// What the engine would print, where the command line asks for nothing else.
+// Returns the compiled-in text that the command line asks for, or nullptr.
 const char* known_text(int count, char** arguments) {
-  if (count == 2 && std::string_view(arguments[1]) == "--version") return kVersionText;
-  if (count < 2 || count > 3 || !asks_for_help(arguments[count - 1])) return nullptr;
-  const std::string_view command = count == 3 ? arguments[1] : "";
-  for (const auto& [name, text] : kHelpTexts) {
-    if (command == name) return text;
+  std::string command;
+  for (int i = 1; i < count; ++i) command += (i == 1 ? "" : " ") + std::string(arguments[i]);
+  if (count > 3 || (count == 2 && command.find(' ') != std::string::npos)) return nullptr;
+  for (const KnownText& known : kKnownTexts) {
+    if (command == known.command) return known.text;
   }
   return nullptr;
 }
 
 int print(const char* text) {
-  constexpr int kOutput = 7;  // of the engine's exit codes
   if (std::puts(text) >= 0 && std::fflush(stdout) == 0) return 0;
   std::fprintf(stderr, "lamplighter: error: cannot write to standard output: %s\n", std::strerror(errno));
-  return kOutput;
+  return kOutputCode;
 }
 
 std::string engine_path() {
@@ -44,19 +47,84 @@ std::string engine_path() {
   return std::string(path.substr(0, path.rfind('/') + 1)) + "lamplighter-engine";
 }
 
-// How the C library keeps the engine's memory, where the environment does not say so already: large pages, a
-// sixth of the time of a picture; and what a picture frees stays for the next one, a fifth of the time that
-// painting takes, but for the largest tensors, which would leave the heap full of holes. It is read when a
-// process starts.
+// Options of the C library's allocator, which reads them when a process starts. Huge pages save a sixth of
+// the time of an image. Keeping freed memory for the next image saves a fifth of the time of the image
+// decoder; the largest tensors are returned, because they would fragment the heap.
 constexpr const char* kMemory =
     "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=16777216:glibc.malloc.trim_threshold=67108864";
+
+// How often a thread of Torch's own operators looks for work before it sleeps: some 0.2 ms. By default it is
+// some 5 ms, in which it takes the processor from the engine's threads and from other programs.
+constexpr const char* kSpins = "10000";
+
+// Whether the address space or the data of this process are limited (ulimit -v, -d).
+bool is_limited() {
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
+  }
+  return false;
+}
+
+// The messages of a program that prints its version, and how it ended. Nothing when it cannot be started.
+struct Trial {
+  std::string messages;
+  bool fails = false;
+};
+std::optional<Trial> try_version(const std::string& program) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit no_core{};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::dup2(ends[1], STDERR_FILENO);
+    const int nothing = ::open("/dev/null", O_WRONLY);
+    ::dup2(nothing, STDOUT_FILENO);
+    ::execl(program.c_str(), program.c_str(), "--version", nullptr);
+    ::_exit(0);  // the real start says why
+  }
+  ::close(ends[1]);
+  Trial trial;
+  std::array<char, 4096> piece{};
+  for (ssize_t got = 0; child > 0 && (got = ::read(ends[0], piece.data(), piece.size())) > 0;)
+    trial.messages.append(piece.data(), static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  if (child < 0) return std::nullopt;
+  // A parent that ignores SIGCHLD leaves no status.
+  const bool has_status = ::waitpid(child, &status, 0) == child;
+  trial.fails = !has_status || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  return trial;
+}
+
+// Whether the libraries of the engine do not fit into the limits of this process: they would end it before
+// its main function, with messages of their own.
+bool lacks_memory(const std::string& engine) {
+  if (!is_limited()) return false;
+  const std::optional<Trial> trial = try_version(engine);
+  if (!trial || !trial->fails) return false;
+  for (const char* words : {"bad_alloc", "failed to map", "cannot map", "annot allocate", "out of memory"}) {
+    if (trial->messages.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 int main(int count, char** arguments) {
+  lamplighter::reserve_standard_descriptors();
   if (const char* text = known_text(count, arguments)) return print(text);
   const std::string engine = engine_path();
   ::setenv("GLIBC_TUNABLES", kMemory, 0);
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", kSpins, 0);
+  if (lacks_memory(engine)) {
+    std::fputs(
+        "lamplighter: error: out of memory: the limits of this process (ulimit -v, -d) leave no room for the "
+        "program's libraries, which take some 600 MB of address space; raise them\n",
+        stderr);
+    return kMemoryCode;
+  }
   ::execv(engine.c_str(), arguments);
   std::fprintf(stderr, "lamplighter: error: cannot start %s: %s; build or install it again\n", engine.c_str(),
                std::strerror(errno));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "lamplighter/lamplighter.h"
 
 namespace py = pybind11;
@@ -29,27 +30,44 @@ py::array codes_of(const std::vector<std::int32_t>& ids, std::size_t rows, int c
   return CodeArray(std::vector<py::ssize_t>{static_cast<py::ssize_t>(rows), columns}, ids.data());
 }
 
+py::array tokens_per_pass_of(const Result& result) {
+  const std::vector<std::int64_t> tokens = tokens_per_pass(result);
+  return py::array_t<std::int64_t>(
+      std::vector<py::ssize_t>{tokens.empty() ? 0 : result.codes.rows, result.codes.columns}, tokens.data());
+}
+
+// Name, name of a Python type, meaning and choices.
+py::list options_of_methods() {
+  constexpr const char* types[] = {"str", "int", "float", "list"};
+  py::list options;
+  for (const OptionField& field : option_fields())
+    options.append(
+        py::make_tuple(field.name, types[static_cast<int>(field.type)], field.meaning, field.choices));
+  return options;
+}
+
 py::dict statistics_of(const Statistics& s) {
   std::vector<std::int64_t> committed;
   for (const Cycle& cycle : s.cycles) committed.push_back(cycle.committed);
   const auto seconds = [](double ms) { return ms / 1000; };
   using namespace py::literals;
-  return py::dict("tokens"_a = s.tokens, "target_passes"_a = s.target_passes, "batch"_a = s.batch,
-                  "step_compression"_a = s.step_compression(), "acceptance_length"_a = s.acceptance_length(),
-                  "acceptance_lengths"_a = committed, "drafted_by_depth"_a = s.drafted,
-                  "accepted_by_depth"_a = s.accepted,
-                  "seconds"_a = py::dict("text"_a = seconds(s.text_ms), "prefill"_a = seconds(s.prefill_ms),
-                                         "decode"_a = seconds(s.decode_ms), "image"_a = seconds(s.image_ms),
-                                         "draft"_a = seconds(s.draft_ms), "score"_a = seconds(s.score_ms),
-                                         "judge"_a = seconds(s.judge_ms), "commit"_a = seconds(s.commit_ms)));
+  return py::dict(
+      "tokens"_a = s.tokens, "target_passes"_a = s.target_passes, "batch"_a = s.batch,
+      "step_compression"_a = s.step_compression(), "acceptance_length"_a = s.acceptance_length(),
+      "acceptance_lengths"_a = committed, "drafted_by_depth"_a = s.drafted,
+      "accepted_by_depth"_a = s.accepted,
+      "seconds"_a = py::dict("text"_a = seconds(s.text_ms), "prefill"_a = seconds(s.prefill_ms),
+                             "decode"_a = seconds(s.decode_ms), "image"_a = seconds(s.image_ms),
+                             "draft"_a = seconds(s.draft_ms), "score"_a = seconds(s.score_ms),
+                             "verify"_a = seconds(s.verify_ms), "commit"_a = seconds(s.commit_ms)));
 }
 
-// What Python is told while the engine draws without the interpreter's lock. What Python raises stops the
-// run and is raised again at its end.
+// Calls Python while the engine generates without the interpreter's lock. What Python raises stops the run
+// and is raised again at its end.
 class Listener {
  public:
-  Listener(std::size_t pictures, py::function on_result, py::object on_row, py::object on_progress)
-      : rows_(pictures),
+  Listener(std::size_t images, py::function on_result, py::object on_row, py::object on_progress)
+      : rows_(images),
         on_result_(std::move(on_result)),
         on_row_(std::move(on_row)),
         on_progress_(std::move(on_progress)) {}
@@ -60,18 +78,19 @@ class Listener {
       if (!on_progress_.is_none()) on_progress_(progress.run_done, progress.run_total);
       if (on_row_.is_none()) return;
       for (const std::size_t index : progress.requests)
-        tell_rows(index, progress.codes(index), progress.grid->columns);
+        report_rows(index, progress.codes(index), progress.grid->columns);
     });
   }
 
-  void picture(std::size_t index, const Result& result, const std::string& description) {
+  void image(std::size_t index, const Result& result, const std::string& description,
+             const std::vector<std::string>& warnings) {
     with_python([&] {
-      if (!on_row_.is_none()) tell_rows(index, result.codes.ids, result.codes.columns);
+      if (!on_row_.is_none()) report_rows(index, result.codes.ids, result.codes.columns);
       on_result_(index, pixels_of(result.image),
                  codes_of(result.codes.ids,
                           result.codes.ids.empty() ? 0 : static_cast<std::size_t>(result.codes.rows),
                           result.codes.columns),
-                 statistics_of(result.statistics), description);
+                 statistics_of(result.statistics), tokens_per_pass_of(result), description, warnings);
     });
   }
 
@@ -92,7 +111,7 @@ class Listener {
     return !raised_;
   }
 
-  void tell_rows(std::size_t index, const std::vector<std::int32_t>& codes, int columns) {
+  void report_rows(std::size_t index, const std::vector<std::int32_t>& codes, int columns) {
     const std::size_t complete = codes.size() / static_cast<std::size_t>(columns);
     for (std::size_t& row = rows_[index]; row < complete;) {
       ++row;
@@ -100,7 +119,7 @@ class Listener {
     }
   }
 
-  std::vector<std::size_t> rows_;  // told of each picture
+  std::vector<std::size_t> rows_;  // of each image that Python has seen
   py::function on_result_;
   py::object on_row_, on_progress_;
   std::exception_ptr raised_;
@@ -109,8 +128,7 @@ class Listener {
 class Engine {
  public:
   Engine(const std::string& bundle, const RuntimeOptions& options)
-      : options_(options),
-        engine_((require_drawable(read_manifest(bundle)), bundle), options),
+      : engine_((require_generatable(read_manifest(bundle)), bundle), options),
         origin_(describe_origin(engine_)) {}
 
   const Origin& origin() const { return origin_; }
@@ -124,16 +142,16 @@ class Engine {
       requests.push_back(parse_request(record));
       method = requests.back().method.value_or(MethodOptions{});
       requests.back().method.reset();
-      TextToImage::check(engine_.manifest(), requests.back());
     }
-    method = choose_method(method, engine_.manifest(), options_, requests.size(), options_.note);
     Listener listener(requests.size(), on_result, on_row, on_progress);
     try {
       const py::gil_scoped_release unlocked;
+      std::vector<std::vector<std::string>> warnings;
+      for (const Request& request : requests) warnings.push_back(engine_.notes(request));
       engine_.generate(
           requests,
           [&](std::size_t index, Result&& result) {
-            listener.picture(index, result, describe(origin_, requests[index], result));
+            listener.image(index, result, describe(origin_, requests[index], result), warnings[index]);
           },
           [&](const Progress& progress) { return listener.progress(progress); }, method);
     } catch (const Error& error) {
@@ -146,7 +164,7 @@ class Engine {
   py::array decode(const CodeArray& codes) {
     if (codes.ndim() != 2)
       throw Error(ExitCode::input,
-                  "codes: got " + std::to_string(codes.ndim()) + " dimensions, expected 2: rows and columns");
+                  "codes: got " + counted(codes.ndim(), "dimension") + ", expected 2: rows and columns");
     const Codes ids{static_cast<int>(codes.shape(0)),
                     static_cast<int>(codes.shape(1)),
                     {codes.data(), codes.data() + codes.size()}};
@@ -159,20 +177,19 @@ class Engine {
   }
 
  private:
-  RuntimeOptions options_;
   TextToImage engine_;
   Origin origin_;
 };
 
 std::unique_ptr<Engine> open(const std::string& bundle, RuntimeOptions options, const py::function& note) {
-  // The engine copies and drops what it tells notes to while it does not hold the interpreter's lock.
-  const std::shared_ptr<py::function> told(new py::function(note), [](py::function* function) {
+  // The engine copies and drops the callback while it does not hold the interpreter's lock.
+  const std::shared_ptr<py::function> shared(new py::function(note), [](py::function* function) {
     const py::gil_scoped_acquire lock;
     delete function;
   });
-  options.note = [told](const std::string& text) {
+  options.note = [shared](const std::string& text) {
     const py::gil_scoped_acquire lock;
-    (*told)(text);
+    (*shared)(text);
   };
   const py::gil_scoped_release unlocked;
   return std::make_unique<Engine>(bundle, options);
@@ -185,6 +202,10 @@ PYBIND11_MODULE(_native, module) {
   using namespace lamplighter;
   using lamplighter::python::Engine;
   module.attr("version") = kVersion;
+  py::dict meanings;
+  for (const auto& [name, meaning] : method_meanings()) meanings[py::str(name)] = meaning;
+  module.attr("methods") = meanings;
+  module.attr("options") = lamplighter::python::options_of_methods();
   // The package sets what stands for Error: a class that takes a message and an exit code.
   module.attr("error_class") = py::none();
   py::register_exception_translator([](std::exception_ptr thrown) {

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "serve/http/server.h"
 #include "serve/service.h"
 #include "tools/terminal.h"
 
@@ -13,16 +15,14 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0: any that is free
   std::size_t body_bytes = std::size_t{1} << 20;
-  std::string api_key;  // empty: none is asked for
-  std::string cors;     // origin of pages that may ask; empty: none
+  std::string api_key;             // empty: no key is needed
+  std::string cors;                // origin of pages that may send requests; empty: none
+  std::vector<std::string> hosts;  // names of the server, besides `host`, addresses and localhost
   bool log_prompts = false;
 
-  // The part of an address behind http://.
+  // The part of the URL behind http://.
   std::string authority(int bound_port) const;
 };
-
-// Whether this build has the library that serve needs.
-bool has_http();
 
 class Routes;
 
@@ -32,13 +32,16 @@ class Http {
   Http(Service& service, const HttpOptions& options, Terminal& terminal);
   ~Http();
 
-  // Throws Error(ExitCode::usage) when the address cannot be had. Returns the port.
+  // Returns the port. Throws Error(ExitCode::usage) when it cannot listen on the address.
   int bind();
-  void run();  // answers until stop() is called from another thread and all answers are out
-  void stop();
+  // Answers until stop() is called from another thread; then waits a few seconds for clients to take their
+  // answers.
+  void run() { server_.run(); }
+  void stop() { server_.stop(); }
 
  private:
   std::unique_ptr<Routes> routes_;
+  HttpServer server_;
 };
 
 }  // namespace lamplighter::cli

@@ -1,28 +1,82 @@
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/base64.h"
-#include "propose/registry.h"
+#include "draft/options/options.h"
+#include "draft/registry.h"
+#include "lamplighter/method.h"
 #include "serve/stream.h"
-#include "tools/serve/client.h"
 #include "tools/serve/routes.h"
 
 // OpenAI's images API.
 namespace lamplighter::cli {
 namespace {
 
-// A model as OpenAI's clients expect it, with what the page needs to know.
-Json model_entry(const Service::Model& model) {
+// Captions to try: the bundle's example, and the same with other subjects of its vocabulary.
+Json examples_of(const PromptEntry& prompt) {
+  constexpr std::size_t most = 4;
+  Json examples = Json::array();
+  if (!prompt.vocabulary) return examples;
+  const std::string& first = prompt.vocabulary->example;
+  examples.push_back(first);
+  std::string subject;  // the longest phrase of the example
+  std::vector<std::string> others;
+  for (const VocabularyEntry::Kind& kind : prompt.vocabulary->kinds) {
+    if (kind.name != prompt.vocabulary->subject) continue;
+    for (const VocabularyEntry::Value& value : kind.values) {
+      bool is_own = false;
+      for (const std::string& phrase : value.phrases) {
+        const bool is_there = first.find(phrase) != std::string::npos;
+        is_own = is_own || is_there;
+        if (is_there && phrase.size() > subject.size()) subject = phrase;
+      }
+      if (!is_own) others.push_back(value.phrases.front());
+    }
+  }
+  for (const std::string& other : others) {
+    if (subject.empty() || examples.size() == most) break;
+    std::string text = first;
+    examples.push_back(text.replace(first.find(subject), subject.size(), other));
+  }
+  return examples;
+}
+
+// The tree and the factors that a method has in this bundle, by the names of their options.
+Json settings_of(const Service::Model& model, const MethodEntry& method) {
+  MethodOptions options;
+  options.method = method.name;
+  Json settings = Json::object();
+  try {
+    options = resolve_method(options, model.engine.manifest(), model.origin.device);
+  } catch (const Error&) {
+    return settings;  // it lacks a table, for example
+  }
+  Json values = Json::object();
+  write_options(options, values);
+  for (const char* key : {"tree", "lambda"}) {
+    if (values.contains(key)) settings[key] = values[key];
+  }
+  if (model.origin.trees.count(options.tree) != 0) settings["tree"] = "bundle";
+  return settings;
+}
+
+// A model in OpenAI's form, with more fields for the page.
+Json model_entry(const Service::Model& model, const RequestLimits& limits) {
   const Manifest& manifest = model.engine.manifest();
-  Json sizes = Json::array(), grids = Json::array(), names = Json::array();
+  Json sizes = Json::array(), grids = Json::array(), names = Json::array(), meanings = Json::object();
+  Json settings = Json::object();
   for (const Grid& grid : manifest.grids) {
     sizes.push_back(std::to_string(grid.width) + "x" + std::to_string(grid.height));
     grids.push_back({{"rows", grid.rows}, {"columns", grid.columns}});
   }
   for (const MethodEntry& method : methods()) {
-    if (missing_for(method, manifest).empty()) names.emplace_back(method.name);
+    if (!missing_for(method, manifest).empty()) continue;
+    names.emplace_back(method.name);
+    meanings[method.name] = method.meaning;
+    settings[method.name] = settings_of(model, method);
   }
   const PromptEntry& prompt = *manifest.prompt;
   return {{"id", model.name()},
@@ -32,84 +86,117 @@ Json model_entry(const Service::Model& model) {
           {"sizes", std::move(sizes)},
           {"grids", std::move(grids)},
           {"methods", std::move(names)},
+          {"meanings", std::move(meanings)},
+          {"settings", std::move(settings)},
+          {"trees", {"chain-4", "chain-8", "chain-15", "fan-4-2-3", "lantern-26", "lantern-58", "dynamic"}},
           {"method", model.method.method},
           {"prompt", prompt.kind},
           {"example", prompt.vocabulary ? prompt.vocabulary->example : ""},
+          {"examples", examples_of(prompt)},
+          {"most_images", limits.images},
           {"negative_prompt", prompt.negative_text ? Json(prompt.negative_prompt) : Json(nullptr)}};
 }
 
 }  // namespace
 
-Json Routes::content_of(const Ask& ask, const Service::Model& model, bool by_url, const Request& request,
+std::string Routes::own_address(const HttpRequest& asked) const {
+  const std::string* given = asked.header("host");
+  return "http://" + (given != nullptr && origin_.knows(*given) ? *given : options.authority(port));
+}
+
+Json Routes::content_of(const HttpRequest& asked, const Order& order, const Request& request,
                         const Result& result) {
-  std::string bytes = picture_bytes(model.origin, request, result);
-  if (!by_url) return {{"b64_json", base64(bytes)}};
-  const std::string host = ask.has_header("Host") ? ask.get_header_value("Host") : options.authority(port);
-  return {{"url", "http://" + host + "/v1/images/results/" + service_.store.add(std::move(bytes)) + ".png"},
+  const ImageFormat& format = order.wanted.format;
+  std::string bytes = image_bytes(order.model->origin, request, result, format);
+  if (!order.wanted.by_url) return {{"b64_json", base64(bytes)}};
+  const std::string name = service_.store.add(std::move(bytes)) + "." + format.name;
+  return {{"url", own_address(asked) + "/v1/images/results/" + name},
           {"expires_at", std::time(nullptr) + service_.options.url_lifetime.count()}};
 }
 
-void Routes::generations(const Ask& ask, const std::string& body, Answer& answer) {
-  const PicturesWanted wanted = parse_generations(body, service_.options.limits);
-  Service::Model& model = service_.model(wanted.model);
-  const std::shared_ptr<Order> order = submit(wanted, model);
-  if (wanted.stream) return stream(ask, answer, wanted, model, order);
-  if (!wait(ask, *order)) throw Refusal(499, "client_gone", "the client has gone");
+void Routes::generations(HttpRequest& request, HttpResponse& response) {
+  ImagesWanted parsed = parse_generations(std::exchange(request.body, {}), service_.options.rules);
+  const bool follows = parsed.stream;
+  const Order order = submit(std::move(parsed), follows);
+  if (follows) return stream(request, response, order);
+  const Job& job = *order.job;
+  if (!wait(request, *order.job)) throw HttpError(499, "client_gone", "the client disconnected");
   Json data = Json::array();
   std::vector<const Result*> results;
-  for (std::size_t i = 0; i < order->requests().size(); ++i) {
-    const Result& result = order->result(i);
+  const Manifest& manifest = order.model->engine.manifest();
+  for (std::size_t i = 0; i < job.requests().size(); ++i) {
+    const Result& result = job.result(i);
     results.push_back(&result);
-    data.push_back(
-        picture_entry(content_of(ask, model, wanted.by_url, order->requests()[i], result), result));
+    data.push_back(image_entry(content_of(request, order, job.requests()[i], result), result, {}));
   }
+  const std::vector<std::string> warnings = all_warnings(order.warnings, manifest, job);
   const Image& first = results.front()->image;
-  send(answer, {{"created", std::time(nullptr)},
-                {"data", std::move(data)},
-                {"output_format", "png"},
-                {"size", std::to_string(first.width) + "x" + std::to_string(first.height)},
-                {"model", model.name()},
-                {"usage", usage_of(results)}});
+  Json answer{{"created", std::time(nullptr)},
+              {"data", std::move(data)},
+              {"output_format", order.wanted.format.name},
+              {"size", std::to_string(first.width) + "x" + std::to_string(first.height)},
+              {"model", order.model->name()},
+              {"usage", usage_of(results)}};
+  if (!warnings.empty()) answer["warnings"] = warnings;
+  add_warnings(response, warnings);
+  send(response, answer);
 }
 
-void Routes::stream(const Ask& ask, Answer& answer, const PicturesWanted& wanted, Service::Model& model,
-                    const std::shared_ptr<Order>& order) {
-  const auto events = std::make_shared<EventStream>(
-      model, order, wanted.partial_images,
-      [this, &model, by_url = wanted.by_url, host = ask](const Request& request, const Result& result) {
-        return content_of(host, model, by_url, request, result);
-      });
-  const Client client(ask.remote_addr, ask.remote_port, ask.local_port);
-  answer.set_header("Cache-Control", "no-store");
-  answer.set_chunked_content_provider(
-      "text/event-stream",
-      [events, client](std::size_t, httplib::DataSink& sink) {
-        while (!events->ended()) {
-          const std::string text = events->next(kLook);
-          if (text.empty() && client.is_gone()) return false;
-          if (text.empty()) continue;
-          return sink.write(text.data(), text.size());
-        }
-        sink.done();
-        return true;
-      },
-      [order](bool) { order->cancel(); });  // which says nothing to one that is complete
+void Routes::stream(const HttpRequest& asked, HttpResponse& response, const Order& order) {
+  const auto events =
+      std::make_shared<EventStream>(*order.model, order.job, order.wanted, order.warnings,
+                                    [this, order, &asked](const Request& request, const Result& result) {
+                                      return content_of(asked, order, request, result);
+                                    });
+  add_warnings(response, all_warnings(order.warnings, order.model->engine.manifest(), *order.job));
+  response.set_header("Cache-Control", "no-store");
+  response.type = "text/event-stream";
+  response.stream = [events, job = order.job, &asked](const HttpResponse::Send& send) {
+    while (!events->ended() && !asked.is_client_gone()) {
+      if (!send(events->next(kPollClient))) break;
+    }
+    job->cancel();  // a job that is complete ignores it
+  };
+}
+
+// A model by the name that a client gives; strict.
+Service::Model& Routes::named_model(const std::string& name) {
+  if (Service::Model* model = service_.find(name)) return *model;
+  throw HttpError(404, "model_not_found", "model: this server has no such model");
 }
 
 void Routes::add_openai() {
-  post("/v1/images/generations", openai_error,
-       [this](const Ask& ask, const std::string& body, Answer& answer) { generations(ask, body, answer); });
-  get("/v1/models", openai_error, false, [this](const Ask&, Answer& answer) {
+  post("/v1/images/generations", Body::json,
+       [this](HttpRequest& request, HttpResponse& response) { generations(request, response); });
+  for (const char* path : {"/v1/images/edits", "/v1/images/variations"}) {
+    post(path, Body::any, [](const HttpRequest&, HttpResponse&) {
+      throw HttpError(501, "not_implemented",
+                      "this server generates images from captions; it does not change images");
+    });
+  }
+  get("/v1/models", Access::key, [this](const HttpRequest&, HttpResponse& response) {
     Json data = Json::array();
-    for (const auto& model : service_.models()) data.push_back(model_entry(*model));
-    send(answer, {{"object", "list"}, {"data", std::move(data)}});
+    for (const auto& model : service_.models())
+      data.push_back(model_entry(*model, service_.options.rules.limits));
+    send(response, {{"object", "list"}, {"data", std::move(data)}});
   });
-  // Names cannot be guessed: they are the key.
-  get("/v1/images/results/([0-9a-f]{32})\\.png", openai_error, true, [this](const Ask& ask, Answer& answer) {
-    const PictureStore::Bytes bytes = service_.store.find(ask.matches[1]);
-    if (!bytes) throw Refusal(404, "not_found", "there is no such picture, or none any more");
-    answer.set_header("Cache-Control", "private, no-store");
-    answer.set_content(*bytes, "image/png");
+  get("/v1/models/*", Access::key, [this](const HttpRequest& request, HttpResponse& response) {
+    const std::string front = "/v1/models/";
+    send(response,
+         model_entry(named_model(request.path.substr(front.size())), service_.options.rules.limits));
+  });
+  // Names cannot be guessed: no other key is needed.
+  get("/v1/images/results/*", Access::open, [this](const HttpRequest& request, HttpResponse& response) {
+    const std::string file = last_part(request.path);
+    const std::size_t dot = std::min(file.find('.'), file.size());
+    ImageFormat format;
+    if (dot < file.size()) format.name = file.substr(dot + 1);
+    response.body = service_.store.find(file.substr(0, dot));
+    const bool is_known = format.name == "png" || format.name == "jpeg" || format.name == "webp";
+    if (!response.body || !is_known)
+      throw HttpError(404, "not_found", "there is no such image, or its time is over");
+    response.set_header("Cache-Control", "private, no-store");
+    response.type = format.type();
   });
 }
 

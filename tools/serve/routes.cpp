@@ -1,197 +1,284 @@
 #include "tools/serve/routes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <exception>
 #include <utility>
 
-#include "base/stopwatch.h"
+#include "base/base64.h"
 #include "batch/failure.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "pipeline/caption_notes.h"
+#include "serve/http/inflate.h"
+#include "serve/openapi.h"
+#include "serve/page/history_js.h"
+#include "serve/page/image_js.h"
+#include "serve/page/page_css.h"
 #include "serve/page/page_html.h"
-#include "tools/serve/client.h"
+#include "serve/page/page_js.h"
+#include "serve/page/server_js.h"
 
 namespace lamplighter::cli {
 namespace {
 
 constexpr const char* kJson = "application/json";
 
-// What the thread that answers knows of its request until it is answered.
-struct Answering {
-  std::string path = "other";
-  Stopwatch watch;
-};
-thread_local Answering answering;
-
-// A browser asks before it sends JSON to another site, and sends other types unasked.
-void require_json(const Ask& ask) {
-  std::string type = ask.get_header_value("Content-Type");
-  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (type.rfind(kJson, 0) != 0)
-    throw Refusal(415, "unsupported_media_type", "Content-Type: expected application/json");
+// A browser asks the server before it sends JSON to another site; other types it sends without asking.
+void require_json(const HttpRequest& request) {
+  const std::string* type = request.header("content-type");
+  if (type == nullptr || lower_case(*type).rfind(kJson, 0) != 0)
+    throw HttpError(415, "unsupported_media_type", "Content-Type: expected application/json");
 }
 
-// The body, whatever it says of its length: packed and endless ones are larger than they look.
-std::string read_body(const Ask& ask, Answer& answer, const httplib::ContentReader& read, std::size_t most) {
-  // What has no length has no body; the library would wait for more until the time is up.
-  if (!ask.has_header("Content-Length") && !ask.has_header("Transfer-Encoding")) {
-    answer.set_header("Connection", "close");
-    return "";
+void unpack_body(HttpRequest& request, std::size_t most) {
+  const std::string* given = request.header("content-encoding");
+  const std::string coding = given == nullptr ? "identity" : lower_case(*given);
+  if (coding == "gzip" || coding == "deflate") {
+    request.body = inflate_body(request.body, most);
+  } else if (coding != "identity") {
+    throw HttpError(415, "unsupported_media_type",
+                    "Content-Encoding: expected gzip, deflate, identity or none");
   }
-  std::string body;
-  bool fits = true;
-  const auto take = [&](const char* data, std::size_t count) {
-    fits = body.size() + count <= most;
-    if (fits) body.append(data, count);
-    return fits;
-  };
-  const bool whole =
-      ask.is_multipart_form_data() ? read([](const auto& /*part*/) { return true; }, take) : read(take);
-  if (whole) return body;
-  answer.set_header("Connection", "close");  // what is left of it is no request
-  fits = fits && answer.status != 413;
-  throw Refusal(fits ? 400 : 413, fits ? "bad_request" : "body_too_large",
-                fits ? "the body ends early" : "the body is too large");
 }
 
-Refusal plain_refusal(int status) {
-  switch (status) {
-    case 404:
-      return {404, "not_found", "there is nothing here"};
-    case 413:
-      return {413, "body_too_large", "the body is too large"};
-    case 414:
-      return {414, "uri_too_long", "the address is too long"};
-    default:
-      return {status, "bad_request", "no request that this server understands"};
-  }
+ErrorForm form_of(const std::string& path) {
+  return path.rfind("/sdapi/", 0) == 0 ? webui_error : openai_error;
+}
+
+std::vector<std::string> own_hosts(const HttpOptions& options) {
+  std::vector<std::string> hosts = options.hosts;
+  hosts.push_back(options.host);
+  return hosts;
 }
 
 }  // namespace
 
-void send(Answer& answer, const Json& json, int status) {
-  answer.status = status;
-  answer.set_content(to_text(json) + "\n", kJson);
+void send(HttpResponse& response, const Json& json, int status) {
+  response.status = status;
+  response.set_body(to_text(json) + "\n", kJson);
 }
 
-void send(Answer& answer, const Refusal& refusal, ErrorForm form) {
-  if (refusal.retry_s() > 0) answer.set_header("Retry-After", std::to_string(refusal.retry_s()));
-  if (refusal.status() == 401) answer.set_header("WWW-Authenticate", "Bearer");
-  send(answer, form(refusal), refusal.status());
+void send(HttpResponse& response, const HttpError& error, ErrorForm form) {
+  if (error.retry_s() > 0) response.set_header("Retry-After", std::to_string(error.retry_s()));
+  if (error.status() == 401) response.set_header("WWW-Authenticate", "Bearer");
+  send(response, form(error), error.status());
+}
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+void add_warnings(HttpResponse& response, const std::vector<std::string>& warnings) {
+  constexpr std::size_t most = 16;  // more would be too long for some clients
+  for (std::size_t i = 0; i < std::min(most, warnings.size()); ++i)
+    response.set_header("X-Lamplighter-Warning", header_text(warnings[i]));
+}
+
+std::vector<std::string> all_warnings(const std::vector<std::string>& warnings, const Manifest& manifest,
+                                      const Job& job) {
+  std::vector<std::string> all = warnings;
+  for (std::size_t i = 0; i < job.requests().size(); ++i) {
+    const std::string cut = job.has_result(i) ? job.result(i).cut : "";
+    for (const std::string& note : caption_notes(manifest, job.requests()[i], cut)) {
+      if (std::find(all.begin(), all.end(), note) == all.end()) all.push_back(note);
+    }
+  }
+  return all;
+}
+
+bool Routes::Route::matches(const std::string& asked) const {
+  if (path.back() != '*') return asked == path;
+  const std::size_t front = path.size() - 1;
+  return asked.size() > front && asked.compare(0, front, path, 0, front) == 0;
 }
 
 Routes::Routes(Service& service, const HttpOptions& given, Terminal& terminal)
-    : options(given), service_(service), terminal_(terminal) {
-  // A thread for every picture that is waited for, and some for those who ask other things.
-  const std::size_t threads = 64 + service.models().size() * (service.options.queue + 16);
-  server.new_task_queue = [threads] { return new httplib::ThreadPool(threads); };
-  server.set_payload_max_length(options.body_bytes);
-  server.set_keep_alive_max_count(100);
-  server.set_tcp_nodelay(true);
-  server.set_error_handler([](const Ask&, Answer& answer) {
-    if (answer.body.empty()) send(answer, plain_refusal(answer.status), openai_error);
-  });
-  server.set_logger([this](const Ask& ask, const Answer& answer) {
-    const Answering done = std::exchange(answering, {});
-    const double seconds = done.watch.elapsed() / 1000;
-    service_.metrics.answered(done.path, answer.status, seconds);
-    const std::lock_guard lock(log_);
-    terminal_.detail(ask.method + " " + done.path + " " + std::to_string(answer.status) + " " +
-                     format_fixed(seconds, 3) + " s");
-  });
-  if (!options.cors.empty()) {
-    server.set_post_routing_handler([this](const Ask&, Answer& answer) {
-      answer.set_header("Access-Control-Allow-Origin", options.cors);
-      answer.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
-    });
-    server.Options(".*", [](const Ask&, Answer& answer) { answer.status = 204; });
-  }
+    : options(given), service_(service), terminal_(terminal), origin_(own_hosts(given), given.cors) {
   add_openai();
   add_webui();
   add_rest();
 }
 
-void Routes::get(const std::string& path, ErrorForm form, bool open, const Handler& handler) {
-  const std::string name = path.substr(0, path.find("/("));
-  server.Get(path, [this, name, form, open, handler](const Ask& ask, Answer& answer) {
-    guard(name, form, open, ask, answer, [&] { handler(ask, answer); });
-  });
+void Routes::get(const std::string& path, Access access, Handler handler) {
+  routes_.push_back({"GET", path, access, Body::any, std::move(handler)});
 }
 
-void Routes::post(const std::string& path, ErrorForm form, const BodyHandler& handler) {
-  server.Post(path, [=](const Ask& ask, Answer& answer, const httplib::ContentReader& read) {
-    guard(path, form, true, ask, answer, [&] {
-      const std::string body = read_body(ask, answer, read, options.body_bytes);
-      require_key(ask);
-      require_json(ask);
-      handler(ask, body, answer);
-    });
-  });
+void Routes::post(const std::string& path, Body body, Handler handler) {
+  routes_.push_back({"POST", path, Access::key, body, std::move(handler)});
 }
 
-// `open`: for all who ask, key or not.
-void Routes::guard(const std::string& path, ErrorForm form, bool open, const Ask& ask, Answer& answer,
-                   const std::function<void()>& work) {
-  answering = {path, {}};
+const Routes::Route* Routes::find(const HttpRequest& request) const {
+  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
+  const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) {
+    return route.method == method && route.matches(request.path);
+  });
+  return found == routes_.end() ? nullptr : &*found;
+}
+
+std::string Routes::methods_of(const std::string& path) const {
+  std::string methods;
+  for (const Route& route : routes_) {
+    if (route.matches(path))
+      methods += (methods.empty() ? "" : ", ") + (route.method == "GET" ? "GET, HEAD" : route.method);
+  }
+  return methods;
+}
+
+void Routes::refuse_path(const HttpRequest& request) const {
+  const std::string methods = methods_of(request.path);
+  if (methods.empty()) throw HttpError(404, "not_found", "there is no such path");
+  throw HttpError(405, "method_not_allowed", "got another method, expected " + methods);
+}
+
+void Routes::fail(HttpResponse& response, const HttpError& error, const std::string& path) const {
+  send(response, error, form_of(path));
+  if (error.status() == 405) response.set_header("Allow", methods_of(path));
+}
+
+void Routes::check_head(const Route& route, const HttpRequest& head) const {
+  if (route.access == Access::key) require_key(head);
+  if (route.method == "POST" && route.body == Body::json) require_json(head);
+}
+
+// A request without a body is refused by answer(), so that its connection can go on.
+void Routes::admit(const HttpRequest& head) {
+  if (!head.has_body()) return;
+  if (options.api_key.empty()) origin_.check(head);
+  const Route* route = find(head);
+  if (route == nullptr) refuse_path(head);
+  check_head(*route, head);
+}
+
+void Routes::answer(HttpRequest& request, HttpResponse& response) {
   try {
-    if (!open) require_key(ask);
-    work();
+    if (options.api_key.empty()) origin_.check(request);
+    const Route* route = find(request);
+    if (request.method == "OPTIONS" && !options.cors.empty()) {
+      response.status = 204;
+    } else if (route == nullptr) {
+      refuse_path(request);
+    } else {
+      check_head(*route, request);
+      unpack_body(request, options.body_bytes);
+      route->handler(request, response);
+    }
   } catch (const Error& error) {
-    send(answer, to_refusal(error), form);
+    fail(response, to_http_error(error), request.path);
   } catch (const std::exception& error) {
-    const std::lock_guard lock(log_);
-    terminal_.complain(path + ": " + first_line(error));
-    send(answer, Refusal(500, "internal_error", "something went wrong here"), form);
+    terminal_.complain(label(request.path) + ": " + first_line(error));
+    fail(response, HttpError(500, "internal_error", "internal error"), request.path);
   }
+  add_cors(response);
 }
 
-void Routes::require_key(const Ask& ask) const {
+HttpResponse Routes::refuse(const HttpError& error, const std::string& path) {
+  HttpResponse response;
+  fail(response, error, path);
+  add_cors(response);
+  return response;
+}
+
+std::string Routes::label(const std::string& path) const {
+  const auto found =
+      std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) { return route.matches(path); });
+  if (found == routes_.end()) return "other";
+  return found->path.back() == '*' ? found->path.substr(0, found->path.size() - 2) : found->path;
+}
+
+void Routes::answered(const std::string& method, const std::string& label, int status, double seconds) {
+  service_.metrics.answered(label, status, seconds);
+  terminal_.detail(method + " " + label + " " + std::to_string(status) + " " + format_fixed(seconds, 3) +
+                   " s");
+}
+
+void Routes::add_cors(HttpResponse& response) const {
+  if (options.cors.empty()) return;
+  response.set_header("Access-Control-Allow-Origin", options.cors);
+  response.set_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  response.set_header("Access-Control-Allow-Headers", "Authorization, Content-Type");
+  response.set_header("Access-Control-Expose-Headers", "X-Lamplighter-Warning, Retry-After");
+  response.set_header("Vary", "Origin");
+}
+
+// As OpenAI's clients send a key; or as the web UI's send a name and a password, of which either both with
+// the colon between them, or the password is the key.
+void Routes::require_key(const HttpRequest& request) const {
   if (options.api_key.empty()) return;
-  const std::string given = ask.get_header_value("Authorization"), scheme = "Bearer ";
-  if (given.rfind(scheme, 0) != 0 || !is_same_secret(given.substr(scheme.size()), options.api_key)) {
-    throw Refusal(401, "invalid_api_key", "got no valid key, expected the header Authorization: Bearer KEY");
+  const std::string* header = request.header("authorization");
+  const std::string given = header == nullptr ? "" : *header, bearer = "bearer ", basic = "basic ";
+  const std::string scheme = lower_case(given.substr(0, given.find(' ') + 1));
+  std::string key = given.substr(scheme.size());
+  bool is_valid = scheme == bearer && is_same_secret(key, options.api_key);
+  if (scheme == basic) {
+    key = decode_base64(key).value_or("");
+    const bool is_whole = is_same_secret(key, options.api_key);
+    const std::size_t colon = key.find(':');
+    const std::string password = colon == std::string::npos ? "" : key.substr(colon + 1);
+    is_valid = is_same_secret(password, options.api_key) || is_whole;
   }
+  if (is_valid) return;
+  throw HttpError(401, "invalid_api_key",
+                  "got no valid key, expected the header Authorization: Bearer KEY, or Basic with the key as "
+                  "password");
 }
 
-std::shared_ptr<Order> Routes::submit(const PicturesWanted& wanted, Service::Model& model) {
+Routes::Order Routes::submit(ImagesWanted wanted, bool follows) {
   if (options.log_prompts) {
-    const std::lock_guard lock(log_);
-    terminal_.say(std::to_string(wanted.count) + " x " +
+    terminal_.log(std::to_string(wanted.count) + " x " +
                   to_text(Json(wanted.request.class_id ? "class " + std::to_string(*wanted.request.class_id)
                                                        : wanted.request.prompt)));
   }
-  return model.queue.submit(
-      requests_for(wanted, model.engine.manifest(), model.method, service_.options.limits), wanted.deadline_s,
-      wanted.stream);
+  Order order;
+  order.model = &service_.model(wanted.model, order.warnings);
+  PlannedRequests plan =
+      plan_requests(wanted, order.model->engine.manifest(), order.model->method, service_.options.rules);
+  for (std::string& warning : plan.warnings) order.warnings.push_back(std::move(warning));
+  order.job = order.model->queue.submit(std::move(plan.requests), wanted.deadline_s, follows);
+  order.wanted = std::move(wanted);
+  return order;
 }
 
 // False when the client has gone.
-bool Routes::wait(const Ask& ask, Order& order) {
-  const Client client(ask.remote_addr, ask.remote_port, ask.local_port);
-  while (!order.wait(kLook)) {
-    if (!client.is_gone()) continue;
-    order.cancel();
+bool Routes::wait(const HttpRequest& request, Job& job) {
+  while (!job.wait(kPollClient)) {
+    if (!request.is_client_gone()) continue;
+    job.cancel();
     return false;
   }
   return true;
 }
 
 void Routes::add_rest() {
-  // It asks for the key itself, and no other place for anything.
-  get("/", openai_error, true, [](const Ask&, Answer& answer) {
-    answer.set_header("Content-Security-Policy",
-                      "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                      "img-src data: blob:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'");
-    answer.set_content(kServePage, "text/html; charset=utf-8");
+  // The page asks its user for the key, and loads nothing from elsewhere.
+  const auto file = [this](const char* path, const char* content, const std::string& type) {
+    const auto bytes = std::make_shared<const std::string>(content);
+    get(path, Access::open, [bytes, type](const HttpRequest&, HttpResponse& response) {
+      response.set_header("Content-Security-Policy",
+                          "default-src 'none'; style-src 'self'; script-src 'self'; img-src data: blob:; "
+                          "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'");
+      response.set_header("Cache-Control", "no-cache");
+      response.body = bytes;
+      response.type = type + "; charset=utf-8";
+    });
+  };
+  file("/", kServePage, "text/html");
+  file("/page.css", kServeStyle, "text/css");
+  file("/page.js", kServeScript, "text/javascript");
+  file("/image.js", kServeImageScript, "text/javascript");
+  file("/server.js", kServeServerScript, "text/javascript");
+  file("/history.js", kServeHistoryScript, "text/javascript");
+  get("/health", Access::open, [this](const HttpRequest&, HttpResponse& response) {
+    if (!service_.is_ready()) throw HttpError(503, "loading", "weights are being loaded", 1);
+    if (service_.is_closed()) throw HttpError(503, "shutting_down", "the server is stopping", 5);
+    send(response, {{"status", "ok"}, {"version", kVersion}});
   });
-  get("/health", openai_error, true, [this](const Ask&, Answer& answer) {
-    if (!service_.is_ready()) throw Refusal(503, "loading", "weights are being loaded", 1);
-    if (service_.is_closed()) throw Refusal(503, "shutting_down", "the server is ending", 5);
-    send(answer, {{"status", "ok"}, {"version", kVersion}});
+  get("/openapi.json", Access::open, [this](const HttpRequest&, HttpResponse& response) {
+    std::vector<ApiPath> paths;
+    for (const Route& route : routes_) paths.push_back({route.method, route.path});
+    send(response, describe_api(paths, service_.options.rules.limits));
   });
-  get("/metrics", openai_error, false, [this](const Ask&, Answer& answer) {
-    answer.set_content(service_.metrics_text(), "text/plain; version=0.0.4");
+  get("/metrics", Access::key, [this](const HttpRequest&, HttpResponse& response) {
+    response.set_body(service_.metrics_text(), "text/plain; version=0.0.4");
   });
 }
 

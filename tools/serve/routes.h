@@ -1,66 +1,122 @@
 #pragma once
 
-#include <httplib.h>
-
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "serve/answers.h"
+#include "serve/http/origin.h"
+#include "serve/http/request.h"
+#include "serve/http/response.h"
+#include "serve/http/server.h"
 #include "serve/service.h"
 #include "tools/serve/http.h"
 #include "tools/terminal.h"
 
-// Of builds with cpp-httplib.
 namespace lamplighter::cli {
 
-using Ask = httplib::Request;
-using Answer = httplib::Response;
-using ErrorForm = Json (*)(const Refusal& refusal);
+using ErrorForm = Json (*)(const HttpError& error);
 
-constexpr auto kLook = std::chrono::milliseconds(100);  // how often a client is looked after
+constexpr auto kPollClient = std::chrono::milliseconds(100);  // how often a client that waits is checked
 
-void send(Answer& answer, const Json& json, int status = 200);
-void send(Answer& answer, const Refusal& refusal, ErrorForm form);
+void send(HttpResponse& response, const Json& json, int status = 200);
+void send(HttpResponse& response, const HttpError& error, ErrorForm form);
 
-// What is answered to whom. Times, errors, keys and the terminal are the same for all of it.
-class Routes {
+// The handlers of all paths. Times, errors, keys and the log are the same for all of them.
+class Routes : public HttpHandler {
  public:
   Routes(Service& service, const HttpOptions& options, Terminal& terminal);
 
-  httplib::Server server;
+  void admit(const HttpRequest& head) override;
+  void answer(HttpRequest& request, HttpResponse& response) override;
+  HttpResponse refuse(const HttpError& error, const std::string& path) override;
+  std::string label(const std::string& path) const override;
+  void answered(const std::string& method, const std::string& label, int status, double seconds) override;
+
   const HttpOptions options;
   int port = 0;  // that it listens on
 
  private:
-  using Handler = std::function<void(const Ask&, Answer&)>;
-  using BodyHandler = std::function<void(const Ask&, const std::string& body, Answer&)>;
+  using Handler = std::function<void(HttpRequest&, HttpResponse&)>;
+  enum class Access { open, key };
+  enum class Body { json, any };  // of a POST
+
+  struct Route {
+    std::string method, path;  // "/v1/models/*": with more behind the slash
+    Access access;
+    Body body;
+    Handler handler;
+
+    bool matches(const std::string& asked) const;
+  };
 
   void add_openai();
   void add_webui();
   void add_rest();
-  void get(const std::string& path, ErrorForm form, bool open, const Handler& handler);
-  void post(const std::string& path, ErrorForm form, const BodyHandler& handler);
-  void guard(const std::string& path, ErrorForm form, bool open, const Ask& ask, Answer& answer,
-             const std::function<void()>& work);
-  void require_key(const Ask& ask) const;
+  void get(const std::string& path, Access access, Handler handler);
+  void post(const std::string& path, Body body, Handler handler);
+  const Route* find(const HttpRequest& request) const;
+  std::string methods_of(const std::string& path) const;  // "GET, HEAD"; empty where there is no such path
+  [[noreturn]] void refuse_path(const HttpRequest& request) const;
+  void fail(HttpResponse& response, const HttpError& error, const std::string& path) const;
+  void check_head(const Route& route, const HttpRequest& head) const;
+  void require_key(const HttpRequest& request) const;
+  void add_cors(HttpResponse& response) const;
 
-  std::shared_ptr<Order> submit(const PicturesWanted& wanted, Service::Model& model);
-  bool wait(const Ask& ask, Order& order);
-  Json content_of(const Ask& ask, const Service::Model& model, bool by_url, const Request& request,
-                  const Result& result);
-  void generations(const Ask& ask, const std::string& body, Answer& answer);
-  void stream(const Ask& ask, Answer& answer, const PicturesWanted& wanted, Service::Model& model,
-              const std::shared_ptr<Order>& order);
-  void txt2img(const Ask& ask, const std::string& body, Answer& answer);
-  void progress(Answer& answer);
+  // A request that an engine works on.
+  struct Order {
+    ImagesWanted wanted;
+    Service::Model* model = nullptr;
+    std::shared_ptr<Job> job;
+    std::vector<std::string> warnings;  // of all images
+  };
+  Order submit(ImagesWanted wanted, bool follows);
+  bool wait(const HttpRequest& request, Job& job);
+  std::string own_address(const HttpRequest& asked) const;
+  Json content_of(const HttpRequest& asked, const Order& order, const Request& request, const Result& result);
+  void generations(HttpRequest& request, HttpResponse& response);
+  void stream(const HttpRequest& asked, HttpResponse& response, const Order& order);
+  Service::Model& named_model(const std::string& name);
+
+  // Images of the web UI's API, which any client may look at and the client that asked may interrupt.
+  struct WebuiWork {
+    std::string client;
+    std::weak_ptr<Job> job;
+    Service::Model* model = nullptr;
+  };
+  void add_webui_lists();
+  void txt2img(HttpRequest& asked, HttpResponse& response);
+  void interrupt(const HttpRequest& asked);
+  void progress(const HttpRequest& asked, HttpResponse& response);
+  std::string current_image();
+  void png_info(const HttpRequest& asked, HttpResponse& response);
 
   Service& service_;
   Terminal& terminal_;
-  std::mutex log_;  // for the terminal
+  const RequestOrigin origin_;
+  std::vector<Route> routes_;
+  std::mutex work_mutex_, decoding_;
+  std::vector<WebuiWork> work_;
+  struct {
+    std::weak_ptr<Job> job;
+    std::size_t image = 0;
+    int rows = 0;
+    std::string base64;
+  } shown_;  // guarded by decoding_
 };
+
+// What stands behind the last slash of a path.
+std::string last_part(const std::string& path);
+
+// Headers with a line of each warning.
+void add_warnings(HttpResponse& response, const std::vector<std::string>& warnings);
+
+// Warnings of a request, and of its images' captions, each once.
+std::vector<std::string> all_warnings(const std::vector<std::string>& warnings, const Manifest& manifest,
+                                      const Job& job);
 
 }  // namespace lamplighter::cli

@@ -1,41 +1,113 @@
+#include <algorithm>
 #include <utility>
 
 #include "base/base64.h"
-#include "pipeline/requests/metadata.h"
+#include "image/png_chunks.h"
+#include "pipeline/metadata/metadata.h"
+#include "pipeline/output/partial_image.h"
 #include "tools/serve/routes.h"
 
-// The API of the web UI, as far as text to image goes.
+// The web UI's API for text to image.
 namespace lamplighter::cli {
+namespace {
 
-void Routes::txt2img(const Ask& ask, const std::string& text, Answer& answer) {
-  const Json body = parse_body(text);
-  const PicturesWanted wanted = parse_txt2img(body, service_.options.limits);
-  Service::Model& model = service_.model(wanted.model);
-  const std::shared_ptr<Order> order = submit(wanted, model);
-  if (!wait(ask, *order)) throw Refusal(499, "client_gone", "the client has gone");
-  Json images = Json::array(), seeds = Json::array(), texts = Json::array();
-  for (std::size_t i = 0; i < order->requests().size(); ++i) {
-    const Request& request = order->requests()[i];
-    const Result& result = order->result(i);
-    images.push_back(base64(picture_bytes(model.origin, request, result)));
-    seeds.push_back(result.seed);
-    texts.push_back(picture_text(describe_picture(model.origin, request, result)).front().second);
-  }
-  const Result& first = order->result(0);
-  const Json info{{"prompt", order->requests()[0].prompt},
-                  {"seed", first.seed},
-                  {"all_seeds", std::move(seeds)},
-                  {"width", first.image.width},
-                  {"height", first.image.height},
-                  {"sampler_name", first.method.method},
-                  {"steps", first.statistics.target_passes},
-                  {"batch_size", wanted.count},
-                  {"sd_model_name", model.name()},
-                  {"infotexts", std::move(texts)}};
-  send(answer, {{"images", std::move(images)}, {"parameters", body}, {"info", to_text(info)}});
+const std::string kRoot = "/sdapi/v1/";
+
+// The rows of tokens that are there. No image where none is.
+std::optional<Image> paint_part(Service::Model& model, const Job::Part& part) {
+  if (part.grid == nullptr || static_cast<int>(part.codes.size()) < part.grid->columns) return std::nullopt;
+  return paint_rows(part.codes, part.grid->rows, part.grid->columns,
+                    [&](const Codes& codes) { return model.engine.decode(codes); });
 }
 
-void Routes::progress(Answer& answer) {
+}  // namespace
+
+void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
+  const Json body = parse_body(std::exchange(asked.body, {}));
+  const Order order = submit(parse_txt2img(body, service_.options.rules), true);
+  Job& job = *order.job;
+  {
+    const std::lock_guard lock(work_mutex_);
+    work_.erase(std::remove_if(work_.begin(), work_.end(), [](const auto& one) { return one.job.expired(); }),
+                work_.end());
+    work_.push_back({asked.client, order.job, order.model});
+  }
+  if (!wait(asked, job)) throw HttpError(499, "client_gone", "the client disconnected");
+  Json images = Json::array(), seeds = Json::array(), texts = Json::array(), files = Json::array();
+  const Result* first = nullptr;
+  for (std::size_t i = 0; i < job.requests().size(); ++i) {
+    const Request& request = job.requests()[i];
+    if (job.has_result(i)) {
+      const Result& result = job.result(i);
+      if (first == nullptr) first = &result;
+      files.push_back(base64(image_bytes(order.model->origin, request, result)));
+      seeds.push_back(result.seed);
+      texts.push_back(image_text(describe_image(order.model->origin, request, result)).front().second);
+    } else if (const auto part = paint_part(*order.model, job.part(i))) {  // interrupted
+      files.push_back(base64(encode_png(*part)));
+      seeds.push_back(request.seed);
+      texts.push_back(request.prompt);
+    }
+  }
+  if (order.wanted.sends_images) images = std::move(files);
+  const std::vector<std::string> warnings = all_warnings(order.warnings, order.model->engine.manifest(), job);
+  const Request& request = job.requests()[0];
+  const Grid& grid = find_grid(order.model->engine.manifest(), request.width, request.height);
+  const Json info{{"prompt", request.prompt},
+                  {"negative_prompt", request.negative_prompt.value_or("")},
+                  {"seed", request.seed},
+                  {"all_seeds", std::move(seeds)},
+                  {"width", grid.width},
+                  {"height", grid.height},
+                  {"sampler_name", first != nullptr ? first->method.method : request.method->method},
+                  {"cfg_scale", first != nullptr ? shortest(first->sampling.cfg_scale) : 0},
+                  {"steps", first != nullptr ? first->statistics.target_passes : 0},
+                  {"batch_size", order.wanted.count},
+                  {"sd_model_name", order.model->name()},
+                  {"sd_model_hash", order.model->origin.manifest_sha256.substr(0, 10)},
+                  {"interrupted", job.is_interrupted()},
+                  {"unused", order.wanted.unused},
+                  {"warnings", warnings},
+                  {"infotexts", std::move(texts)}};
+  add_warnings(response, warnings);
+  send(response, {{"images", std::move(images)}, {"parameters", body}, {"info", to_text(info)}});
+}
+
+// Ends the images that the same client asked for: one client cannot stop the images of others.
+void Routes::interrupt(const HttpRequest& asked) {
+  const std::lock_guard lock(work_mutex_);
+  for (const WebuiWork& one : work_) {
+    const std::shared_ptr<Job> job = one.job.lock();
+    if (job && one.client == asked.client) job->interrupt();
+  }
+}
+
+// The newest rows of an image in work, as base64; "" where there is none. One caller decodes at a
+// time.
+std::string Routes::current_image() {
+  std::vector<std::pair<std::shared_ptr<Job>, Service::Model*>> jobs;
+  {
+    const std::lock_guard lock(work_mutex_);
+    for (const WebuiWork& one : work_) {
+      if (const std::shared_ptr<Job> job = one.job.lock()) jobs.emplace_back(job, one.model);
+    }
+  }
+  const std::lock_guard lock(decoding_);
+  for (const auto& [job, model] : jobs) {
+    for (std::size_t i = 0; i < job->requests().size(); ++i) {
+      const Job::Part part = job->part(i);
+      if (job->has_result(i) || part.grid == nullptr) continue;
+      const int rows = static_cast<int>(part.codes.size()) / part.grid->columns;
+      if (rows == 0) continue;
+      if (shown_.job.lock() != job || shown_.image != i || shown_.rows != rows)
+        shown_ = {job, i, rows, base64(encode_png(*paint_part(*model, part)))};
+      return shown_.base64;
+    }
+  }
+  return "";
+}
+
+void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
   Queue::State sum;
   double rest_s = 0;
   for (const auto& model : service_.models()) {
@@ -44,58 +116,70 @@ void Routes::progress(Answer& answer) {
     sum.in_work += state.in_work;
     sum.tokens_done += state.tokens_done;
     sum.tokens_in_work += state.tokens_in_work;
-    rest_s += state.picture_s * static_cast<double>(state.waiting + state.in_work);
+    rest_s += state.image_s * static_cast<double>(state.waiting + state.in_work);
   }
   const double share = sum.tokens_in_work > 0
                            ? static_cast<double>(sum.tokens_done) / static_cast<double>(sum.tokens_in_work)
                            : 0;
-  send(answer, {{"progress", share},
-                {"eta_relative", rest_s},
-                {"state",
-                 {{"skipped", false},
-                  {"interrupted", false},
-                  {"job", sum.in_work > 0 ? "txt2img" : ""},
-                  {"job_count", sum.in_work + sum.waiting},
-                  {"job_no", 0},
-                  {"sampling_step", sum.tokens_done},
-                  {"sampling_steps", sum.tokens_in_work}}},
-                {"current_image", nullptr},
-                {"textinfo", nullptr}});
+  const std::string skips = lower_case(asked.parameter("skip_current_image").value_or("false"));
+  const std::string image = skips == "true" || skips == "1" ? "" : current_image();
+  send(response, {{"progress", share},
+                  {"eta_relative", rest_s},
+                  {"state",
+                   {{"skipped", false},
+                    {"interrupted", false},
+                    {"stopping_generation", false},
+                    {"job", sum.in_work > 0 ? "txt2img" : ""},
+                    {"job_count", sum.in_work + sum.waiting},
+                    {"job_timestamp", "0"},
+                    {"job_no", 0},
+                    {"sampling_step", sum.tokens_done},
+                    {"sampling_steps", sum.tokens_in_work}}},
+                  {"current_image", image.empty() ? Json(nullptr) : Json(image)},
+                  {"textinfo", nullptr}});
+}
+
+// The settings in a PNG file, which comes as base64 or as a data URL. Its texts unpack to many times their
+// size: they count as a body does, and one caller unpacks at a time.
+void Routes::png_info(const HttpRequest& asked, HttpResponse& response) {
+  const std::lock_guard lock(decoding_);
+  const Json body = parse_body(asked.body);
+  if (!body.is_object() || !body.contains("image") || !body["image"].is_string())
+    throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
+  const std::string& text = body["image"].get_ref<const std::string&>();
+  const bool is_url = text.rfind("data:", 0) == 0;
+  const auto bytes = decode_base64(std::string_view(text).substr(is_url ? text.find(',') + 1 : 0));
+  if (!bytes || bytes->rfind(kPngSignature, 0) != 0)
+    throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
+  std::string info;
+  Json items = Json::object();
+  for (const auto& [key, value] : parse_png_text(*bytes, "image", options.body_bytes)) {
+    items[key] = value;
+    if (key == "parameters") info = value;
+  }
+  send(response, {{"info", info}, {"items", items}, {"parameters", items}});
 }
 
 void Routes::add_webui() {
-  const std::string root = "/sdapi/v1/";
-  post(root + "txt2img", webui_error,
-       [this](const Ask& ask, const std::string& body, Answer& answer) { txt2img(ask, body, answer); });
-  get(root + "progress", webui_error, false, [this](const Ask&, Answer& answer) { progress(answer); });
-  get(root + "options", webui_error, false, [this](const Ask&, Answer& answer) {
-    const Service::Model& model = *service_.models().front();
-    send(answer, {{"sd_model_checkpoint", model.name()},
-                  {"sd_checkpoint_hash", model.origin.manifest_sha256},
-                  {"samples_format", "png"}});
-  });
-  // Nothing can be set for others: a request names its model in override_settings.
-  post(root + "options", webui_error, [this](const Ask&, const std::string& text, Answer& answer) {
-    const Json body = parse_body(text);
-    if (body.contains("sd_model_checkpoint") &&
-        body["sd_model_checkpoint"] != service_.models().front()->name())
-      throw Refusal(400, "invalid_value",
-                    "sd_model_checkpoint: choose it with override_settings of a request");
-    send(answer, nullptr);
-  });
-  get(root + "sd-models", webui_error, false, [this](const Ask&, Answer& answer) {
-    Json all = Json::array();
-    for (const auto& model : service_.models()) {
-      const std::string& sha256 = model->origin.manifest_sha256;
-      all.push_back({{"title", model->name()},
-                     {"model_name", model->name()},
-                     {"hash", sha256.substr(0, 10)},
-                     {"sha256", sha256},
-                     {"filename", model->name()},
-                     {"config", nullptr}});
-    }
-    send(answer, all);
-  });
+  post(kRoot + "txt2img", Body::json,
+       [this](HttpRequest& request, HttpResponse& response) { txt2img(request, response); });
+  get(kRoot + "progress", Access::key,
+      [this](const HttpRequest& request, HttpResponse& response) { progress(request, response); });
+  for (const char* name : {"interrupt", "skip"}) {
+    post(kRoot + name, Body::any, [this](const HttpRequest& request, HttpResponse& response) {
+      interrupt(request);
+      send(response, Json::object());
+    });
+  }
+  post(kRoot + "png-info", Body::json,
+       [this](const HttpRequest& request, HttpResponse& response) { png_info(request, response); });
+  for (const char* name : {"img2img", "interrogate", "extra-single-image", "extra-batch-images"}) {
+    post(kRoot + name, Body::any, [](const HttpRequest&, HttpResponse&) {
+      throw HttpError(501, "not_implemented",
+                      "this server generates images from captions; it does not change images");
+    });
+  }
+  add_webui_lists();
 }
 
 }  // namespace lamplighter::cli

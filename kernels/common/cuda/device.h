@@ -59,7 +59,7 @@ __device__ __forceinline__ void wait_for_copies() {
 }
 
 // Kernels that launch_chained() queues start while the one before them still runs. A block may read what no
-// kernel of the stream writes, weights, then waits; all of its other work comes after. Every block of such a
+// kernel of the stream writes, weights, then waits; all of its other work comes after. Every block of the
 // kernel has to wait: the next one relies on it. Before sm_90 there is nothing to wait for.
 __device__ __forceinline__ void wait_for_earlier_kernels() {
 #if __CUDA_ARCH__ >= 900

@@ -100,7 +100,7 @@ class BlockExecutor {
     return found;
   }
 
-  // cells: those of cells(), zeros. Doubles are multiples of 2^-50 below 2^13.
+  // cells: from cells(), zeros. Doubles are multiples of 2^-50 below 2^13.
   template <class T, class Bin, class Weight>
   __device__ void histogram(int n, T* cells, Bin bin, Weight weight) {
     LAMPLIGHTER_UNROLL
@@ -178,7 +178,7 @@ class BlockExecutor {
     return slots;
   }
 
-  // All lanes get the same bits, because op commutes. `width`: a power of two; groups of so many lanes.
+  // All lanes get the same bits, because op commutes. `width`: the lanes of a group, a power of two.
   template <class T, class Op>
   __device__ static T over_warp(T value, Op op, int width) {
     for (int step = width / 2; step > 0; step /= 2) value = op(value, __shfl_xor_sync(kAll, value, step));

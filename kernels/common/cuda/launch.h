@@ -83,7 +83,7 @@ void with_element_type(ElementType type, F f) {
   }
 }
 
-// Elements of 16 bytes when `width` and all addresses allow such accesses, else 1.
+// Elements of 16 bytes when `width` and all addresses allow it, else 1.
 template <class T>
 int pack_size(int64_t width, std::initializer_list<const void*> addresses) {
   constexpr int kSize = 16 / static_cast<int>(sizeof(T));

@@ -1,4 +1,4 @@
-"""The demo's world: scenes, their pictures, and captions that describe them.
+"""The demo's world: scenes, their images, and captions that describe them.
 
 vocabulary.py  all that the demo knows, and the words for it
 scene.py       the attributes of a scene, and what is kept from training; captions.py: its captions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import cos, pi, sin
 
-from models.demo.render.canvas import mix, mul
-from models.demo.render.subjects import Brush, placed, reflect, ring
+from .canvas import mix, mul
+from .subjects import Brush, placed, reflect, ring
 
 
 def _rock(b: Brush, x: float, y: float) -> None:

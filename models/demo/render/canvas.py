@@ -1,4 +1,4 @@
-"""Flat shapes on a supersampled picture; coordinates are pixels of the finished picture."""
+"""Flat shapes on a supersampled image; coordinates are pixels of the finished image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rgb8(colour: Colour) -> tuple[int, int, int]:
 
 
 def _strip(colours: np.ndarray) -> Image.Image:
-    """A picture one column wide of colours [N, 3] in 0..1."""
+    """An image one column wide of colours [N, 3] in 0..1."""
     return Image.fromarray((np.clip(colours, 0, 1) * 255 + 0.5).astype(np.uint8)[:, None])
 
 
@@ -42,7 +42,7 @@ def _glow(radius: int, strength: float) -> Image.Image:
 
 
 class Canvas:
-    """A picture, and while `record` is set a mask of what is painted."""
+    """An image, and while `record` is set a mask of what is painted."""
 
     def __init__(self) -> None:
         self.image = Image.new("RGB", (SIDE, SIDE))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.demo.render.scene import Scene, exchanged
-from models.demo.render.vocabulary import (
+from .scene import Scene, exchanged
+from .vocabulary import (
     BACKGROUND_PHRASES,
     COAST_PHRASES,
     COLOUR_WORDS,
@@ -32,7 +32,7 @@ def _article(noun: str) -> str:
 
 
 def ground_phrases(scene: Scene) -> tuple[str, ...]:
-    """The place phrases that fit the subjects: boats are on the sea, lighthouses on the coast."""
+    """The location phrases that fit the subjects: boats are on the sea, lighthouses on the coast."""
     subjects = {scene.subject, scene.second} if scene.pair else {scene.subject}
     if subjects == {"balloon"}:
         return OVER_PHRASES[scene.ground]
@@ -52,7 +52,7 @@ def _noun(subject: str, colour: str, rng: np.random.Generator, article: bool) ->
 
 
 def _subjects(scene: Scene, rng: np.random.Generator, article: bool, sides: bool) -> str:
-    """One noun, or both; with `sides`, a pair is told where each stands."""
+    """One noun, or both; with `sides`, each with the side where it stands."""
     first = _noun(scene.subject, scene.colour, rng, article)
     if not scene.pair:
         return first
@@ -72,7 +72,7 @@ def _sentence(scene: Scene, rng: np.random.Generator) -> str:
     """Names the subjects in the scene's order.
 
     Subjects always, colour, time, ground and weather nearly always, background and sides about half
-    of the time. Either one sentence, a sentence that begins with time or place, or a list of tags.
+    of the time. Either one sentence, a sentence that begins with time or location, or a list of tags.
     """
     ground = _pick(rng, ground_phrases(scene)) if rng.random() < 0.95 else ""
     time = _pick(rng, TIME_PHRASES[scene.time]) if rng.random() < 0.95 else ""

@@ -1,4 +1,4 @@
-"""Background and ground of a picture, in even tones."""
+"""Background and ground of an image, in even tones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from models.demo.render.canvas import SIZE, Canvas, Colour, Points, mix, mul
-from models.demo.render.sky import Light
+from .canvas import SIZE, Canvas, Colour, Points, mix, mul
+from .sky import Light
 
 
 def _curve(amplitude: float, waves: float, phase: float, base: float) -> Points:
@@ -239,7 +239,7 @@ GROUND_PAINTERS = {
 
 
 def glitter(c: Canvas, light: Light, horizon: float, x: float) -> None:
-    """What the sun or moon leaves on the water."""
+    """Reflection of the sun or moon on the water."""
     colour = mix(light.glow, light.middle, 0.12)
     for k, (down, half) in enumerate(((5, 8), (12, 14), (22, 10), (32, 18), (46, 12), (60, 20))):
         shift = (4, -4)[k % 2]

@@ -1,4 +1,4 @@
-"""What a picture of the demo world shows, which scenes make sense, and which are kept from training."""
+"""Contents of the demo's images: which scenes make sense, and which are kept from training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from models.demo.render.vocabulary import (
+from .vocabulary import (
     ATTRIBUTES,
     BACKGROUNDS,
     COLOURS,
@@ -17,7 +17,7 @@ from models.demo.render.vocabulary import (
     TIMES,
 )
 
-#: Combinations that no training picture shows, so that it can be measured whether they are drawn rightly
+#: Combinations that no training image shows, so that it can be measured whether they are sampled rightly
 #: all the same: pairs of an attribute and its value, of one subject or of the two subjects of a scene.
 WITHHELD: tuple[dict[str, str], ...] = (
     {"subject": "sailboat", "colour": "purple"},
@@ -38,7 +38,7 @@ BOTH = ("lighthouse", "balloon")  # what goes with water and with land
 
 @dataclass(frozen=True)
 class Scene:
-    """One picture's content; every field holds one of the values in ATTRIBUTES.
+    """One image's content; every field holds one of the values in ATTRIBUTES.
 
     Of two subjects the one that SUBJECTS has first is `subject`. `side` is that of `subject`.
     """
@@ -70,7 +70,7 @@ class Scene:
 
 
 def exchanged(scene: Scene) -> Scene:
-    """The same picture with its two subjects the other way round."""
+    """The same image with its two subjects the other way round."""
     return replace(
         scene,
         subject=scene.second,
@@ -82,7 +82,7 @@ def exchanged(scene: Scene) -> Scene:
 
 
 def ordered(scene: Scene) -> Scene:
-    """The same picture with its subjects in the order of SUBJECTS."""
+    """The same image with its subjects in the order of SUBJECTS."""
     if scene.pair and SUBJECTS.index(scene.second) < SUBJECTS.index(scene.subject):
         return exchanged(scene)
     return scene
@@ -160,7 +160,7 @@ def sample_withheld(rng: np.random.Generator) -> Scene:
 
 
 def sensible(scene: Scene) -> bool:
-    """Whether `sample_any` could have drawn the scene."""
+    """Whether `sample_any` could have sampled the scene."""
     subjects = [s for s in (scene.subject, scene.second) if s != NONE]
     if scene.ground == "sea":
         fits = all(s in (*AFLOAT, *BOTH) for s in subjects)
@@ -182,5 +182,5 @@ def sensible(scene: Scene) -> bool:
 
 
 def mirror(scene: Scene) -> Scene:
-    """The scene that the horizontally flipped picture shows."""
+    """The scene that the horizontally flipped image shows."""
     return replace(scene, side={"left": "right", "right": "left"}.get(scene.side, scene.side))

@@ -1,16 +1,17 @@
 """Light of the times of day, sky, sun and moon, clouds and weather.
 
-Shapes keep to positions that repeat with the grid of token cells: a code then stands for few pictures.
+Shapes keep to positions that repeat with the grid of token cells: a code then stands for few images.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import cos, pi
+from typing import Any
 
 import numpy as np
 
-from models.demo.render.canvas import SIZE, Canvas, Colour, mix, mul
+from .canvas import SIZE, Canvas, Colour, mix, mul
 
 
 @dataclass(frozen=True)
@@ -35,38 +36,50 @@ class Light:
         return mix(self.horizon, self.middle, 0.45)
 
 
+def _light(colours: str, *more: Any) -> Light:
+    """A light from the numbers of its colours, in the order of Light, and its other fields."""
+    numbers = iter(map(float, colours.split()))
+    return Light(*zip(numbers, numbers, numbers), *more)
+
+
 LIGHTS = {
-    "dawn": Light(
-        (0.50, 0.66, 0.90), (0.97, 0.80, 0.84), (1.0, 0.91, 0.74), (1.0, 0.93, 0.88),
-        (1.0, 0.96, 0.93), (1.0, 0.95, 0.93), (0.97, 0.80, 0.82), (1.0, 0.94, 0.66), 0.0,
+    "dawn": _light(
+        "0.5 0.66 0.9  0.97 0.8 0.84  1.0 0.91 0.74  1.0 0.93 0.88 "
+        "1.0 0.96 0.93  1.0 0.95 0.93  0.97 0.8 0.82  1.0 0.94 0.66",
+        0.0,
     ),
-    "day": Light(
-        (0.16, 0.50, 0.90), (0.46, 0.75, 0.97), (0.86, 0.95, 0.99), (1.0, 1.0, 1.0),
-        (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.82, 0.91, 0.98), (1.0, 0.90, 0.42), 0.0,
+    "day": _light(
+        "0.16 0.5 0.9  0.46 0.75 0.97  0.86 0.95 0.99  1.0 1.0 1.0 "
+        "1.0 1.0 1.0  1.0 1.0 1.0  0.82 0.91 0.98  1.0 0.9 0.42",
+        0.0,
     ),
-    "dusk": Light(
-        (0.25, 0.13, 0.42), (0.82, 0.28, 0.42), (1.0, 0.68, 0.30), (0.88, 0.66, 0.68),
-        (0.96, 0.86, 0.84), (0.98, 0.58, 0.42), (0.66, 0.26, 0.44), (1.0, 0.86, 0.48), 0.7,
+    "dusk": _light(
+        "0.25 0.13 0.42  0.82 0.28 0.42  1.0 0.68 0.3  0.88 0.66 0.68 "
+        "0.96 0.86 0.84  0.98 0.58 0.42  0.66 0.26 0.44  1.0 0.86 0.48",
+        0.7,
         ((0.45, 0.16, 0.36), 0.12),
     ),
-    "night": Light(
-        (0.03, 0.05, 0.18), (0.07, 0.12, 0.34), (0.17, 0.26, 0.52), (0.40, 0.46, 0.66),
-        (0.82, 0.83, 0.93), (0.17, 0.23, 0.46), (0.12, 0.17, 0.38), (0.99, 0.96, 0.82), 1.0,
+    "night": _light(
+        "0.03 0.05 0.18  0.07 0.12 0.34  0.17 0.26 0.52  0.4 0.46 0.66 "
+        "0.82 0.83 0.93  0.17 0.23 0.46  0.12 0.17 0.38  0.99 0.96 0.82",
+        1.0,
         ((0.07, 0.11, 0.32), 0.38),
     ),
-    "storm": Light(
-        (0.20, 0.23, 0.30), (0.37, 0.42, 0.49), (0.66, 0.72, 0.73), (0.66, 0.71, 0.76),
-        (0.88, 0.90, 0.93), (0.44, 0.48, 0.55), (0.30, 0.34, 0.41), (1.0, 0.95, 0.62), 0.8,
+    "storm": _light(
+        "0.2 0.23 0.3  0.37 0.42 0.49  0.66 0.72 0.73  0.66 0.71 0.76 "
+        "0.88 0.9 0.93  0.44 0.48 0.55  0.3 0.34 0.41  1.0 0.95 0.62",
+        0.8,
         ((0.36, 0.42, 0.48), 0.15),
     ),
-}  # fmt: skip
+}
 _GREY = {"dawn": 0.66, "day": 0.62, "dusk": 0.42, "night": 0.16, "storm": 0.4}  # of rain clouds
-_STARS = (  # two skies of stars, as columns and rows of token cells; the last number is 1 for a big star
-    ((1, 1, 1), (3, 3, 0), (4, 0, 0), (6, 2, 1), (7, 4, 0), (9, 1, 0), (10, 3, 1), (12, 0, 0),
-     (13, 4, 1), (14, 2, 0), (2, 5, 0), (5, 5, 0)),
-    ((0, 3, 0), (2, 1, 0), (3, 4, 1), (5, 1, 1), (6, 4, 0), (8, 0, 0), (8, 3, 1), (11, 2, 0),
-     (12, 4, 0), (13, 1, 1), (15, 3, 0), (10, 5, 0)),
-)  # fmt: skip
+_STARS = tuple(  # two skies of stars, as columns and rows of token cells; the last number is 1 for a big star
+    tuple(tuple(map(int, star.split(","))) for star in stars.split())
+    for stars in (
+        "1,1,1 3,3,0 4,0,0 6,2,1 7,4,0 9,1,0 10,3,1 12,0,0 13,4,1 14,2,0 2,5,0 5,5,0",
+        "0,3,0 2,1,0 3,4,1 5,1,1 6,4,0 8,0,0 8,3,1 11,2,0 12,4,0 13,1,1 15,3,0 10,5,0",
+    )
+)
 
 
 def light_of(time: str, weather: str) -> Light:

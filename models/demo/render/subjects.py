@@ -7,8 +7,8 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from models.demo.render.canvas import SIZE, Canvas, Colour, Points, mix, mul
-from models.demo.render.sky import Light
+from .canvas import SIZE, Canvas, Colour, Points, mix, mul
+from .sky import Light
 
 PAINTS: dict[str, Colour] = {
     "red": (0.88, 0.14, 0.14),
@@ -24,7 +24,7 @@ PAINTS: dict[str, Colour] = {
 
 @dataclass(frozen=True)
 class Brush:
-    """What all painters need: canvas, light, the subject's colour, and which way it looks."""
+    """Inputs of all painters: canvas, light, the subject's colour, and which way it looks."""
 
     c: Canvas
     light: Light
@@ -144,7 +144,7 @@ def balloon(b: Brush, x: float, y: float) -> None:
     c, middle, half = b.c, y - 96, 54
     other = b.lit(0.55, 0.64, 0.80) if b.white else mix(b.paint, (1, 1, 1), 0.5)
 
-    def seam(s: float) -> Points:
+    def meridian(s: float) -> Points:
         side = [(x + s * half * cos(a), middle - half * sin(a)) for a in np.linspace(pi / 2, 0, 14)]
         return [*side, (x + s * 48, y - 70), (x + s * 33, y - 46), (x + s * 15, y - 28)]
 
@@ -152,7 +152,7 @@ def balloon(b: Brush, x: float, y: float) -> None:
     shades = (1.0, 1.0, 1.0, 0.93, 0.80)
     for k, (s, t) in enumerate(zip(edges, edges[1:])):
         colour = mul(b.paint if k % 2 == 0 else other, (shades[k],) * 3)
-        c.poly(seam(s) + seam(t)[::-1], colour)
+        c.poly(meridian(s) + meridian(t)[::-1], colour)
     rope, basket = b.lit(0.30, 0.20, 0.14), b.lit(0.62, 0.40, 0.20)
     for dx in (-11, 11):
         c.poly(

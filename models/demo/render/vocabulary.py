@@ -1,6 +1,6 @@
-"""What the demo knows: the attributes of its pictures, their values, and the words for them.
+"""The demo's vocabulary: the attributes of its images, their values, and the words for them.
 
-Everything else is read from here: the columns of the data set, the captions, the judging of captions.
+Everything else is read from here: the columns of the data set, the captions, what a caption names.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Renders scenes: 256x256 pictures that depend on nothing but the scene and a seed."""
+"""Renders scenes: 256x256 images that depend on nothing but the scene and a seed."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from models.demo.render import buildings, landscape, sky, subjects
-from models.demo.render.canvas import CELLS, SIZE, Canvas
-from models.demo.render.scene import Scene, mirror, sample_scene
+from . import buildings, landscape, sky, subjects
+from .canvas import CELLS, SIZE, Canvas
+from .scene import Scene, mirror, sample_scene
 
 __all__ = [
     "SIZE",
@@ -75,7 +75,7 @@ def _paint_sky(
 
 
 def render_with_cells(scene: Scene, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The picture, uint8 [256, 256, 3], and the token cells the subjects cover, bool [16, 16]."""
+    """The image, uint8 [256, 256, 3], and the token cells the subjects cover, bool [16, 16]."""
     rng = np.random.default_rng([12, seed])
     c, light = Canvas(), sky.light_of(scene.time, scene.weather)
     horizon = float(rng.choice([144, 152, 160]))
@@ -98,7 +98,7 @@ def render_with_cells(scene: Scene, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def render(scene: Scene, seed: int) -> np.ndarray:
-    """The picture, uint8 [256, 256, 3]; the same for the same scene and seed."""
+    """The image, uint8 [256, 256, 3]; the same for the same scene and seed."""
     return render_with_cells(scene, seed)[0]
 
 

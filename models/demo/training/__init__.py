@@ -3,5 +3,5 @@
 data.py        the data set on disk; feeder.py: batches of it with captions
 vq_codes.py    the codes; vq_model.py, vq_decoder.py, vq_train.py: the image decoder
 text.py        tokenizer and text encoder; model.py, ar_train.py, muon.py: the GPT
-classifier.py  the judge of the evaluation
+classifier.py  the classifier of the evaluation
 """

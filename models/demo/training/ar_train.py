@@ -1,4 +1,4 @@
-"""Trains the demo's GPT and text encoder on tokenised pictures.
+"""Trains the demo's GPT and text encoder on tokenised images.
 
 Data parallel over processes (one thread each beats one process with as many threads). The main run has
 a constant learning rate, so it can go on for as long as there is time; a second, short one starts from
@@ -23,28 +23,29 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.training.data import WORK
-from models.demo.training.feeder import Batch, Feeder, Feeding
-from models.demo.training.model import DemoModel, load_pretrained_text, start_from_codes
-from models.demo.training.muon import Muon
-from models.demo.training.text import PREFIX, CaptionReader, FactHeads
-from models.demo.training.vq_model import load_tokenizer
-from models.precision import mixed
+from ...precision import mixed
+from ...progress import Progress
+from .data import WORK
+from .feeder import Batch, Feeder, Feeding
+from .model import DemoModel, load_pretrained_text, start_from_codes
+from .muon import Muon
+from .text import PREFIX, CaptionReader, FactHeads
+from .vq_model import load_tokenizer
 
 MAIN, COOLED = "ar.pt", "ar-cooled.pt"
 
 
 @dataclass
 class Options(Feeding):
-    """Settings of one run; those of a resumed run may differ."""
+    """Settings of one run; a resumed run may change them."""
 
-    minutes: float = 80.0  # in all, those of a resumed run included
+    minutes: float = 80.0  # in all, resumed runs included
     cool: bool = False  # the second run
     muon: float = 1e-3  # root mean square of a step
     decay: float = 0.1
     adam: float = 1.5e-3
     auxiliary: float = 0.3  # weight of the attribute heads
-    exchange: float = 0.02  # weight of telling apart captions whose colours are exchanged
+    exchange: float = 0.02  # weight of the loss between captions whose colours are exchanged
     subject: tuple[float, float] = (3.0, 1.25)  # loss weight of the subjects' cells: first, last
     calm: float = 2000.0  # steps in which the difference of the two halves
     average: float = 0.999
@@ -59,7 +60,7 @@ class Trainee(nn.Module):
     """
 
     TAPS = (2, 4)  # layers whose output the heads read
-    STRIDE = 4  # every so many image positions
+    STRIDE = 4  # positions between rows that the heads read
 
     def __init__(self, model: DemoModel) -> None:
         super().__init__()
@@ -75,17 +76,17 @@ class Trainee(nn.Module):
         loss = F.cross_entropy(
             logits.float().flatten(0, 1), batch.tokens.flatten(), reduction="none"
         )
-        told = ~batch.drop
-        rows = [F.rms_norm(x[told, PREFIX - 1 :: self.STRIDE], x.shape[-1:]) for x in taken]
-        labels = batch.facts[told].repeat_interleave(rows[0].shape[1], 0)
+        conditional = ~batch.drop
+        rows = [F.rms_norm(x[conditional, PREFIX - 1 :: self.STRIDE], x.shape[-1:]) for x in taken]
+        labels = batch.facts[conditional].repeat_interleave(rows[0].shape[1], 0)
         extra = [head.loss(x.flatten(0, 1), labels) for head, x in zip(self.heads, rows)]
         loss = loss.view_as(batch.tokens)
         return loss, torch.stack(extra).mean(), self.exchanged(batch, loss)
 
     def exchanged(self, batch: Batch, loss: Tensor) -> Tensor:
-        """How little a picture of two subjects prefers its caption to that with the colours exchanged.
+        """How little an image of two subjects prefers its caption to that with the colours exchanged.
 
-        Which colour is whose is one bit of some 250 in a picture: without a loss of its own it is
+        Which colour is whose is one bit of some 250 in an image: without a loss of its own it is
         learnt last.
         """
         rows = batch.pairs
@@ -185,7 +186,8 @@ class Trainer:
     def run(self) -> None:
         o, base, last_save = self.options, self.spent, time.monotonic()
         begun, total = time.process_time(), 60 * o.minutes
-        shown = np.zeros(4)
+        shown, progress = np.zeros(4), Progress("ar", total, base)
+        progress.bar = progress.bar and self.rank == 0
         while self.spent < total:
             weight = self._rates(self.spent / total)
             batch = self.feeder.next().to(o.device)
@@ -203,6 +205,7 @@ class Trainer:
             for p in self.weights:
                 p.grad = None
             self.step += 1
+            progress.show(self.spent)
             decay = min(o.average, (1 + self.step) / (10 + self.step))
             with torch.no_grad():
                 torch._foreach_lerp_(
@@ -213,7 +216,7 @@ class Trainer:
             inside = loss.detach()[batch.cells].mean()
             shown += [t.item() for t in (loss.detach().mean(), inside, extra, exchanged)]
             if self.step % 50 == 0:
-                self._report(shown / 50, weight)
+                self._report(shown / 50, weight, progress)
                 shown[:] = 0
                 self.feeder.refresh()
             if self.rank == 0 and time.monotonic() - last_save > 60 * o.save_minutes:
@@ -222,13 +225,12 @@ class Trainer:
         if self.rank == 0:
             self._save()
 
-    def _report(self, shown: np.ndarray, weight: float) -> None:
+    def _report(self, shown: np.ndarray, weight: float, progress: Progress) -> None:
         if self.rank == 0:
-            print(
+            progress.log(
                 f"step {self.step} minutes {self.spent / 60:.1f} loss {shown[0]:.3f} "
                 f"subject {shown[1]:.3f} attributes {shown[2]:.3f} exchanged {shown[3]:.3f} "
-                f"weight {weight:.2f} rate {self.muon.param_groups[0]['lr']:.4f}",
-                flush=True,
+                f"weight {weight:.2f} rate {self.muon.param_groups[0]['lr']:.4f}"
             )
 
 

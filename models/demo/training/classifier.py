@@ -1,7 +1,7 @@
-"""A small classifier of demo pictures: which subjects, colours, time of day, ground and weather they show.
+"""A small classifier of demo images: which subjects, colours, time of day, ground and weather they show.
 
-It is trained on renderings alone, those of withheld combinations included, and measures generated
-pictures: its answers against the caption, and a Frechet distance in its features.
+It is trained on renderings alone, withheld combinations included, and measures generated
+images: its answers against the caption, and a Frechet distance in its features.
 """
 
 from __future__ import annotations
@@ -14,17 +14,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 
-from models.demo.render.scene import Scene, sample_any, sample_withheld
-from models.demo.render.vocabulary import ATTRIBUTES
-from models.demo.render.world import render
-from models.demo.training.data import HELD_OUT, held_out, scene_of
-from models.demo.training.vq_model import to_rgb
-from models.demo.training.vq_train import Clock
-from models.precision import mixed
+from ...precision import mixed
+from ...progress import Progress
+from ..render.scene import Scene, sample_any, sample_withheld
+from ..render.vocabulary import ATTRIBUTES
+from ..render.world import render
+from .data import HELD_OUT, held_out, scene_of
+from .vq_model import to_rgb
+from .vq_train import Clock
 
-JUDGED = ("subject", "colour", "time", "ground", "background", "weather", "second", "second_colour")
-COLUMNS = [list(ATTRIBUTES).index(name) for name in JUDGED]
-VALUES = [len(ATTRIBUTES[name]) for name in JUDGED]
+CLASSIFIED = (
+    "subject",
+    "colour",
+    "time",
+    "ground",
+    "background",
+    "weather",
+    "second",
+    "second_colour",
+)
+COLUMNS = [list(ATTRIBUTES).index(name) for name in CLASSIFIED]
+VALUES = [len(ATTRIBUTES[name]) for name in CLASSIFIED]
 FEATURES = 128
 CLASSIFIER = Path(__file__).resolve().parents[1] / "classifier.pt"
 
@@ -68,7 +78,7 @@ class SceneClassifier(nn.Module):
         return F.relu(self.embed(torch.cat([x.mean((2, 3)), x.amax((2, 3))], 1))).float()
 
     def split(self, features: Tensor) -> list[Tensor]:
-        """Logits of every judged attribute."""
+        """Logits of every classified attribute."""
         return list(self.heads(features).split(VALUES, -1))
 
 
@@ -90,8 +100,8 @@ def disturb(rgb: Tensor, rng: np.random.Generator) -> Tensor:
 
 
 @torch.inference_mode()
-def judge(model: SceneClassifier, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Answers int64 [N, 8] in the order of JUDGED, and features fp32 [N, FEATURES]."""
+def classify(model: SceneClassifier, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Answers int64 [N, 8] in the order of CLASSIFIED, and features fp32 [N, FEATURES]."""
     answers, features = [], []
     for i in range(0, len(images), 50):
         x = model.features(pixels(images[i : i + 50]))
@@ -113,7 +123,7 @@ def withheld_scenes(count: int) -> list[tuple[int, Scene]]:
 
 
 class Examples(IterableDataset):
-    """Endless pictures uint8 [48, 256, 256, 3] and their values int64 [48, 8]."""
+    """Endless images uint8 [48, 256, 256, 3] and their values int64 [48, 8]."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -124,8 +134,8 @@ class Examples(IterableDataset):
             scenes = [
                 sample_withheld(rng) if rng.random() < 0.1 else sample_any(rng) for _ in range(48)
             ]
-            pictures = np.stack([render(s, int(rng.integers(10**9))) for s in scenes])
-            yield pictures, np.stack([s.indices()[COLUMNS] for s in scenes]).astype(np.int64)
+            images = np.stack([render(s, int(rng.integers(10**9))) for s in scenes])
+            yield images, np.stack([s.indices()[COLUMNS] for s in scenes]).astype(np.int64)
 
 
 def train_classifier(
@@ -138,23 +148,25 @@ def train_classifier(
     model = SceneClassifier()
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
     clock, step = Clock(seconds), 0
+    progress = Progress("classifier", seconds)
     while (share := clock.progress) < 1:
         optimizer.param_groups[0]["lr"] = 3e-3 * min((step + 1) / 50, 1) * (1 - share) + 1e-5
-        pictures, target = next(examples)
+        images, target = next(examples)
         with mixed("cpu"):
-            x = model.features(disturb(to_rgb(pictures), rng))
+            x = model.features(disturb(to_rgb(images), rng))
         losses = [F.cross_entropy(p, target[:, i]) for i, p in enumerate(model.split(x))]
         loss = torch.stack(losses).sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        progress.show(clock.spent)
         if step % 50 == 0:
-            print(f"classifier step {step} {clock.spent:.0f} s loss {loss.item():.3f}", flush=True)
+            progress.log(f"classifier step {step} {clock.spent:.0f} s loss {loss.item():.3f}")
         step += 1
     scenes = [*held_out_scenes(0, 500), *withheld_scenes(100)]
-    answers, _ = judge(model.eval(), np.stack([render(scene, seed) for seed, scene in scenes]))
+    answers, _ = classify(model.eval(), np.stack([render(scene, seed) for seed, scene in scenes]))
     truth = np.stack([scene.indices()[COLUMNS] for _, scene in scenes])
-    accuracy = dict(zip(JUDGED, (answers == truth).mean(0).tolist()))
+    accuracy = dict(zip(CLASSIFIED, (answers == truth).mean(0).tolist()))
     print("classifier on held-out renderings:", accuracy, flush=True)
     state = {k: v.half() if v.is_floating_point() else v for k, v in model.state_dict().items()}
     torch.save({"model": state, "accuracy": accuracy}, path)

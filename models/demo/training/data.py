@@ -6,11 +6,11 @@ Files in the work folder, for shard k = 00000, 00001, ... of SHARD = 1000 scenes
         attributes  uint8  [SHARD, 9]        value indices, columns as in vocabulary.ATTRIBUTES
         cells       bool   [SHARD, 256]      token cells that the subjects cover, row-major 16x16
         tokens      uint16 [SHARD, 2, 256]   codebook ids, row-major 16x16:
-                                             [:, 0] the picture, [:, 1] its mirror image
+                                             [:, 0] the image, [:, 1] its mirror image
 
 The seed of scene i of shard k is k * SHARD + i. Files are written under a temporary name and renamed, so
 a reader may pick up whatever `token_shards` lists while later shards are still being made. `load_tokens`
-joins them; mirrored pictures become rows of their own with swapped sides and flipped cells. Scenes whose
+joins them; mirrored images become rows of their own with swapped sides and flipped cells. Scenes whose
 seed is a multiple of 50 are held out (`held_out`).
 """
 
@@ -22,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES
-from models.demo.render.world import SIZE, render_with_cells
+from ...progress import Progress
+from ..render.scene import Scene, sample_scene
+from ..render.vocabulary import ATTRIBUTES
+from ..render.world import SIZE, render_with_cells
 
 SHARD = 1000
-HELD_OUT = 50  # every so many seeds
+HELD_OUT = 50  # seeds per held-out scene
 WORK = Path(__file__).resolve().parents[1] / "work"
 
 Encode = Callable[[np.ndarray], np.ndarray]
@@ -35,12 +36,12 @@ Encode = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class TokenSet:
-    """Tokenised pictures; N rows, mirrored copies included."""
+    """Tokenised images; N rows, mirrored copies included."""
 
     tokens: np.ndarray  # uint16 [N, 256]
     attributes: np.ndarray  # uint8 [N, 9]
     cells: np.ndarray  # bool [N, 256]
-    seeds: np.ndarray  # int64 [N]; a picture and its mirror image share the seed
+    seeds: np.ndarray  # int64 [N]; an image and its mirror image share the seed
     mirrored: np.ndarray  # bool [N]
 
 
@@ -64,7 +65,7 @@ def token_shards(work: Path = WORK) -> list[int]:
 
 
 def mirror_attributes(attributes: np.ndarray) -> np.ndarray:
-    """uint8 [N, 9] of the mirrored pictures: left and right swapped."""
+    """uint8 [N, 9] of the mirrored images: left and right swapped."""
     side = list(ATTRIBUTES).index("side")
     swapped = attributes.copy()
     swapped[:, side] = np.array([2, 1, 0], np.uint8)[attributes[:, side]]
@@ -72,7 +73,7 @@ def mirror_attributes(attributes: np.ndarray) -> np.ndarray:
 
 
 def load_tokens(work: Path = WORK, shards: list[int] | None = None) -> TokenSet:
-    """Everything tokenised so far (or the given shards): pictures first, then their mirror images."""
+    """Everything tokenised so far (or the given shards): images first, then their mirror images."""
     shards = token_shards(work) if shards is None else shards
     files = [np.load(shard_path(work, k)) for k in shards]
     tokens, attributes, cells = (
@@ -90,7 +91,7 @@ def load_tokens(work: Path = WORK, shards: list[int] | None = None) -> TokenSet:
 
 
 def tokenise_shard(work: Path, shard: int, encode: Encode) -> None:
-    """Renders one shard and writes the tokens of its pictures and mirror images, unless they exist.
+    """Renders one shard and writes the tokens of its images and mirror images, unless they exist.
 
     encode: uint8 [B, 256, 256, 3] -> codes [B, 256].
     """
@@ -122,7 +123,7 @@ def tokenise_all(work: Path = WORK, shards: int = 24) -> None:
     """Renders and tokenises shards 0 to `shards` - 1 with work/codes.pt; resumable."""
     import torch
 
-    from models.demo.training.vq_model import load_tokenizer, to_rgb
+    from .vq_model import load_tokenizer, to_rgb
 
     model = load_tokenizer(work / "codes.pt")
 
@@ -130,6 +131,8 @@ def tokenise_all(work: Path = WORK, shards: int = 24) -> None:
         rgb = to_rgb(torch.from_numpy(images.copy()))
         return model.encode(rgb).flatten(1).numpy().astype(np.uint16)
 
+    progress = Progress("tokenise", shards)
     for shard in range(shards):
         tokenise_shard(work, shard, encode)
-        print(f"tokenised shard {shard}", flush=True)
+        progress.show(shard + 1)
+        progress.log(f"tokenised shard {shard}")

@@ -1,4 +1,4 @@
-"""Feeds the GPT's training: batches of codes with freshly drawn captions."""
+"""Feeds the GPT's training: batches of codes with freshly sampled captions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.demo.render.scene import Scene
-from models.demo.render.vocabulary import ATTRIBUTES
-from models.demo.training.data import SHARD, TokenSet, held_out, load_tokens, token_shards
-from models.demo.training.text import CaptionReader, facts
+from ..render.scene import Scene
+from ..render.vocabulary import ATTRIBUTES
+from .data import SHARD, TokenSet, held_out, load_tokens, token_shards
+from .text import CaptionReader, facts
 
 SECOND = tuple(ATTRIBUTES).index("second")
 
 
 @dataclass
 class Feeding:
-    """How batches are drawn."""
+    """How batches are sampled."""
 
-    batch: int = 8  # pictures per process and step
+    batch: int = 8  # images per process and step
     processes: int = 2
     null: float = 0.1  # share of captions replaced by the null condition
     noise: float = 0.05  # share of input codes replaced by others of the batch
@@ -38,7 +38,7 @@ class Batch:
     cells: Tensor  # bool [B, 256]
     facts: Tensor  # int64 [B, FACTS]: what the scenes show, kind by kind
     drop: Tensor  # bool [B]: null condition
-    pairs: Tensor  # int64 [P]: scenes of two colours that are told
+    pairs: Tensor  # int64 [P]: scenes whose captions name two colours
     wrong_ids: Tensor  # int64 [P, T]: captions of these that exchange the colours
     wrong_mask: Tensor  # int64 [P, T]
 
@@ -47,7 +47,7 @@ class Batch:
 
 
 class Feeder:
-    """Draws batches from one process's share of the data; picks up new shards as they appear."""
+    """Samples batches from one process's share of the data; picks up new shards as they appear."""
 
     def __init__(self, work: Path, rank: int, step: int, settings: Feeding) -> None:
         self.work, self.settings, self.rank = work, settings, rank
@@ -102,7 +102,7 @@ def make_batch(
     null: float = 0.0,
     noise: float = 0.0,
 ) -> Batch:
-    """Joins rows of the data with freshly drawn captions."""
+    """Joins rows of the data with freshly sampled captions."""
     scenes = [Scene.from_indices(a) for a in data.attributes[rows]]
     seeds = rng.integers(1 << 32, size=len(rows))
     ids, mask = reader.phrase(scenes, seeds)

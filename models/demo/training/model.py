@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.render.captions import caption
-from models.demo.render.scene import Scene, mirror
-from models.demo.render.vocabulary import ATTRIBUTES, NONE
-from models.demo.training.data import WORK, held_out, load_tokens
-from models.demo.training.text import FEATURES, PREFIX, CaptionReader, text_config
-from models.llamagen.config import GPTConfig
-from models.llamagen.gpt import GPT, pad_left
-from models.llamagen.t5 import T5Encoder
-from models.precision import mixed
+from ...llamagen.config import GPTConfig
+from ...llamagen.gpt import GPT, pad_left
+from ...llamagen.t5 import T5Encoder
+from ...precision import mixed
+from ..render.captions import caption
+from ..render.scene import Scene, mirror
+from ..render.vocabulary import ATTRIBUTES, NONE
+from .data import WORK, held_out, load_tokens
+from .text import FEATURES, PREFIX, CaptionReader, text_config
 
 
 def gpt_config() -> GPTConfig:
@@ -88,14 +88,14 @@ def turned(scene: Scene, name: str) -> Scene:
 
 @torch.no_grad()
 def caption_gaps(model: DemoModel, work: Path = WORK, count: int = 96) -> dict[str, float]:
-    """Nats per token on held-out pictures, and what a wrong caption costs, attribute by attribute."""
+    """Nats per token on held-out images, and what a wrong caption costs, attribute by attribute."""
     data, reader = load_tokens(work), CaptionReader(work / "text.model")
     rows = np.flatnonzero(held_out(data.seeds) & ~data.mirrored)[:count]
     truth = [Scene.from_indices(a) for a in data.attributes[rows]]
     tokens = torch.from_numpy(data.tokens[rows].astype(np.int64))
 
     def losses(scenes: list[Scene], null: bool = False) -> np.ndarray:
-        """Of every picture."""
+        """Nats per token of every image."""
         rng, parts = np.random.default_rng(5), []
         for i in range(0, len(rows), 24):
             ids, mask = reader.encode([caption(s, rng) for s in scenes[i : i + 24]])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from models.precision import fast_dtype
+from ...precision import fast_dtype
 
 
 def orthogonalise(matrices: Tensor, steps: int = 4) -> Tensor:

@@ -1,6 +1,6 @@
 """The text side of the demo model: tokenizer, text encoder, and its pre-training on captions alone.
 
-The image loss says little about the caption, so the encoder first learns, without pictures, to put
+The image loss says little about the caption, so the encoder first learns, without images, to put
 every attribute of the scene into every position of the prefix that the image tokens will read.
 """
 
@@ -15,14 +15,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.render.captions import caption
-from models.demo.render.scene import Scene, sample_scene
-from models.demo.render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECT_WORDS, SUBJECTS
-from models.demo.training.data import WORK
-from models.demo.training.vq_train import Clock, save_state
-from models.llamagen.config import T5Config
-from models.llamagen.gpt import CaptionProjection
-from models.llamagen.t5 import T5Encoder
+from ...llamagen.config import T5Config
+from ...llamagen.gpt import CaptionProjection
+from ...llamagen.t5 import T5Encoder
+from ...progress import Progress
+from ..render.captions import caption
+from ..render.scene import Scene, sample_scene
+from ..render.vocabulary import ATTRIBUTES, COLOURS, SIDES, SUBJECT_WORDS, SUBJECTS
+from .data import WORK
+from .vq_train import Clock, save_state
 
 FEATURES = 128
 PREFIX = 32  # text positions; captions of more pieces lose their end
@@ -116,8 +117,8 @@ class CaptionReader:
 
 
 def facts(attributes: np.ndarray) -> np.ndarray:
-    """What scenes of attributes [B, 9] show, int64 [B, 24]: the values of SHARED, then the colour and
-    side of every kind of subject, counted from one; zero where the scene has no such subject.
+    """Facts of scenes of attributes [B, 9], int64 [B, 24]: the values of SHARED, then the colour and
+    side of every kind of subject, counted from one; zero where the scene has no subject of that kind.
 
     No fact depends on which subject is named first: learning that order, the encoder never leaves the
     saddle at which both are guessed.
@@ -160,7 +161,7 @@ class FactHeads(nn.Module):
 
 
 def look_back(encoder: T5Encoder) -> None:
-    """Lets one head begin with the word before, another with the three before: an adjective's place.
+    """Lets one head begin with the word before, another with the three before: an adjective's position.
 
     Adam moves a relative bias too slowly to find out within the training that colours precede nouns.
     """
@@ -211,7 +212,7 @@ class TextTraining:
         self, scenes: list[Scene], rng: np.random.Generator
     ) -> tuple[Tensor, dict[str, float]]:
         """The loss: every position knows the facts of its scene, every noun its subject and colour after
-        the first block, so that the second can tell the others; and the shares of positions that know
+        the first block, so that the second can name the others; and the shares of positions that know
         each fact."""
         ids, mask = self.reader.describe(scenes, rng)
         labels = torch.from_numpy(facts(np.stack([scene.indices() for scene in scenes])))
@@ -259,15 +260,17 @@ def pretrain_text(work: Path = WORK, dim: int = 192, minutes: float = 8.0) -> No
     clock = Clock(max(60 * minutes, 1e-9), training.spent)
     rng = np.random.default_rng([12, training.step])
     total, share = 0.0, 0.0
+    progress = Progress("text", clock.budget, training.spent)
     while share < 1:
         share = clock.progress
         scale = min((training.step + 1) / 50, 1.0) * max(1 - share, 0.02)
         training.optimizer.param_groups[0]["lr"] = RATE * scale
         scenes = [sample_pair(rng) if i % 5 < 2 else sample_scene(rng) for i in range(64)]
         total += training.update(scenes, rng)
+        progress.show(clock.spent)
         if training.step % 200 == 0:
             text = f"{clock.spent:.0f} s loss {total / 200:.3f} pairs: {training.accuracy(rng)}"
-            print(f"text step {training.step} {text}", flush=True)
+            progress.log(f"text step {training.step} {text}")
             total = 0.0
         if clock.due():
             training.save(clock.spent)

@@ -12,29 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.training.data import WORK
-from models.demo.training.vq_model import (
+from ...precision import mixed
+from .data import WORK
+from .vq_model import (
     CONFIG,
     CodeEncoder,
     DemoTokenizer,
     Sketcher,
     save_tokenizer,
 )
-from models.demo.training.vq_train import (
-    BATCH,
-    Clock,
-    apply_gradients,
-    fresh_batches,
-    log,
-    optimisers,
-    picture_loss,
-    psnr,
-    rate,
-    save_state,
-    set_rates,
-    validation,
-)
-from models.precision import mixed
+from .vq_train import BATCH, Training, apply_gradients, image_loss, optimisers, rate, set_rates
 
 RATE = 0.02
 ALONE = 0.12  # share of the budget without codes
@@ -90,34 +77,18 @@ class Codes:
             self.table[dead], self.count[dead], self.sums[dead] = picked, weight, picked * weight
 
 
-class CodeTraining:
-    """State of the stage."""
+class CodeTraining(Training):
+    name = "codes"
+    VALUES = ("codes", "pool")
 
     def __init__(self, work: Path, seed: int) -> None:
         torch.manual_seed(seed)
-        self.work, self.path = work, work / "codes-state.pt"
         self.nets = nn.ModuleDict({"encoder": CodeEncoder(), "sketcher": Sketcher()})
         self.weights = list(self.nets.parameters())
-        self.optims = optimisers(list(self.nets.named_parameters()), RATE)
         self.codes: Codes | None = None
         self.pool: list[Tensor] = []
-        self.step, self.spent = 0, 0.0
-        if self.path.exists():
-            self.restore()
-
-    def restore(self) -> None:
-        state = torch.load(self.path, weights_only=False)
-        self.nets.load_state_dict(state["nets"])
-        for optimiser, saved in zip(self.optims, state["optimisers"]):
-            optimiser.load_state_dict(saved)
-        for name in ("codes", "pool", "step", "spent"):
-            setattr(self, name, state[name])
-
-    def save(self, spent: float) -> None:
-        state = {name: getattr(self, name) for name in ("codes", "pool", "step")}
-        state |= {"nets": self.nets.state_dict(), "spent": spent}
-        state["optimisers"] = [o.state_dict() for o in self.optims]
-        save_state(self.path, state)
+        optims = optimisers(list(self.nets.named_parameters()), RATE)
+        super().__init__(work, {"nets": self.nets}, optims)
 
     def result(self) -> DemoTokenizer:
         """Encoder and codebook as a tokenizer whose decoder knows nothing yet."""
@@ -128,8 +99,8 @@ class CodeTraining:
         tokenizer.vq.quantize.embedding.weight.data.copy_(self.codes.table)
         return tokenizer
 
-    def draw(self, rgb: Tensor) -> Tensor:
-        """Pictures through encoder, codes and cheap decoder."""
+    def reconstruct(self, rgb: Tensor) -> Tensor:
+        """Images through encoder, codes and cheap decoder."""
         with mixed("cpu"):
             z = F.normalize(self.nets["encoder"](rgb).float(), dim=1)
             z = z if self.codes is None else self.codes.nearest(z)[1]
@@ -153,7 +124,7 @@ class CodeTraining:
             extra = COMMIT * (1 - (unit * hard).sum(1)).mean()
         with mixed("cpu"):
             output = self.nets["sketcher"](shown)
-        loss = picture_loss(output.float(), rgb, weight, square=1.0) + extra
+        loss = image_loss(output.float(), rgb, weight, square=1.0) + extra
         loss.backward()
         apply_gradients(self.weights, self.optims)
         if self.codes is not None and progress < FROZEN:
@@ -161,10 +132,19 @@ class CodeTraining:
         self.step += 1
         return loss.item()
 
+    def advance(self, rgb: Tensor, weight: Tensor, progress: float) -> tuple[str, float]:
+        set_rates(self.optims, rate(progress, self.step))
+        return self.name, self.update(rgb, weight, progress)
 
-def use(tokenizer: DemoTokenizer, pictures: Tensor) -> tuple[int, float]:
-    """How many codes the pictures use, and the perplexity of their use."""
-    counts = torch.bincount(tokenizer.encode(pictures).flatten(), minlength=CONFIG.codebook_size)
+    def remark(self, images: Tensor) -> str:
+        if self.codes is None:
+            return ""
+        return " used %d perplexity %.0f" % use(self.result(), images)
+
+
+def use(tokenizer: DemoTokenizer, images: Tensor) -> tuple[int, float]:
+    """How many codes the images use, and the perplexity of their use."""
+    counts = torch.bincount(tokenizer.encode(images).flatten(), minlength=CONFIG.codebook_size)
     share = counts.double() / counts.sum()
     return int((share > 0).sum()), float(torch.special.entr(share).sum().exp())
 
@@ -175,23 +155,5 @@ def train_codes(
     """Writes work/codes.pt: a tokenizer with an untrained decoder."""
     work.mkdir(parents=True, exist_ok=True)
     training = CodeTraining(work, seed)
-    clock = Clock(seconds, training.spent)
-    batches, pictures = fresh_batches(seed + training.step, workers), validation()
-    total = 0.0
-    while (progress := clock.progress) < 1:
-        set_rates(training.optims, rate(progress, training.step))
-        total += training.update(*next(batches), progress)
-        if training.step % 100 == 0:
-            text = f"psnr {psnr(training.draw, pictures):.2f}"
-            if training.codes is not None:
-                text += " used %d perplexity %.0f" % use(training.result(), pictures)
-            log(
-                work,
-                f"codes step {training.step} {clock.spent:.0f} s loss {total / 100:.4f} {text}",
-            )
-            total = 0.0
-        if clock.due():
-            training.save(clock.spent)
-    training.save(clock.spent)
+    training.run(seconds, seed, workers)
     save_tokenizer(training.result(), work / "codes.pt")
-    log(work, f"codes done: {training.step} steps psnr {psnr(training.draw, pictures):.2f}")

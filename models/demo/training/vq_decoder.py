@@ -1,7 +1,7 @@
 """Trains the image decoder for fixed codes.
 
-The levels up to 64x64 come first, with a small head that is thrown away and draws the picture from
-them: steps cost half, and the whole decoder then starts from something that knows the pictures.
+The levels up to 64x64 come first, with a small head that is thrown away and reconstructs the image from
+them: steps cost half, and the whole decoder then starts from something that knows the images.
 """
 
 from __future__ import annotations
@@ -12,22 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.demo.training.data import WORK
-from models.demo.training.vq_model import DemoTokenizer, load_tokenizer, save_tokenizer
-from models.demo.training.vq_train import (
-    Clock,
-    apply_gradients,
-    fresh_batches,
-    log,
-    optimisers,
-    picture_loss,
-    psnr,
-    rate,
-    save_state,
-    set_rates,
-    validation,
-)
-from models.precision import mixed
+from ...precision import mixed
+from .data import WORK
+from .vq_model import DemoTokenizer, load_tokenizer, save_tokenizer
+from .vq_train import Training, apply_gradients, image_loss, optimisers, rate, set_rates
 
 RATE = 0.01
 TRUNK_LEVELS = 3  # 16x16, 32x32 and 64x64
@@ -36,12 +24,14 @@ AVERAGE = 0.995  # decay of the running mean of the weights that is saved
 CALM = 0.3  # factor on what residual branches add at the start
 
 
-class DecoderTraining:
-    """State of the stage: decoder, its running mean and the head of the first phase."""
+class DecoderTraining(Training):
+    """Decoder, its running mean and the head of the first phase."""
+
+    name = "decoder"
+    VALUES = ("whole",)
 
     def __init__(self, work: Path, seed: int) -> None:
         torch.manual_seed(seed)
-        self.work, self.path = work, work / "decoder-state.pt"
         self.model: DemoTokenizer = load_tokenizer(work / "codes.pt").train()
         decoder = self.model.vq.decoder
         for module in decoder.modules():
@@ -57,29 +47,17 @@ class DecoderTraining:
         learnt = [("vq." + n, p) for n, p in self.model.vq.named_parameters() if p.requires_grad]
         self.named = learnt + [("head." + n, p) for n, p in self.head.named_parameters()]
         self.weights = [p for _, p in self.named]
-        self.optims = optimisers(self.named, RATE)
-        self.step, self.whole, self.spent = 0, 0, 0.0  # whole: steps of the second phase
-        if self.path.exists():
-            self.restore()
-
-    def restore(self) -> None:
-        state = torch.load(self.path, weights_only=False)
-        for name in ("model", "mean", "head"):
-            getattr(self, name).load_state_dict(state[name])
-        for optimiser, saved in zip(self.optims, state["optimisers"]):
-            optimiser.load_state_dict(saved)
-        self.step, self.whole, self.spent = state["step"], state["whole"], state["spent"]
+        self.whole = 0  # steps of the second phase
+        networks = {"model": self.model, "mean": self.mean, "head": self.head}
+        super().__init__(work, networks, optimisers(self.named, RATE))
 
     def save(self, spent: float) -> None:
-        state = {name: getattr(self, name).state_dict() for name in ("model", "mean", "head")}
-        state |= {"step": self.step, "whole": self.whole, "spent": spent}
-        state["optimisers"] = [o.state_dict() for o in self.optims]
-        save_state(self.path, state)
+        super().save(spent)
         if self.whole:
             save_tokenizer(self.mean, self.work / "vq.pt")
 
     def trunk(self, codes: Tensor) -> Tensor:
-        """The picture as the levels up to 64x64 see it."""
+        """The image as the levels up to 64x64 see it."""
         vq = self.model.vq
         with mixed("cpu"):
             x = vq.decoder.conv_in(vq.post_quant_conv(vq.quantize.lookup(codes)))
@@ -97,8 +75,8 @@ class DecoderTraining:
         with mixed("cpu"):
             return model.vq.decode_code(codes).float()
 
-    def draw(self, rgb: Tensor) -> Tensor:
-        """Pictures through the codes and what is trained at the moment."""
+    def reconstruct(self, rgb: Tensor) -> Tensor:
+        """Images through the codes and what is trained at the moment."""
         codes = self.model.encode(rgb)
         return self.decode(self.mean, codes) if self.whole else self.trunk(codes)
 
@@ -106,7 +84,7 @@ class DecoderTraining:
         """One step; the loss."""
         codes = self.model.encode(rgb)
         output = self.decode(self.model, codes) if whole else self.trunk(codes)
-        loss = picture_loss(output, rgb, weight, square=0.0)
+        loss = image_loss(output, rgb, weight, square=0.0)
         loss.backward()
         apply_gradients(self.weights, self.optims)
         self.step += 1
@@ -118,30 +96,16 @@ class DecoderTraining:
             )
         return loss.item()
 
+    def advance(self, rgb: Tensor, weight: Tensor, progress: float) -> tuple[str, float]:
+        whole = progress > TRUNK
+        phase = (progress - TRUNK) / (1 - TRUNK) if whole else 0.7 * progress / TRUNK
+        steps = self.whole if whole else self.step
+        set_rates(self.optims, rate(phase, steps, hold=0.4 if whole else 0.0))
+        return f"decoder {'whole' if whole else 'trunk'}", self.update(rgb, weight, whole)
+
 
 def train_decoder(
     work: Path = WORK, seconds: float = 3000.0, seed: int = 2, workers: int = 1
 ) -> None:
     """Continues from work/codes.pt; keeps work/vq.pt up to date with the running mean."""
-    training = DecoderTraining(work, seed)
-    clock = Clock(seconds, training.spent)
-    batches, pictures = fresh_batches(seed + training.step, workers), validation()
-    total = 0.0
-    while (progress := clock.progress) < 1:
-        whole = progress > TRUNK
-        phase = (progress - TRUNK) / (1 - TRUNK) if whole else 0.7 * progress / TRUNK
-        steps = training.whole if whole else training.step
-        set_rates(training.optims, rate(phase, steps, hold=0.4 if whole else 0.0))
-        total += training.update(*next(batches), whole)
-        if training.step % 100 == 0:
-            name = "whole" if whole else "trunk"
-            log(
-                work,
-                f"decoder {name} step {training.step} {clock.spent:.0f} s loss {total / 100:.4f} "
-                f"psnr {psnr(training.draw, pictures):.2f}",
-            )
-            total = 0.0
-        if clock.due():
-            training.save(clock.spent)
-    training.save(clock.spent)
-    log(work, f"decoder done: {training.step} steps psnr {psnr(training.draw, pictures):.2f}")
+    DecoderTraining(work, seed).run(seconds, seed, workers)

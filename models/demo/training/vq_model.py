@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from models.llamagen.config import VQConfig, as_json
-from models.llamagen.vq import VQModel
-from models.precision import mixed
+from ...llamagen.config import VQConfig, as_json
+from ...llamagen.vq import VQModel
+from ...precision import mixed
 
 CONFIG = VQConfig(
     ch=32,
@@ -74,15 +74,19 @@ class Sketcher(nn.Module):
             nn.Conv2d(192, 512, 1),
         )
         self.high = nn.Sequential(
-            Residual(128), Residual(128), nn.GroupNorm(8, 128), nn.SiLU(), nn.Conv2d(128, 192, 3, padding=1)
-        )  # fmt: skip
+            Residual(128),
+            Residual(128),
+            nn.GroupNorm(8, 128),
+            nn.SiLU(),
+            nn.Conv2d(128, 192, 3, padding=1),
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         return F.pixel_shuffle(self.high(F.pixel_shuffle(self.low(z), 2)), 8)
 
 
 class DemoTokenizer(nn.Module):
-    """256x256 pictures <-> 16x16 codes. Only `vq` (codebook and decoder) is needed to draw."""
+    """256x256 images <-> 16x16 codes. Decoding needs only `vq` (codebook and decoder)."""
 
     def __init__(self, config: VQConfig = CONFIG) -> None:
         super().__init__()

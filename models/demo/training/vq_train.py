@@ -1,4 +1,4 @@
-"""What the trainings of codes and decoder share: pictures, loss, optimisers, clock, measurement."""
+"""Parts that the trainings of codes and decoder share: images, loss, optimisers, clock, loop."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 
-from models.demo.render.world import render_with_cells
-from models.demo.training.data import HELD_OUT, held_out, scene_of
-from models.demo.training.muon import Muon
-from models.demo.training.vq_model import PATCH, to_rgb
+from ...progress import Progress
+from ..render.world import render_with_cells
+from .data import HELD_OUT, held_out, scene_of
+from .muon import Muon
+from .vq_model import PATCH, to_rgb
 
 BATCH = 4
 CHECKPOINT_SECONDS = 150.0
-NIGHT_WEIGHT = 1.6  # dark pictures have small differences
-SEEDS = 10**6  # scenes are drawn from so many
+NIGHT_WEIGHT = 1.6  # dark images have small differences
+SEEDS = 10**6  # of scenes
 
 
 class Renderings(IterableDataset):
@@ -34,37 +35,37 @@ class Renderings(IterableDataset):
         """rgb [B, 3, 256, 256] in [-1, 1] and weights [B, 1, 256, 256], twofold on subjects."""
         rng = np.random.default_rng([31, self.seed])
         while True:
-            pictures, weights = [], []
-            while len(pictures) < self.batch:
+            images, weights = [], []
+            while len(images) < self.batch:
                 seed = int(rng.integers(SEEDS))
                 if held_out(np.array(seed)):
                     continue
                 scene = scene_of(seed)
-                picture, cells = render_with_cells(scene, seed)
+                image, cells = render_with_cells(scene, seed)
                 weight = (1 + cells.astype(np.float32)).repeat(PATCH, 0).repeat(PATCH, 1)
                 weight *= NIGHT_WEIGHT if scene.time == "night" else 1.0
                 way = -1 if rng.random() < 0.5 else 1
-                pictures.append(np.ascontiguousarray(picture[:, ::way]))
+                images.append(np.ascontiguousarray(image[:, ::way]))
                 weights.append(np.ascontiguousarray(weight[:, ::way]))
             yield (
-                to_rgb(torch.from_numpy(np.stack(pictures))),
+                to_rgb(torch.from_numpy(np.stack(images))),
                 torch.from_numpy(np.stack(weights))[:, None],
             )
 
 
 def fresh_batches(seed: int, workers: int = 1) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches drawn in another process while the last one is learnt; workers 0 draws them here."""
+    """Batches made in another process while the last one is learnt; workers 0 makes them here."""
     options: dict[str, Any] = {"prefetch_factor": 6} if workers else {}
     return iter(DataLoader(Renderings(seed), batch_size=None, num_workers=workers, **options))
 
 
 def validation(count: int = 48) -> Tensor:
-    """Held-out pictures, rgb [count, 3, 256, 256]."""
+    """Held-out images, rgb [count, 3, 256, 256]."""
     seeds = range(0, HELD_OUT * count, HELD_OUT)
     return to_rgb(torch.from_numpy(np.stack([render_with_cells(scene_of(s), s)[0] for s in seeds])))
 
 
-def picture_loss(output: Tensor, target: Tensor, weight: Tensor, square: float) -> Tensor:
+def image_loss(output: Tensor, target: Tensor, weight: Tensor, square: float) -> Tensor:
     """Weighted L1, of which the share `square` makes room for L2, + half of the L1 of gradients at
     three scales. Without squares the decoder learns medians, which keep edges crisp."""
     d = output - target
@@ -132,9 +133,9 @@ class Clock:
         return True
 
 
-def log(work: Path, text: str) -> None:
+def log(work: Path, text: str, progress: Progress) -> None:
     line = f"{time.strftime('%H:%M:%S', time.gmtime())} {text}"
-    print(line, flush=True)
+    progress.log(line)
     with (work / "train.log").open("a") as stream:
         stream.write(line + "\n")
 
@@ -146,11 +147,11 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
 
 
 @torch.no_grad()
-def psnr(draw: Callable[[Tensor], Tensor], pictures: Tensor) -> float:
-    """Mean PSNR in dB of what `draw` makes of rgb pictures."""
+def psnr(reconstruct: Callable[[Tensor], Tensor], images: Tensor) -> float:
+    """Mean PSNR in dB of what `reconstruct` makes of rgb images."""
     squared = []
-    for part in pictures.split(8):
-        output = draw(part).float().clamp(-1, 1)
+    for part in images.split(8):
+        output = reconstruct(part).float().clamp(-1, 1)
         squared.append(((output - part) / 2).square().mean((1, 2, 3)))
     return float((-10 * torch.log10(torch.cat(squared))).mean())
 
@@ -159,3 +160,66 @@ def rate(progress: float, step: int, hold: float = 0.45) -> float:
     """Warm-up over 40 steps, constant, then linear decay from `hold` of the budget."""
     decay = float(np.clip((1.0 - progress) / (1.0 - hold), 0.02, 1.0))
     return min(1.0, (step + 1) / 40) * decay
+
+
+class Training:
+    """A stage of the tokenizer's training; it continues from the state in its work folder."""
+
+    name = ""
+    VALUES: tuple[str, ...] = ()  # attributes that the state holds beside networks and optimisers
+
+    def __init__(
+        self, work: Path, networks: dict[str, nn.Module], optims: list[torch.optim.Optimizer]
+    ) -> None:
+        self.work, self.path = work, work / f"{self.name}-state.pt"
+        self.networks, self.optims = networks, optims
+        self.step, self.spent = 0, 0.0
+        if self.path.exists():
+            self.restore()
+
+    def restore(self) -> None:
+        state = torch.load(self.path, weights_only=False)
+        for name, network in self.networks.items():
+            network.load_state_dict(state[name])
+        for optimiser, saved in zip(self.optims, state["optimisers"]):
+            optimiser.load_state_dict(saved)
+        for name in (*self.VALUES, "step", "spent"):
+            setattr(self, name, state[name])
+
+    def save(self, spent: float) -> None:
+        state = {name: getattr(self, name) for name in (*self.VALUES, "step")}
+        state |= {name: network.state_dict() for name, network in self.networks.items()}
+        state |= {"optimisers": [o.state_dict() for o in self.optims], "spent": spent}
+        save_state(self.path, state)
+
+    def reconstruct(self, rgb: Tensor) -> Tensor:
+        """Images as what is trained at the moment shows them."""
+        raise NotImplementedError
+
+    def advance(self, rgb: Tensor, weight: Tensor, progress: float) -> tuple[str, float]:
+        """One step at this share of the budget: its name in the log and the loss."""
+        raise NotImplementedError
+
+    def remark(self, images: Tensor) -> str:
+        """Appended to a line of the log."""
+        return ""
+
+    def run(self, seconds: float, seed: int, workers: int) -> None:
+        """Trains until the budget is spent."""
+        clock = Clock(seconds, self.spent)
+        batches, images = fresh_batches(seed + self.step, workers), validation()
+        total, progress = 0.0, Progress(self.name, clock.budget, self.spent)
+        while (share := clock.progress) < 1:
+            name, loss = self.advance(*next(batches), share)
+            total += loss
+            progress.show(clock.spent)
+            if self.step % 100 == 0:
+                text = f"loss {total / 100:.4f} psnr {psnr(self.reconstruct, images):.2f}"
+                text += self.remark(images)
+                log(self.work, f"{name} step {self.step} {clock.spent:.0f} s {text}", progress)
+                total = 0.0
+            if clock.due():
+                self.save(clock.spent)
+        self.save(clock.spent)
+        quality = f"psnr {psnr(self.reconstruct, images):.2f}"
+        log(self.work, f"{self.name} done: {self.step} steps {quality}", progress)

@@ -1,4 +1,4 @@
-"""What a bundle of the Chameleon family says besides the weights: prompts, grids, defaults."""
+"""Entries of a Chameleon bundle besides the weights: prompts, grids, defaults."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ...chameleon.config import ChameleonConfig, TokenIds
-from .. import checkpoint
 from ..checkpoint import ExportError
-from ..common import grid_entry, network_entries, parse_sizes, sampling_entry
+from ..common import grid_entry, network_entries, sampling_entry
+from ..config_file import MOST, Section
+from ..settings import MOST_TEXT, read_sizes
+from ..tokenizer_file import added_pieces, bpe_pieces
 
 DOWNSAMPLE = 16  # of the published image tokenizer
 SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
@@ -32,7 +34,7 @@ class Family:
     text: str
     sizes: tuple[tuple[int, int], ...]
     cfg_scale: float
-    framed: bool  # the picture opens with its size and every row ends with a token
+    framed: bool  # the image opens with its size and every row ends with a token
 
     @property
     def sampling(self) -> dict[str, Any]:
@@ -52,12 +54,12 @@ FAMILIES = {
         4.0,
         True,
     ),
-}  # fmt: skip
+}
 
 
 @dataclass
 class Settings:
-    """What --config may say; the defaults are those of the published models."""
+    """Settings that --config may change; the defaults are the published models'."""
 
     tokens: TokenIds = field(default_factory=TokenIds)
     sizes: list[tuple[int, int]] | None = None  # width, height in pixels
@@ -69,30 +71,29 @@ class Settings:
 def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
-    value = checkpoint.read_json(path)
-    settings = Settings()
-    for part, block in ((settings, value), (settings.tokens, value.get("tokens", {}))):
-        known = [entry.name for entry in fields(part)]
-        unknown = sorted(set(block) - set(known))
-        if unknown:
-            raise ExportError(f"{path}: unknown key {unknown[0]}, expected {', '.join(known)}", 2)
-    try:
-        settings.tokens = TokenIds(**{k: int(v) for k, v in value.get("tokens", {}).items()})
-        settings.sampling = dict(value.get("sampling", {}))
-        if "sizes" in value:
-            settings.sizes = parse_sizes(",".join(value["sizes"]))
-        for name in ("text_length", "max_positions"):
-            if name in value:
-                setattr(settings, name, int(value[name]))
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ExportError(f"{path}: {error}", 2) from error
+    given = Section.read(path, 2)
+    settings = Settings(sizes=read_sizes(given))
+    given.known([entry.name for entry in fields(settings)])
+    if "tokens" in given:
+        tokens = given.section("tokens")
+        tokens.known([entry.name for entry in fields(settings.tokens)])
+        names = [name for name in tokens.values if name in tokens]
+        least = {"codebook_size": 1}
+        settings.tokens = TokenIds(
+            **{name: tokens.integer(name, least=least.get(name, 0)) for name in names}
+        )
+    if "sampling" in given:
+        settings.sampling = dict(given.section("sampling").values)
+    for name, most in (("text_length", MOST_TEXT), ("max_positions", MOST["max_positions"])):
+        if name in given:
+            setattr(settings, name, given.integer(name, most=most))
     return settings
 
 
 def family_grid(
     family: Family, ids: TokenIds, width: int, height: int, downsample: int
 ) -> dict[str, Any]:
-    """ExportError: the family has no picture of that size."""
+    """ExportError: the family has no image of that size."""
     step = downsample * (SIZE_STEP if family.framed else 1)
     if width % step or height % step:
         raise ExportError(f"size {width}x{height}: expected multiples of {step} pixels", 2)
@@ -106,7 +107,7 @@ def family_grid(
 
 
 def fed_after_prompt(grid: dict[str, Any]) -> int:
-    """Codes and row ends of a picture."""
+    """Codes and row ends of an image."""
     return int(grid["rows"] * grid["columns"] + (grid["rows"] - 1) * len(grid["row_end"]))
 
 
@@ -126,8 +127,9 @@ def fitting_grids(
         grid = refused[0]
         raise ExportError(
             f"size {grid['width']}x{grid['height']} takes {fed_after_prompt(grid)} positions and "
-            f"its prompt {room}, the model has {positions}", 2,
-        )  # fmt: skip
+            f"its prompt {room}, the model has {positions}",
+            2,
+        )
     return fitting
 
 
@@ -184,18 +186,18 @@ def text_room(entries: dict[str, Any]) -> int:
 
 def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> dict[str, Any]:
     """Manifest entry of a tokenizer whose special pieces have the ids that are used."""
-    content = checkpoint.read_json(path)
-    model = content.get("model")
-    if not isinstance(model, dict) or model.get("type") != "BPE" or "vocab" not in model:
-        raise ExportError(f"{path}: expected a tokenizer.json with a BPE model")
-    pieces = dict(model["vocab"])
+    pieces = bpe_pieces(path)
     largest = max(pieces.values(), default=-1)
     if largest >= vocabulary:
         raise ExportError(f"{path}: has ids up to {largest}, the model embeds {vocabulary}")
-    # Added ones may be beyond, as <|image|> is, which no prompt for a picture holds.
-    pieces.update({t["content"]: t["id"] for t in content.get("added_tokens") or []})
-    expected = {"<s>": ids.bos, "<racm3:break>": ids.begin_of_image, "<eoss>": ids.end_of_image,
-                "<reserved08706>": ids.separator}  # fmt: skip
+    # Added ones may be beyond, as <|image|> is, which no prompt for an image holds.
+    pieces.update(added_pieces(path))
+    expected = {
+        "<s>": ids.bos,
+        "<racm3:break>": ids.begin_of_image,
+        "<eoss>": ids.end_of_image,
+        "<reserved08706>": ids.separator,
+    }
     for code in range(ids.codebook_size):
         letters = "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code))
         expected[f"IMGIMG{letters}Z"] = ids.first_image_id + code
@@ -207,9 +209,9 @@ def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> 
 
 def usual_tokenizer(folder: Path) -> Path | None:
     """The tokenizer beside the weights, as the published folders have it."""
-    places: Sequence[Path] = (
+    files: Sequence[Path] = (
         folder / "tokenizer.json",
         folder / "text_tokenizer.json",
         folder / ".." / ".." / "tokenizer" / "text_tokenizer.json",
     )
-    return next((place for place in places if place.is_file()), None)
+    return next((file for file in files if file.is_file()), None)

@@ -11,18 +11,19 @@ from ...bundle import Bundle, BundleModule, Storage
 from ...chameleon.config import TokenIds
 from ...chameleon.target_module import TargetModule
 from ...chameleon.transformer import weight_shapes
-from ...transformer.layer import Read
+from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
+    add_model_options,
     make_bundle,
     parse_sizes,
     require_parts,
 )
 from ..image_decoders.vqgan import vqgan_part
-from ..mapped_target import Keep, mapped_target
+from ..mapped_target import mapped_target
 from .bundle import (
     DOWNSAMPLE,
     FAMILIES,
@@ -52,11 +53,10 @@ def add_parsers(families: Any) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="PATH",
-        help="folder with config.json and shards, or with consolidated.pth and params.json",
+    add_model_options(
+        parser,
+        "folder with config.json and shards, or with consolidated.pth and params.json",
+        "tokenizer.json or text_tokenizer.json, default: the one beside the model",
     )
     parser.add_argument(
         "--vq",
@@ -66,15 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
     )
     parser.add_argument(
         "--vq-config", type=Path, metavar="FILE", help="default: vqgan.yaml beside vqgan.ckpt"
-    )
-    parser.add_argument(
-        "--tokenizer",
-        type=Path,
-        metavar="FILE",
-        help="tokenizer.json or text_tokenizer.json, default: the one beside the model",
-    )
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
     )
     if framed:
         parser.add_argument(
@@ -92,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
 def run(options: argparse.Namespace) -> None:
     files = require_parts(options, "model", "vq")
     make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
+    if options.model and find_tokenizer(options) is None:
+        print("note: no tokenizer.json found, the bundle gets no tokenizer", file=sys.stderr)
 
 
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
@@ -126,7 +119,7 @@ def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> N
     codes = bundle.entries.get("decoder", {}).get("codebook_size", ids.codebook_size)
     if codes != ids.codebook_size:
         raise ExportError(
-            f"{options.vq}: has {codes} codes, expected the {ids.codebook_size} that the model draws"
+            f"{options.vq}: has {codes} codes, expected the {ids.codebook_size} that the model generates"
         )
 
 
@@ -145,12 +138,17 @@ def add_tokenizer(
     bundle: Bundle, options: argparse.Namespace, ids: TokenIds, vocabulary: int, length: int
 ) -> None:
     """Copies the tokenizer; without one the bundle can be checked but takes no prompts."""
-    path = options.tokenizer
-    if path is None and options.model:
-        path = usual_tokenizer(options.model if options.model.is_dir() else options.model.parent)
+    path = find_tokenizer(options)
     if path is None:
-        if options.model:
-            print("note: no tokenizer.json found, the bundle gets no tokenizer", file=sys.stderr)
         return
     bundle.entries["tokenizer"] = tokenizer_entry(path, ids, vocabulary, length)
     bundle.files[path.name] = path
+
+
+def find_tokenizer(options: argparse.Namespace) -> Path | None:
+    """The named tokenizer, or the one beside the model."""
+    model: Path | None = options.model
+    if options.tokenizer or not model:
+        named: Path | None = options.tokenizer
+        return named
+    return usual_tokenizer(model if model.is_dir() else model.parent)

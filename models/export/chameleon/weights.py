@@ -7,10 +7,8 @@ features i and i + D/2 together, with one norm per model-parallel part (Lumina-m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +18,16 @@ from ...chameleon.transformer import weight_shapes
 from ...transformer.rotary import adjacent_pairs
 from .. import checkpoint
 from ..checkpoint import ExportError
-from ..decoder_weights import DecoderWeights, hugging_face_names
+from ..config_file import (
+    LLAMA_SIZES,
+    Section,
+    decoder_facts,
+    language,
+    make_config,
+    refuse_quantised,
+)
+from ..decoder_weights import ANCHORS, BASE, DecoderWeights, hugging_face_names, tie
+from ..shards import read_shards
 
 HUGGING_FACE = {
     **hugging_face_names(),
@@ -40,6 +47,17 @@ META = {
     "attention_norm": ("layers.{}.attention_norm.weight",),
     "ffn_norm": ("layers.{}.ffn_norm.weight",),
 }
+# Fields of ChameleonConfig and the keys of params.json and of config.json.
+META_SIZES = {
+    "dim": "dim",
+    "n_layer": "n_layers",
+    "n_head": "n_heads",
+    "n_kv_head": "n_kv_heads",
+    "norm_eps": "norm_eps",
+    "rope_base": "rope_theta",
+    "swin_norm": "swin_norm",
+}
+SIZES = {**LLAMA_SIZES, "swin_norm": "swin_norm"}
 IGNORED = ("model.vqmodel.", "rope.freqs", "rotary_emb.inv_freq")
 EXPECTED = (
     "expected config.json with model.safetensors or its index (Hugging Face), or consolidated.pth "
@@ -65,6 +83,7 @@ class Weights(DecoderWeights):
             super().check(name, shape)
             return
         for source, count in zip(self.sources(name), self.counts, strict=False):
+            checkpoint.check_form(source, self.state[source], self.where)
             got, rest = list(self.state[source].shape), list(shape[1:])
             rows = got[0] if len(got) == 2 else 1
             fits = got[-1:] == rest and len(got) < 3 and rows > 0 and count % rows == 0
@@ -75,7 +94,7 @@ class Weights(DecoderWeights):
         if ".qk_norm_" not in name:
             return super().read(name)
         parts = zip(self.sources(name), self.counts, strict=False)
-        return torch.cat([self.per_head(self.state[source], count) for source, count in parts])
+        return torch.cat([self.per_head(self.tensor(source), count) for source, count in parts])
 
     def per_head(self, norm: Tensor, heads: int) -> Tensor:
         """[D] or [parts,D] -> [heads,D]: part p serves the p-th share of the heads."""
@@ -98,63 +117,45 @@ def read_weights(path: Path) -> Weights:
         if any(folder.glob("consolidated.*.pth")):
             raise ExportError(f"{folder}: model-parallel parts; join them to one consolidated.pth")
         raise ExportError(f"{path}: no Chameleon model, {EXPECTED}")
-    settings = checkpoint.read_json(folder / "config.json")
-    kind = settings.get("model_type")
-    if kind != "chameleon":
-        raise ExportError(f"{folder}/config.json: model_type is {kind}, expected chameleon")
-    if path.is_dir() or path.name.endswith(".index.json"):
-        state = checkpoint.read_folder(folder)
+    settings = Section.read(folder / "config.json")
+    config = hugging_face_config(settings)
+    if path.is_dir():
+        state = checkpoint.read_folder(folder, ANCHORS, BASE)
+    elif path.name.endswith(".index.json"):
+        state = checkpoint.settled(read_shards(path), str(folder), ANCHORS, base=BASE)
     else:
-        state = checkpoint.unwrap(checkpoint.read_file(path), path, ("model", "state_dict"))
+        content = checkpoint.read_file(path)
+        state = checkpoint.unwrap(content, path, ANCHORS, base=BASE)
     names = dict(HUGGING_FACE)
-    if settings.get("tie_word_embeddings") and names["head"][0] not in state:
-        names["head"] = names["embedding"]
-    return Weights(state, hugging_face_config(settings, folder), names, str(path))
+    tie(names, state, settings.flag("tie_word_embeddings", False), str(path))
+    return Weights(state, config, names, str(path))
 
 
 def read_meta(file: Path) -> Weights:
-    settings = checkpoint.read_json(file.parent / "params.json")
-    settings = settings.get("model", settings)
-    state = checkpoint.unwrap(checkpoint.read_file(file), file, ("model", "state_dict"))
+    settings = Section.read(file.parent / "params.json")
+    if "model" in settings:
+        settings = settings.section("model")
+    content = checkpoint.read_file(file)
+    state = checkpoint.unwrap(content, file, META["embedding"])
     vocabulary = checkpoint.shape_of(state, META["embedding"][0], 2, str(file))[0]
     width = checkpoint.shape_of(state, "layers.0.feed_forward.w1.weight", 2, str(file))[0]
-    names = {
-        "dim": "dim", "n_layer": "n_layers", "n_head": "n_heads", "norm_eps": "norm_eps",
-        "rope_base": "rope_theta", "swin_norm": "swin_norm",
-    }  # fmt: skip
-    kv_heads = settings.get("n_kv_heads") or settings.get("n_heads")
-    facts = {"vocab_size": vocabulary, "ffn_dim": width, "n_kv_head": kv_heads}
-    facts.update({new: settings[old] for new, old in names.items() if old in settings})
-    if settings.get("vocab_size", -1) > 0:
-        facts["vocab_size"] = settings["vocab_size"]
-    config = make_config(facts, file.parent / "params.json")
-    return Weights(state, config, META, str(file))
+    facts = {
+        **decoder_facts(settings, META_SIZES),
+        "ffn_dim": width,
+        "vocab_size": vocabulary,
+    }
+    if settings.values.get("vocab_size", -1) != -1:
+        facts["vocab_size"] = settings.integer("vocab_size")
+    return Weights(state, make_config(ChameleonConfig, facts, settings.where), META, str(file))
 
 
-def hugging_face_config(settings: Mapping[str, Any], folder: Path) -> ChameleonConfig:
-    where = folder / "config.json"
-    names = {
-        "dim": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
-        "n_kv_head": "num_key_value_heads", "ffn_dim": "intermediate_size",
-        "vocab_size": "vocab_size", "max_positions": "max_position_embeddings",
-        "rope_base": "rope_theta", "norm_eps": "rms_norm_eps", "swin_norm": "swin_norm",
-    }  # fmt: skip
-    if settings.get("rope_scaling"):
-        raise ExportError(f"{where}: rope_scaling is {settings['rope_scaling']}, expected none")
-    if settings.get("hidden_act", "silu") != "silu":
-        raise ExportError(f"{where}: hidden_act is {settings['hidden_act']}, expected silu")
-    facts = {new: settings[old] for new, old in names.items() if settings.get(old) is not None}
-    if "n_head" in facts:
-        facts.setdefault("n_kv_head", facts["n_head"])
-    return make_config(facts, where)
-
-
-def make_config(facts: Mapping[str, Any], where: Path) -> ChameleonConfig:
-    for name, value in facts.items():
-        number = isinstance(value, int if name not in ("rope_base", "norm_eps") else (int, float))
-        if not number or (value <= 0 and name != "swin_norm"):
-            raise ExportError(f"{where}: {name} is {value}, expected a positive number")
-    try:
-        return ChameleonConfig(**facts)
-    except ValueError as error:
-        raise ExportError(f"{where}: {error}") from error
+def hugging_face_config(settings: Section) -> ChameleonConfig:
+    part = language(settings)
+    kind = part.values.get("model_type")
+    if kind != "chameleon" and settings.values.get("model_type") != "chameleon":
+        raise settings.error("model_type", "chameleon")
+    refuse_quantised(settings, part)
+    part.fixed({"hidden_act": "silu", "attention_bias": False, "mlp_bias": False})
+    config = make_config(ChameleonConfig, decoder_facts(part, SIZES), settings.where)
+    part.fixed({"head_dim": config.head_dim})
+    return config

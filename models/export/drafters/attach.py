@@ -17,18 +17,18 @@ from ...bundle import BundleModule, add_part, edited
 from ...eagle.config import DrafterConfig
 from ...recording import Call, Recorder, save_tensors
 from ...rounding import numbers
+from ...scratch import clean_leftovers
 from ...transformer.head import NAMES, Head, head_of
 from ..checkpoint import ExportError
-from ..common import ROLES, STORAGES, decoder_calls, errors_of, seeded
+from ..common import ROLES, add_attach_options, add_dtype_option, decoder_calls, errors_of, seeded
 from .files import has_tokens
 
 NEIGHBOURS_FILE = "neighbours.safetensors"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of every exporter of a drafter with a layer."""
-    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--name", required=True, help="the drafter's name in the bundle")
+    """Options of every exporter of a drafter with a layer."""
+    add_attach_options(parser, "the drafter's name in the bundle")
     parser.add_argument(
         "--drafter",
         type=Path,
@@ -37,13 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="folder with config.json and model.safetensors or pytorch_model.bin, or a file of "
         "our training",
     )
-    parser.add_argument(
-        "--dtype",
-        default="keep",
-        choices=("keep", *STORAGES),
-        help="storage precision, default: that of the checkpoint",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace what has the same name")
+    add_dtype_option(parser, "storage precision, default: that of the checkpoint")
 
 
 def attach(
@@ -55,6 +49,7 @@ def attach(
 ) -> None:
     """Adds the drafter that `make` gives for a bundle's folder and manifest, or changes nothing."""
     check_name(name)
+    clean_leftovers(bundle.resolve())
     ops.load()
     with errors_of(bundle), edited(bundle) as (folder, manifest):
         present = [name] if name in manifest.get("drafters", {}) else []
@@ -77,7 +72,7 @@ def check_name(name: str) -> None:
 
 
 def refuse_present(bundle: Path, present: Sequence[str], overwrite: bool) -> None:
-    """What is to be added and there already needs leave to be replaced."""
+    """ExportError: a name to add is taken, and --overwrite is not given."""
     if present and not overwrite:
         raise ExportError(f"{bundle} has {present[0]} already; give --overwrite", 7)
 
@@ -122,7 +117,7 @@ def target_head(folder: Path, manifest: Mapping[str, Any]) -> Head:
 
 
 def layer_entries(config: DrafterConfig) -> dict[str, Any]:
-    """What the manifest says of a drafter's layer."""
+    """Manifest entries of a drafter's layer."""
     return {
         "layers": 1,
         "kv_heads": config.kv_heads,
@@ -132,7 +127,7 @@ def layer_entries(config: DrafterConfig) -> dict[str, Any]:
 
 
 def prompt_entry(config: DrafterConfig, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What the drafter embeds on the rows of prompts that are no tokens."""
+    """Manifest entry of the id that stands in for prompts that are no tokens."""
     return {} if has_tokens(manifest) else {"prompt_id": config.prompt_id}
 
 

@@ -63,8 +63,11 @@ def attach_model(bundle: Path, source: Path, name: str, overwrite: bool = False)
         if describe(file) != theirs["files"][target["file"]]:
             raise ExportError(f"{source / target['file']}: changed or damaged; copy it again", 4)
         manifest["drafters"][name] = {
-            "file": file.name, "dtype": target["dtype"], "kind": KIND, **theirs["cache"],
-        }  # fmt: skip
+            "file": file.name,
+            "dtype": target["dtype"],
+            "kind": KIND,
+            **theirs["cache"],
+        }
         take_records(source, theirs, name, recorded)
         recorded.save(folder, manifest)
 
@@ -82,13 +85,13 @@ def check_same_prompts(
         return
     one, other = (tokenizer_of(manifest) for manifest in (theirs, own))
     if one and other and one != other:
-        raise ExportError(f"{source}: tokenizer: got another one than that of {bundle}")
+        raise ExportError(f"{source}: tokenizer: got another one than in {bundle}")
     if own["prompt"]["kind"] == "text_features":
         check_same_features(source, theirs, bundle, own)
 
 
 def tokenizer_of(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a tokenizer does, whatever its file is called."""
+    """A tokenizer's entry with the file's checksum instead of its name."""
     entry = manifest.get("tokenizer")
     return entry and {**entry, "file": manifest["files"][entry["file"]]["sha256"]}
 
@@ -97,13 +100,16 @@ def check_same_features(
     source: Path, theirs: Mapping[str, Any], bundle: Path, own: Mapping[str, Any]
 ) -> None:
     """The text encoders are one file, or their recorded features are alike."""
-    files = [m["files"][m["modules"]["text_encoder"]["file"]] for m in (theirs, own)
-             if "text_encoder" in m["modules"]]  # fmt: skip
+    files = [
+        m["files"][m["modules"]["text_encoder"]["file"]]
+        for m in (theirs, own)
+        if "text_encoder" in m["modules"]
+    ]
     if len(files) < 2 or files[0] == files[1]:
         return
     features = [recorded_features(*pair) for pair in ((source, theirs), (bundle, own))]
     if not features[0] or not alike(*features):
-        raise ExportError(f"{source}: text_encoder: got other features than those of {bundle}")
+        raise ExportError(f"{source}: text_encoder: got other features than in {bundle}")
 
 
 def recorded_features(folder: Path, manifest: Mapping[str, Any]) -> list[Tensor]:
@@ -123,7 +129,7 @@ def alike(one: list[Tensor], other: list[Tensor]) -> bool:
 def check_same_codes(
     source: Path, theirs: Mapping[str, Any], bundle: Path, own: Mapping[str, Any]
 ) -> None:
-    """A code means the same to both, and stands at the same place of the same pictures."""
+    """A code means the same to both, and stands at the same position of the same images."""
     for key in ("vocabulary", "first_image_id", "codebook_size"):
         refuse_other(source, f"tokens.{key}", theirs["tokens"][key], own["tokens"][key])
     names = ("rows", "columns", "before", "row_end")
@@ -137,7 +143,7 @@ def check_same_codes(
     codebooks = [codebook(*pair) for pair in ((source, theirs), (bundle, own))]
     vectors = [tensor for tensor in codebooks if tensor is not None]
     if len(vectors) == 2 and not alike(vectors[:1], vectors[1:]):
-        raise ExportError(f"{source}: image_decoder: got other codes than those of {bundle}")
+        raise ExportError(f"{source}: image_decoder: got other codes than in {bundle}")
 
 
 def codebook(folder: Path, manifest: Mapping[str, Any]) -> Tensor | None:

@@ -73,9 +73,12 @@ def attach_drafter(
 
 
 def drafter_part(
-    drafter: Drafter, head: Head, length: int, wanted: Storage | None,
+    drafter: Drafter,
+    head: Head,
+    length: int,
+    wanted: Storage | None,
     make: Callable[[Drafter, Any], DrafterModule] = drafter_module,
-) -> BundleModule:  # fmt: skip
+) -> BundleModule:
     """The module for positions below `length`; head and angles keep their precision."""
     config = replace(drafter.config, max_length=length)
     storage = wanted or Storage(drafter.embed_tokens.weight.dtype)

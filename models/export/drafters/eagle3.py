@@ -16,15 +16,20 @@ from ...eagle.config import DrafterConfig
 from ...eagle.drafter import rotary_table
 from ...eagle.eagle3 import Eagle3Config, Eagle3Drafter, default_layers
 from ...eagle.eagle3_module import Eagle3Module
-from ...llamagen.config import known_fields
 from ...recording import Call
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import SPARE_POSITIONS, STORAGES, seeded
+from ..config_file import Section, make_config, rope_base
 from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry
-from .files import check_tokens, read_manifest, read_settings
-
-SETTINGS = ("num_attention_heads", "intermediate_size", "rms_norm_eps")
+from .files import (
+    ANCHORS,
+    check_tokens,
+    layer_facts,
+    read_manifest,
+    read_settings,
+    trained_config,
+)
 
 
 def add_parser(families: Any) -> None:
@@ -49,12 +54,13 @@ def add_parser(families: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     manifest = read_manifest(options.bundle)
     where = str(options.drafter)
-    settings, state = read_settings(options.drafter)
+    settings, state = read_settings(options.drafter, ANCHORS)
     config = read_config(settings, state, manifest, where)
     if options.layers:
         config = replace(config, layers=tuple(options.layers))
     check_tokens(config.layer, manifest, where)
     check_layers(config, manifest, where)
+    check_map(config, state, where)
     drafter = load_eagle3(config, completed(state, config, options.bundle, manifest), where)
     attach(
         options.bundle,
@@ -65,32 +71,25 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_config(
-    settings: Mapping[str, Any], state: State, manifest: Mapping[str, Any], where: str
+    settings: Section, state: State, manifest: Mapping[str, Any], where: str
 ) -> Eagle3Config:
-    """From a Hugging Face configuration, or from that of our training; sizes are told by the weights."""
+    """Reads a Hugging Face configuration or one of our training; sizes come from the weights."""
     width, features = checkpoint.shape_of(state, "fc.weight", 2, where)
     entries = checkpoint.shape_of(state, "lm_head.weight", 2, where)[0]
-    try:
-        if "hidden_size" not in settings:
-            return Eagle3Config(**known_fields(Eagle3Config, settings))
-        missing = [name for name in SETTINGS if name not in settings]
-        if missing:
-            raise ExportError(f"{where}: config.json lacks {missing[0]}")
-        layer = DrafterConfig(
-            hidden=width,
-            heads=settings["num_attention_heads"],
-            kv_heads=settings.get("num_key_value_heads", 0),
-            ffn=settings["intermediate_size"],
-            vocabulary=manifest["tokens"]["vocabulary"],
-            max_length=manifest["cache"]["max_length"],
-            norm_eps=settings["rms_norm_eps"],
-            rotary="line",
-            rope_base=settings.get("rope_theta", 10000.0),
-            prompt_length=manifest["prompt"]["length"],
-        )
-        return Eagle3Config(layer, features, entries, default_layers(manifest["cache"]["layers"]))
-    except (TypeError, ValueError) as error:
-        raise ExportError(f"{where}: config: {error}") from error
+    if "hidden_size" not in settings:
+        config: Eagle3Config = trained_config(Eagle3Config, settings)
+        return config
+    facts = {
+        **layer_facts(settings),
+        "hidden": width,
+        "vocabulary": manifest["tokens"]["vocabulary"],
+        "max_length": manifest["cache"]["max_length"],
+        "rotary": "line",
+        "rope_base": rope_base(settings),
+        "prompt_length": manifest["prompt"]["length"],
+    }
+    layer = make_config(DrafterConfig, facts, where)
+    return Eagle3Config(layer, features, entries, default_layers(manifest["cache"]["layers"]))
 
 
 def check_layers(config: Eagle3Config, manifest: Mapping[str, Any], where: str) -> None:
@@ -104,6 +103,15 @@ def check_layers(config: Eagle3Config, manifest: Mapping[str, Any], where: str) 
     if got != expected:
         raise ExportError(
             f"{where}: fc.weight reads {got} features, {len(layers)} layers of the target give {expected}"
+        )
+
+
+def check_map(config: Eagle3Config, state: State, where: str) -> None:
+    """ExportError: nothing says which ids the entries of a smaller draft vocabulary are."""
+    got, all_ids = config.draft_vocabulary, config.layer.vocabulary
+    if "d2t" not in state and got != all_ids:
+        raise ExportError(
+            f"{where}: missing key d2t: lm_head.weight has {got} entries, the bundle {all_ids} ids"
         )
 
 
@@ -130,7 +138,14 @@ def load_eagle3(config: Eagle3Config, state: State, where: str) -> Eagle3Drafter
     with torch.device("meta"):
         drafter = Eagle3Drafter(config)
     table = state["d2t"]
-    if table.is_floating_point() or table.shape != (config.draft_vocabulary,):
+    if table.is_nested or table.layout != torch.strided or table.is_meta:
+        raise ExportError(f"{where}: d2t: expected a dense tensor of whole numbers")
+    if (
+        table.is_complex()
+        or table.dtype == torch.bool
+        or table.is_floating_point()
+        or table.shape != (config.draft_vocabulary,)
+    ):
         raise ExportError(
             f"{where}: d2t: got {table.dtype} of shape {list(table.shape)}, expected "
             f"{config.draft_vocabulary} integers"
@@ -155,7 +170,7 @@ def eagle3_part(
     storage = wanted or Storage(drafter.fc.weight.dtype)
     module = Eagle3Module(drafter, first, codes).to(storage.dtype)
     if not module.known:
-        raise ExportError("the drafter's vocabulary has no id of a picture")
+        raise ExportError("the drafter's vocabulary has no id of an image")
     module.rotary = rotary_table(layer)
     entries = {"kind": "eagle-3", "feature_layers": list(config.layers), **layer_entries(layer)}
     entries.update(prompt_entry(layer, manifest))

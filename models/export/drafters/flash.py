@@ -12,18 +12,17 @@ import torch
 from torch import Tensor
 
 from ...bundle import BundleModule, Storage
-from ...eagle.config import DrafterConfig
 from ...eagle.drafter import rotary_table
-from ...heads.flash import Flash, FlashConfig
+from ...heads.flash import Flash, FlashConfig, FlashLayerConfig
 from ...heads.flash_module import FlashModule, flash_module
-from ...llamagen.config import known_fields
 from ...recording import Call
 from ...transformer.head import Head, keep_head
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import SPARE_POSITIONS, STORAGES, seeded
+from ..config_file import MOST, Section, rope_base
 from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry, target_head
-from .files import check_fit, read_manifest, read_settings
+from .files import ANCHORS, check_fit, read_manifest, read_settings, trained_config
 
 
 def add_parser(families: Any) -> None:
@@ -58,39 +57,53 @@ def run(options: argparse.Namespace) -> None:
 
 def read_flash(path: Path, manifest: Mapping[str, Any]) -> tuple[FlashConfig, State]:
     where = str(path)
-    settings, state = read_settings(path)
+    settings, state = read_settings(path, ANCHORS)
     state = checkpoint.without(state, ("layers.rotary_emb.", "lm_head."))
     checkpoint.shape_of(state, "embed_tokens.weight", 2, where)
-    try:
-        if "hidden_size" in settings:
-            return published_config(settings, state, manifest, where), state
-        return FlashConfig(**known_fields(FlashConfig, settings)), state
-    except (TypeError, ValueError) as error:
-        raise ExportError(f"{where}: config: {error}") from error
+    if "hidden_size" in settings:
+        return published_config(settings, state, manifest), state
+    return trained_config(FlashConfig, settings), state
 
 
-def published_config(
-    settings: Mapping[str, Any], state: State, manifest: Mapping[str, Any], where: str
-) -> FlashConfig:
-    """Groups, inner width and features of a pass are told by the weights."""
-    hidden, heads = settings["hidden_size"], settings.get("num_attention_heads")
-    if not isinstance(heads, int) or heads < 1 or hidden % heads:
-        raise ExportError(f"{where}: num_attention_heads: got {heads} for a width of {hidden}")
-    groups = checkpoint.shape_of(state, "layers.k_proj.weight", 2, where)[0] // (hidden // heads)
+def published_config(settings: Section, state: State, manifest: Mapping[str, Any]) -> FlashConfig:
+    """Reads groups, inner width and features of a pass from the weights: the file's num_key_value_heads
+    is none of them."""
+    where = settings.where
+    hidden = settings.integer("hidden_size", most=MOST["dim"])
+    heads = settings.integer("num_attention_heads", most=MOST["n_head"])
+    if hidden % (2 * heads):
+        raise settings.error("num_attention_heads", f"a divisor of half the width of {hidden}")
+    rows = checkpoint.shape_of(state, "layers.k_proj.weight", 2, where)[0]
+    groups, rest = divmod(rows, hidden // heads)
     ffn = checkpoint.shape_of(state, "layers.ar_proj.0.weight", 2, where)[0]
-    ahead = checkpoint.shape_of(state, "layers.ar_proj.2.weight", 2, where)[0] // hidden
-    layer = DrafterConfig(
-        hidden, heads, ffn, len(state["embed_tokens.weight"]), manifest["cache"]["max_length"],
-        groups, rotary="line", rope_base=settings.get("rope_theta", 10000.0),
+    outputs = checkpoint.shape_of(state, "layers.ar_proj.2.weight", 2, where)[0]
+    ahead, beyond = divmod(outputs, hidden)
+    if rest or beyond or not groups or not ahead:
+        raise ExportError(
+            f"{where}: {rows} rows of keys and {outputs} outputs do not fit {heads} heads in a width "
+            f"of {hidden}"
+        )
+    layer = FlashLayerConfig(
+        hidden,
+        heads,
+        ffn,
+        len(state["embed_tokens.weight"]),
+        manifest["cache"]["max_length"],
+        groups,
+        rotary="line",
+        rope_base=rope_base(settings),
         prompt_length=manifest["prompt"]["length"],
-    )  # fmt: skip
+    )
     return FlashConfig(layer, ahead)
 
 
 def flash_part(
-    flash: Flash, head: Head, length: int, storage: Storage,
+    flash: Flash,
+    head: Head,
+    length: int,
+    storage: Storage,
     make: Callable[[Flash, Any], FlashModule] = flash_module,
-) -> BundleModule:  # fmt: skip
+) -> BundleModule:
     """The module for positions below `length`; head and angles keep their precision."""
     config = flash.config
     layer = replace(config.layer, max_length=length)

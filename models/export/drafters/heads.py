@@ -18,11 +18,14 @@ from ...heads.mlp_module import SpeculatorModule
 from ...recording import Call
 from .. import checkpoint
 from ..checkpoint import ExportError, State
-from ..common import STORAGES, seeded
+from ..common import STORAGES, add_attach_options, add_dtype_option, seeded
+from ..config_file import Section
 from .attach import attach
-from .files import CONTAINERS, read_manifest
+from .files import read_manifest, trained_section
 
-PREFIXES = ("medusa_head.", "speculator.")  # of files that hold more
+MEDUSA = ("0.0.linear.weight", "0.0.weight")  # anchors of both kinds
+SPECULATOR = ("emb.0.weight",)
+MOST_HEADS = 64
 
 
 def add_parsers(families: Any) -> None:
@@ -36,11 +39,9 @@ def add_parsers(families: Any) -> None:
             description=f"Adds {what} to a bundle: {files}, or a file of models.heads.train.",
         )
         parser.set_defaults(run=run)
-        parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
-        parser.add_argument("--name", required=True, help="the name in the bundle")
+        add_attach_options(parser, "the name in the bundle")
         parser.add_argument("--heads", type=Path, required=True, metavar="PATH")
-        parser.add_argument("--dtype", default="keep", choices=("keep", *STORAGES), help="storage")
-        parser.add_argument("--overwrite", action="store_true", help="replace the same name")
+        add_dtype_option(parser, "storage")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -53,29 +54,31 @@ def run(options: argparse.Namespace) -> None:
     attach(options.bundle, options.name, options.overwrite, lambda *_: part)
 
 
-def without_prefix(state: State) -> State:
-    for prefix in PREFIXES:
-        if any(name.startswith(prefix) for name in state):
-            return {n.removeprefix(prefix): w for n, w in state.items() if n.startswith(prefix)}
-    return state
-
-
 def fitting(path: Path, key: str, got: int, expected: int) -> None:
     if got != expected:
         raise ExportError(f"{path}: {key}: got {got}, the target has {expected}")
 
 
 def read_heads(path: Path, manifest: Mapping[str, Any]) -> Heads:
-    """Heads of any layout, for the codes of the bundle's pictures."""
-    state = without_prefix(checkpoint.read_folder(path) if path.is_dir() else read_state(path))
-    found = [re.fullmatch(r"(\d+)\.(\d+)\.(linear\.weight|linear\.bias|weight)", n) for n in state]
+    """Heads of any layout, for the codes of the bundle's images."""
+    if path.is_dir():
+        state = checkpoint.read_folder(path, MEDUSA)
+    else:
+        state = checkpoint.unwrap(checkpoint.read_file(path), path, MEDUSA)
+    number = r"(\d{1,4})"
+    pattern = rf"{number}\.{number}\.(linear\.weight|linear\.bias|weight)"
+    found = [re.fullmatch(pattern, name) for name in state]
     if not found or None in found:
         wrong = next(name for name, match in zip([*state, ""], [*found, None]) if match is None)
         raise ExportError(
             f"{path}: got {wrong or 'nothing'}, expected 0.0.linear.weight, 0.1.weight, ..."
         )
-    places = [(int(match[1]), int(match[2])) for match in found if match]
-    count, blocks = 1 + max(head for head, _ in places), max(block for _, block in places)
+    numbers = [(int(match[1]), int(match[2])) for match in found if match]
+    count, blocks = 1 + max(head for head, _ in numbers), max(block for _, block in numbers)
+    if count > MOST_HEADS or blocks > MOST_HEADS:
+        raise ExportError(
+            f"{path}: got {count} heads of {blocks} blocks, expected up to {MOST_HEADS}"
+        )
     vocabulary, hidden = checkpoint.shape_of(state, f"0.{blocks}.weight", 2, str(path))
     head = manifest["target"]["head"]
     fitting(path, "hidden", hidden, manifest["target"]["hidden"])
@@ -83,18 +86,14 @@ def read_heads(path: Path, manifest: Mapping[str, Any]) -> Heads:
     if vocabulary != head:
         if vocabulary < first + head:
             raise ExportError(f"{path}: vocabulary: got {vocabulary}, the target's head has {head}")
-        for number in range(count):  # of all tokens; pictures need the codes
+        for number in range(count):  # of all tokens; images need the codes
             name = f"{number}.{blocks}.weight"
+            checkpoint.shape_of(state, name, 2, str(path))
             state[name] = state[name][first : first + head].clone()
     with torch.device("meta"):
         heads = Heads(HeadsConfig(hidden, head, count, blocks))
     checkpoint.load_strictly(heads, state, str(path))
     return heads.requires_grad_(False)
-
-
-def read_state(path: Path) -> State:
-    content = checkpoint.read_file(path)
-    return checkpoint.unwrap(content, path, CONTAINERS)
 
 
 def heads_part(heads: Heads, storage: Storage, manifest: Mapping[str, Any]) -> BundleModule:
@@ -108,20 +107,22 @@ def heads_part(heads: Heads, storage: Storage, manifest: Mapping[str, Any]) -> B
 def read_speculator(path: Path, manifest: Mapping[str, Any]) -> Speculator:
     """A published folder, or a file of models.heads.train."""
     if path.is_dir():
-        settings, state = checkpoint.read_json(path / "config.json"), checkpoint.read_folder(path)
+        settings = Section.read(path / "config.json")
+        state = checkpoint.read_folder(path, SPECULATOR)
     else:
         content = checkpoint.read_file(path)
-        settings = content.get("config", {}) if isinstance(content, Mapping) else {}
-        state = checkpoint.unwrap(content, path, CONTAINERS)
-    state = without_prefix(state)
+        state = checkpoint.unwrap(content, path, SPECULATOR)
+        settings = trained_section(content, path)
     vocabulary, inner = checkpoint.shape_of(state, "emb.0.weight", 2, str(path))
     _, hidden = checkpoint.shape_of(state, "proj.0.weight", 2, str(path))
     fitting(path, "hidden", hidden, manifest["target"]["hidden"])
     fitting(path, "vocabulary", vocabulary, manifest["tokens"]["vocabulary"])
-    tied = bool(settings.get("tie_weights", settings.get("tied", False)))
-    steps = settings.get("n_predict", settings.get("heads", checkpoint.count_blocks(state, "emb.")))
-    scaled = bool(settings.get("scale_input", False))
-    config = SpeculatorConfig(hidden, vocabulary, int(steps), inner, tied, scaled)
+    tied = settings.flag("tie_weights", settings.flag("tied", False))
+    blocks = checkpoint.count_blocks(state, "emb.")
+    trained = settings.integer("heads", blocks, most=MOST_HEADS)
+    steps = settings.integer("n_predict", trained, most=MOST_HEADS)
+    scaled = settings.flag("scale_input", False)
+    config = SpeculatorConfig(hidden, vocabulary, steps, inner, tied, scaled)
     with torch.device("meta"):
         speculator = Speculator(config)
     if tied:

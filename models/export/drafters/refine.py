@@ -16,7 +16,7 @@ from ...recording import Call
 from .. import checkpoint
 from ..common import STORAGES, seeded
 from .attach import add_options, attach
-from .files import CONTAINERS, read_manifest
+from .files import read_manifest
 from .heads import fitting
 
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 def read_refiner(path: Path, manifest: Mapping[str, Any]) -> Refiner:
     where = str(path)
-    state = checkpoint.unwrap(checkpoint.read_file(path), path, CONTAINERS)
+    state = checkpoint.unwrap(checkpoint.read_file(path), path, ("hidden.weight",))
     codes, inner = checkpoint.shape_of(state, "head.weight", 2, where)
     _, hidden = checkpoint.shape_of(state, "hidden.weight", 2, where)
     _, width = checkpoint.shape_of(state, "embedding.weight", 2, where)

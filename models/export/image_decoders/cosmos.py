@@ -20,7 +20,7 @@ CONTENT = "a decoder.jit of Cosmos' DV8x16x16"
 def load_decoder(path: Path, codes: int = 0, text: int = 0) -> Cosmos:
     """The decoder for one frame in fp32; codes and text as in Cosmos.
 
-    ExportError: the file is no such archive, or its tensors are others.
+    ExportError: the file is no archive of this decoder, or its tensors are others.
     """
     state = read_archive(path)
     config = read_config(state, str(path))
@@ -64,13 +64,11 @@ def read_config(state: State, where: str) -> CosmosConfig:
 
 
 def conv_shapes(name: str, outputs: int, inputs: int, *kernel: int) -> dict[str, tuple[int, ...]]:
-    return {
-        f"{name}.conv3d.weight": (outputs, inputs, *kernel), f"{name}.conv3d.bias": (outputs,),
-    }  # fmt: skip
+    return {f"{name}.conv3d.weight": (outputs, inputs, *kernel), f"{name}.conv3d.bias": (outputs,)}
 
 
 def pair_shapes(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
-    """Of a convolution within frames and one over time."""
+    """A convolution within frames and one over time."""
     return conv_shapes(f"{name}.0", outputs, inputs, 1, 3, 3) | conv_shapes(
         f"{name}.1", outputs, outputs, 3, 1, 1
     )

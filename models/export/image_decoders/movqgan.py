@@ -13,7 +13,7 @@ from ...vq.spatial_decoder_module import SpatialDecoderModule
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import decoder_part
-from .vqgan import CONTAINERS, tokenizer_state, vqgan_config
+from .vqgan import ANCHORS, tokenizer_state, vqgan_config
 
 KEY = "decoder.norm_out.conv_y.weight"  # that other tokenizers lack
 
@@ -28,7 +28,7 @@ def load_movqgan(path: Path, encoder: bool = False) -> MoVQGAN:
 
     ExportError: it is not there, or is none.
     """
-    state = checkpoint.unwrap(checkpoint.read_file(path), path, CONTAINERS)
+    state = checkpoint.unwrap(checkpoint.read_file(path), path, ANCHORS)
     state = tokenizer_state(state, path)
     if KEY not in state:
         raise ExportError(

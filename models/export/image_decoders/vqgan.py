@@ -6,7 +6,6 @@ Shapes are read off the tensors; a configuration (vqgan.yaml, config.json) has t
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +18,11 @@ from ...chameleon.vqgan import VQGAN, VQGANConfig
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block, decoder_part
+from ..json_file import parse
 from .foreign_classes import foreign_classes
 
-CONTAINERS = ("state_dict", "model")
-PREFIXES = ("model.vqmodel.", "vqmodel.", "")
+MOST_BYTES = 1 << 20  # of a vqgan.yaml
+ANCHORS = ("quantize.embedding.weight",)
 SOURCES = "give Meta's vqgan.ckpt or the folder of leloy/Anole-7b-v0.1-hf"
 # Names in Hugging Face's vq_config -> names in vqgan.yaml.
 ALIASES = {
@@ -71,11 +71,11 @@ def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:
     if path.is_dir() and (path / "vqgan.ckpt").is_file():
         path = path / "vqgan.ckpt"
     if path.is_dir():
-        state = checkpoint.read_folder(path)
+        state = checkpoint.read_folder(path, ANCHORS)
     else:
         with foreign_classes(path):  # the framework it was trained with leaves its own
             content = checkpoint.read_file(path)
-        state = checkpoint.unwrap(content, path, CONTAINERS)
+        state = checkpoint.unwrap(content, path, ANCHORS)
     state = tokenizer_state(state, path)
     config = config or config_beside(path)
     settings = read_settings(config) if config else {}
@@ -88,18 +88,14 @@ def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:
 
 def tokenizer_state(state: State, where: Path) -> State:
     """The tokenizer's tensors under their original names, without what only training used."""
-    for prefix in PREFIXES:
-        if f"{prefix}quantize.embedding.weight" in state:
-            break
-    else:
+    if ANCHORS[0] not in state:
         raise ExportError(f"{where}: no image tokenizer (quantize.embedding.weight); {SOURCES}")
-    part = {k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)}
-    if not any(key.startswith("decoder.") for key in part):
+    if not any(key.startswith("decoder.") for key in state):
         raise ExportError(
             f"{where}: the image tokenizer has no decoder weights (decoder.*), it only reads "
-            f"pictures; {SOURCES}"
+            f"images; {SOURCES}"
         )
-    return {k: v for k, v in part.items() if not k.startswith("loss.")}
+    return {k: v for k, v in state.items() if not k.startswith("loss.")}
 
 
 def vqgan_config(state: State, settings: Mapping[str, Any], where: str) -> VQGANConfig:
@@ -121,8 +117,8 @@ def vqgan_config(state: State, settings: Mapping[str, Any], where: str) -> VQGAN
     return VQGANConfig(**facts, attn_levels=tuple(found))
 
 
-def decoder_facts(state: State, told: Any, where: str) -> dict[str, Any]:
-    """What a decoder's tensors say of its configuration; told: ch, where anybody knows it."""
+def decoder_facts(state: State, given: Any, where: str) -> dict[str, Any]:
+    """Reads a decoder's configuration from its tensors; given: ch, where a file has it."""
     levels = count_blocks(state, "decoder.up.")
     if not levels:
         raise ExportError(f"{where}: missing key decoder.up.0.block.0.conv1.weight")
@@ -132,7 +128,7 @@ def decoder_facts(state: State, told: Any, where: str) -> dict[str, Any]:
     if "encoder.conv_in.weight" in state:
         ch = shape_of(state, "encoder.conv_in.weight", 4, where)[0]
     else:
-        ch = told if isinstance(told, int) and told > 0 else math.gcd(*widths)
+        ch = given if isinstance(given, int) and given > 0 else math.gcd(*widths)
     if ch % 32 or any(width % ch for width in widths):
         raise ExportError(
             f"{where}: got levels of {', '.join(map(str, widths))} channels, expected multiples of "
@@ -150,14 +146,14 @@ def decoder_facts(state: State, told: Any, where: str) -> dict[str, Any]:
 
 
 def check_attention(found: list[int], levels: int, settings: Mapping[str, Any], where: str) -> None:
-    """Attention is configured by the side of the feature map that a picture of training has."""
+    """Attention is configured by the side of the feature map that an image of training has."""
     sides, resolution = settings.get("attn_resolutions"), settings.get("resolution")
     if not isinstance(sides, list) or not isinstance(resolution, int):
         return
-    told = [i for i in range(levels) if resolution // 2**i in sides]
-    if told != found:
+    configured = [i for i in range(levels) if resolution // 2**i in sides]
+    if configured != found:
         raise ExportError(
-            f"{where}: attention at levels {found} in the checkpoint, {told} by attn_resolutions "
+            f"{where}: attention at levels {found} in the checkpoint, {configured} by attn_resolutions "
             f"{sides} at resolution {resolution}"
         )
 
@@ -195,6 +191,8 @@ def read_yaml(path: Path) -> dict[str, dict[str, Any]]:
     That is the YAML these files consist of; lines of any other kind are passed over.
     """
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ExportError(f"{path}: has more than {MOST_BYTES} bytes, expected a vqgan.yaml")
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:
         raise ExportError(f"{path}: no such file") from error
@@ -224,6 +222,6 @@ def read_yaml(path: Path) -> dict[str, dict[str, Any]]:
 def scalar(text: str) -> Any:
     """A number, boolean, null or flow list as JSON has them, anything else as text."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse(text)
+    except (ValueError, RecursionError):
         return text.strip().strip("'\"")

@@ -1,4 +1,4 @@
-"""What a bundle of Janus-Pro says besides the weights: prompt, ids by name, sizes, defaults."""
+"""Entries of a Janus-Pro bundle besides the weights: prompt, ids by name, sizes, defaults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import fitted_grids, network_entries, sampling_entry
 from ..settings import Settings, require_trained
+from ..tokenizer_file import all_pieces
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
 ROLES = ("<|User|>", "<|Assistant|>")  # Janus-Pro's; the first Janus has User, Assistant
@@ -26,12 +27,9 @@ SAMPLING = sampling_entry(5.0, 0)  # the published script's
 
 def read_tags(tokenizer: Path, text_ids: int) -> dict[str, int]:
     """Ids of the tags that prompts need, by their names: they differ between the published models."""
-    content = checkpoint.read_json(tokenizer)
-    model = content.get("model")
-    pieces = dict(model.get("vocab") or {}) if isinstance(model, dict) else {}
-    pieces.update({t.get("content"): t.get("id") for t in content.get("added_tokens") or []})
+    pieces = all_pieces(tokenizer)
     for piece, number in pieces.items():
-        if not isinstance(number, int) or not 0 <= number < text_ids:
+        if number >= text_ids:
             raise ExportError(
                 f"{tokenizer}: {piece} has id {number}, the model embeds 0 to {text_ids - 1}"
             )
@@ -76,10 +74,10 @@ def prompt_entry(
 def target_entries(
     config: JanusConfig, settings: Settings, prompt: Mapping[str, Any], downsample: int
 ) -> dict[str, Any]:
-    """Manifest entries of the target. ExportError: a size is not trained, or a picture does not fit."""
+    """Manifest entries of the target. ExportError: a size is not trained, or an image does not fit."""
     if config.codes == PUBLISHED_CODES:
         require_trained(settings, PUBLISHED)
-    grids, length = fitted_grids(config, settings.sizes, downsample, prompt["length"])
+    grids, length = fitted_grids(config.max_positions, settings.sizes, downsample, prompt["length"])
     return {
         "prompt": dict(prompt),
         **network_entries(config, config.text_ids, config.codes, length),

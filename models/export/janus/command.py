@@ -11,17 +11,18 @@ import torch
 from ...bundle import Bundle, BundleModule, Storage
 from ...janus.network import weight_shapes
 from ...janus.target_module import TargetModule
-from ...transformer.layer import Read
+from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
+    add_model_options,
     decoder_part,
     make_bundle,
     require_parts,
 )
-from ..mapped_target import Keep, mapped_target
+from ..mapped_target import mapped_target
 from ..settings import read_settings
 from .bundle import (
     LICENCE,
@@ -38,18 +39,13 @@ from .weights import Weights, read_folder
 def add_parser(families: Any) -> None:
     parser = families.add_parser(
         "janus",
-        help="Janus-Pro, a folder as published",
+        help="Janus-Pro, a folder as published by DeepSeek or of transformers",
         description="Writes a bundle from a published folder: weights, config.json, tokenizer.json.",
     )
     parser.set_defaults(run=run)
-    parser.add_argument(
-        "--model", type=Path, metavar="DIR", help="Janus-Pro-1B, Janus-Pro-7B or one like them"
-    )
-    parser.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", help="default: DIR/tokenizer.json"
-    )
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
+    add_model_options(
+        parser,
+        "folder of Janus-Pro-1B, Janus-Pro-7B or one like them, as DeepSeek or transformers lay it out",
     )
     parser.add_argument(
         "--roles",
@@ -93,8 +89,10 @@ def fill(
     downsample = folder.vq.config.downsample
     bundle.entries.update(target_entries(weights.config, settings, prompt, downsample))
     bundle.entries["tokenizer"] = {
-        "kind": "bpe", "file": tokenizer.name, "max_length": settings.text_length,
-    }  # fmt: skip
+        "kind": "bpe",
+        "file": tokenizer.name,
+        "max_length": settings.text_length,
+    }
     bundle.files[tokenizer.name] = tokenizer
     bundle.entries["decoder"] = {
         "codebook_size": folder.vq.config.codebook_size,

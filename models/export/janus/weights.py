@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,15 @@ from ...janus.network import weight_shapes
 from ...llamagen.vq import VQModel
 from .. import checkpoint
 from ..checkpoint import ExportError, State
+from ..config_file import LLAMA_SIZES, Section, decoder_facts, make_config, refuse_quantised
 from ..decoder_weights import DecoderWeights, hugging_face_names
 from ..llamagen.config import vq_config
+from . import converted
 
 MODEL_TYPE = "multi_modality"
+ANCHORS = ("language_model.model.embed_tokens.weight",)
 VQ_PREFIX = "gen_vision_model."
-# What reads pictures, and the head for text.
+# What reads images, and the head for text.
 IGNORED = ("vision_model.", "aligner.", "language_model.lm_head.", VQ_PREFIX)
 VQ_IGNORED = ("encoder.", "quant_conv.", "quantize.codebook_used")
 PARTS = {  # what is computed of a part's `cls`
@@ -27,22 +29,28 @@ PARTS = {  # what is computed of a part's `cls`
     "gen_aligner_config": "MlpProjector",
     "gen_head_config": "vision_head",
 }
-# Names of Llama's configuration; keys that equal its defaults, those of JanusConfig, are left out.
-LLAMA = {
-    "dim": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
-    "n_kv_head": "num_key_value_heads", "ffn_dim": "intermediate_size",
-    "max_positions": "max_position_embeddings", "rope_base": "rope_theta",
-    "norm_eps": "rms_norm_eps",
-}  # fmt: skip
+# What the language model's section leaves out, as the library does with its defaults.
+LLAMA_DEFAULTS = {
+    "vocab_size": 32000,
+    "dim": 4096,
+    "n_layer": 32,
+    "n_head": 32,
+    "ffn_dim": 11008,
+    "max_positions": 2048,
+    "rope_base": 10000.0,
+    "norm_eps": 1e-6,
+}
 LLAMA_FIXED = {
-    "model_type": "llama", "hidden_act": "silu", "rope_scaling": None, "attention_bias": False,
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "attention_bias": False,
     "mlp_bias": False,
-}  # fmt: skip
+}
 
 
 @dataclass
 class Weights(DecoderWeights):
-    """The tensors that draw, without the image tokenizer's."""
+    """The tensors that generate images, without the image tokenizer's."""
 
     config: JanusConfig
 
@@ -63,16 +71,22 @@ def read_folder(folder: Path) -> Folder:
     """ExportError: no Janus-Pro folder, or its files contradict each other."""
     if not folder.is_dir():
         raise ExportError(f"{folder}: no such folder")
-    config = janus_config(checkpoint.read_json(folder / "config.json"), folder / "config.json")
-    state = checkpoint.read_folder(folder)
+    settings = Section.read(folder / "config.json")
+    if settings.values.get("model_type") == converted.MODEL_TYPE:
+        state = checkpoint.read_folder(folder, converted.ANCHORS)
+        state = converted.original_state(state, str(folder))
+        config = converted.janus_config(settings, state, language_facts)
+    else:
+        config = janus_config(settings)
+        state = checkpoint.read_folder(folder, ANCHORS)
     vq = load_vq(state, str(folder))
     if vq.config.codebook_size != config.codes:
         raise ExportError(
-            f"{folder}: the image tokenizer has {vq.config.codebook_size} codes, the head draws "
+            f"{folder}: the image tokenizer has {vq.config.codebook_size} codes, the head generates "
             f"{config.codes}"
         )
-    drawing = {k: v for k, v in state.items() if not ignored(k)}
-    weights = Weights(drawing, config, weight_names(config), str(folder))
+    kept = {k: v for k, v in state.items() if not ignored(k)}
+    weights = Weights(kept, config, weight_names(config), str(folder))
     return Folder(weights, vq)
 
 
@@ -109,79 +123,47 @@ def load_vq(state: State, where: str) -> VQModel:
     return model
 
 
-def janus_config(settings: Mapping[str, Any], where: Path) -> JanusConfig:
+def janus_config(settings: Section) -> JanusConfig:
     """Sizes by config.json."""
-    kind = settings.get("model_type")
-    if kind != MODEL_TYPE:
-        raise ExportError(
-            f"{where}: model_type is {kind}, expected {MODEL_TYPE}, as DeepSeek publishes Janus-Pro"
+    if settings.values.get("model_type") != MODEL_TYPE:
+        raise settings.error(
+            "model_type", f"{MODEL_TYPE} as DeepSeek publishes Janus-Pro, or {converted.MODEL_TYPE}"
         )
     if "gen_head_config" not in settings:
         raise ExportError(
-            f"{where}: no gen_head_config, expected a model that draws with a head of codes (Janus-Pro)"
+            f"{settings.where}: no gen_head_config, expected a model that generates with a head of "
+            "codes (Janus-Pro)"
         )
-    tokenizer, aligner, head = (part_params(settings, name, where) for name in PARTS)
-    projector = aligner.get("projector_type")
-    if projector != "mlp_gelu":
-        raise ExportError(f"{where}: projector_type is {projector}, expected mlp_gelu")
-    language = section(settings, "language_config", where)
-    for name, expected in LLAMA_FIXED.items():
-        if language.get(name, expected) != expected:
-            raise ExportError(
-                f"{where}: language_config.{name} is {language[name]}, expected {expected}"
-            )
+    tokenizer, aligner, head = (part_params(settings, name) for name in PARTS)
+    aligner.fixed({"projector_type": "mlp_gelu"})
+    if "projector_type" not in aligner:
+        raise aligner.error("projector_type", "mlp_gelu")
     facts = {
-        "text_ids": language.get("vocab_size", 32000),
-        "codes": head.get("image_token_size"),
-        "code_dim": aligner.get("input_dim"),
-        "aligner_depth": aligner.get("depth", 1),
-        "head_width": head.get("image_token_embed"),
+        **language_facts(settings, settings.section("language_config")),
+        "codes": head.integer("image_token_size"),
+        "code_dim": aligner.integer("input_dim"),
+        "aligner_depth": aligner.integer("depth", 1, most=1000),
+        "head_width": head.integer("image_token_embed"),
     }
-    facts |= {new: language[old] for new, old in LLAMA.items() if language.get(old) is not None}
-    config = make_config(facts, where)
-    agree(
-        where,
-        "gen_vision_config",
-        tokenizer,
-        image_token_size=config.codes,
-        n_embed=config.code_dim,
-    )
-    agree(where, "gen_aligner_config", aligner, n_embed=config.dim)
-    agree(where, "gen_head_config", head, n_embed=config.dim)
-    agree(where, "language_config", language, head_dim=config.head_dim)
+    config = make_config(JanusConfig, facts, settings.where)
+    tokenizer.fixed({"image_token_size": config.codes, "n_embed": config.code_dim})
+    aligner.fixed({"n_embed": config.dim})
+    head.fixed({"n_embed": config.dim})
+    settings.section("language_config").fixed({"head_dim": config.head_dim})
     return config
 
 
-def section(settings: Mapping[str, Any], name: str, where: Path) -> Mapping[str, Any]:
-    value = settings.get(name)
-    if not isinstance(value, dict):
-        raise ExportError(f"{where}: {name}: got {value}, expected an object")
-    return value
+def language_facts(settings: Section, part: Section) -> dict[str, Any]:
+    """Fields of JanusConfig that the description of the language model gives."""
+    refuse_quantised(settings, part)
+    part.fixed(LLAMA_FIXED)
+    facts = decoder_facts(part, LLAMA_SIZES, LLAMA_DEFAULTS)
+    return {"text_ids": facts.pop("vocab_size"), **facts}
 
 
-def part_params(settings: Mapping[str, Any], name: str, where: Path) -> Mapping[str, Any]:
+def part_params(settings: Section, name: str) -> Section:
     """Parameters of a part, which must be of the class that is computed."""
-    part = section(settings, name, where)
-    if part.get("cls") != PARTS[name]:
-        raise ExportError(f"{where}: {name}.cls is {part.get('cls')}, expected {PARTS[name]}")
-    return section(part, "params", where)
-
-
-def agree(where: Path, name: str, block: Mapping[str, Any], **facts: int) -> None:
-    """Sizes that a block repeats."""
-    for key, fact in facts.items():
-        if block.get(key, fact) != fact:
-            raise ExportError(
-                f"{where}: {name}: {key} is {block[key]}, expected {fact} by the other parts"
-            )
-
-
-def make_config(facts: Mapping[str, Any], where: Path) -> JanusConfig:
-    for name, value in facts.items():
-        kinds = (int, float) if name in ("rope_base", "norm_eps") else (int,)
-        if isinstance(value, bool) or not isinstance(value, kinds) or value <= 0:
-            raise ExportError(f"{where}: {name} is {value}, expected a positive number")
-    try:
-        return JanusConfig(**facts)
-    except ValueError as error:
-        raise ExportError(f"{where}: {error}") from error
+    part = settings.section(name)
+    if part.values.get("cls") != PARTS[name]:
+        raise part.error("cls", PARTS[name])
+    return part.section("params")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,12 @@ from ...llamagen.target_module import ClassTargetModule, TargetModule
 from ...llamagen.text_encoder_module import TextEncoderModule
 from ...llamagen.vq import VQModel
 from ...recording import Call
+from ..checkpoint import ExportError
 from ..common import decoder_part, grid_entry, network_entries, sampling_entry, seeded, target_calls
+from ..config_file import Section
 
 TEXT_LENGTH = 120
+PUBLISHED_SENTINELS = 100
 SAMPLING = {"t2i": sampling_entry(7.5, 1000), "c2i": sampling_entry(4.0, 2000)}
 
 
@@ -30,13 +32,13 @@ class TokenizerFile:
     """A SentencePiece model; extra_ids sentinels follow its pieces."""
 
     path: Path
-    extra_ids: int = 100
+    extra_ids: int = PUBLISHED_SENTINELS
     cleaning: str = "llamagen"
 
 
 @dataclass
 class Parts:
-    """What goes into a bundle, every part optional, weights in fp32 or another float dtype."""
+    """Parts of a bundle, each optional, with weights in fp32 or another float dtype."""
 
     gpt: GPT | None = None
     vq: VQModel | None = None
@@ -97,7 +99,7 @@ def check_fit(parts: Parts) -> None:
             f"gpt takes features of width {gpt.caption_dim}, t5 gives {parts.t5.config.d_model}"
         )
     if parts.t5 and parts.tokenizer:
-        pieces = sentencepiece.SentencePieceProcessor(str(parts.tokenizer.path)).vocab_size()
+        pieces = read_pieces(parts.tokenizer.path).vocab_size()
         ids = pieces + parts.tokenizer.extra_ids
         if ids > parts.t5.config.vocab_size:
             raise ValueError(f"the tokenizer has {ids} ids, t5 embeds {parts.t5.config.vocab_size}")
@@ -113,7 +115,7 @@ def target_entries(config: GPTConfig) -> dict[str, Any]:
 
 
 def tokenizer_entry(tokenizer: TokenizerFile, length: int) -> dict[str, Any]:
-    pieces = sentencepiece.SentencePieceProcessor(str(tokenizer.path))
+    pieces = read_pieces(tokenizer.path)
     return {
         "kind": "t5",
         "file": "spiece.model",
@@ -126,11 +128,21 @@ def tokenizer_entry(tokenizer: TokenizerFile, length: int) -> dict[str, Any]:
     }
 
 
+def read_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
+    try:
+        return sentencepiece.SentencePieceProcessor(str(path))
+    except (RuntimeError, OSError) as error:
+        raise ExportError(
+            f"{path}: no SentencePiece model, expected spiece.model of a T5"
+        ) from error
+
+
 def extra_ids_of(folder: Path) -> int:
     """Number of sentinels a Hugging Face tokenizer folder declares, 100 when it is silent."""
     file = folder / "tokenizer_config.json"
-    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return int(settings.get("extra_ids", 100))
+    if not file.is_file():
+        return PUBLISHED_SENTINELS
+    return Section.read(file).integer("extra_ids", PUBLISHED_SENTINELS, least=0, most=10000)
 
 
 def target_part(model: GPT, wanted: Storage | None) -> BundleModule:
@@ -150,7 +162,7 @@ def text_part(model: T5Encoder, wanted: Storage | None) -> BundleModule:
 
 
 def gpt_calls(config: GPTConfig) -> list[Call]:
-    """Recorded calls: the condition, then those of any target."""
+    """Recorded calls: the condition, then the calls of any target."""
     random = seeded()
     if config.model_type == "t2i":
         ones = torch.ones(1, min(3, config.cls_token_num), dtype=torch.int64)

@@ -9,12 +9,15 @@ from typing import Any
 
 from ...bundle import Storage
 from ...llamagen.config import GPT_SIZES
+from ...scratch import temporary
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import ROLES, STORAGES, add_bundle_options, errors_of, origin, require_parts
+from ..messages import note
 from .bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .config import STAGES, Hints, split_config
 from .networks import load_gpt, load_t5, load_vq
+from .unigram import spiece_of
 
 
 def add_parser(families: Any) -> None:
@@ -33,7 +36,10 @@ def add_parser(families: Any) -> None:
     parser.add_argument("--vq", type=Path, metavar="FILE", help="image tokenizer checkpoint (.pt)")
     parser.add_argument("--t5", type=Path, metavar="DIR", help="Hugging Face folder of Flan-T5")
     parser.add_argument(
-        "--spiece", type=Path, metavar="FILE", help="SentencePiece model, default DIR/spiece.model"
+        "--spiece",
+        type=Path,
+        metavar="FILE",
+        help="SentencePiece model, default DIR/spiece.model, or one made of DIR/tokenizer.json",
     )
     parser.add_argument("--size", choices=list(GPT_SIZES), help="published size of the GPT")
     image = parser.add_mutually_exclusive_group()
@@ -54,9 +60,25 @@ def run(options: argparse.Namespace) -> None:
     dtypes = parse_dtypes(options.dtype)
     files = require_parts(options, "gpt", "vq", "t5")
     where = str(options.config or "--config")
-    value = checkpoint.read_json(options.config) if options.config else {"gpt": {}}
+    value = checkpoint.read_json(options.config, 2) if options.config else {"gpt": {}}
     blocks = split_config(value, where)
     parts = Parts()
+    out = options.out.resolve()
+    with errors_of(options.out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with temporary(out, "weights") as scratch:
+            load_parts(parts, options, blocks, scratch)
+            bundle = llamagen_bundle(parts, *origin(options, files), blocks["sampling"], dtypes)
+            bundle.write(options.out, options.overwrite)
+    if options.t5 and parts.tokenizer is None:
+        path = options.t5 / "spiece.model"
+        print(f"note: {path} is missing, the bundle gets no tokenizer", file=sys.stderr)
+
+
+def load_parts(
+    parts: Parts, options: argparse.Namespace, blocks: dict[str, dict[str, Any]], scratch: Path
+) -> None:
+    """Reads the files that the command line names."""
     if options.vq:
         parts.vq = load_vq(options.vq, blocks["vq"])
     if options.gpt:
@@ -69,10 +91,7 @@ def run(options: argparse.Namespace) -> None:
         parts.gpt = load_gpt(options.gpt, blocks["gpt"], hints)
     if options.t5:
         parts.t5 = load_t5(options.t5, blocks["t5"])
-        parts.tokenizer = find_tokenizer(options.t5, options.spiece)
-    with errors_of(options.out):
-        bundle = llamagen_bundle(parts, *origin(options, files), blocks["sampling"], dtypes)
-        bundle.write(options.out, options.overwrite)
+        parts.tokenizer = find_tokenizer(options.t5, options.spiece, scratch)
 
 
 def parse_dtypes(text: str) -> dict[str, Storage]:
@@ -93,12 +112,21 @@ def parse_dtypes(text: str) -> dict[str, Storage]:
     return chosen
 
 
-def find_tokenizer(folder: Path, named: Path | None) -> TokenizerFile | None:
-    """The SentencePiece model; without one the bundle can be checked but takes no captions."""
+def find_tokenizer(folder: Path, named: Path | None, scratch: Path) -> TokenizerFile | None:
+    """The SentencePiece model, in `scratch` if it is made of tokenizer.json.
+
+    Without either the bundle can be checked but takes no captions.
+    """
     path = named or folder / "spiece.model"
     if path.is_file():
         return TokenizerFile(path, extra_ids_of(folder))
     if named:
         raise ExportError(f"{named}: no such file")
-    print(f"note: {path} is missing, the bundle gets no tokenizer", file=sys.stderr)
-    return None
+    other = folder / "tokenizer.json"
+    if not other.is_file():
+        return None
+    content, sentinels = spiece_of(other)
+    made = scratch / "spiece.model"
+    made.write_bytes(content)
+    note(f"{folder}: has no spiece.model, makes it of the pieces of tokenizer.json")
+    return TokenizerFile(made, sentinels)

@@ -11,8 +11,12 @@ from typing import Any
 from ...llamagen.config import GPT_SIZES, PUBLISHED_DOWNSAMPLE, GPTConfig, T5Config, VQConfig
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block
+from ..config_file import LARGEST_BASE, MOST, Section, refuse_quantised
 
 STAGES = {1: 256, 2: 512}
+T5_SIZES = ("d_model", "d_kv", "num_heads", "d_ff", "vocab_size")
+PUBLISHED_DISTANCE, MOST_BUCKETS = 128, 4096
+MOST_SIDE = 1 << 16  # pixels or codes
 PUBLISHED_FILE = re.compile(
     r"(t2i_XL_stage[12]|c2i_(?:B|L|XL|XXL|3B))_(?P<image>256|384|512)\.pt(?:h)?$"
 )
@@ -20,7 +24,7 @@ PUBLISHED_FILE = re.compile(
 
 @dataclass
 class Hints:
-    """What tells the grid besides the tensors, any of it optional."""
+    """Sources of the grid besides the tensors."""
 
     size: str | None = None
     image_size: int | None = None
@@ -36,8 +40,9 @@ def split_config(value: Mapping[str, Any], where: str) -> dict[str, dict[str, An
         unknown = sorted(set(value) - set(names) - {"kind"})
         if unknown:
             raise ExportError(f"{where}: unknown key {unknown[0]}, expected {', '.join(names)}", 2)
-        return {name: dict(value.get(name, {})) for name in names}
-    kind = str(value.get("kind", ""))
+        whole = Section(value, where, exit_code=2)
+        return {name: dict(whole.section(name).values) if name in whole else {} for name in names}
+    kind = value.get("kind", "")
     if kind == "llamagen_vq" or "decoder_ch_mult" in value:
         block = "vq"
     elif kind == "t5_encoder" or "d_model" in value:
@@ -59,8 +64,9 @@ def agree(where: str, name: str, found: Mapping[str, Any]) -> Any:
     return values[0] if values else None
 
 
-def heads_of(state: State, block: Mapping[str, Any], hints: Hints, dim: int, layers: int,
-             where: str) -> tuple[int, int]:  # fmt: skip
+def heads_of(
+    state: State, block: Mapping[str, Any], hints: Hints, dim: int, layers: int, where: str
+) -> tuple[int, int]:
     """Numbers of query and of key/value heads."""
     if hints.size is not None:
         published = GPT_SIZES[hints.size]
@@ -72,7 +78,10 @@ def heads_of(state: State, block: Mapping[str, Any], hints: Hints, dim: int, lay
     by_shape = [
         s["n_head"] for s in GPT_SIZES.values() if (s["dim"], s["n_layer"]) == (dim, layers)
     ]
-    heads = block.get("n_head") or (by_shape[0] if by_shape else None)
+    given = Section(block, where, exit_code=2)
+    heads = by_shape[0] if by_shape else None
+    if "n_head" in given:
+        heads = given.integer("n_head", most=MOST["n_head"])
     if heads is None:
         raise ExportError(
             f"{where}: dim {dim} with {layers} layers is no published size; "
@@ -94,14 +103,14 @@ def grid_of(state: State, block: Mapping[str, Any], hints: Hints, prefix: int, w
         "downsample factor",
         {
             "the image tokenizer": hints.downsample,
-            "the training command line": getattr(args, "downsample_size", None),
+            "the training command line": trained_size(args, "downsample_size", where),
         },
     )
     downsample = downsample or PUBLISHED_DOWNSAMPLE
     published = PUBLISHED_FILE.search(hints.file_name)
     images = {
         "--image-size": hints.image_size,
-        "the training command line": getattr(args, "image_size", None),
+        "the training command line": trained_size(args, "image_size", where),
         "the published file name": int(published["image"]) if published else None,
     }
     grids: dict[str, int | None] = {
@@ -110,16 +119,28 @@ def grid_of(state: State, block: Mapping[str, Any], hints: Hints, prefix: int, w
         if size is not None
     }
     if "block_size" in block:
-        grids["block_size"] = math.isqrt(block["block_size"])
+        size = Section(block, where, exit_code=2).integer("block_size")
+        grids["block_size"] = math.isqrt(size)
     grids["grid"] = square(block.get("grid"), where)
     if "freqs_cis" in state:
-        grids["freqs_cis"] = math.isqrt(state["freqs_cis"].shape[0] - prefix)
+        rows = shape_of(state, "freqs_cis", 3, where)[0]
+        grids["freqs_cis"] = math.isqrt(max(rows - prefix, 0))
     grid = agree(where, "grid", grids)
     if not grid:
         raise ExportError(
-            f"{where}: nothing tells the grid; give --image-size (stage 1: 256, stage 2: 512)", 2
+            f"{where}: the grid is unknown; give --image-size (stage 1: 256, stage 2: 512)", 2
         )
-    return grid
+    if grid < 2:
+        raise ExportError(f"{where}: a grid of {grid} x {grid} codes, expected 2 x 2 or more", 2)
+    return int(grid)
+
+
+def trained_size(args: Any, name: str, where: str) -> int | None:
+    """A size that the training command line names."""
+    value = getattr(args, name, None)
+    if value is not None and (type(value) is not int or not 0 < value <= MOST_SIDE):
+        raise ExportError(f"{where}: {name} of the training command line is {value!r}")
+    return value
 
 
 def square(value: Any, where: str) -> int | None:
@@ -127,8 +148,12 @@ def square(value: Any, where: str) -> int | None:
     if isinstance(value, (list, tuple)):
         if len(value) != 2 or value[0] != value[1]:
             raise ExportError(f"{where}: grid {value} is not square", 2)
-        return int(value[0])
-    return None if value is None else int(value)
+        value = value[0]
+    return (
+        None
+        if value is None
+        else Section({"grid": value}, where, exit_code=2).integer("grid", most=MOST_SIDE)
+    )
 
 
 def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str) -> GPTConfig:
@@ -152,8 +177,14 @@ def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str)
         length, width = shape_of(state, "cls_embedding.uncond_embedding", 2, where)
         facts.update(model_type="t2i", cls_token_num=length, caption_dim=width)
     grid = grid_of(state, block, hints, facts["cls_token_num"], where)
-    optional = ("rope_base", "norm_eps", "prefix_rotation")
-    free = {key: block[key] for key in optional if key in block}
+    given = Section(block, where, exit_code=2)
+    free: dict[str, Any] = {}
+    if "rope_base" in given:
+        free["rope_base"] = given.number("rope_base", LARGEST_BASE)
+    if "norm_eps" in given:
+        free["norm_eps"] = given.number("norm_eps", 0.1)
+    if "prefix_rotation" in given:
+        free["prefix_rotation"] = given.text("prefix_rotation")
     extra.update(free, grid=block.get("grid"), block_size=grid * grid, multiple_of=256)
     try:
         config = GPTConfig(**facts, **free, grid=grid)
@@ -174,7 +205,10 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
         shape_of(state, f"decoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0]
         for i in reversed(range(levels))
     ]
-    ch = int(block.get("ch", math.gcd(*widths)))
+    given = Section(block, where, exit_code=2)
+    ch = given.integer("ch", math.gcd(*widths), most=min(widths))
+    if any(width % ch for width in widths):
+        raise given.error("ch", f"a divisor of {', '.join(map(str, widths))}")
     facts: dict[str, Any] = {
         "ch": ch,
         "decoder_ch_mult": tuple(w // ch for w in widths),
@@ -189,27 +223,36 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
             shape_of(state, f"encoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0] // ch
             for i in range(count_blocks(state, "encoder.conv_blocks."))
         )
-    elif "encoder_ch_mult" in block:
-        facts["encoder_ch_mult"] = tuple(block["encoder_ch_mult"])
     side = square(block.get("grid"), where)
     fixed = {"codebook_l2_norm": True, "norm_groups": 32, "norm_eps": 1e-6}
     extra = {**fixed, "downsample": 2 ** (levels - 1), "grid": side and block["grid"]}
+    if not any(key.startswith("encoder.") for key in state):
+        extra["encoder_ch_mult"] = None  # of no use to the decoder
     check_block(block, {**facts, **extra}, where)
     return VQConfig(**facts)
 
 
-def t5_config(file: Mapping[str, Any], block: Mapping[str, Any], where: str) -> T5Config:
-    """From the folder's config.json; `block` may only repeat it."""
-    activation = str(file.get("feed_forward_proj", "relu"))
+def t5_config(file: Section, state: State, block: Mapping[str, Any]) -> T5Config:
+    """From the folder's config.json and the table of distances; `block` may only repeat it."""
+    activation = file.text("feed_forward_proj", "relu")
     if activation != "gated-gelu":
-        raise ExportError(f"{where}: feed_forward_proj is {activation}, expected gated-gelu")
-    names = T5Config.__dataclass_fields__
-    missing = [n for n in ("d_model", "d_kv", "num_heads", "d_ff", "num_layers", "vocab_size")
-               if n not in file]  # fmt: skip
-    if missing:
-        raise ExportError(f"{where}: config.json lacks {missing[0]}")
-    facts = {name: file[name] for name in names if name in file}
-    config = T5Config(**facts)
+        raise ExportError(f"{file.where}: feed_forward_proj is {activation}, expected gated-gelu")
+    refuse_quantised(file)
+    table = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    buckets = shape_of(state, table, 2, file.where)[0]
+    file.fixed({"relative_attention_num_buckets": buckets})
+    facts: dict[str, Any] = {name: file.integer(name, most=1 << 20) for name in T5_SIZES}
+    facts["num_layers"] = file.integer("num_layers", most=1000)
+    facts["layer_norm_epsilon"] = file.number("layer_norm_epsilon", 0.1)
+    # Files of the first releases leave this one out, whose value the library had in its code.
+    distance = file.integer("relative_attention_max_distance", PUBLISHED_DISTANCE, most=1 << 20)
+    config = T5Config(
+        **facts,
+        relative_attention_num_buckets=buckets,
+        relative_attention_max_distance=distance,
+    )
+    if not 4 <= buckets <= MOST_BUCKETS or distance <= buckets // 4:
+        raise ExportError(f"{file.where}: {buckets} buckets do not fit distances up to {distance}")
     extra = {
         "feed_forward": "gated-gelu",
         "rel_buckets": config.relative_attention_num_buckets,
@@ -222,5 +265,5 @@ def t5_config(file: Mapping[str, Any], block: Mapping[str, Any], where: str) -> 
         "eos": None,
         "unk": None,
     }
-    check_block(block, {**facts, **extra}, where)
+    check_block(block, {**facts, **extra}, file.where)
     return config

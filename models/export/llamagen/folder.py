@@ -7,7 +7,11 @@ from typing import Any
 
 import torch
 
-from ..checkpoint import ExportError, State, count_blocks, read_folder, read_json
+from ..checkpoint import ExportError, State, count_blocks, read_folder
+from ..config_file import Section, refuse_quantised, rope_base
+from ..decoder_weights import ANCHORS, BASE, hugging_face_names, tie
+
+ROPE_BASE = 10000.0  # a constant of the official code
 
 # Folder name -> official name; the rotation stays interleaved, so no rows are permuted.
 OUTER = {
@@ -52,12 +56,19 @@ def official_state(state: State, where: str) -> State:
 
 
 def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
-    """Official state dict of the folder, and what its config.json tells about shapes.
+    """Official state dict of the folder, and what its config.json says about shapes.
 
     Its rms_norm_eps is not used: the weights were trained with the official 1e-5, whatever the
     conversion wrote.
     """
-    settings = read_json(folder / "config.json")
-    names = {"num_attention_heads": "n_head", "block_size": "block_size", "rope_base": "rope_base"}
-    block = {new: settings[old] for old, new in names.items() if old in settings}
-    return official_state(read_folder(folder), str(folder)), block
+    settings = Section.read(folder / "config.json")
+    refuse_quantised(settings)
+    block: dict[str, Any] = {"rope_base": rope_base(settings, "rope_base", ROPE_BASE)}
+    for name, key in (("n_head", "num_attention_heads"), ("block_size", "block_size")):
+        if key in settings:
+            block[name] = settings.integer(key)
+    state, where = read_folder(folder, ANCHORS, BASE), str(folder)
+    tie(hugging_face_names(), state, settings.flag("tie_word_embeddings", False), where)
+    if "lm_head.weight" not in state:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    return official_state(state, where), block

@@ -12,20 +12,24 @@ from ...llamagen.t5 import T5Encoder
 from ...llamagen.vq import VQModel
 from .. import checkpoint
 from ..checkpoint import ExportError
+from ..config_file import Section
+from ..messages import note
+from ..shards import same
 from .config import Hints, gpt_config, t5_config, vq_config
 from .folder import read_converted
 
-GPT_CONTAINERS = ("model", "module", "state_dict")
-VQ_CONTAINERS = ("model", "ema", "state_dict")
+GPT_ANCHORS = ("tok_embeddings.weight",)
+VQ_ANCHORS = ("quantize.embedding.weight",)
+T5_ANCHORS = ("encoder.block.0.layer.0.SelfAttention.q.weight",)
 
 
 def load_gpt(path: Path, block: dict[str, Any], hints: Hints) -> GPT:
     if path.is_dir():
-        state, told = read_converted(path)
-        block = {**told, **block}
+        state, found = read_converted(path)
+        block = {**found, **block}
     else:
         content = checkpoint.read_file(path)
-        state = checkpoint.unwrap(content, path, GPT_CONTAINERS)
+        state = checkpoint.unwrap(content, path, GPT_ANCHORS)
         hints.training_args = content.get("args")
     config = gpt_config(state, block, hints, str(path))
     with torch.device("meta"):
@@ -38,7 +42,7 @@ def load_gpt(path: Path, block: dict[str, Any], hints: Hints) -> GPT:
 
 
 def load_vq(path: Path, block: dict[str, Any]) -> VQModel:
-    state = checkpoint.unwrap(checkpoint.read_file(path), path, VQ_CONTAINERS)
+    state = checkpoint.unwrap(checkpoint.read_file(path), path, VQ_ANCHORS)
     state = checkpoint.without(state, ("quantize.codebook_used",))
     config = vq_config(state, block, str(path))
     has_encoder = any(key.startswith(("encoder.", "quant_conv.")) for key in state)
@@ -51,12 +55,11 @@ def load_vq(path: Path, block: dict[str, Any]) -> VQModel:
 def load_t5(folder: Path, block: dict[str, Any]) -> T5Encoder:
     if not folder.is_dir():
         raise ExportError(f"{folder}: no such folder")
-    settings = checkpoint.read_json(folder / "config.json")
-    config = t5_config(settings, block, str(folder))
-    state = checkpoint.read_folder(folder)
+    state = checkpoint.read_folder(folder, T5_ANCHORS)
+    config = t5_config(Section.read(folder / "config.json"), state, block)
     alias = state.pop("encoder.embed_tokens.weight", None)
-    if alias is not None:
-        state.setdefault("shared.weight", alias)
+    if alias is not None and not same(state.setdefault("shared.weight", alias), alias):
+        note(f"{folder}: encoder.embed_tokens.weight differs from shared.weight, which is taken")
     state = {k: v for k, v in state.items() if not k.startswith(("decoder.", "lm_head."))}
     with torch.device("meta"):
         model = T5Encoder(config)

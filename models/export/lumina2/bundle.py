@@ -1,4 +1,4 @@
-"""What a bundle of Lumina-mGPT 2.0 says besides the weights: ids by name, prompt, sizes, guidance."""
+"""Entries of a Lumina-mGPT 2.0 bundle besides the weights: ids by name, prompt, sizes, guidance."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .. import checkpoint
 from ..chameleon.bundle import fed_after_prompt
 from ..checkpoint import ExportError
 from ..common import grid_entry, network_entries, sampling_entry
+from ..config_file import Section
+from ..tokenizer_file import all_pieces, check_ids
 
 LICENCE = "see Alpha-VLLM/Lumina-mGPT-2.0 and ai-forever/MoVQGAN (code: Apache License 2.0)"
 TEXT = (
@@ -22,12 +24,12 @@ TEXT = (
 BEGIN_OF_IMAGE, END_OF_IMAGE, ROW_END = "<racm3:break>", "<eoss>", "<reserved08799>"
 SIZE_BASE = 8800  # <reserved08800 + n> stands for 32 n pixels
 STEP = 32  # pixels of a size token's unit
-CODE = re.compile(r"<MOVQGAN(\d+)>")
+CODE = re.compile(r"<MOVQGAN([0-9]{1,9})>")
 SIZES = ((768, 768),)
 TEXT_LENGTH = 256  # most ids of the text with the caption, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
 # The released solver lets the scale decay to 4 over a quarter of the codes, because it counts half of
-# a picture's rows and columns, and raises smaller scales to 4.
+# an image's rows and columns, and raises smaller scales to 4.
 SCHEDULE = {"kind": "decay", "floor": 4.0}
 OFFICIAL_SCHEDULE = {**SCHEDULE, "share": 0.25, "raise": True}
 SAMPLING = sampling_entry(4.0, 4096)  # the published call's
@@ -56,15 +58,12 @@ def read_names(model: Path, tokenizer: Path, vocabulary: int) -> Names:
 
     ExportError: a name is missing, or codes do not follow one another.
     """
-    content = checkpoint.read_json(tokenizer)
-    network = content.get("model")
-    if not isinstance(network, dict) or network.get("type", "BPE") != "BPE":
-        raise ExportError(f"{tokenizer}: expected a tokenizer.json with a BPE model")
-    pieces = dict(checkpoint.read_json(model / "config.json").get("vocabulary_map") or {})
-    pieces.update(network.get("vocab") or {})
-    pieces.update({t.get("content"): t.get("id") for t in content.get("added_tokens") or []})
+    config = Section.read(model / "config.json")
+    listed = config.section("vocabulary_map").values if "vocabulary_map" in config else {}
+    check_ids(model / "config.json", dict(listed))
+    pieces = {**listed, **all_pieces(tokenizer)}
     for piece, number in pieces.items():
-        if not isinstance(number, int) or not 0 <= number < vocabulary:
+        if number >= vocabulary:
             raise ExportError(
                 f"{tokenizer}: {piece} has id {number}, the model embeds 0 to {vocabulary - 1}"
             )
@@ -84,9 +83,9 @@ def read_names(model: Path, tokenizer: Path, vocabulary: int) -> Names:
     return Names(tokenizer, pieces, pieces[bos], ids[0], len(ids))
 
 
-def bos_piece(*places: Path) -> str:
-    """What prompts begin with: Qwen's tokenizers have no bos token, the solver then takes eos."""
-    file = next((place for place in places if place.is_file()), places[0])
+def bos_piece(*files: Path) -> str:
+    """The first token of prompts: Qwen's tokenizers have no bos token, and the solver then takes eos."""
+    file = next((file for file in files if file.is_file()), files[0])
     settings = checkpoint.read_json(file)
     for name in ("bos_token", "eos_token"):
         piece = settings.get(name)
@@ -103,7 +102,7 @@ def size_name(pixels: int) -> str:
 
 
 def size_grid(names: Names, width: int, height: int, downsample: int) -> dict[str, Any]:
-    """ExportError: there is no picture of that size."""
+    """ExportError: there is no image of that size."""
     if width % STEP or height % STEP:
         raise ExportError(f"size {width}x{height}: expected multiples of {STEP} pixels", 2)
     sizes = [size_name(pixels) for pixels in (height, width)]
@@ -124,7 +123,7 @@ def target_entries(
     wished: int | None,
     schedule: dict[str, Any],
 ) -> dict[str, Any]:
-    """Manifest entries of the target; wished: ids of a text. ExportError: a picture does not fit."""
+    """Manifest entries of the target; wished: ids of a text. ExportError: an image does not fit."""
     grids = [size_grid(names, *size, downsample) for size in sizes]
     longest = max(grids, key=fed_after_prompt)
     fed, around = fed_after_prompt(longest), 1 + len(longest["before"])
@@ -133,8 +132,9 @@ def target_entries(
     if room < (wished or SHORTEST_TEXT):
         raise ExportError(
             f"size {longest['width']}x{longest['height']} takes {fed} positions and its prompt "
-            f"{around + (wished or SHORTEST_TEXT)}, the model has {config.max_positions}", 2,
-        )  # fmt: skip
+            f"{around + (wished or SHORTEST_TEXT)}, the model has {config.max_positions}",
+            2,
+        )
     length = around + text_length
     return {
         "prompt": {

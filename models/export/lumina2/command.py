@@ -10,19 +10,20 @@ from ...bundle import Bundle, BundleModule, Storage
 from ...chameleon.config import TokenIds
 from ...chameleon.target_module import TargetModule
 from ...chameleon.transformer import weight_shapes
-from ...transformer.layer import Read
+from ...transformer.layer import Keep, Read
 from ..chameleon.weights import Weights, read_weights
 from ..checkpoint import ExportError
 from ..common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
+    add_model_options,
     make_bundle,
     parse_sizes,
     require_parts,
 )
 from ..image_decoders.movqgan import load_movqgan, movqgan_part
-from ..mapped_target import Keep, mapped_target
+from ..mapped_target import mapped_target
 from .bundle import LICENCE, OFFICIAL_SCHEDULE, SCHEDULE, SIZES, Names, read_names, target_entries
 
 DOWNSAMPLE = 8  # of the published image tokenizer
@@ -35,16 +36,10 @@ def add_parser(families: Any) -> None:
         description="Writes a bundle from published files. Every part is optional.",
     )
     parser.set_defaults(run=run)
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="DIR",
-        help="folder with config.json, weights, tokenizer.json and tokenizer_config.json",
+    add_model_options(
+        parser, "folder with config.json, weights, tokenizer.json and tokenizer_config.json"
     )
     parser.add_argument("--vq", type=Path, metavar="FILE", help="movqgan_270M.ckpt")
-    parser.add_argument(
-        "--tokenizer", type=Path, metavar="FILE", help="default: DIR/tokenizer.json"
-    )
     parser.add_argument(
         "--sizes",
         metavar="WxH,...",
@@ -59,9 +54,6 @@ def add_parser(families: Any) -> None:
         action="store_true",
         help="guidance as released: the scale falls to 4 within the first quarter of the codes, "
         "and scales below 4 become 4",
-    )
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
     )
     add_bundle_options(parser, LICENCE)
 
@@ -83,8 +75,10 @@ def fill(
         model = load_movqgan(options.vq)
         downsample, codes = model.config.downsample, model.config.n_embed
         bundle.entries["decoder"] = {
-            "codebook_size": codes, "downsample": downsample, "pixels": "nearest",
-        }  # fmt: skip
+            "codebook_size": codes,
+            "downsample": downsample,
+            "pixels": "nearest",
+        }
         bundle.modules["image_decoder"] = movqgan_part(model)
     if not options.model:
         return
@@ -94,7 +88,7 @@ def fill(
     tokenizer = options.tokenizer or options.model / "tokenizer.json"
     names = read_names(options.model, tokenizer, weights.config.vocab_size)
     if codes is not None and codes != names.codes:
-        raise ExportError(f"{options.vq}: has {codes} codes, the model draws {names.codes}")
+        raise ExportError(f"{options.vq}: has {codes} codes, the model generates {names.codes}")
     schedule = OFFICIAL_SCHEDULE if options.official_schedule else SCHEDULE
     bundle.entries.update(
         target_entries(weights.config, names, sizes, downsample, options.text_length, schedule)

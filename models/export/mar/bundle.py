@@ -22,12 +22,12 @@ from ..common import grid_entry, seeded
 from .weights import SIZES, Checkpoint
 
 KIND = "continuous"
-# Of the largest result, a sum over all steps; what the first step gets wrong grows by hundreds.
+# Relative to the largest result, a sum over all steps; errors of the first step grow by hundreds.
 CHAIN_TOLERANCE = 5e-6
 
 
 def parse_grid(text: str | None, positions: int) -> tuple[int, int]:
-    """Rows and columns of a picture of so many tokens."""
+    """Rows and columns of an image of this number of tokens."""
     if text is None:
         side = math.isqrt(positions)
         if side * side != positions:
@@ -78,7 +78,7 @@ def network_part(source: Checkpoint, tables: Schedule, dtype: torch.dtype) -> Bu
 
 
 def context_call(config: MARConfig) -> Call:
-    """Pictures of different numbers of visible tokens, none and many."""
+    """Images of different numbers of visible tokens, none and many."""
     random, count = seeded(), config.positions
     latents = torch.randn(2, count, config.channels, generator=random)
     visible = torch.rand(2, count, generator=random) < torch.tensor([[0.0], [0.6]])
@@ -87,7 +87,7 @@ def context_call(config: MARConfig) -> Call:
 
 @torch.inference_mode()
 def chain_calls(model: MAR, steps: int) -> list[Call]:
-    """Two tokens of an empty picture without guidance and with it: other conditions leave the chain's range."""
+    """Two tokens of an empty image without guidance and with it: other conditions leave the chain's range."""
     random, config = seeded(), model.config
     empty = torch.zeros(2, config.positions, config.channels)
     classes = torch.tensor([0, config.classes])

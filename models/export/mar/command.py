@@ -1,4 +1,4 @@
-"""Exporter of MAR: a checkpoint, its autoencoder and perhaps a smaller checkpoint that drafts, to a bundle."""
+"""Exporter of MAR: a checkpoint, its autoencoder and an optional smaller checkpoint that drafts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_parser(families: Any) -> None:
     add("--heads", metavar="N[,N]", help="of encoder and decoder, for a model of no published size")
     add("--grid", metavar="ROWSxCOLUMNS", help="of tokens, default: a square")
     add("--drafter", type=Path, metavar="FILE", help="a smaller checkpoint, for --method cspd")
-    add("--drafter-heads", metavar="N[,N]", help="default: --heads, or those of a published size")
+    add("--drafter-heads", metavar="N[,N]", help="default: --heads, or a published size's")
     add("--drafter-name", default="small", metavar="NAME", help="default: %(default)s")
     add(
         "--respacing",
@@ -119,11 +119,11 @@ def check_latents(target: Checkpoint, vae: AutoencoderKL, path: Path) -> None:
 
 
 def check_drafter(drafter: Checkpoint, target: MARConfig, respacing: str | None) -> None:
-    """ExportError: it draws other tokens. respacing: that its file may not contradict."""
+    """ExportError: it generates other tokens. respacing: the one that its file may not contradict."""
     config = drafter.model.config
     for what, got, expected in (
         ("channels of a token", config.channels, target.channels),
-        ("tokens of a picture", config.positions, target.positions),
+        ("tokens of an image", config.positions, target.positions),
         ("classes", config.classes, target.classes),
         ("denoising steps", drafter.respacing if respacing else None, respacing),
     ):

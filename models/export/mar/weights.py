@@ -18,9 +18,10 @@ from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..image_decoders.vqgan import decoder_facts
 
-CONTAINERS = ("model_ema", "model")
-VAE_CONTAINERS = ("model", "state_dict")
-# What reads pictures, and what only training used.
+ANCHORS = ("encoder_pos_embed_learned",)
+USUAL = "ema"  # what the published program generates with
+VAE_ANCHORS = ("post_quant_conv.weight",)
+# What reads images, and what only training used.
 VAE_IGNORED = ("encoder.", "quant_conv.", "loss.")
 HEAD = "diffloss.net."
 
@@ -64,12 +65,12 @@ def read_mar(path: Path, heads: tuple[int, int] | None) -> Checkpoint:
     ExportError: no MAR checkpoint, or its tensors contradict each other.
     """
     content = checkpoint.read_file(path)
-    state = checkpoint.unwrap(content, path, CONTAINERS)
+    state = checkpoint.unwrap(content, path, ANCHORS, USUAL)
     config = mar_config(state, heads, path)
     with torch.device("meta"):
         model = MAR(config)
     checkpoint.load_strictly(model, state, str(path))
-    return Checkpoint(model.float(), told_respacing(content), path)
+    return Checkpoint(model.float(), trained_respacing(content), path)
 
 
 def mar_config(state: State, heads: tuple[int, int] | None, path: Path) -> MARConfig:
@@ -81,8 +82,8 @@ def mar_config(state: State, heads: tuple[int, int] | None, path: Path) -> MARCo
         shape_of(state, name, 2, where)[0] for name in ("z_proj.weight", "decoder_embed.weight")
     ]
     stacks = []
-    for place, (name, width) in enumerate(zip(("encoder", "decoder"), widths, strict=True)):
-        count = heads[place] if heads else published_heads(width, path)
+    for number, (name, width) in enumerate(zip(("encoder", "decoder"), widths, strict=True)):
+        count = heads[number] if heads else published_heads(width, path)
         ffn = shape_of(state, f"{name}_blocks.0.mlp.fc1.weight", 2, where)[0]
         stacks.append((width, count_blocks(state, f"{name}_blocks."), count, ffn))
     try:
@@ -109,10 +110,10 @@ def published_heads(width: int, path: Path) -> int:
     )
 
 
-def told_respacing(content: Any) -> str | None:
-    """What the command line that a training leaves in its file says."""
-    told = content.get("args") if isinstance(content, Mapping) else None
-    settings = vars(told) if isinstance(told, argparse.Namespace) else told
+def trained_respacing(content: Any) -> str | None:
+    """Reads the respacing from the command line that training stores in its file."""
+    arguments = content.get("args") if isinstance(content, Mapping) else None
+    settings = vars(arguments) if isinstance(arguments, argparse.Namespace) else arguments
     found = settings.get("num_sampling_steps") if isinstance(settings, Mapping) else None
     return None if found is None else str(found)
 
@@ -127,18 +128,18 @@ def check_size(config: MARConfig, name: str, path: Path) -> None:
     ):
         if got != expected:
             raise ExportError(
-                f"{path}: {what} is {told(got)}, that of MAR-{name} is {told(expected)}"
+                f"{path}: {what} is {described(got)}, that of MAR-{name} is {described(expected)}"
             )
 
 
-def told(shape: StackShape | tuple[int, int]) -> str:
+def described(shape: StackShape | tuple[int, int]) -> str:
     depth, dim = (shape.depth, shape.dim) if isinstance(shape, StackShape) else shape
     return f"{depth} x {dim}"
 
 
 def read_kl(path: Path) -> AutoencoderKL:
     """The decoder of kl16.ckpt or one like it. ExportError: it is none."""
-    content = checkpoint.unwrap(checkpoint.read_file(path), path, VAE_CONTAINERS)
+    content = checkpoint.unwrap(checkpoint.read_file(path), path, VAE_ANCHORS)
     state = {k: v for k, v in content.items() if not k.startswith(VAE_IGNORED)}
     facts = decoder_facts(state, None, str(path))
     if facts["attn_levels"]:

@@ -1,4 +1,4 @@
-"""What a bundle of SimpleAR says besides the weights: prompts, ids by the tokenizer, sizes, defaults."""
+"""Entries of a SimpleAR bundle besides the weights: prompts, ids by the tokenizer, sizes, defaults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import fitted_grids, network_entries, sampling_entry
 from ..settings import Settings, require_trained
+from ..tokenizer_file import all_pieces
 
 LICENCE = "see the model card (code: MIT); NVIDIA Open Model License (Cosmos decoder)"
 BEGIN, END = "<|t2i|>", "<|soi|>"  # around the text of a prompt
@@ -28,14 +29,10 @@ CFG_SCALE, TOP_K = 6.0, 64000  # the published script's
 
 def image_ids(file: Path, vocabulary: int, codes: int, full_head: bool = False) -> ImageIds:
     """Codes follow the ids of a tokenizer.json, as many as the vocabulary has; `codes`: of the decoder."""
-    where, tokenizer = str(file), checkpoint.read_json(file)
-    model = tokenizer.get("model")
-    pieces = dict(model.get("vocab") or {}) if isinstance(model, dict) else {}
-    added = tokenizer.get("added_tokens") or []
-    pieces.update({token.get("content"): token.get("id") for token in added})
+    where, pieces = str(file), all_pieces(file)
     text = len(pieces)
     for piece, number in pieces.items():
-        if not isinstance(number, int) or not 0 <= number < text:
+        if number >= text:
             raise ExportError(f"{where}: {piece} has id {number}, expected 0 to {text - 1}")
     for tag in (BEGIN, END):
         if tag not in pieces:
@@ -63,11 +60,11 @@ def prompt_entry(text_length: int) -> dict[str, Any]:
 
 
 def target_entries(config: SimpleARConfig, ids: ImageIds, settings: Settings) -> dict[str, Any]:
-    """Manifest entries of the target. ExportError: a size is not trained, or a picture does not fit."""
+    """Manifest entries of the target. ExportError: a size is not trained, or an image does not fit."""
     downsample, text_length = CosmosConfig().downsample, settings.text_length
     if config.vocab_size - ids.text == CosmosConfig().codes:
         require_trained(settings, PUBLISHED)  # models of other codes say what they were trained on
-    grids, length = fitted_grids(config, settings.sizes, downsample, text_length)
+    grids, length = fitted_grids(config.max_positions, settings.sizes, downsample, text_length)
     top_k = TOP_K if ids.count > TOP_K else 0  # else it keeps all
     return {
         "prompt": prompt_entry(text_length),
@@ -78,7 +75,7 @@ def target_entries(config: SimpleARConfig, ids: ImageIds, settings: Settings) ->
 
 
 def repetition_note(folder: Path) -> str:
-    """What generation_config.json asks for and is not done; empty where it asks for nothing."""
+    """Names settings of generation_config.json that the engine lacks; empty where there are none."""
     file = folder / "generation_config.json"
     penalty = checkpoint.read_json(file).get("repetition_penalty", 1.0) if file.is_file() else 1.0
     if penalty in (None, 1.0):

@@ -13,17 +13,18 @@ from ...cosmos.decoder import CosmosConfig
 from ...simplear.config import ImageIds
 from ...simplear.network import weight_shapes
 from ...simplear.target_module import TargetModule
-from ...transformer.layer import Read
+from ...transformer.layer import Keep, Read
 from ..common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
+    add_model_options,
     decoder_part,
     make_bundle,
     require_parts,
 )
 from ..image_decoders.cosmos import load_decoder
-from ..mapped_target import Keep, mapped_target
+from ..mapped_target import mapped_target
 from ..settings import read_settings
 from .bundle import LICENCE, PUBLISHED, image_ids, repetition_note, target_entries
 from .tokenizer import read_tokenizer
@@ -38,16 +39,13 @@ def add_parser(families: Any) -> None:
         "decoder.jit of Cosmos-Tokenizer-DV8x16x16.",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("--model", type=Path, metavar="DIR", help="folder of the language model")
+    add_model_options(parser, "folder of the language model", tokenizer=None)
     parser.add_argument("--decoder", type=Path, metavar="FILE", help="decoder.jit of Cosmos")
     parser.add_argument(
         "--full-head",
         action="store_true",
-        help="draw among all ids as the published script does, in which ids of text have a share and "
+        help="sample among all ids as the published script does, in which ids of text have a share and "
         "become code 0; by default among the ids of codes alone",
-    )
-    parser.add_argument(
-        "--dtype", default="keep", choices=("keep", *STORAGES), help="storage of the target"
     )
     parser.add_argument(
         "--config",
@@ -74,16 +72,20 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         ids = image_ids(tokenizer, vocabulary, ids.codes, options.full_head)
         bundle.entries.update(target_entries(weights.config, ids, settings))
         bundle.entries["tokenizer"] = {
-            "kind": "bpe", "file": tokenizer.name, "max_length": settings.text_length,
-        }  # fmt: skip
+            "kind": "bpe",
+            "file": tokenizer.name,
+            "max_length": settings.text_length,
+        }
         bundle.files[tokenizer.name] = tokenizer
         if note := repetition_note(options.model):
-            bundle.say(note)
+            bundle.log(note)
     if options.decoder:
         model = load_decoder(options.decoder, ids.codes, ids.text if ids.all else 0)
         bundle.entries["decoder"] = {
-            "codebook_size": ids.count, "downsample": model.config.downsample, "pixels": "round",
-        }  # fmt: skip
+            "codebook_size": ids.count,
+            "downsample": model.config.downsample,
+            "pixels": "round",
+        }
         # In fp32: folded weights are no numbers of the published precision.
         bundle.modules["image_decoder"] = decoder_part(model, torch.float32)
     if options.model:

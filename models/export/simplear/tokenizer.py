@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import checkpoint
 from ..checkpoint import ExportError
+from ..tokenizer_file import check_ids
 
 PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
@@ -36,12 +37,20 @@ def from_slow(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ExportError(f"{folder / 'merges.txt'}: {error}") from error
     merges = [line for line in lines if line and not line.startswith("#version")]
+    vocabulary = checkpoint.read_json(folder / "vocab.json")
+    check_ids(folder / "vocab.json", vocabulary)
     byte_level = {
-        "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False,
-    }  # fmt: skip
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }
     split = {
-        "type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False,
-    }  # fmt: skip
+        "type": "Split",
+        "pattern": {"Regex": PATTERN},
+        "behavior": "Isolated",
+        "invert": False,
+    }
     return {
         "version": "1.0",
         "added_tokens": added_tokens(folder),
@@ -49,9 +58,11 @@ def from_slow(folder: Path) -> dict[str, Any]:
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
         "decoder": byte_level,
         "model": {
-            "type": "BPE", "vocab": checkpoint.read_json(folder / "vocab.json"), "merges": merges,
+            "type": "BPE",
+            "vocab": vocabulary,
+            "merges": merges,
         },
-    }  # fmt: skip
+    }
 
 
 def added_tokens(folder: Path) -> list[dict[str, Any]]:
@@ -59,8 +70,10 @@ def added_tokens(folder: Path) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     where = folder / "added_tokens.json"
     try:
-        for text, number in (checkpoint.read_json(where) if where.is_file() else {}).items():
-            found[int(number)] = {"content": text, **FLAGS, "special": True}
+        listed = checkpoint.read_json(where) if where.is_file() else {}
+        check_ids(where, listed)
+        for text, number in listed.items():
+            found[number] = {"content": text, **FLAGS, "special": True}
         where = folder / "tokenizer_config.json"
         settings = checkpoint.read_json(where) if where.is_file() else {}
         for number, token in settings.get("added_tokens_decoder", {}).items():

@@ -2,10 +2,10 @@
 
 world.py        classes, and the data set of latents
 stage.py        what the trainings share: time, checkpoints, averages
-autoencoder.py  pictures to latents and back
+autoencoder.py  images to latents and back
 warm.py        the weights that their decoder starts from
-target.py       the network that draws
+target.py       the network that generates
 drafter.py      a smaller one that follows its chains
 train.py        the command
-evaluate.py     how good what a bundle draws is
+evaluate.py     how good what a bundle generates is
 """

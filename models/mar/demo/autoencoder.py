@@ -7,27 +7,28 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from models.chameleon.vqgan import VQGANConfig
-from models.demo.training.vq_model import CodeEncoder
-from models.demo.training.vq_train import (
+from ...chameleon.vqgan import VQGANConfig
+from ...demo.training.vq_model import CodeEncoder
+from ...demo.training.vq_train import (
     BATCH,
     fresh_batches,
+    image_loss,
     optimisers,
-    picture_loss,
     psnr,
     save_state,
     validation,
 )
-from models.mar.demo.stage import Options, Stage
-from models.mar.demo.warm import start_from_codes
-from models.mar.demo.world import Latents, halved, shards, write_shard
-from models.mar.kl import LATENT_SCALE, AutoencoderKL
-from models.precision import mixed
+from ...precision import mixed
+from ...progress import Progress
+from ..kl import LATENT_SCALE, AutoencoderKL
+from .stage import Options, Stage
+from .warm import start_from_codes
+from .world import Latents, halved, shards, write_shard
 
 CONFIG = VQGANConfig(ch=32, ch_mult=(1, 1, 2, 4, 4), num_res_blocks=0, z_channels=16, n_embed=0)
 RATE = 0.02  # of the norm of wide convolutions of the encoder; that of the rest is a twentieth
-DECODER_RATE = 0.3  # of the encoder's; it knows its pictures
-DIVERGENCE = 1e-3  # weight of the latents' divergence from unit Gaussians, by value of a picture
+DECODER_RATE = 0.3  # of the encoder's; it knows its images
+DIVERGENCE = 1e-3  # weight of the latents' divergence from unit Gaussians, by value of an image
 FILE = "kl16.ckpt"
 
 
@@ -57,18 +58,20 @@ def by_kind(model: nn.Module, rate: float) -> list[torch.optim.Optimizer]:
 def train(options: Options) -> None:
     stage = Stage("kl", Autoencoder(), options, RATE, by_kind)
     model, average, device = stage.model, stage.average, options.device
-    batches, pictures = fresh_batches(5 + stage.number), halved(validation(32)).to(device)
+    batches, images = fresh_batches(5 + stage.number), halved(validation(32)).to(device)
     for number in stage.steps():
         parts = [next(batches) for _ in range(options.batch // BATCH)]
         rgb, weight = (halved(torch.cat(column)).to(device) for column in zip(*parts, strict=True))
         mean, log_variance = model.moments(rgb)
         latents = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-        divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / rgb.numel()  # fmt: skip
-        loss = picture_loss(model.decode(latents), rgb, weight, square=0.0)
+        divergence = (
+            0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum() / rgb.numel()
+        )
+        loss = image_loss(model.decode(latents), rgb, weight, square=0.0)
         stage.update(loss + DIVERGENCE * divergence, loss, divergence)
         if number % 100 == 99:
-            quality = psnr(lambda x: average.decode(average.moments(x)[0]), pictures)
-            print(f"kl step {number + 1}: psnr {quality:.2f}", flush=True)
+            quality = psnr(lambda x: average.decode(average.moments(x)[0]), images)
+            stage.progress.log(f"kl step {number + 1}: psnr {quality:.2f}")
 
 
 def load(work: Path) -> Autoencoder:
@@ -80,17 +83,19 @@ def load(work: Path) -> Autoencoder:
 
 @torch.inference_mode()
 def write_latents(work: Path, count: int) -> None:
-    """Renders and encodes so many shards, and writes the decoder for tokens of unit scale."""
+    """Renders and encodes the shards, and writes the decoder for tokens of unit scale."""
     model = load(work)
+    progress = Progress("latents", count)
     for number in range(count):
         write_shard(work, number, model.moments)
-        print(f"shard {number + 1} of {count}", flush=True)
+        progress.show(number + 1)
+        progress.log(f"shard {number + 1} of {count}")
     latents = Latents.load(work)
     shift, spread = latents.scale()
     save_state(work / "scale.pt", {"shift": shift, "spread": spread})
     save_state(work / FILE, {"model": unit_decoder(model.kl, shift, spread)})
     noise = (latents.deviation.float().square().mean((0, 1)).sqrt() / spread).tolist()
-    print(f"{len(shards(work))} shards, {len(latents.classes)} pictures with their mirror images")
+    print(f"{len(shards(work))} shards, {len(latents.classes)} images with their mirror images")
     print("noise of tokens:", " ".join(f"{share:.3f}" for share in sorted(noise)))
 
 

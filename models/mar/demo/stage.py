@@ -1,4 +1,4 @@
-"""What the trainings share: a clock, a falling rate, averaged weights, checkpoints to go on from."""
+"""Parts that the trainings share: clock, falling rate, averaged weights, checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from models.demo.training.vq_train import Clock, apply_gradients, save_state, set_rates
+from ...demo.training.vq_train import Clock, apply_gradients, save_state, set_rates
+from ...progress import Progress
 
 WARM = 100  # steps of a rising rate
 HOLD = 0.5  # share of the time at the full rate, which then falls to zero
@@ -20,7 +21,7 @@ REPORT = 100
 
 @dataclass(frozen=True)
 class Options:
-    """Of a training: folder of its files, device, processor time, pictures of a step."""
+    """Options of a training: folder of its files, device, processor time, images of a step."""
 
     work: Path
     device: str = "cpu"
@@ -36,9 +37,13 @@ class Stage:
     """A training of a model, from its checkpoint if there is one; `average` is what it is for."""
 
     def __init__(
-        self, name: str, model: nn.Module, options: Options, rate: float,
+        self,
+        name: str,
+        model: nn.Module,
+        options: Options,
+        rate: float,
         make: Callable[[nn.Module, float], list[torch.optim.Optimizer]] = adamw,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """make: the optimisers of a model at a rate."""
         self.name, self.options = name, options
         self.path = options.work / f"{name}-training.pt"
@@ -54,21 +59,23 @@ class Stage:
                 optimiser.load_state_dict(state)
             self.number, spent = saved["number"], saved["spent"]
         self.clock = Clock(60 * options.minutes, spent)
-        self.told: list[Tensor] = []
+        self.progress = Progress(name, self.clock.budget, spent)
+        self.reported: list[Tensor] = []
 
     def steps(self) -> Iterator[int]:
         """Numbers of steps until the time is up; saves now and then, and at the end."""
-        while (progress := self.clock.progress) < 1:
-            fall = max(0.0, (progress - HOLD) / (1 - HOLD))
+        while (share := self.clock.progress) < 1:
+            fall = max(0.0, (share - HOLD) / (1 - HOLD))
             factor = min(1.0, (self.number + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * fall))
             set_rates(self.optimisers, factor)
             yield self.number
+            self.progress.show(self.clock.spent)
             if self.clock.due():
                 self.save()
         self.save()
 
     def update(self, loss: Tensor, *more: Tensor) -> None:
-        """One step; the means of what is told are printed now and then."""
+        """One step; the means of loss and `more` are printed now and then."""
         loss.backward()
         apply_gradients(list(self.model.parameters()), self.optimisers)
         self.number += 1
@@ -76,11 +83,11 @@ class Stage:
         with torch.no_grad():
             pairs = list(self.average.parameters()), list(self.model.parameters())
             torch._foreach_lerp_(*pairs, 1 - decay)
-        self.told.append(torch.stack([t.detach().float().mean().cpu() for t in (loss, *more)]))
+        self.reported.append(torch.stack([t.detach().float().mean().cpu() for t in (loss, *more)]))
         if self.number % REPORT == 0:
-            means = " ".join(f"{float(x):.4f}" for x in torch.stack(self.told).mean(0))
-            print(f"{self.name} step {self.number} {self.clock.spent:.0f} s: {means}", flush=True)
-            self.told = []
+            means = " ".join(f"{float(x):.4f}" for x in torch.stack(self.reported).mean(0))
+            self.progress.log(f"{self.name} step {self.number} {self.clock.spent:.0f} s: {means}")
+            self.reported = []
 
     def save(self) -> None:
         state = {name: getattr(self, name).state_dict() for name in ("model", "average")}

@@ -1,4 +1,4 @@
-"""Training of the demo's MAR, and what it draws."""
+"""Training of the demo's MAR, and what it generates."""
 
 from __future__ import annotations
 
@@ -9,32 +9,38 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from models.demo.training.vq_train import save_state
-from models.mar.chain import Chain
-from models.mar.config import MARConfig, square_shape
-from models.mar.demo import autoencoder
-from models.mar.demo.stage import Options, Stage
-from models.mar.demo.world import CLASSES, Latents
-from models.mar.diffusion import schedule
-from models.mar.losses import diffusion_loss
-from models.mar.network import MAR
-from models.precision import mixed
+from ...demo.training.vq_train import save_state
+from ...precision import mixed
+from ..chain import Chain
+from ..config import MARConfig, square_shape
+from ..diffusion import schedule
+from ..losses import diffusion_loss
+from ..network import MAR
+from . import autoencoder
+from .stage import Options, Stage
+from .world import CLASSES, Latents
 
 CONFIG = MARConfig(
-    positions=64, channels=16, classes=CLASSES, buffer=4, encoder=square_shape(128, 2, 4),
-    decoder=square_shape(128, 3, 4), head_depth=3, head_width=160,
-)  # fmt: skip
+    positions=64,
+    channels=16,
+    classes=CLASSES,
+    buffer=4,
+    encoder=square_shape(128, 2, 4),
+    decoder=square_shape(128, 3, 4),
+    head_depth=3,
+    head_width=160,
+)
 # The first step leaves room for errors of the noise, the last one no more noise than the decoder overlooks.
 RESPACING = "25@40-960"
 FILE = "checkpoint-last.pth"
 RATE = 8e-4
-NO_LABEL = 0.1  # share of pictures whose class is hidden
-LEAST_MASKED = 0.3  # share of a picture's tokens; the published training begins at 0.7
+NO_LABEL = 0.1  # share of images whose class is hidden
+LEAST_MASKED = 0.3  # share of an image's tokens; the published training begins at 0.7
 REPEATS = 4  # steps of the chain that a token is learnt at
 
 
 def initialise(model: MAR) -> MAR:
-    """As the published training begins."""
+    """Initialises the weights as the published training does."""
     for name, weight in model.named_parameters():
         last = "adaLN" in name or "final_layer" in name
         if name.endswith("bias") or last:
@@ -57,7 +63,7 @@ def masked_share() -> float:
 
 
 def random_visible(count: int, hidden: int, device: str) -> Tensor:
-    """bool [count,L] with so many hidden positions each."""
+    """bool [count,L], False at `hidden` positions each."""
     rank = torch.rand(count, CONFIG.positions, device=device).argsort(1).argsort(1)
     return rank >= hidden
 
@@ -101,8 +107,8 @@ def load(path: Path, config: MARConfig, device: str) -> MAR:
 
 
 @torch.inference_mode()
-def draw(model: MAR, classes: Tensor, steps: int) -> Tensor:
-    """Tokens [B,L,C] of pictures, by MAR's own decoding of so many steps, with noise in the last of each chain."""
+def generate(model: MAR, classes: Tensor, steps: int) -> Tensor:
+    """Tokens [B,L,C] of images, by MAR's own decoding, with noise in the last step of each chain."""
     count, positions, device = len(classes), CONFIG.positions, classes.device
     chain = Chain(schedule(RESPACING), device)
     tokens = torch.zeros(count, positions, CONFIG.channels, device=device)

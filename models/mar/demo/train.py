@@ -1,9 +1,9 @@
-"""Trains the demo pair of continuous tokens: python -m models.mar.demo.train all, or one stage after the other.
+"""Trains the demo pair of continuous tokens: python -m models.mar.demo.train all, or stage by stage.
 
     kl        the autoencoder, on fresh renderings           work/kl-training.pt
     latents   renderings of one subject, encoded             work/latents-*.pt, work/kl16.ckpt
     target    MAR                                            work/checkpoint-last.pth
-    drawn     pictures that it draws                         work/drawn-*.pt
+    generated     images that it generates                         work/generated-*.pt
     drafter   a smaller MAR that follows its chains          work/drafter.pth
     export    the bundle                                     --out
 
@@ -14,18 +14,22 @@ process, so that a busy machine trains as well as an idle one.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
 
-from models.export.__main__ import main as export
-from models.mar.demo import autoencoder, drafter, target
-from models.mar.demo.stage import Options
+from ...export.__main__ import main as export
+from . import autoencoder, drafter, target
+from .stage import Options
 
 BUNDLE = Path(__file__).parent / "bundle"
-WORK = Path.home() / ".cache" / "lamplighter" / "mar-demo"
-STAGES = ("kl", "latents", "target", "drawn", "drafter", "export")
+# Users of containers may have no home.
+HOME = Path(os.environ.get("HOME") or tempfile.gettempdir())
+WORK = HOME / ".cache" / "lamplighter" / "mar-demo"
+STAGES = ("kl", "latents", "target", "generated", "drafter", "export")
 MINUTES = {"kl": 12.0, "target": 90.0, "drafter": 8.0}
 BATCH = {"kl": 8, "target": 32, "drafter": 8}
 GUIDANCE = 3
@@ -36,12 +40,31 @@ SOURCE = "trained from scratch on procedurally rendered landscapes by models/mar
 def write_bundle(work: Path, out: Path) -> int:
     heads = [f"{c.encoder.heads},{c.decoder.heads}" for c in (target.CONFIG, drafter.CONFIG)]
     words = [
-        "mar", "--model", work / target.FILE, "--vae", work / autoencoder.FILE, "--heads", heads[0],
-        "--drafter", work / drafter.FILE, "--drafter-heads", heads[1], "--dtype", "fp16",
-        "--cfg-scale", GUIDANCE,
-        "--name", "lamplighter-demo-continuous", "--licence", LICENCE, "--source", SOURCE,
-        "--out", out, "--overwrite",
-    ]  # fmt: skip
+        "mar",
+        "--model",
+        work / target.FILE,
+        "--vae",
+        work / autoencoder.FILE,
+        "--heads",
+        heads[0],
+        "--drafter",
+        work / drafter.FILE,
+        "--drafter-heads",
+        heads[1],
+        "--dtype",
+        "fp16",
+        "--cfg-scale",
+        GUIDANCE,
+        "--name",
+        "lamplighter-demo-continuous",
+        "--licence",
+        LICENCE,
+        "--source",
+        SOURCE,
+        "--out",
+        out,
+        "--overwrite",
+    ]
     status = export([str(word) for word in words])
     if status == 0:
         size = sum(path.stat().st_size for path in out.iterdir())
@@ -55,8 +78,8 @@ def run(stage: str, options: argparse.Namespace) -> int:
     how = Options(options.work, options.device, minutes, batch)
     if stage == "latents":
         autoencoder.write_latents(options.work, options.shards)
-    elif stage == "drawn":
-        drafter.write_pictures(how, options.drawn)
+    elif stage == "generated":
+        drafter.write_images(how, options.generated)
     elif stage == "export":
         return write_bundle(options.work, options.out)
     else:
@@ -75,8 +98,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
     parser.add_argument("--minutes", type=float, help="processor time of a stage; not for all")
     parser.add_argument("--shards", type=int, default=24, help="500 renderings each (latents)")
-    parser.add_argument("--drawn", type=int, default=1000, help="pictures for the drafter (drawn)")
-    parser.add_argument("--batch", type=int, help="pictures of a step; not for all")
+    parser.add_argument(
+        "--generated", type=int, default=1000, help="images for the drafter (generated)"
+    )
+    parser.add_argument("--batch", type=int, help="images of a step; not for all")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""A start for the image decoder: the demo's decoder of codes, which draws the same pictures."""
+"""A start for the image decoder: the demo's decoder of codes, which decodes the same images."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from models.demo.export import BUNDLE
-from models.mar.kl import AutoencoderKL
-from models.vq.blocks import AttnBlock, ResBlock, Upsample
+from ...demo.export import BUNDLE
+from ...vq.blocks import AttnBlock, ResBlock, Upsample
+from ..kl import AutoencoderKL
 
-ATTENTION = 6  # the block that the decoder of latents has no place for
+ATTENTION = 6  # the block that the decoder of latents lacks
 NEW = 0.3  # of the usual deviation: weights of channels that a code does not have
 
 
@@ -25,7 +25,12 @@ def copy(module: nn.Module, source: dict[str, Tensor], **names: str) -> None:
 
 def copy_block(block: nn.Module, source: dict[str, Tensor]) -> None:
     if isinstance(block, ResBlock):
-        names = {"norm1": "first.norm", "conv1": "first.conv", "norm2": "second.norm", "conv2": "second.conv"}  # fmt: skip
+        names = {
+            "norm1": "first.norm",
+            "conv1": "first.conv",
+            "norm2": "second.norm",
+            "conv2": "second.conv",
+        }
         copy(block, source, **names, **({"nin_shortcut": "shortcut"} if block.nin_shortcut else {}))
     elif isinstance(block, AttnBlock):
         copy(block, source, norm="norm", proj_out="out")
@@ -43,7 +48,9 @@ def start_from_codes(kl: AutoencoderKL) -> None:
     """Writes the weights of a decoder of the same widths. The first channels of its latents are a code's,
     brought from unit length to unit scale."""
     state = torch.jit.load(BUNDLE / "image_decoder.pt").state_dict()
-    numbered = [(key.split(".", 2)[1:], value.float()) for key, value in state.items() if key[0] == "b"]  # fmt: skip
+    numbered = [
+        (key.split(".", 2)[1:], value.float()) for key, value in state.items() if key[0] == "b"
+    ]
     sources = [
         {key: value for (_, key), value in group}
         for number, group in itertools.groupby(numbered, lambda entry: int(entry[0][0]))

@@ -1,11 +1,11 @@
-"""Classes of the demo's pictures, one subject at one time of day, and their latents on disk.
+"""Classes of the demo's images, one subject at one time of day, and their latents on disk.
 
-Files of SHARD pictures each, latents-00000.pt and so on in the work folder:
+Files of SHARD images each, latents-00000.pt and so on in the work folder:
 
     mean, deviation  fp16 [SHARD, 2, 64, 16]  of the latents; [:, 1] is the mirror image
     classes          int64 [SHARD]
 
-The seed of picture i of shard k is k * SHARD + i. A shard is complete as soon as it exists.
+The seed of image i of shard k is k * SHARD + i. A shard is complete as soon as it exists.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from models.demo.render.scene import Scene, sample_any
-from models.demo.render.vocabulary import SUBJECTS, TIMES
-from models.demo.render.world import render
-from models.demo.training.vq_model import to_rgb
+from ...demo.render.scene import Scene, sample_any
+from ...demo.render.vocabulary import SUBJECTS, TIMES
+from ...demo.render.world import render
+from ...demo.training.vq_model import to_rgb
 
 CLASSES = len(SUBJECTS) * len(TIMES)
 SHARD = 500
@@ -56,7 +56,7 @@ def shards(work: Path) -> list[Path]:
 
 
 def write_shard(work: Path, number: int, moments: Moments) -> None:
-    """Renders and encodes a shard, unless it exists. moments: rgb [B,3,h,w] -> mean, log variance [B,C,h,w]."""
+    """Renders and encodes a shard, unless it exists. moments: rgb [B,3,h,w] -> mean, log var [B,C,h,w]."""
     path = work / f"latents-{number:05d}.pt"
     if path.exists():
         return
@@ -64,8 +64,8 @@ def write_shard(work: Path, number: int, moments: Moments) -> None:
     scenes = [scene_of(seed) for seed in seeds]
     parts = []
     for first in range(0, SHARD, 10):
-        pictures = [render(scenes[i], seeds[i]) for i in range(first, first + 10)]
-        rgb = halved(to_rgb(torch.from_numpy(np.stack(pictures))))
+        images = [render(scenes[i], seeds[i]) for i in range(first, first + 10)]
+        rgb = halved(to_rgb(torch.from_numpy(np.stack(images))))
         both = torch.stack([rgb, rgb.flip(3)], 1).flatten(0, 1)
         mean, log_variance = (t.flatten(2).mT.unflatten(0, (-1, 2)) for t in moments(both))
         parts.append((mean.half(), (0.5 * log_variance).exp().half()))
@@ -78,7 +78,7 @@ def write_shard(work: Path, number: int, moments: Moments) -> None:
 
 @dataclass
 class Latents:
-    """Pictures [N,L,C] and their mirror images as rows of their own, and classes [N]."""
+    """Images [N,L,C] and their mirror images as rows of their own, and classes [N]."""
 
     mean: Tensor
     deviation: Tensor
@@ -87,7 +87,9 @@ class Latents:
     @classmethod
     def load(cls, work: Path) -> Latents:
         files = [torch.load(path, weights_only=True) for path in shards(work)]
-        mean, deviation = (torch.cat([f[k].flatten(0, 1) for f in files]) for k in ("mean", "deviation"))  # fmt: skip
+        mean, deviation = (
+            torch.cat([f[k].flatten(0, 1) for f in files]) for k in ("mean", "deviation")
+        )
         return cls(mean, deviation, torch.cat([f["classes"] for f in files]).repeat_interleave(2))
 
     def scale(self) -> tuple[Tensor, Tensor]:
@@ -97,8 +99,8 @@ class Latents:
         return flat.mean(0), spread
 
     def batch(self, count: int, scale: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Tokens of unit scale [B,L,C], drawn anew every time, and their classes."""
+        """Tokens of unit scale [B,L,C], sampled anew every time, and their classes."""
         rows = torch.randint(len(self.classes), (count,))
         mean, deviation = self.mean[rows].float(), self.deviation[rows].float()
-        drawn = mean + deviation * torch.randn_like(mean)
-        return (drawn - scale[0]) / scale[1], self.classes[rows]
+        sampled = mean + deviation * torch.randn_like(mean)
+        return (sampled - scale[0]) / scale[1], self.classes[rows]

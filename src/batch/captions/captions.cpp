@@ -1,120 +1,113 @@
 #include "batch/captions/captions.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <unordered_map>
+#include <utility>
 
 #include "base/files.h"
 #include "base/lines.h"
+#include "base/message.h"
+#include "base/suggestion.h"
 #include "base/utf8.h"
-#include "batch/captions/formats.h"
-#include "pipeline/requests/request_fields.h"
+#include "batch/captions/entries.h"
+#include "pipeline/metadata/request_fields.h"
 
 namespace lamplighter {
 namespace {
 
 namespace fs = std::filesystem;
+using captions::Entry;
 
 constexpr auto kNone = std::string_view::npos;
-
-struct Format {
-  const char* name;
-  std::vector<Caption> (*read)(std::string_view text, const std::string& name);
-};
-constexpr Format kFormats[] = {{"coco", captions::read_coco},
-                               {"json", captions::read_array},
-                               {"jsonl", captions::read_json_lines},
-                               {"tsv", captions::read_table},
-                               {"text", captions::read_lines}};
 
 std::string_view without_line_ends(std::string_view text) {
   return text.substr(0, text.find_last_not_of("\r\n") + 1);
 }
 
-// Files that are often found in a caption file's place, by how they begin.
-struct Mistake {
-  std::string_view begin;
-  const char* what;
-};
-using namespace std::string_view_literals;
-constexpr Mistake kMistakes[] = {
-    {"version https://git-lfs.github.com/spec/"sv,
-     "it is a git-lfs pointer; fetch the file with `git lfs pull`"},
-    {"\x1F\x8B"sv, "it is compressed with gzip; unpack it with gunzip"},
-    {"PK\x03\x04"sv, "it is a zip archive; unpack it"},
-    {"\xFF\xFE"sv, "it is UTF-16, expected UTF-8"},
-    {"\xFE\xFF"sv, "it is UTF-16, expected UTF-8"},
-};
-
-// " line 3, byte 71", with bytes of the file, from 1.
-std::string position(std::string_view bytes, std::size_t at) {
-  const auto line = std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
-  return " line " + std::to_string(line) + ", byte " + std::to_string(at + 1);
-}
-
-void check_bytes(std::string_view bytes, const std::string& name) {
-  for (const Mistake& mistake : kMistakes) {
-    if (bytes.substr(0, mistake.begin.size()) == mistake.begin)
-      throw Error(ExitCode::input, name + ": " + mistake.what);
-  }
+// Decodes a file and checks its bytes. Positions count lines and bytes of the file from 1.
+std::string decode_set(std::string bytes, const std::string& name) {
+  const std::size_t size = bytes.size();
+  std::string text = captions::decode_text(std::move(bytes), name);
+  const std::size_t mark = size == text.size() + 3 ? 3 : 0;
   const auto refuse = [&](std::size_t at, const char* what) {
-    throw Error(ExitCode::input, name + position(bytes, at) + " of the file: " + what);
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+    throw Error(ExitCode::input, name + " line " + std::to_string(line) + ", byte " +
+                                     std::to_string(at + mark + 1) + " of the file: " + what);
   };
-  const std::size_t zero = bytes.find('\0');
-  if (zero != kNone) refuse(zero, zero < 2 ? "got a zero byte (UTF-16?), expected UTF-8" : "got a zero byte");
-  const std::size_t bad = find_invalid_utf8(bytes);
-  if (bad != kNone) refuse(bad, "no valid UTF-8");
-  if (is_blank(without_mark(bytes))) throw Error(ExitCode::input, name + ": it is empty, expected captions");
+  const std::size_t bad = find_invalid_utf8(text);
+  if (bad != kNone) refuse(bad, "invalid UTF-8; save the file as UTF-8");
+  if (is_blank(text)) throw Error(ExitCode::input, name + ": the file is empty, expected captions");
+  return text;
 }
 
-// Behind the bracket that closes the one at `begin`.
-std::size_t end_of_value(std::string_view text, std::size_t begin) {
-  std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t at = begin; at < text.size(); ++at) {
-    const char c = text[at];
-    if (in_string) {
-      if (c == '\\') ++at;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if ((c == '}' || c == ']') && --depth == 0) {
-      return at + 1;
-    }
+// Reads an integer >= 0, or its digits.
+std::int64_t read_number(JsonReader& record, const char* key) {
+  const Json& value = record.value(key);
+  const char* const expected = "an integer of 0 to 2^63 - 1";
+  if (value.is_string()) {
+    const auto& digits = value.get_ref<const std::string&>();
+    const char* const end = digits.data() + digits.size();
+    std::int64_t number = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    if (error != std::errc() || stop != end || digits[0] == '-') record.reject(key, expected);
+    return number;
   }
-  return text.size();
+  const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 == 0;
+  if (!fits) record.reject(key, expected);
+  return value.get<std::int64_t>();
 }
 
-// A bracket may begin a text: "[oil on canvas] a cat".
-bool begins_array(std::string_view text, std::size_t bracket) {
-  const std::size_t next = text.find_first_not_of(" \t\r\n", bracket + 1);
-  if (next == kNone) return true;
-  const std::string_view rest = text.substr(next);
-  const auto is_word = [&](std::string_view word) { return rest.substr(0, word.size()) == word; };
-  return std::string_view("\"{[]-0123456789").find(rest[0]) != kNone || is_word("null") || is_word("true") ||
-         is_word("false") || is_word("NaN");
+// Reads an integer >= 0, or any text.
+std::string read_id(JsonReader& record, const char* key) {
+  const Json& value = record.value(key);
+  if (!value.is_string()) return std::to_string(read_number(record, key));
+  std::string id = value.get<std::string>();
+  if (is_blank(id) || id.find('\0') != std::string::npos) record.reject(key, "a text or an integer");
+  return id;
 }
 
-bool ends_with(std::string_view name, std::string_view ending) {
-  return name.size() >= ending.size() && name.substr(name.size() - ending.size()) == ending;
+void read_annotation(const Entry& entry, Caption& caption) {
+  JsonReader record(entry.record, entry.where, ExitCode::input);
+  caption.image_id = read_number(record, "image_id");
+  if (record.has("id")) caption.id = std::to_string(read_number(record, "id"));
+  caption.request.prompt = record.text("caption");
 }
 
-const char* format_of(std::string_view text, std::string_view name) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (text[begin] == '[' && begins_array(text, begin)) return "json";
-  if (text[begin] == '{') {
-    const std::size_t end = end_of_value(text, begin);
-    const std::size_t next = text.find_first_not_of(" \t\r\n", end);
-    if (next != kNone && text[next] == '{') return "jsonl";
-    const std::string_view value = text.substr(begin, end - begin);
-    const bool has_sections = value.find("\"annotations\"") != kNone || value.find("\"images\"") != kNone;
-    return has_sections ? "coco" : "jsonl";
+void read_record(const Entry& entry, Caption& caption) {
+  JsonReader record(entry.record, entry.where, ExitCode::input);
+  if (entry.prompt_key.empty() && !record.has("class"))
+    record.fail("got no prompt, expected prompt, caption, text or class");
+  if (record.has("seed") && is_random_seed(record.value("seed")))
+    record.reject("seed", "0 to 2^64 - 1: a set that is continued generates the same images");
+  caption.seed = read_request_fields(record, caption.request, entry.prompt_key);
+  for (const char* name : {"id", "prompt_id", "item_id"}) {
+    if (record.has(name) && caption.id.empty()) caption.id = read_id(record, name);
   }
-  // What a name promises is not taken for a caption: a link's target or an excuse in a .json file.
-  if (ends_with(name, ".json") || ends_with(name, ".jsonl")) return "json";
-  return ends_with(name, ".tsv") || captions::begins_table(text) ? "tsv" : "text";
+  if (record.has("image_id")) caption.image_id = read_number(record, "image_id");
+  if (entry.form == Entry::Form::flags) record.finish();
+}
+
+Caption caption_of(Entry entry) {
+  if (entry.failure) throw Error(*entry.failure);
+  Caption caption;
+  if (!entry.id.empty() && (is_blank(entry.id) || entry.id.find('\0') != std::string::npos))
+    throw Error(ExitCode::input, entry.where + ": id: got " + to_text(Json(entry.id)) + ", expected a text");
+  caption.id = entry.id;
+  if (entry.form == Entry::Form::text) {
+    caption.request.prompt = std::move(entry.text);
+  } else if (entry.form == Entry::Form::annotation) {
+    read_annotation(entry, caption);
+  } else {
+    read_record(entry, caption);
+  }
+  const bool has_prompt =
+      entry.form == Entry::Form::text || entry.form == Entry::Form::annotation || !entry.prompt_key.empty();
+  if (has_prompt) check_prompt(caption.request.prompt, entry.where);
+  caption.fields = std::move(entry.fields);
+  caption.where = std::move(entry.where);
+  return caption;
 }
 
 void check_ids(const std::vector<Caption>& captions) {
@@ -130,7 +123,7 @@ void check_ids(const std::vector<Caption>& captions) {
   }
 }
 
-// A folder of texts, a caption each, as DPG-Bench brings them: in the order of their names, which are ids.
+// Reads a folder of text files, one caption each (DPG-Bench), in the order of their names. The names are ids.
 std::vector<Caption> read_folder(const std::string& path) {
   std::vector<std::string> files;
   std::error_code error;
@@ -139,15 +132,18 @@ std::vector<Caption> read_folder(const std::string& path) {
   }
   if (error) throw Error(ExitCode::input, "cannot read " + path + ": " + error.message());
   if (files.empty())
-    throw Error(ExitCode::input,
-                path + ": got a folder without texts, expected a caption file, or a folder of .txt files");
+    throw Error(
+        ExitCode::input,
+        path + ": got a folder without .txt files, expected a caption file or a folder of .txt files");
   std::sort(files.begin(), files.end());
   std::vector<Caption> captions;
   for (const std::string& file : files) {
-    const std::string bytes = read_input(file);
-    check_bytes(bytes, file);
+    const std::string text = decode_set(read_input(file), file);
+    for_each_line(text, [&](std::string_view line, std::size_t number) {
+      captions::refuse_settings(line, file + " line " + std::to_string(number));
+    });
     Caption caption;
-    caption.request.prompt = std::string(without_line_ends(without_mark(bytes)));
+    caption.request.prompt = std::string(without_line_ends(text));
     check_prompt(caption.request.prompt, file);
     caption.id = fs::path(file).stem().string();
     caption.where = file;
@@ -158,28 +154,28 @@ std::vector<Caption> read_folder(const std::string& path) {
 
 }  // namespace
 
-std::vector<Caption> read_captions(const std::string& path, const std::string& format) {
+std::vector<Caption> read_captions(const std::string& path, const std::string& format,
+                                   const std::string& column) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return read_folder(path);
-  return parse_captions(read_input(path), path == "-" ? "standard input" : path, format);
+  return parse_captions(read_input(path), path == "-" ? "standard input" : path, format, column);
 }
 
 std::vector<Caption> parse_captions(std::string_view bytes, const std::string& name,
-                                    const std::string& format) {
-  const auto find = [](std::string_view wanted) {
-    return std::find_if(std::begin(kFormats), std::end(kFormats),
-                        [&](const Format& one) { return one.name == wanted; });
-  };
-  if (format != "auto" && find(format) == std::end(kFormats)) {
-    throw Error(ExitCode::usage,
-                "caption format: got " + format + ", expected auto, coco, json, jsonl, tsv or text");
-  }
-  check_bytes(bytes, name);
-  const std::string_view text = without_mark(bytes);
-  std::vector<Caption> captions = find(format == "auto" ? format_of(text, name) : format)->read(text, name);
-  if (captions.empty()) throw Error(ExitCode::input, name + ": no captions found");
-  check_ids(captions);
-  return captions;
+                                    const std::string& format, const std::string& column) {
+  const std::vector<std::string> formats = captions::format_names();
+  if (std::find(formats.begin(), formats.end(), format) == formats.end())
+    throw Error(ExitCode::usage, "format: got " + quote(format) + ", expected " + list_of(formats));
+  const std::string text = decode_set(std::string(bytes), name);
+  captions::SourceOptions options;
+  options.format = format;
+  options.column = column;
+  std::vector<Caption> set;
+  captions::read_entries(text, name, options,
+                         [&](Entry entry) { set.push_back(caption_of(std::move(entry))); });
+  if (set.empty()) throw Error(ExitCode::input, name + ": no captions found");
+  check_ids(set);
+  return set;
 }
 
 }  // namespace lamplighter

@@ -11,40 +11,44 @@
 
 namespace lamplighter {
 
-// A caption of a set, with what its file says about its pictures.
+// A caption of a set and the fields of its record.
 struct Caption {
-  Request request;                       // prompt or class, and fields of its own; the seed is not used
-  std::optional<std::uint64_t> seed;     // of its own
-  std::string id;                        // of its own; empty: none
-  std::optional<std::int64_t> image_id;  // COCO's picture that the caption describes
-  Json fields;                           // its record in JSON or a table as it was written; else null
+  Request request;                       // prompt or class, and the record's fields; its seed is unused
+  std::optional<std::uint64_t> seed;     // the record's own
+  std::string id;                        // the record's own; empty: none
+  std::optional<std::int64_t> image_id;  // image_id of COCO
+  Json fields;                           // the whole record of a JSON file or table; null for plain texts
   std::string where;                     // for messages: "captions.json annotations[3]", "parti.tsv line 7"
 };
 
-// Captions of a file, or of standard input for "-", in its order; or of the .txt files of a folder, which are
-// a caption each with their name as id. `format`:
-//   coco   COCO's caption file: an object with `annotations` of image_id, caption and maybe id
-//   json   an array of texts or of records
-//   jsonl  a record a line
-//   tsv    columns parted by tabulators, named by the first line in either case; nothing is quoted
-//   text   a caption a line
-//   auto   what the content looks like
-// A record has fields of a request (pipeline/requests/request_fields.h), an id (or prompt_id, item_id), an
-// image_id, and others, which say nothing here; its prompt may also be called caption or text, in this order.
-// Where a table has a column image_id, its width and height are that image's and not the request's. Ids are
-// texts or integers from 0, and an id stands for one caption; image_ids are integers from 0 or their digits.
-// Texts are kept byte for byte. Throws Error(ExitCode::input) with the position of what is malformed, and
-// where there is no caption; Error(ExitCode::usage) for another format.
-std::vector<Caption> read_captions(const std::string& path, const std::string& format = "auto");
+// Reads captions in order from a file, from standard input ("-"), or from the .txt files of a folder: one
+// caption each, with the file name as id. `format`:
+//   coco      COCO's caption file: an object with `annotations` of image_id, caption and an optional id
+//   json      an array of texts or of records, an object with one, or an object of ids with texts or records
+//   jsonl     a record per line
+//   csv, tsv  a table, its columns named by the first line; cells with separators, line ends or quotes are
+//             between quotes
+//   text      a caption per line
+//   auto      detected from the content; lines may be captions, records, or flags as in web UIs
+// A record may have fields of a request (pipeline/metadata/request_fields.h), an id (or prompt_id, item_id),
+// an image_id, and other fields, which are kept. Names of fields have any case. The prompt may also be called
+// caption, text, and so on (find_prompt_name), or like `column`. In data sets with an image_id, width and
+// height describe that image and are no request fields; with prompts, nor is class. Ids are texts or integers
+// >= 0 and unique; image_ids are integers >= 0 or their digits. Texts are kept byte for byte, UTF-16 becomes
+// UTF-8. Lines that begin with # are comments. Throws Error(ExitCode::input) with the position of malformed
+// content, and when there is no caption; Error(ExitCode::usage) for another format.
+std::vector<Caption> read_captions(const std::string& path, const std::string& format = "auto",
+                                   const std::string& column = "");
 
-// The same for the bytes of a file; `name` stands for it in messages.
+// Parses the bytes of a file; `name` stands for it in messages.
 std::vector<Caption> parse_captions(std::string_view bytes, const std::string& name,
-                                    const std::string& format = "auto");
+                                    const std::string& format = "auto", const std::string& column = "");
 
-// One caption an image, in the order in which images come first: "all" (every caption), "first", "longest"
-// (in code points; the first of equal ones, as LANTERN's preprocess.py selects), or "random:SEED", which
-// depends on the seed, the image_id and how many captions the image has. Captions without an image_id are all
+// Selects one caption per image, in the order of the images' first captions: "all" (every caption), "first",
+// "longest" (in code points; the first of equals, as in LANTERN's preprocess.py), or "random:SEED" (depends
+// on the seed, the image_id and the number of captions of the image). Captions without an image_id are all
 // kept. Throws Error(ExitCode::usage) for another rule.
 std::vector<Caption> select_captions(std::vector<Caption> captions, const std::string& rule);
+std::vector<std::string> select_rules();  // beside random:SEED
 
 }  // namespace lamplighter

@@ -2,27 +2,62 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "batch/captions/captions.h"
+#include "batch/captions/entries.h"
 
-// The readers behind parse_captions. `text` is valid UTF-8 without zero bytes and byte-order mark; `name`
-// stands for its file. Each throws Error(ExitCode::input) with the position; none looks at ids that come
-// twice.
+// The parsers behind read_entries.
 namespace lamplighter::captions {
 
-std::vector<Caption> read_coco(std::string_view text, const std::string& name);
-std::vector<Caption> read_array(std::string_view text, const std::string& name);
-std::vector<Caption> read_json_lines(std::string_view text, const std::string& name);
-std::vector<Caption> read_table(std::string_view text, const std::string& name);
-std::vector<Caption> read_lines(std::string_view text, const std::string& name);
+struct Source {
+  std::string_view text;
+  std::string name;
+  SourceOptions options;
 
-// A caption of its record, but for `fields`.
-Caption read_record(const Json& record, std::string where);
-Caption read_bare_text(std::string text, std::string where);
+  std::string line(std::size_t number) const {  // counted from 1 in `text`
+    return name + " line " + std::to_string(options.first_line + number - 1);
+  }
+};
 
-// Whether the first line that is not blank can be the head of a table: it parts columns, one of which holds
-// the prompts or classes.
-bool begins_table(std::string_view text);
+void read_coco(const Source& source, const TakeEntry& take);
+void read_json(const Source& source, const TakeEntry& take);  // an array or an object of captions
+void read_table(const Source& source, char separator, const TakeEntry& take);
+
+// What lines may be beside captions.
+enum class Lines { texts, mixed, json };
+void read_lines(const Source& source, Lines kind, const TakeEntry& take);
+
+// Makes an entry of a record: names of fields, numbers, the key of the prompt.
+Entry make_record(Entry::Form form, std::string where, Json fields, const std::string& column);
+Entry make_text(std::string where, std::string text);
+Entry make_failure(std::string where, const std::string& message);
+
+// Reads a line in the form of web UIs. Throws Error(ExitCode::input).
+Entry read_flags(std::string_view line, const std::string& where, const std::string& column);
+bool begins_flags(std::string_view line);
+// The first flag behind a caption: "--ar" of "a cat --ar 16:9"; empty: none.
+std::string_view find_flag(std::string_view line);
+
+// The separator of a table that begins with `text`, or 0 when its first line cannot head one: it has several
+// columns, and one of them holds prompts or classes, or is `column`.
+char find_separator(std::string_view text, const std::string& column);
+
+bool ends_with(std::string_view name, std::string_view ending);  // in any case
+
+// Converts a cell or the value of a flag to a number if the field holds numbers and it is one, else to a
+// text.
+Json value_of(const std::string& name, const std::string& cell);
+
+// The first of the names that prompts may have.
+std::string find_prompt_name(const std::vector<std::string>& names);
+
+// Returns the end of the bracketed value that opens at `begin`.
+std::size_t end_of_value(std::string_view text, std::size_t begin);
+
+// Whether a JSON object is one record and no collection of captions.
+bool is_record(const Json& object);
+
+// Whether a line that begins with a brace is a JSON object and no caption like "{red|blue} boat".
+bool begins_object(std::string_view line);
+bool begins_array(std::string_view text);
 
 }  // namespace lamplighter::captions

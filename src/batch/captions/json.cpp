@@ -1,127 +1,278 @@
-#include <charconv>
+#include <algorithm>
+#include <array>
 #include <utility>
 
-#include "base/lines.h"
+#include "base/message.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
-#include "pipeline/requests/request_fields.h"
+#include "pipeline/metadata/request_fields.h"
 
 namespace lamplighter::captions {
 namespace {
 
-// An integer from 0, or its digits.
-std::int64_t read_number(JsonReader& record, const char* key) {
-  const Json& value = record.value(key);
-  const char* const expected = "an integer of 0 to 2^63 - 1";
-  if (value.is_string()) {
-    const auto& digits = value.get_ref<const std::string&>();
-    const char* const end = digits.data() + digits.size();
-    std::int64_t number = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), end, number);
-    if (error != std::errc() || stop != end || digits[0] == '-') record.reject(key, expected);
-    return number;
+constexpr auto kNone = std::string_view::npos;
+
+// Names of arrays of captions, besides the names of prompts.
+constexpr std::array<std::string_view, 7> kListNames{"annotations", "data",    "items",   "records",
+                                                     "rows",        "samples", "examples"};
+// Fields that only records have.
+constexpr std::array<std::string_view, 13> kRecordNames{
+    "class", "seed",   "cfg_scale",   "temperature",     "top_p",  "top_k", "cfg_interval",
+    "width", "height", "batch_count", "negative_prompt", "output", "method"};
+
+template <class Names>
+bool is_one_of(std::string_view word, const Names& names) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+std::vector<std::string> names_of(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& member : object.items()) names.push_back(field_name(member.key()));
+  return names;
+}
+
+std::string list_keys(const Json& object) {
+  std::string keys;
+  for (const auto& member : object.items()) keys += (keys.empty() ? "" : ", ") + quote(member.key());
+  return shorten(keys, 200);
+}
+
+bool is_list_of(const Json& value, bool (*fits)(const Json&)) {
+  return value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), fits);
+}
+bool is_text(const Json& value) {
+  return value.is_string();
+}
+bool is_text_or_object(const Json& value) {
+  return value.is_string() || value.is_object();
+}
+
+void take_element(const Json& element, Entry::Form form, std::string where, const Source& source,
+                  const TakeEntry& take) {
+  if (element.is_string()) return take(make_text(std::move(where), element.get<std::string>()));
+  if (element.is_object()) return take(make_record(form, std::move(where), element, source.options.column));
+  take(make_failure(where, "got " + shorten(to_text(element), 60) + ", expected a text or an object"));
+}
+
+void take_array(const Json& array, const Source& source, const TakeEntry& take) {
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    const std::string number = std::to_string(i);
+    take_element(array[i], Entry::Form::record,
+                 source.name + (source.options.says_element ? " element " + number : " [" + number + "]"),
+                 source, take);
   }
-  const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 == 0;
-  if (!fits) record.reject(key, expected);
-  return value.get<std::int64_t>();
 }
 
-// An integer from 0, or any text.
-std::string read_id(JsonReader& record, const char* key) {
-  const Json& value = record.value(key);
-  if (!value.is_string()) return std::to_string(read_number(record, key));
-  std::string id = value.get<std::string>();
-  if (is_blank(id) || id.find('\0') != std::string::npos) record.reject(key, "a text or an integer");
-  return id;
+void take_list(const std::string& key, const Json& array, const Source& source, const TakeEntry& take) {
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    take_element(array[i], Entry::Form::data,
+                 source.name + " " + excerpt_of(key) + "[" + std::to_string(i) + "]", source, take);
+  }
 }
 
-std::string prompt_key(const JsonReader& record) {
-  for (const char* key : {"prompt", "caption", "text"}) {
-    if (record.has(key)) return key;
+void take_members(const Json& object, const Source& source, const TakeEntry& take) {
+  for (const auto& [key, value] : object.items()) {
+    take_element(value, Entry::Form::data, source.name + " " + quote(key), source,
+                 [&, id = key](Entry entry) {
+                   entry.id = id;
+                   take(std::move(entry));
+                 });
+  }
+}
+
+// The value of a key in a column, which most likely has the keys of all columns in their order.
+const Json* value_of_row(const Json& column, const std::string& key, std::size_t row) {
+  if (!column.is_object()) return nullptr;
+  const auto& members = column.get_ref<const Json::object_t&>();
+  if (row < members.size() && members.data()[row].first == key) return &members.data()[row].second;
+  const auto found = column.find(key);
+  return found == column.end() ? nullptr : &*found;
+}
+
+// Columns of a data frame: arrays of one length, or objects with the same keys.
+void take_columns(const Json& object, const std::string& prompts, const Source& source,
+                  const TakeEntry& take) {
+  const Json& leading = object.at(prompts);
+  for (const auto& [name, column] : object.items()) {
+    const bool is_short = column.is_array() && leading.is_array() && column.size() != leading.size();
+    if (is_short && is_one_of(field_name(name), kRecordNames)) {
+      throw Error(ExitCode::input, source.name + ": " + quote(name) + ": got " +
+                                       std::to_string(column.size()) + " values, expected " +
+                                       std::to_string(leading.size()) + " as in " + quote(prompts));
+    }
+  }
+  std::size_t row = 0;
+  for (const auto& [key, unused] : leading.items()) {
+    Json record = Json::object();
+    for (const auto& [name, column] : object.items()) {
+      if (column.is_array() && column.size() == leading.size()) record[name] = column[row];
+      if (const Json* value = value_of_row(column, key, row)) record[name] = *value;
+    }
+    take(make_record(Entry::Form::data, source.name + " row " + std::to_string(row), std::move(record),
+                     source.options.column));
+    ++row;
+  }
+}
+
+// A data frame as its columns' names and an array of rows.
+bool is_split(const Json& object) {
+  const auto columns = object.find("columns"), rows = object.find("data");
+  return columns != object.end() && rows != object.end() && is_list_of(*columns, is_text) && rows->is_array();
+}
+
+void take_rows(const Json& object, const Source& source, const TakeEntry& take) {
+  const Json& columns = object["columns"];
+  std::size_t number = 0;
+  for (const Json& row : object["data"]) {
+    const std::string where = source.name + " data[" + std::to_string(number++) + "]";
+    if (!row.is_array() || row.size() != columns.size()) {
+      take(make_failure(where, "got " + shorten(to_text(row), 60) + ", expected an array of " +
+                                   std::to_string(columns.size()) + " values"));
+      continue;
+    }
+    Json record = Json::object();
+    auto& members = record.get_ref<Json::object_t&>();
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      members.emplace_back(columns[i].get<std::string>(), row[i]);
+    take(make_record(Entry::Form::data, where, std::move(record), source.options.column));
+  }
+}
+
+// The member that holds the prompts: of the name that is asked for, or of one that prompts have.
+std::string prompts_of(const Json& object, const std::string& column) {
+  for (const auto& member : object.items()) {
+    if (!column.empty() && member.key() == column) return member.key();
+  }
+  const std::vector<std::string> names = names_of(object);
+  const std::string wanted = column.empty() ? find_prompt_name(names) : field_name(column);
+  for (const auto& member : object.items()) {
+    if (!wanted.empty() && field_name(member.key()) == wanted) return member.key();
   }
   return "";
 }
 
-Caption read_annotation(const Json& annotation, std::string where) {
-  Caption caption;
-  JsonReader record(annotation, where, ExitCode::input);
-  caption.image_id = read_number(record, "image_id");
-  if (record.has("id")) caption.id = std::to_string(read_number(record, "id"));
-  caption.request.prompt = record.text("caption");
-  check_prompt(caption.request.prompt, where);
-  caption.where = std::move(where);
-  return caption;
+std::vector<std::string> lists_of(const Json& object) {
+  std::vector<std::string> lists;
+  for (const auto& [key, value] : object.items()) {
+    if (is_list_of(value, is_text_or_object)) lists.push_back(key);
+  }
+  if (lists.size() < 2) return lists;
+  std::vector<std::string> named;
+  std::copy_if(lists.begin(), lists.end(), std::back_inserter(named),
+               [](const std::string& key) { return is_one_of(field_name(key), kListNames); });
+  return named.size() == 1 ? named : lists;
+}
+
+void read_object(const Json& object, const std::string& where, const Source& source, const TakeEntry& take) {
+  if (object.contains("annotations") || object.contains("images")) return read_coco(source, take);
+  if (is_split(object)) return take_rows(object, source, take);
+  const std::string prompts = prompts_of(object, source.options.column);
+  const auto found = object.find(prompts);
+  if (found != object.end() && found->is_structured() && !found->empty()) {
+    const bool is_plain = is_list_of(*found, is_text);
+    if (found->is_object() || (is_plain && object.size() > 1))
+      return take_columns(object, prompts, source, take);
+    if (is_list_of(*found, is_text_or_object)) return take_list(prompts, *found, source, take);
+  }
+  if (is_record(object)) return take(make_record(Entry::Form::record, where, object, source.options.column));
+  const std::vector<std::string> lists = lists_of(object);
+  if (lists.size() == 1) return take_list(lists.front(), object.at(lists.front()), source, take);
+  if (lists.size() > 1) {
+    throw Error(ExitCode::input, where + ": got several arrays of captions, " + list_keys(object) +
+                                     "; --column names the one to read");
+  }
+  const bool is_map = std::all_of(object.begin(), object.end(), is_text_or_object);
+  if (is_map && prompts.empty()) return take_members(object, source, take);
+  if (prompts.empty() && source.options.column.empty()) {
+    throw Error(ExitCode::input,
+                where + ": got an object of " + list_keys(object) +
+                    ", expected prompt, caption, text or class, an array of captions, or ids "
+                    "with captions; --column names another key");
+  }
+  take(make_record(Entry::Form::record, where, object, source.options.column));
+}
+
+// Tells a value from the beginning of a text like "1girl, solo]".
+bool is_literal(std::string_view rest) {
+  std::string_view word = rest.substr(0, std::min(rest.find_first_of(",] \t\r\n"), rest.size()));
+  const std::size_t next = rest.find_first_not_of(" \t\r\n", word.size());
+  if (next != kNone && rest[next] != ',' && rest[next] != ']') return false;
+  return word == "null" || word == "true" || word == "false" || word == "NaN" ||
+         (!word.empty() && word.find_first_not_of("-+.0123456789eE") == kNone);
 }
 
 }  // namespace
 
-Caption read_record(const Json& json, std::string where) {
-  Caption caption;
-  JsonReader record(json, where, ExitCode::input);
-  const std::string key = prompt_key(record);
-  if (key.empty() && !record.has("class"))
-    record.fail("got no prompt, expected prompt, caption, text or class");
-  caption.seed = read_request_fields(record, caption.request, key);
-  if (!key.empty()) check_prompt(caption.request.prompt, where);
-  for (const char* name : {"id", "prompt_id", "item_id"}) {
-    if (record.has(name) && caption.id.empty()) caption.id = read_id(record, name);
-  }
-  if (record.has("image_id")) caption.image_id = read_number(record, "image_id");
-  caption.where = std::move(where);
-  return caption;
-}
-
-Caption read_bare_text(std::string text, std::string where) {
-  check_prompt(text, where);
-  Caption caption;
-  caption.request.prompt = std::move(text);
-  caption.where = std::move(where);
-  return caption;
-}
-
-std::vector<Caption> read_coco(std::string_view text, const std::string& name) {
-  Json file = parse_json(text, name, ExitCode::input);
-  JsonReader reader(file, name, ExitCode::input);
-  if (!reader.value("annotations").is_array()) reader.reject("annotations", "an array");
-  const Json& annotations = file["annotations"];
-  std::vector<Caption> captions;
-  captions.reserve(annotations.size());
-  for (const Json& annotation : annotations) {
-    captions.push_back(
-        read_annotation(annotation, name + " annotations[" + std::to_string(captions.size()) + "]"));
-  }
-  return captions;
-}
-
-std::vector<Caption> read_array(std::string_view text, const std::string& name) {
-  Json file = parse_json(text, name, ExitCode::input);
-  if (!file.is_array()) throw Error(ExitCode::input, name + ": expected a JSON array");
-  std::vector<Caption> captions;
-  captions.reserve(file.size());
-  for (Json& element : file) {
-    std::string where = name + " [" + std::to_string(captions.size()) + "]";
-    if (element.is_string()) {
-      captions.push_back(read_bare_text(std::move(element.get_ref<std::string&>()), std::move(where)));
-    } else {
-      if (!element.is_object())
-        throw Error(ExitCode::input,
-                    where + ": got " + shorten(element.dump(), 60) + ", expected a text or an object");
-      captions.push_back(read_record(element, std::move(where)));
-      captions.back().fields = std::move(element);
+std::size_t end_of_value(std::string_view text, std::size_t begin) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = begin; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
     }
   }
-  return captions;
+  return text.size();
 }
 
-std::vector<Caption> read_json_lines(std::string_view text, const std::string& name) {
-  std::vector<Caption> captions;
-  for_each_line(text, [&](std::string_view line, std::size_t number) {
-    std::string where = name + " line " + std::to_string(number);
-    Json record = parse_json(line, where, ExitCode::input);
-    captions.push_back(read_record(record, std::move(where)));
-    captions.back().fields = std::move(record);
-  });
-  return captions;
+bool begins_array(std::string_view text) {
+  const std::size_t bracket = text.find_first_not_of(" \t\r\n");
+  if (bracket == kNone || text[bracket] != '[') return false;
+  const std::size_t next = text.find_first_not_of(" \t\r\n", bracket + 1);
+  if (next == kNone) return true;
+  const std::string_view rest = text.substr(next);
+  return std::string_view("\"{[]").find(rest[0]) != kNone || is_literal(rest);
+}
+
+bool begins_object(std::string_view line) {
+  const std::size_t next = line.find_first_not_of(" \t\r\n", 1);
+  if (next == kNone || line[next] == '"' || line[next] == '}') return true;
+  const std::string_view inside = line.substr(0, line.find('}'));
+  return inside.size() == line.size() || inside.find('|') == kNone;
+}
+
+bool is_record(const Json& object) {
+  const std::vector<std::string> names = names_of(object);
+  const std::string prompt = find_prompt_name(names);
+  for (const auto& member : object.items()) {
+    if (!prompt.empty() && field_name(member.key()) == prompt) return !member.value().is_structured();
+  }
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return is_one_of(name, kRecordNames); });
+}
+
+void read_coco(const Source& source, const TakeEntry& take) {
+  const Json file = parse_json(source.text, source.name, ExitCode::input);
+  JsonReader reader(file, source.name, ExitCode::input);
+  if (!reader.value("annotations").is_array()) reader.reject("annotations", "an array");
+  std::size_t number = 0;
+  for (const Json& annotation : file["annotations"]) {
+    Entry entry;
+    entry.form = Entry::Form::annotation;
+    entry.where = source.name + " annotations[" + std::to_string(number++) + "]";
+    entry.record = annotation;
+    take(std::move(entry));
+  }
+}
+
+void read_json(const Source& source, const TakeEntry& take) {
+  const std::size_t begin = source.text.find_first_not_of(" \t\r\n");
+  const std::size_t end = source.text.find_last_not_of(" \t\r\n") + 1;
+  const bool is_line = begin != kNone && source.text[begin] == '{' &&
+                       source.text.substr(begin, end - begin).find('\n') == kNone;
+  const std::string where = is_line ? source.line(1) : source.name;
+  const Json json = parse_json(source.text, where, ExitCode::input);
+  if (json.is_array()) return take_array(json, source, take);
+  if (json.is_object()) return read_object(json, where, source, take);
+  throw Error(ExitCode::input,
+              where + ": got " + shorten(to_text(json), 60) + ", expected a JSON array or object");
 }
 
 }  // namespace lamplighter::captions

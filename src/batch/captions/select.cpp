@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "base/philox.h"
+#include "base/suggestion.h"
 #include "batch/captions/captions.h"
 
 namespace lamplighter {
 namespace {
 
-// Indices of an image's captions.
+// Indices of the captions of an image.
 using Candidates = std::vector<std::size_t>;
 using Pick = std::function<std::size_t(const std::vector<Caption>& captions, const Candidates& candidates)>;
 
@@ -49,25 +50,30 @@ Pick pick_of(const std::string& rule) {
     const auto [stop, error] = std::from_chars(rule.data() + random.size(), end, seed);
     if (error == std::errc() && stop == end) return pick_at_random(seed);
   }
-  throw Error(ExitCode::usage, "--select: got " + rule + ", expected all, first, longest or random:SEED");
+  throw Error(ExitCode::usage,
+              "--select: got " + rule + ", expected " + list_of(select_rules()) + " or random:SEED");
 }
 
 }  // namespace
 
+std::vector<std::string> select_rules() {
+  return {"all", "first", "longest"};
+}
+
 std::vector<Caption> select_captions(std::vector<Caption> captions, const std::string& rule) {
   if (rule == "all") return captions;
   const Pick pick = pick_of(rule);
-  std::vector<Candidates> places;
-  std::unordered_map<std::int64_t, std::size_t> place_of;
+  std::vector<Candidates> images;
+  std::unordered_map<std::int64_t, std::size_t> image_of;
   for (std::size_t i = 0; i < captions.size(); ++i) {
-    std::size_t place = places.size();
-    if (captions[i].image_id) place = place_of.emplace(*captions[i].image_id, place).first->second;
-    if (place == places.size()) places.emplace_back();
-    places[place].push_back(i);
+    std::size_t image = images.size();
+    if (captions[i].image_id) image = image_of.emplace(*captions[i].image_id, image).first->second;
+    if (image == images.size()) images.emplace_back();
+    images[image].push_back(i);
   }
   std::vector<Caption> selected;
-  selected.reserve(places.size());
-  for (const Candidates& candidates : places) {
+  selected.reserve(images.size());
+  for (const Candidates& candidates : images) {
     const std::size_t chosen = candidates.size() == 1 ? candidates.front() : pick(captions, candidates);
     selected.push_back(std::move(captions[chosen]));
   }

@@ -1,127 +1,274 @@
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "base/format.h"
 #include "base/lines.h"
+#include "base/message.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
+#include "pipeline/metadata/request_fields.h"
 
 namespace lamplighter::captions {
 namespace {
 
-std::vector<std::string> split(std::string_view line) {
+constexpr auto kNone = std::string_view::npos;
+
+struct Row {
   std::vector<std::string> cells;
-  for (;;) {
-    const std::size_t end = line.find('\t');
-    cells.emplace_back(line.substr(0, end));
-    if (end == std::string_view::npos) return cells;
-    line.remove_prefix(end + 1);
+  std::size_t number = 0;  // of its first line
+  std::string fault;       // why it cannot be read
+};
+
+// Reads rows of separated cells. A cell between quotes may hold separators, line ends and doubled quotes.
+class Rows {
+ public:
+  // In tab-separated texts, and where commas do not separate, a cell may merely begin with a quote.
+  Rows(std::string_view text, char separator, bool has_loose_quotes)
+      : text_(text), separator_(separator), has_loose_quotes_(has_loose_quotes) {}
+
+  // Reads the next row that has content. `columns` is the number that it should have; 0: unknown.
+  bool next(Row& row, std::size_t columns) {
+    while (at_ < text_.size()) {
+      const std::size_t begin = at_;
+      row = {};
+      row.number = number_;
+      if (text_[at_] == '#') {
+        skip_line();
+        continue;
+      }
+      read(row, true);
+      // A text that merely begins with a quote can reach over lines up to a later one.
+      const bool spans = text_.substr(begin, at_ - begin).find('\n') + 1 < at_ - begin;
+      if (spans && columns != 0 && row.cells.size() != columns && has_loose_quotes_) {
+        at_ = begin;
+        row = {};
+        row.number = number_;
+        read(row, false);
+      }
+      const std::string_view whole = text_.substr(begin, std::min(at_, text_.size()) - begin);
+      number_ += static_cast<std::size_t>(std::count(whole.begin(), whole.end(), '\n'));
+      const bool is_empty = std::all_of(row.cells.begin(), row.cells.end(),
+                                        [](const std::string& cell) { return is_blank(cell); });
+      if (!is_empty || !row.fault.empty()) return true;
+    }
+    return false;
   }
+
+ private:
+  void skip_line() {
+    at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
+    ++number_;
+  }
+
+  // The end of a cell that begins at `at`: the next separator or line end.
+  std::size_t end_of_cell(std::size_t at) const {
+    const std::array<char, 2> ends{separator_, '\n'};
+    return std::min(text_.find_first_of(std::string_view(ends.data(), ends.size()), at), text_.size());
+  }
+
+  bool ends_cell(std::size_t at) const {
+    return at >= text_.size() || text_[at] == separator_ || text_[at] == '\n' ||
+           (text_[at] == '\r' && (at + 1 >= text_.size() || text_[at + 1] == '\n'));
+  }
+
+  // Reads a cell between quotes. Returns kNone when no quote ends it.
+  std::size_t read_quoted(std::size_t at, std::string& cell) const {
+    while (++at < text_.size()) {
+      if (text_[at] != '"') {
+        cell += text_[at];
+      } else if (at + 1 < text_.size() && text_[at + 1] == '"') {
+        cell += text_[at++];
+      } else {
+        return ends_cell(at + 1) ? at + 1 : kNone;
+      }
+    }
+    return kNone;
+  }
+
+  void read(Row& row, bool over_lines) {
+    for (;;) {
+      std::string cell;
+      std::size_t end = kNone;
+      if (at_ < text_.size() && text_[at_] == '"') {
+        end = read_quoted(at_, cell);
+        if (end != kNone && !over_lines && cell.find('\n') != std::string::npos) end = kNone;
+        if (end == kNone && !has_loose_quotes_)
+          row.fault = "got a quote that no quote ends, expected \"\" for a quote in a cell between quotes";
+      }
+      if (end == kNone) {
+        end = end_of_cell(at_);
+        cell = text_.substr(at_, end - at_);
+        const bool ends_line = end >= text_.size() || text_[end] == '\n';
+        if (ends_line && !cell.empty() && cell.back() == '\r') cell.pop_back();
+      } else if (end < text_.size() && text_[end] == '\r') {
+        ++end;
+      }
+      row.cells.push_back(std::move(cell));
+      const bool is_last = end >= text_.size() || text_[end] == '\n';
+      at_ = end + 1;
+      if (is_last) return;
+    }
+  }
+
+  std::string_view text_;
+  char separator_;
+  bool has_loose_quotes_;
+  std::size_t at_ = 0, number_ = 1;
+};
+
+// Spreadsheets write "sep=;" above a table.
+std::string_view without_separator_line(std::string_view text, std::size_t& lines) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  if (end == kNone || line.substr(0, 4) != "sep=" || line.find_first_not_of("\r", 5) != kNone) return text;
+  ++lines;
+  return text.substr(end + 1);
 }
 
-// A column's name: without blanks around it, in lower case.
-std::string column_name(const std::string& cell) {
-  const std::size_t begin = cell.find_first_not_of(' ');
-  if (begin == std::string::npos) return "";
-  std::string name = cell.substr(begin, cell.find_last_not_of(' ') + 1 - begin);
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return name;
-}
-
-std::vector<std::string> column_names(const std::vector<std::string>& head) {
+std::vector<std::string> names_of(const std::vector<std::string>& head) {
   std::vector<std::string> names(head.size());
-  std::transform(head.begin(), head.end(), names.begin(), column_name);
+  std::transform(head.begin(), head.end(), names.begin(), field_name);
   return names;
 }
 
-bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 bool has_subject(const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return is_one_of(name, {"prompt", "caption", "text", "class"});
-  });
+  return !find_prompt_name(names).empty() || std::find(names.begin(), names.end(), "class") != names.end();
 }
 
-// A cell as a request's field: the number that it spells, or its text.
-Json value_of(const std::string& name, const std::string& cell) {
-  if (is_one_of(name, {"prompt", "caption", "text", "negative_prompt", "id", "image_id"})) return cell;
-  const bool may_be = cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9');
-  Json number = may_be ? Json::parse(cell, nullptr, false) : Json();
-  return number.is_number() ? number : Json(cell);
+// Whether a cell can name a column: a word or three.
+bool is_name(std::string_view cell) {
+  constexpr std::size_t kMost = 40;
+  return cell.size() <= kMost && std::count(cell.begin(), cell.end(), ' ') < 3 &&
+         cell.find_first_of("\n.!?\"'") == kNone && (cell.empty() || cell.front() != ' ');
+}
+
+// Whether the first row heads a table. Commas are also in captions: then all cells have to be names, and the
+// second row has to have as many.
+bool heads_table(std::string_view text, char separator, const std::string& column) {
+  Rows rows(text, separator, separator == '\t');
+  Row head, second;
+  if (!rows.next(head, 0) || !head.fault.empty()) return false;
+  const std::vector<std::string> names = names_of(head.cells);
+  if (!column.empty()) {
+    return std::find(head.cells.begin(), head.cells.end(), column) != head.cells.end() ||
+           std::find(names.begin(), names.end(), field_name(column)) != names.end();
+  }
+  if (!has_subject(names)) return false;
+  // A single column needs the exact name: any other word may be a caption.
+  if (names.size() == 1) return head.cells[0] == "Prompt" || head.cells[0] == "prompt";
+  if (separator == '\t') return true;
+  return std::all_of(head.cells.begin(), head.cells.end(), is_name) &&
+         (!rows.next(second, names.size()) || second.cells.size() == names.size());
 }
 
 class Table {
  public:
-  Table(std::string_view line, const std::string& where) : head_(split(line)), names_(column_names(head_)) {
-    if (!has_subject(names_)) {
-      throw Error(ExitCode::input, where +
-                                       ": got no column of prompts, expected a first line with prompt, "
-                                       "caption, text or class among its columns");
+  Table(const Row& row, const Source& source) : source_(source), head_(row.cells), names_(names_of(head_)) {
+    const std::string where = source.line(row.number);
+    const std::string& column = source.options.column;
+    const auto exact = std::find(head_.begin(), head_.end(), column);
+    const auto similar = std::find(names_.begin(), names_.end(), field_name(column));
+    prompt_ = column.empty()            ? find_prompt_name(names_)
+              : exact != head_.end()    ? field_name(column)
+              : similar != names_.end() ? *similar
+                                        : "";
+    if (prompt_.empty() && (!column.empty() || !has_subject(names_))) {
+      throw Error(ExitCode::input,
+                  where + ": got no column " + (column.empty() ? "of prompts" : quote(column)) + " among " +
+                      list_names() +
+                      ", expected a first line with prompt, caption, text or class, or --column NAME");
     }
     std::vector<std::string> sorted = names_;
     std::sort(sorted.begin(), sorted.end());
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end() && !twice->empty())
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
+                                          [](const auto& a, const auto& b) { return !a.empty() && a == b; });
+    if (twice != sorted.end())
       throw Error(ExitCode::input,
-                  where + ": the column " + shorten(Json(*twice).dump(), 60) + " comes twice");
-    describes_images_ = std::find(names_.begin(), names_.end(), "image_id") != names_.end();
+                  where + ": duplicate column " +
+                      shorten(Json(*twice).dump(-1, ' ', false, Json::error_handler_t::replace), 60));
   }
 
-  Caption read(std::string_view line, std::string where) const {
-    const std::vector<std::string> cells = split(line);
-    if (cells.size() > names_.size()) {
-      throw Error(ExitCode::input, where + ": got " + std::to_string(cells.size()) + " columns, expected " +
-                                       std::to_string(names_.size()));
+  std::size_t columns() const { return names_.size(); }
+
+  Entry read(Row row) const {
+    const std::string where = source_.line(row.number);
+    if (!row.fault.empty()) return make_failure(where, row.fault);
+    while (row.cells.size() > names_.size() && row.cells.back().empty()) row.cells.pop_back();
+    if (row.cells.size() > names_.size()) {
+      return make_failure(where, "got " + counted(row.cells.size(), "column") + ", expected " +
+                                     std::to_string(names_.size()));
     }
-    Json record = Json::object(), fields = Json::object();
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      fields[head_[i]] = cells[i];
-      const bool is_images = describes_images_ && is_one_of(names_[i], {"width", "height"});
-      const bool is_text = is_one_of(names_[i], {"prompt", "caption", "text"});
-      if (!is_images && (is_text || !cells[i].empty())) record[names_[i]] = value_of(names_[i], cells[i]);
+    Json values = Json::object(), fields = Json::object();
+    auto& named = values.get_ref<Json::object_t&>();  // names are unique: no search for them
+    auto& written = fields.get_ref<Json::object_t&>();
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      if (!head_[i].empty()) written.emplace_back(head_[i], row.cells[i]);
+      const bool is_prompt = names_[i] == prompt_;
+      if (names_[i].empty() || (row.cells[i].empty() && !is_prompt)) continue;
+      named.emplace_back(names_[i], is_prompt ? Json(row.cells[i]) : value_of(names_[i], row.cells[i]));
     }
-    Caption caption = read_record(record, std::move(where));
-    caption.fields = std::move(fields);
-    return caption;
+    const bool has_prompt = !prompt_.empty() && values.contains(prompt_);
+    Entry entry = make_record(Entry::Form::data, where, std::move(values), has_prompt ? prompt_ : "");
+    if (!has_prompt) entry.prompt_key.clear();
+    entry.fields = std::move(fields);
+    return entry;
   }
 
  private:
-  std::vector<std::string> head_, names_;  // as written; what columns mean
-  bool describes_images_ = false;
+  std::string list_names() const {
+    std::string names;
+    for (const std::string& cell : head_) names += (names.empty() ? "" : ", ") + excerpt_of(cell);
+    return shorten(names, 200);
+  }
+
+  const Source& source_;
+  std::vector<std::string> head_, names_;  // as written; field names
+  std::string prompt_;
 };
+
+// Ids that count within categories get the category's name in front.
+void join_categories(std::vector<Entry>& entries) {
+  std::set<std::string> ids, joined;
+  const auto text = [](const Json& record, const char* key) {
+    const auto found = record.find(key);
+    return found == record.end() ? "" : found->is_string() ? found->get<std::string>() : to_text(*found);
+  };
+  for (const Entry& entry : entries) {
+    if (entry.failure || text(entry.record, "id").empty() || text(entry.record, "category").empty()) return;
+    ids.insert(text(entry.record, "id"));
+    joined.insert(text(entry.record, "category") + "-" + text(entry.record, "id"));
+  }
+  if (ids.size() == entries.size() || joined.size() != entries.size()) return;
+  for (Entry& entry : entries)
+    entry.record["id"] = text(entry.record, "category") + "-" + text(entry.record, "id");
+}
 
 }  // namespace
 
-bool begins_table(std::string_view text) {
-  text.remove_prefix(text.rfind('\n', text.find_first_not_of(" \t\r\n\v\f")) + 1);  // blank lines
-  std::string_view line = text.substr(0, text.find('\n'));
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  const std::vector<std::string> names = column_names(split(line));
-  // One column alone: its name must look like one, because a caption may be a word.
-  return has_subject(names) && (names.size() > 1 || line == "Prompt" || line == "prompt");
+char find_separator(std::string_view text, const std::string& column) {
+  std::size_t lines = 0;
+  const std::string_view table = without_separator_line(text, lines);
+  if (lines > 0) return text[4];
+  for (const char separator : {'\t', ',', ';', '|'}) {
+    if (heads_table(table, separator, column)) return separator;
+  }
+  return 0;
 }
 
-std::vector<Caption> read_table(std::string_view text, const std::string& name) {
-  std::optional<Table> table;
-  std::vector<Caption> captions;
-  for_each_line(text, [&](std::string_view line, std::size_t number) {
-    std::string where = name + " line " + std::to_string(number);
-    if (table) {
-      captions.push_back(table->read(line, std::move(where)));
-    } else {
-      table.emplace(line, where);
-    }
-  });
-  return captions;
-}
-
-std::vector<Caption> read_lines(std::string_view text, const std::string& name) {
-  std::vector<Caption> captions;
-  for_each_line(text, [&](std::string_view line, std::size_t number) {
-    captions.push_back(read_bare_text(std::string(line), name + " line " + std::to_string(number)));
-  });
-  return captions;
+void read_table(const Source& source, char separator, const TakeEntry& take) {
+  Source body = source;
+  body.text = without_separator_line(source.text, body.options.first_line);
+  Rows rows(body.text, separator, separator == '\t' && !ends_with(source.name, ".csv"));
+  Row row;
+  if (!rows.next(row, 0)) return;
+  const Table table(row, body);
+  std::vector<Entry> entries;
+  while (rows.next(row, table.columns())) entries.push_back(table.read(std::move(row)));
+  join_categories(entries);
+  for (Entry& entry : entries) take(std::move(entry));
 }
 
 }  // namespace lamplighter::captions

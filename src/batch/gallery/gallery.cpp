@@ -13,10 +13,10 @@ namespace lamplighter {
 namespace {
 
 constexpr std::string_view kPlaceholder = "GALLERY_DATA";
-constexpr std::int64_t kMostCommitted = 1024;  // what a record says beyond it is drawn as this
+constexpr std::int64_t kMostCommitted = 1024;  // larger counts are clipped in the gallery
 
-// Tokens of every cycle as gallery.html reads them: a letter a cycle, "a" committed 1, "z" 26, and every "+"
-// before it 26 more; a number after it says how many cycles were alike.
+// Encodes tokens per cycle for gallery.html: a letter per cycle, "a" for 1 token to "z" for 26, each "+"
+// before it adds 26. A number after it counts equal cycles.
 std::string pack(const std::vector<std::int64_t>& committed) {
   std::string text;
   for (auto at = committed.begin(); at != committed.end();) {
@@ -32,7 +32,7 @@ std::string pack(const std::vector<std::int64_t>& committed) {
   return text;
 }
 
-// All numbers by which a caption's picture may be sought.
+// Collects the numbers by which users may search an image.
 std::string id_of(const Record& record) {
   const std::string image = record.image_id ? std::to_string(*record.image_id) : "";
   return record.id + (record.id.empty() || image.empty() ? "" : " ") + image;
@@ -42,7 +42,7 @@ double rounded(double value, double steps) {
   return std::round(value * steps) / steps;
 }
 
-// The data block: a picture or failure a line. What many pictures have in common stands once, in `kinds`.
+// The JSON data: one line per image or failure. Values that many images share stand once, in `kinds`.
 class GalleryData {
  public:
   void add(const Record& record) {
@@ -51,11 +51,11 @@ class GalleryData {
                Json::array({record.text(), std::to_string(record.seed), id_of(record), record.error}));
       return;
     }
-    // JavaScript's numbers are not exact for large seeds.
-    add_line(pictures_, Json::array({record.file, record.text(), std::to_string(record.seed), id_of(record),
-                                     kind_of(record), record.tokens, record.target_passes,
-                                     rounded(record.total_ms(), 1), pack(record.committed)}));
-    ++drawn_;
+    // Strings, because JavaScript rounds large numbers.
+    add_line(images_, Json::array({record.file, record.text(), std::to_string(record.seed), id_of(record),
+                                   kind_of(record), record.tokens, record.target_passes,
+                                   rounded(record.total_ms(), 1), pack(record.committed)}));
+    ++generated_;
     step_compression_ += record.step_compression();
     ms_ += record.total_ms();
     for (const std::int64_t tokens : record.committed) most_ = std::max(most_, tokens);
@@ -63,12 +63,12 @@ class GalleryData {
 
   std::string text(const GalleryFacts& facts) const {
     Json head{{"title", facts.title}, {"model", facts.model}, {"planned", facts.planned}};
-    if (drawn_ > 0) {
-      head["step_compression"] = rounded(step_compression_ / static_cast<double>(drawn_), 1000);
-      head["ms"] = rounded(ms_ / static_cast<double>(drawn_), 1);
+    if (generated_ > 0) {
+      head["step_compression"] = rounded(step_compression_ / static_cast<double>(generated_), 1000);
+      head["ms"] = rounded(ms_ / static_cast<double>(generated_), 1);
     }
     return "{\"facts\":" + script_text(head) + ",\n\"colours\":" + script_text(colours()) +
-           ",\n\"kinds\":" + script_text(kinds_) + ",\n\"pictures\":[" + pictures_ + "],\n\"failures\":[" +
+           ",\n\"kinds\":" + script_text(kinds_) + ",\n\"images\":[" + images_ + "],\n\"failures\":[" +
            failures_ + "]}";
   }
 
@@ -86,7 +86,7 @@ class GalleryData {
     return kinds_.size() - 1;
   }
 
-  // Of 1, 2, ... tokens.
+  // Colours for 1, 2, ... tokens.
   Json colours() const {
     Json list = Json::array();
     const std::int64_t most = std::min(most_, kMostCommitted);
@@ -102,9 +102,9 @@ class GalleryData {
     return list;
   }
 
-  std::string pictures_, failures_;
+  std::string images_, failures_;
   Json kinds_ = Json::array();
-  std::size_t drawn_ = 0;
+  std::size_t generated_ = 0;
   std::int64_t most_ = 1;
   double step_compression_ = 0, ms_ = 0;  // sums
 };

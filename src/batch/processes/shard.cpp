@@ -26,18 +26,40 @@ int number(const std::string& what, std::string_view text) {
   return value;
 }
 
-// A launcher's variables: what a process's number, their count and its number on the machine are called.
+// The variables in which a launcher gives a process's index, the number of processes and its index on the
+// machine.
 struct Launcher {
   const char *name, *index, *count, *local;
-  const char* needs;  // a variable that must be set, too, where the others outlive their step; null: none
 };
+// The first one that is found counts: those in front start processes inside of those behind.
 constexpr std::array kLaunchers{
-    Launcher{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr},
-    Launcher{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-             nullptr},
-    Launcher{"a Slurm array", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", nullptr, nullptr},
-    Launcher{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID"},
-    Launcher{"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, nullptr, nullptr},
+    Launcher{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    Launcher{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    Launcher{"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    Launcher{"Horovod", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"},
+    Launcher{"JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK"},
+    Launcher{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"},
+    Launcher{"PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID"},
+    Launcher{"MPICH or Intel MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    Launcher{"Cray's PMI", "PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK"},
+    Launcher{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    Launcher{"ALPS", "ALPS_APP_PE", nullptr, nullptr},
+    Launcher{"PMIx", "PMIX_RANK", nullptr, nullptr},
+    Launcher{"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, nullptr},
+};
+
+// What schedulers say about the elements of a job array.
+struct Array {
+  const char *name, *index;
+  const char *first, *last, *step, *count;  // null: it does not say
+};
+constexpr std::array kArrays{
+    Array{"a Slurm array", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
+          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT"},
+    Array{"an SGE array", "SGE_TASK_ID", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", nullptr},
+    Array{"an LSF array", "LSB_JOBINDEX", nullptr, "LSB_JOBINDEX_END", "LSB_JOBINDEX_STEP", nullptr},
+    Array{"a PBS array", "PBS_ARRAY_INDEX", nullptr, nullptr, nullptr, nullptr},
+    Array{"a Torque array", "PBS_ARRAYID", nullptr, nullptr, nullptr, nullptr},
 };
 
 Shard by_flag(const std::string& flag) {
@@ -50,29 +72,145 @@ Shard by_flag(const std::string& flag) {
   return shard;
 }
 
-std::optional<Shard> by_launcher(const Launcher& launcher, int count, const Environment& environment) {
-  const auto variable = [&](const char* name) { return name == nullptr ? nullptr : environment(name); };
-  const char* index = variable(launcher.index);
-  if (index == nullptr || (launcher.needs != nullptr && variable(launcher.needs) == nullptr))
-    return std::nullopt;
+// Reads variables; null and empty names have none.
+class Variables {
+ public:
+  explicit Variables(const Environment& environment) : environment_(environment) {}
+
+  const char* text(const char* name) const { return name == nullptr ? nullptr : environment_(name); }
+  bool has(const char* name) const { return text(name) != nullptr; }
+  std::optional<int> read(const char* name) const {
+    const char* value = text(name);
+    return value == nullptr ? std::nullopt : std::optional(number(name, value));
+  }
+  std::string say(const char* name) const { return std::string(name) + " = " + text(name); }
+
+ private:
+  const Environment& environment_;
+};
+
+// Slurm's variables of a step outlive it, and a batch script or an interactive shell counts as a step of one
+// process: their ids are the largest ones.
+bool is_slurm_step(const Variables& variables) {
+  constexpr std::string_view kLeastSpecial = "4294967280";
+  const char* id = variables.text("SLURM_STEP_ID");
+  if (id == nullptr) return false;
+  const std::string_view text = id;
+  return text.size() < kLeastSpecial.size() || (text.size() == kLeastSpecial.size() && text < kLeastSpecial);
+}
+
+// The index on the machine: the launcher's own, or of the one that it starts processes with.
+int local_index(const Launcher& launcher, const Variables& variables) {
+  if (const auto own = variables.read(launcher.local)) return *own;
+  for (const Launcher& other : kLaunchers) {
+    if (const auto local = variables.read(other.local)) return *local;
+  }
+  return 0;
+}
+
+std::optional<Shard> by_launcher(const Launcher& launcher, int count, bool in_array,
+                                 const Variables& variables) {
+  if (!variables.has(launcher.index)) return std::nullopt;
+  const bool is_slurm = launcher.name == std::string_view("Slurm");
+  if (is_slurm && !is_slurm_step(variables)) return std::nullopt;
+  const char* all = is_slurm && !variables.has(launcher.count) ? "SLURM_NTASKS" : launcher.count;
   Shard shard;
-  shard.index = number(launcher.index, index);
-  // The tasks of an array may begin with any number, and must then follow one another.
-  if (launcher.index == std::string_view("SLURM_ARRAY_TASK_ID")) {
-    const char* least = variable("SLURM_ARRAY_TASK_MIN");
-    if (least != nullptr) shard.index -= number("SLURM_ARRAY_TASK_MIN", least);
+  shard.index = *variables.read(launcher.index);
+  shard.local = local_index(launcher, variables);
+  const std::optional<int> given = variables.read(all);
+  if (!given && (count == 0 || in_array)) {
+    throw Error(ExitCode::usage,
+                std::string(launcher.name) + " numbers its processes (" + launcher.index +
+                    ") but does not give their number; use " +
+                    (in_array ? "--shard I/N, counting the elements of the array, too" : "--shards N"));
   }
-  if (const char* local = variable(launcher.local)) shard.local = number(launcher.local, local);
-  const char* all = variable(launcher.count);
-  if (all == nullptr && count == 0) {
-    throw Error(ExitCode::usage, std::string(launcher.name) + " numbers its processes (" + launcher.index +
-                                     ") and does not say how many there are: give shards, their number");
-  }
-  shard.count = all == nullptr ? count : number(launcher.count, all);
-  if (count != 0 && count != shard.count)
-    reject("shards", std::to_string(count), launcher.count + (" = " + std::string(all)));
+  if (given && !in_array && count != 0 && count != *given)
+    reject("shards", std::to_string(count), variables.say(all));
+  shard.count = given.value_or(count);
   shard.source = launcher.name;
   return shard;
+}
+
+// What to set where an array does not say which elements it has.
+[[noreturn]] void refuse_array(const Array& array, const Variables& variables, const std::string& why) {
+  throw Error(ExitCode::usage, std::string(array.name) + " (" + variables.say(array.index) + ") " + why +
+                                   "; use --shard I/N, for example --shard $((" + array.index +
+                                   " - FIRST))/N");
+}
+
+// LSF gives the last index alone. N elements up to index N begin at 1.
+void check_lsf(const Array& array, int count, const Variables& variables) {
+  const std::optional<int> last = variables.read(array.last);
+  if (count != 0 && last == count && variables.read(array.step).value_or(1) == 1) return;
+  refuse_array(array, variables,
+               "does not say its first index; use --shards N for an array of 1-N" +
+                   (last ? ", here " + variables.say(array.last) : std::string()));
+}
+
+// The index of this element among the elements of a job array, and their number.
+std::optional<Shard> by_array(const Array& array, int count, const Variables& variables) {
+  const char* index = variables.text(array.index);
+  const bool is_lsf = array.name == std::string_view("an LSF array");
+  // Jobs that are no arrays have these values.
+  if (index == nullptr || index == std::string_view("undefined") ||
+      (is_lsf && index == std::string_view("0")))
+    return std::nullopt;
+  Shard shard;
+  shard.source = array.name;
+  shard.index = *variables.read(array.index);
+  if (is_lsf) check_lsf(array, count, variables);
+  if (array.last == nullptr)
+    refuse_array(array, variables, "says neither its first index nor how many elements there are");
+  const int first = is_lsf ? 1 : variables.read(array.first).value_or(0);
+  const std::optional<int> last = variables.read(array.last), all = variables.read(array.count);
+  const int step = last ? variables.read(array.step).value_or(1) : 1;
+  if (!last && !all) refuse_array(array, variables, "does not say how many elements there are");
+  if (step < 1) reject(array.step, std::to_string(step), "1 or more");
+  shard.count = last ? (*last - first) / step + 1 : *all;
+  const bool is_regular = (!all || *all == shard.count) && (shard.index - first) % step == 0;
+  if (!is_regular) {
+    refuse_array(array, variables,
+                 "has indices with holes, " + std::to_string(all.value_or(shard.count)) + " of " +
+                     std::to_string(first) + "-" + std::to_string(last.value_or(0)) + ":" +
+                     std::to_string(step));
+  }
+  shard.index = (shard.index - first) / step;
+  return shard;
+}
+
+// Every element of an array starts the same number of processes.
+Shard join(const Shard& element, const Shard& process) {
+  constexpr int kMost = kMostShards;
+  if (process.count > 0 && element.count > kMost / process.count)
+    reject(element.source + " and " + process.source + ": processes",
+           std::to_string(element.count) + " x " + std::to_string(process.count),
+           "at most " + std::to_string(kMost));
+  Shard shard = process;
+  shard.index = element.index * process.count + process.index;
+  shard.count = element.count * process.count;
+  shard.source = process.source + " in " + element.source;
+  return shard;
+}
+
+void check_index(const Shard& shard) {
+  if (shard.index >= 0 && shard.index < shard.count) return;
+  reject(shard.source + ": shard", std::to_string(shard.index) + "/" + std::to_string(shard.count),
+         "an index less than the number of shards");
+}
+
+// The shard of the launchers' variables; nothing without a launcher.
+std::optional<Shard> by_environment(int count, const Variables& variables) {
+  std::optional<Shard> element, process;
+  for (const Array& array : kArrays) {
+    if (!element) element = by_array(array, count, variables);
+  }
+  if (element) check_index(*element);
+  for (const Launcher& launcher : kLaunchers) {
+    if (!process) process = by_launcher(launcher, count, element.has_value(), variables);
+  }
+  if (process) check_index(*process);
+  if (element && process) return join(*element, *process);
+  return element ? element : process;
 }
 
 }  // namespace
@@ -85,24 +223,23 @@ std::string Shard::name() const {
 }
 
 Shard find_shard(const std::string& flag, int count, const Environment& environment) {
-  Shard shard;
+  const Variables variables(environment);
   if (!flag.empty()) {
-    shard = by_flag(flag);
-  } else {
-    for (const Launcher& launcher : kLaunchers) {
-      const std::optional<Shard> found = by_launcher(launcher, count, environment);
-      if (!found) continue;
-      shard = *found;
-      break;
-    }
+    const Shard shard = by_flag(flag);
+    check_index(shard);
+    if (count != 0 && count != shard.count)
+      reject("shards", std::to_string(count), "the number of --shard " + flag);
+    return shard;
   }
-  if (count != 0 && shard.source.empty())
-    reject("shards", std::to_string(count), "it beside a launcher that numbers processes; else --shard I/N");
-  if (shard.index < 0 || shard.index >= shard.count) {
-    reject(shard.source + ": shard", std::to_string(shard.index) + "/" + std::to_string(shard.count),
-           "a number less than how many there are");
+  const std::optional<Shard> shard = by_environment(count, variables);
+  if (!shard) {
+    if (count != 0)
+      reject("shards", std::to_string(count), "--shard I/N without a launcher that numbers processes");
+    return {};
   }
-  return shard;
+  if (count != 0 && count != shard->count)
+    reject("shards", std::to_string(count), shard->source + ": " + std::to_string(shard->count));
+  return *shard;
 }
 
 }  // namespace lamplighter

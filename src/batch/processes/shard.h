@@ -5,25 +5,26 @@
 
 namespace lamplighter {
 
-// A process's part of a run: captions i with i % count == index.
+// The part of a run for one process: captions i with i % count == index.
 struct Shard {
   int index = 0, count = 1;
-  int local = 0;       // of the processes on this machine; picks the device
-  std::string source;  // who said so: "--shard", "torchrun", ...; empty: nobody, the run is whole
+  int local = 0;       // index on this machine; selects the device
+  std::string source;  // "--shard", "torchrun", ...; empty: the run is not divided
 
-  bool draws(std::size_t caption) const {
+  bool generates(std::size_t caption) const {
     return caption % static_cast<std::size_t>(count) == static_cast<std::size_t>(index);
   }
-  // "0003-of-0016"; empty for a whole run.
+  // Like "0003-of-0016"; empty when the run is not divided.
   std::string name() const;
 };
 
 using Environment = std::function<const char*(const char* name)>;
 
-// The part that `flag` ("3/16") names, or else the launcher by its variables: torchrun (RANK, WORLD_SIZE,
-// LOCAL_RANK), Open MPI (OMPI_COMM_WORLD_*), Slurm (SLURM_PROCID in a step; SLURM_ARRAY_TASK_ID of an array),
-// Kubernetes' indexed jobs (JOB_COMPLETION_INDEX). Where a launcher does not say how many there are, `count`
-// does; 0: not given. Throws Error(ExitCode::usage) for what does not fit.
+// Determines the part from `flag` ("3/16") or from the launcher's variables: torchrun, Open MPI, MVAPICH,
+// MPICH and Intel MPI, Slurm's steps, PMIx, indexed jobs of Kubernetes, and arrays of Slurm, SGE, LSF, PBS
+// and Torque. Processes that a launcher starts in an element of an array share the element's part. `count` is
+// for launchers that do not give the number of processes; 0: not given. Throws Error(ExitCode::usage) for
+// inconsistent values, and with what to set where the variables leave open which part this is.
 Shard find_shard(const std::string& flag, int count, const Environment& environment);
 
 }  // namespace lamplighter

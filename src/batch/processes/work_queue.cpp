@@ -32,8 +32,8 @@ constexpr const char *kNext = "next", *kDone = "done", *kWorkers = "workers", *k
 [[noreturn]] void lost_server(const std::string& address) {
   throw Error(ExitCode::some_failed,
               "queue " + address +
-                  ": the process that serves it is lost; the same command goes on once it "
-                  "serves again");
+                  ": lost the process that serves it; restart that process, then run the "
+                  "same command again");
 }
 
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address) {
@@ -76,20 +76,20 @@ struct WorkQueue::Members {
   QueueOptions options;
   std::size_t captions = 0;
   std::unique_ptr<c10d::TCPStore> store;
-  std::string worker;  // a number of its own, also after a restart
-  // Of other processes: how often they gave a sign of life, and when that last changed.
+  std::string worker;  // unique, also after a restart
+  // Heartbeats of other processes, and when their count last changed.
   struct Sign {
     std::int64_t beats = -1;
     Clock::time_point since;
   };
   std::map<std::string, Sign> signs;
-  std::vector<bool> known_done;  // captions that need not be asked for again
+  std::vector<bool> known_done;  // captions that are known to be done
   std::mutex ending_lock;
   std::condition_variable ending_changed;
   bool ending = false;
   std::thread heart;
 
-  // f() with the store's complaints as Error.
+  // Runs f() and turns errors of the store into Error.
   template <class F>
   auto ask(F f) {
     try {
@@ -105,7 +105,8 @@ struct WorkQueue::Members {
   bool is_lost(const std::string& other);
 };
 
-// One try; false when nobody answers, an Error where it is the last or where this process cannot serve.
+// Tries to connect. Returns false when no process answers; throws in the last try, and when this process
+// cannot serve.
 bool WorkQueue::Members::connect(bool is_last) {
   const auto [host, port] = parse_address(options.address);
   c10d::TCPStoreOptions how;
@@ -121,8 +122,8 @@ bool WorkQueue::Members::connect(bool is_last) {
     if (!options.serves && !is_last) return false;
     const std::string why = error.what();
     throw Error(ExitCode::some_failed, "queue " + options.address + ": " +
-                                           (options.serves ? "cannot be served" : "nobody serves it") + ": " +
-                                           why.substr(0, why.find('\n')));
+                                           (options.serves ? "cannot be served" : "no process serves it") +
+                                           ": " + why.substr(0, why.find('\n')));
   }
 }
 
@@ -133,25 +134,25 @@ void WorkQueue::Members::beat() {
     try {
       store->add(beat_key(worker), 1);
     } catch (const std::exception&) {
-      return;  // the thread that draws will be told
+      return;  // the generating thread will get the error
     }
     lock.lock();
     ending_changed.wait_for(lock, kBetweenBeats, [this] { return ending; });
   }
 }
 
-// Whether a process has been silent for the time of a lease, as far as this one could see.
+// Whether this process has seen no heartbeat of another one for the time of a lease.
 bool WorkQueue::Members::is_lost(const std::string& other) {
   const std::int64_t beats = store->add(beat_key(other), 0);
   Sign& sign = signs[other];
-  if (beats < 0) return true;  // it has left
+  if (beats < 0) return true;  // it has left the queue
   if (beats != sign.beats) sign = {beats, Clock::now()};
   return Clock::now() - sign.since > std::chrono::seconds(options.lease_seconds);
 }
 
 std::unique_ptr<WorkQueue> WorkQueue::join(const QueueOptions& options, std::size_t captions,
                                            const std::string& run, const std::function<bool()>& is_needed) {
-  // Torch tells of every failed call with its stack; what matters comes as an exception.
+  // Torch logs every failed call with its stack; the exceptions carry all we need.
   FLAGS_caffe2_log_level = kNoLog;
   auto members = std::make_unique<Members>();
   members->options = options;
@@ -161,15 +162,16 @@ std::unique_ptr<WorkQueue> WorkQueue::join(const QueueOptions& options, std::siz
   while (!members->connect(Clock::now() > end)) {
     if (!is_needed()) return nullptr;
   }
-  // The process that serves says which run it is; the others wait for it to do so.
+  // The serving process publishes the run; the others wait for it.
   const std::string agreed = members->ask([&] {
     if (options.serves) members->store->set(kRun, std::vector<std::uint8_t>(run.begin(), run.end()));
     return text_of(members->store->get(kRun));
   });
   if (agreed != run) {
-    throw Error(ExitCode::usage,
-                "queue " + options.address +
-                    ": the process that serves it draws another run; give both the same captions and flags");
+    throw Error(
+        ExitCode::usage,
+        "queue " + options.address +
+            ": the process that serves it generates another run; use the same captions and flags for both");
   }
   members->worker = members->ask([&] { return std::to_string(members->store->add(kWorkers, 1)); });
   return std::unique_ptr<WorkQueue>(new WorkQueue(std::move(members)));
@@ -182,11 +184,11 @@ WorkQueue::WorkQueue(std::unique_ptr<Members> members) : members_(std::move(memb
 WorkQueue::~WorkQueue() {
   try {
     leave();
-  } catch (const std::exception&) {  // there is nobody left to tell
+  } catch (const std::exception&) {  // destructors do not throw
   }
 }
 
-// The process that serves takes the queue with it, so it waits for the others.
+// The serving process waits for the others, because the queue ends with it.
 void WorkQueue::leave() {
   Members& self = *members_;
   {
@@ -235,7 +237,7 @@ std::optional<std::size_t> WorkQueue::take_over() {
       if (self.known_done[caption]) continue;
       self.known_done[caption] = self.store->add(done_key(caption), 0) > 0;
       if (self.known_done[caption]) continue;
-      // A process that was lost between its number and its claim leaves no claim.
+      // A process that was lost between next() and its claim leaves no claim.
       if (!self.store->check({claim_key(caption)})) {
         if (self.store->add(claim_key(caption) + "/orphan", 1) != 1) continue;
         self.store->set(claim_key(caption), own);

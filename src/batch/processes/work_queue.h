@@ -9,34 +9,34 @@
 namespace lamplighter {
 
 struct QueueOptions {
-  std::string address;     // HOST:PORT of the process that serves; empty: no queue
-  bool serves = false;     // this process does
-  int lease_seconds = 60;  // a process that was silent for so long is lost, and others draw its captions
+  std::string address;     // HOST:PORT of the serving process; empty: no queue
+  bool serves = false;     // whether this process serves
+  int lease_seconds = 60;  // a process that was silent this long is lost, and others take its captions
 };
 
-// Throws Error(ExitCode::usage) for an address that is none, and a lease that is not positive.
+// Throws Error(ExitCode::usage) for an invalid address or a lease below one second.
 void check_queue(const QueueOptions& options);
 
-// Captions that processes share while they draw, through a store of one of them (LibTorch's TCPStore).
-// Captions are numbered from 0 and given out in order. It has no authentication: it belongs on a network that
-// is one's own. All calls throw Error(ExitCode::some_failed) when the process that serves is lost.
+// Shares the captions of a run among processes through LibTorch's TCPStore, which one of them serves.
+// Captions are numbered from 0 and handed out in order. There is no authentication, so use it on trusted
+// networks only. All calls throw Error(ExitCode::some_failed) when the serving process is lost.
 class WorkQueue {
  public:
-  // Connects, for up to a minute; null when `is_needed` says no before. `run` must be equal for all processes
-  // of the queue: Error(ExitCode::usage).
+  // Connects within a minute. Returns null when `is_needed` becomes false before. `run` must be equal in all
+  // processes, otherwise Error(ExitCode::usage).
   static std::unique_ptr<WorkQueue> join(const QueueOptions& options, std::size_t captions,
                                          const std::string& run, const std::function<bool()>& is_needed);
-  // Leaves the queue; the one that serves waits for those that still draw, unless they are lost.
+  // Leaves the queue. The serving process waits for processes that still generate, unless they are lost.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // The next caption that no process has had, now this one's. None when all are given out.
+  // Claims the next caption. Returns nothing when all have been claimed.
   std::optional<std::size_t> next();
-  // Tells that a caption's pictures are there.
+  // Reports that all images of a caption are finished.
   void done(std::size_t caption);
-  // A caption of a process that is lost, now this one's. Waits while others draw; none when every caption is
-  // done or `go_on` says no.
+  // Claims a caption of a lost process. Waits while others generate. Returns nothing when every caption is
+  // done or `go_on` returns false.
   template <class GoOn>
   std::optional<std::size_t> lost(const GoOn& go_on) {
     while (go_on()) {

@@ -23,7 +23,7 @@ std::optional<double> number_in(const fs::path& file) {
   return std::nullopt;
 }
 
-// Zones that add up to what the sockets take: parts of a package (core, uncore) are counted in it already.
+// Counts packages and memory. Zones inside a package (core, uncore) are part of it already.
 bool is_counted(const std::string& zone) {
   return zone.rfind("package-", 0) == 0 || zone == "dram";
 }
@@ -36,7 +36,7 @@ EnergyMeter::EnergyMeter(const Nvml* gpu, const std::string& powercap) : gpu_(gp
     if (zone.path().filename().string().rfind("intel-rapl:", 0) != 0) continue;
     if (!is_counted(first_line(zone.path() / "name"))) continue;
     const fs::path file = zone.path() / "energy_uj";
-    const std::optional<double> now = number_in(file);  // only root may read it on many systems
+    const std::optional<double> now = number_in(file);  // on many systems only root may read it
     const std::optional<double> range = number_in(zone.path() / "max_energy_range_uj");
     if (now && range) counters_.push_back({file.string(), *range, *now});
   }

@@ -9,15 +9,15 @@
 
 namespace lamplighter {
 
-// Energy that the machine counts: of CPU packages and their memory through powercap (RAPL), of a GPU through
-// NVML. All of it, whoever uses it.
+// Energy of the whole machine, whatever uses it: CPU packages and memory through powercap (RAPL), a GPU
+// through NVML.
 class EnergyMeter {
  public:
-  // Counts from here on. `powercap` is the folder of the counters; `gpu` may be null.
+  // Starts counting. `powercap` is the folder of the counters; `gpu` may be null.
   explicit EnergyMeter(const Nvml* gpu = nullptr, const std::string& powercap = "/sys/class/powercap");
 
-  // Joules since the last call; nothing where no counter can be read. The counters of packages wrap around
-  // (after a minute or more): a longer pause between calls is counted short.
+  // Joules since the last call; empty when no counter is readable. Package counters overflow after a minute
+  // or more, so longer pauses between calls are counted short.
   std::optional<double> lap();
 
  private:

@@ -10,13 +10,15 @@
 #include <sstream>
 #include <vector>
 
+#include "base/format.h"
 #include "bench/build.h"
+#include "device/machine.h"
 #include "lamplighter/version.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr double kBusyShare = 0.1;  // of all CPUs
+constexpr double kBusyShare = 0.1;  // share of all CPUs
 
 std::optional<double> number_in(const std::string& file) {
   std::ifstream stream(file);
@@ -25,7 +27,7 @@ std::optional<double> number_in(const std::string& file) {
   return std::nullopt;
 }
 
-// "model name : X", once for every CPU.
+// "processor : N" and "cpu MHz : X", once for every CPU.
 void read_cpus(std::istream& text, Environment& environment) {
   double sum = 0;
   int clocks = 0;
@@ -35,7 +37,6 @@ void read_cpus(std::istream& text, Environment& environment) {
     const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
     const std::string value = line.substr(std::min(line.size(), colon + 2));
     if (key == "processor") ++environment.cpus;
-    if (key == "model name" && environment.cpu.empty()) environment.cpu = value;
     if (key != "cpu MHz") continue;
     sum += std::atof(value.c_str());
     ++clocks;
@@ -55,7 +56,7 @@ std::string clock_words(const std::optional<double>& now, const std::optional<do
   return " at " + (now ? number(*now, 0) : "?") + (most ? " of " + number(*most, 0) : "") + " MHz";
 }
 
-// 13000: 13.0.
+// Formats 13000 as 13.0.
 std::string cuda_version() {
   const auto& hooks = at::detail::getCUDAHooks();
   if (!hooks.hasCUDART()) return "";
@@ -66,14 +67,13 @@ std::string cuda_version() {
 }  // namespace
 
 bool Environment::is_busy() const {
-  // The load is a mean of a minute that is over, maybe that of the run before this one.
+  // The load average covers the past minute, which may be the previous run.
   return others ? *others > kBusyShare : load_before.value_or(0) > kBusyShare * std::max(1, cpus);
 }
 
 std::string Environment::words() const {
   std::string text = (cpu.empty() ? "unknown CPU" : cpu) + clock_words(mhz, max_mhz) + ", " +
-                     std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + std::to_string(threads) +
-                     (threads == 1 ? " thread" : " threads");
+                     counted(cpus, "CPU") + ", " + counted(threads, "thread");
   if (!gpu.empty()) text += ", " + gpu + clock_words(gpu_mhz, gpu_max_mhz);
   if (!driver.empty()) text += ", driver " + driver;
   if (!cuda.empty()) text += ", CUDA " + cuda;
@@ -87,13 +87,14 @@ std::string Environment::warning() const {
   if (others)
     text += (load_before ? ", " : "") + number(100 * *others, 0) +
             " % of its CPUs taken by other programs during it";
-  return text + "; times are longer and ratios less certain than on a quiet one";
+  return text + "; times are longer and ratios less certain than on an idle machine";
 }
 
 Environment read_environment(const std::string& gpu, const Nvml& nvml, const std::string& root) {
   Environment environment;
   std::ifstream cpus(root + "/proc/cpuinfo");
   read_cpus(cpus, environment);
+  environment.cpu = cpu_name(root);
   const std::string frequencies = root + "/sys/devices/system/cpu/cpu0/cpufreq/";  // in kHz
   if (const auto khz = number_in(frequencies + "scaling_cur_freq"); khz && !environment.mhz)
     environment.mhz = *khz / 1000;
@@ -114,7 +115,7 @@ Environment read_environment(const std::string& gpu, const Nvml& nvml, const std
 LoadMeter::LoadMeter(const std::string& root) : root_(root), begin_(read()) {}
 
 std::optional<LoadMeter::Ticks> LoadMeter::read() const {
-  // cpu user nice system idle iowait irq softirq steal; guests are counted as user.
+  // Fields: cpu user nice system idle iowait irq softirq steal. Guest time is part of user time.
   std::ifstream system(root_ + "/proc/stat");
   std::string name;
   system >> name;
@@ -125,7 +126,7 @@ std::optional<LoadMeter::Ticks> LoadMeter::read() const {
     ticks.all += value;
     if (column != 3 && column != 4) ticks.busy += value;
   }
-  // The name of a program, in brackets, may hold blanks: fields are counted from behind it.
+  // The program's name, in brackets, may contain blanks, so fields are counted after it.
   std::ifstream own(root_ + "/proc/self/stat");
   std::string line;
   std::getline(own, line);

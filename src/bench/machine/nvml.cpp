@@ -8,7 +8,7 @@
 namespace lamplighter {
 namespace {
 
-// As nvml.h declares them, which is not needed to build.
+// Declared as in nvml.h, which is not needed for the build.
 using Handle = struct NvmlDevice*;
 constexpr int kSuccess = 0;
 constexpr int kMultiprocessors = 1;  // NVML_CLOCK_SM
@@ -24,7 +24,7 @@ struct Nvml::Library {
     if (begun) call("nvmlShutdown");
     if (file != nullptr) dlclose(file);
   }
-  // Whether there is a function of this name and it succeeds.
+  // Calls a function of the library; returns false when it is missing or fails.
   template <class... Arguments>
   bool call(const char* name, Arguments... arguments) const {
     void* const symbol = dlsym(file, name);

@@ -1,11 +1,11 @@
 "use strict";
-// The figures of page.html. Texts of the data only enter them as data.
+// The figures of page.html. Untrusted texts are used only as data, never as markup.
 const { report, scores, growth } = JSON.parse(document.getElementById("data").textContent);
-const STAGES = ["draft", "score", "judge", "commit"];
+const STAGES = ["draft", "score", "verify", "commit"];
 const rows = report.methods ?? [];
 const names = [...new Set(rows.map((row) => row.method))];
 const sizes = [...new Set(rows.map((row) => row.batch_size ?? 1))];
-const first = rows.filter((row) => (row.batch_size ?? 1) === sizes[0]);  // what most figures show
+const first = rows.filter((row) => (row.batch_size ?? 1) === sizes[0]);  // most figures show one batch size
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 const baseline = first.find((row) => row.method === "ar") ?? first[0];
 
@@ -19,7 +19,7 @@ const config = {
 const narrow = () => document.documentElement.clientWidth < 720;
 const longest = Math.max(...names.map((name) => name.length), 1);
 const columns = () => Math.max(1, Math.floor((Math.min(document.documentElement.clientWidth, 1080) - 100) / (7 * longest + 40)));
-// Of methods, alike in all figures; the legend names those of `values`.
+// The colour of a method, equal in all figures. The legend lists the methods of `values`.
 const colour = (values) => ({
   field: "method", type: "nominal", sort: null,
   scale: { domain: names, scheme: names.length > 10 ? "tableau20" : "tableau10" },
@@ -28,19 +28,19 @@ const colour = (values) => ({
 const quantity = (field, title, more = {}) => ({
   field, type: "quantitative", title, ...more, axis: { tickCount: narrow() ? 5 : 9, ...more.axis }, scale: { ...(more.scale?.type === "log" ? {} : { zero: false }), nice: true, ...more.scale },
 });
-// Above the axis' end the title would turn a reader's head.
+// Puts the title of a vertical axis above it, so that it reads horizontally.
 const up = (field, title, more = {}) => quantity(field, title, {
   ...more, axis: { titleAngle: 0, titleAlign: "left", titleAnchor: "end", titleX: -36, titleY: -14, ...more.axis },
 });
 const methodAxis = { field: "method", type: "nominal", sort: names, title: null, axis: { labelLimit: narrow() ? 200 : 300 } };
 const tooltip = (...fields) => fields.map(([field, title, format = ".3~r"]) => ({ field, title, ...(format ? { format } : {}) }));
 const words = (field, title) => [field, title, ""];
-// A layer without any data is left out of its figure.
+// Layers without data are omitted.
 const having = (values, field) => values.filter((value) => known(value[field]));
 const layers = (...all) => all.filter((layer) => !layer.data || layer.data.values.length);
 const dashed = { type: "rule", strokeDash: [5, 4], strokeWidth: 1.2 };
 
-// Sections by id: what it draws, or nothing where there are no data.
+// Sections by id. A function returns the specification of its figure, or null without data.
 const figures = {
   latency() {
     const values = first.filter((row) => known(row.mean_latency_ms?.mean) && known(row.step_compression?.mean)).map((row) => ({
@@ -53,8 +53,8 @@ const figures = {
       const s = 1 + (most - 1) * i / 59;
       return { s, ms: baseline.mean_latency_ms.mean / s };
     });
-    const x = quantity("s", "step compression S (tokens per pass of the target)");
-    const y = up("ms", "milliseconds" + (sizes[0] > 1 ? `, ${sizes[0]} pictures together` : " a picture"));
+    const x = quantity("s", "step compression S (tokens per target pass)");
+    const y = up("ms", "milliseconds" + (sizes[0] > 1 ? `, ${sizes[0]} images together` : " per image"));
     return {
       height: 340, data: { values },
       layer: layers(
@@ -114,9 +114,9 @@ const figures = {
     return {
       height: 260, data: { values }, mark: { type: "bar", cornerRadiusEnd: 2 },
       encoding: {
-        x: { field: "rank", type: "ordinal", title: "rank of the child", axis: { labelAngle: 0 } },
-        xOffset: { field: "method", sort: names }, y: up("tokens", "accepted tokens a cycle", { scale: { zero: true } }),
-        color: colour(values), tooltip: tooltip(words("method", "method"), ["rank", "rank"], ["tokens", "tokens a cycle"]),
+        x: { field: "rank", type: "ordinal", title: "rank of the accepted child", axis: { labelAngle: 0 } },
+        xOffset: { field: "method", sort: names }, y: up("tokens", "accepted tokens per cycle", { scale: { zero: true } }),
+        color: colour(values), tooltip: tooltip(words("method", "method"), ["rank", "rank"], ["tokens", "tokens per cycle"]),
       },
     };
   },
@@ -126,7 +126,7 @@ const figures = {
     if (!timed.length) return null;
     const values = timed.flatMap((row) => STAGES.map((stage, order) => ({ method: row.method, stage, order, ms: row.stage_ms[stage] })));
     const step = timed.includes(baseline) ? [{ ms: STAGES.reduce((sum, stage) => sum + baseline.stage_ms[stage], 0) }] : [];
-    const x = quantity("ms", "milliseconds a cycle", { scale: { zero: true } });
+    const x = quantity("ms", "milliseconds per cycle", { scale: { zero: true } });
     return {
       height: 34 * timed.length, data: { values },
       layer: layers(
@@ -148,35 +148,35 @@ const figures = {
     const least = points.reduce((a, b) => (b.rows < a.rows ? b : a)), most = Math.max(...points.map((point) => point.rows));
     const ends = [least.rows, most];
     const line = (kind, ms) => ends.map((count) => ({ kind, rows: count, ms: ms(count) }));
-    const lines = [...line("reading alone: rows are free", () => least.ms),
-                   ...line("arithmetic alone: every row costs its own", (count) => least.ms * count / least.rows)];
+    const lines = [...line("reading weights: positions are free", () => least.ms),
+                   ...line("arithmetic: every position costs time", (count) => least.ms * count / least.rows)];
     const rate = report.bandwidth_bytes_per_second ?? report.environment?.bandwidth_bytes_per_second;
-    if (known(rate) && known(least.bytes)) lines.push(...line("floor: bytes of the weights", () => 1000 * least.bytes / rate));
-    const x = quantity("rows", "rows of a target pass", { scale: { type: "log", base: 2, nice: false, padding: 20 }, axis: { format: "d" } });
-    const y = up("ms", "milliseconds a pass", { scale: { type: "log", nice: false, padding: 10 }, axis: { format: "~g", tickCount: 5 } });
+    if (known(rate) && known(least.bytes)) lines.push(...line("least time to read the weights", () => 1000 * least.bytes / rate));
+    const x = quantity("rows", "positions in a target pass", { scale: { type: "log", base: 2, nice: false, padding: 20 }, axis: { format: "d" } });
+    const y = up("ms", "milliseconds per pass", { scale: { type: "log", nice: false, padding: 10 }, axis: { format: "~g", tickCount: 5 } });
     return {
       height: 320,
       layer: layers(
         { name: "reference", data: { values: lines }, mark: { type: "line", strokeWidth: 1.2 },
           encoding: { x, y, strokeDash: { field: "kind", type: "nominal", sort: null, legend: { symbolType: "stroke", symbolSize: 400, symbolStrokeColor: "#888", columns: 1 } } } },
         { data: { values: points }, mark: { type: "point", filled: true, size: 70, opacity: 1 },
-          encoding: { x, y, color: colour(points), tooltip: tooltip(words("method", "method"), ["batch", "together"], ["rows", "rows"], ["ms", "ms"]) } },
+          encoding: { x, y, color: colour(points), tooltip: tooltip(words("method", "method"), ["batch", "together"], ["rows", "positions"], ["ms", "ms"]) } },
       ),
     };
   },
 
   throughput() {
-    const values = rows.filter((row) => known(row.mean_latency_ms?.mean) && known(row.pictures_per_second?.p50)).map((row) => ({
-      method: row.method, batch: row.batch_size, ms: row.mean_latency_ms.mean, rate: row.pictures_per_second.p50,
+    const values = rows.filter((row) => known(row.mean_latency_ms?.mean) && known(row.images_per_second?.p50)).map((row) => ({
+      method: row.method, batch: row.batch_size, ms: row.mean_latency_ms.mean, rate: row.images_per_second.p50,
     }));
     if (sizes.length < 2 || !values.length) return null;
-    const x = quantity("ms", "milliseconds until a picture is drawn"), y = up("rate", "pictures a second", { scale: { zero: true } });
+    const x = quantity("ms", "milliseconds until an image is finished"), y = up("rate", "images per second", { scale: { zero: true } });
     return {
       height: 320, data: { values },
       layer: layers(
         { mark: { type: "line", point: { size: 50 }, strokeWidth: 2 },
           encoding: { x, y, color: colour(values), order: { field: "batch" },
-                      tooltip: tooltip(words("method", "method"), ["batch", "together"], ["ms", "ms"], ["rate", "pictures/s"]) } },
+                      tooltip: tooltip(words("method", "method"), ["batch", "together"], ["ms", "ms"], ["rate", "images/s"]) } },
         { name: "reference", mark: { type: "text", dy: -12, fontSize: 11 }, encoding: { x, y, text: { field: "batch" } } },
       ),
     };
@@ -188,15 +188,15 @@ const figures = {
     const figure = (metric) => {
       const values = first.filter((row) => known(scores[row.method]?.[metric]) && (row.speedup?.count > 0 || row.method === "ar"))
         .map((row) => ({ method: row.method, score: scores[row.method][metric], ratio: row.speedup?.mean ?? 1,
-                         law: row.exact === false ? "relaxed" : "exact" }));
+                         distribution: row.lossless === false ? "lossy" : "lossless" }));
       if (!values.length) return null;
       return {
         height: 280, data: { values }, mark: { type: "point", filled: true, size: 80, opacity: 1 },
         encoding: {
           x: quantity("ratio", "times as fast as ar", { scale: { padding: 12 } }), y: up("score", metric + (better[metric.toLowerCase()] ?? "")),
-          color: colour(values), shape: { field: "law", type: "nominal", scale: { domain: ["exact", "relaxed"], range: ["circle", "triangle-up"] },
+          color: colour(values), shape: { field: "distribution", type: "nominal", scale: { domain: ["lossless", "lossy"], range: ["circle", "triangle-up"] },
                                     legend: { symbolFillColor: "#888", symbolStrokeColor: "#888" } },
-          tooltip: tooltip(words("method", "method"), words("law", "law"), ["ratio", "ratio"], ["score", metric]),
+          tooltip: tooltip(words("method", "method"), words("distribution", "distribution"), ["ratio", "ratio"], ["score", metric]),
         },
       };
     };
@@ -213,22 +213,22 @@ const figures = {
         encoding: {
           x: x(values), y: up(field, title, { scale: { type: "log", nice: false, padding: 10 }, axis: { format: "~g", tickCount: 5 } }),
           color: { field: "method", type: "nominal", sort: null, legend: {} },
-          tooltip: tooltip(words("method", "method"), ["S", "S"], ["ms", "ms a picture"], ["ms a pass", "ms a pass"], ["MB", "MB"]),
+          tooltip: tooltip(words("method", "method"), ["S", "S"], ["ms", "ms per image"], ["ms a pass", "ms per pass"], ["MB", "MB"]),
         },
       };
     };
-    const tokens = (values) => quantity("tokens", "tokens of a picture", log(values.map((point) => point.tokens)));
-    const together = (values) => quantity("pictures", "pictures drawn together", log(values.map((point) => point.pictures)));
+    const tokens = (values) => quantity("tokens", "tokens per image", log(values.map((point) => point.tokens)));
+    const together = (values) => quantity("images", "images generated together", log(values.map((point) => point.images)));
     const tree = () => ({ field: "tree", type: "ordinal", sort: null, title: "draft tree", axis: { labelAngle: narrow() ? -40 : 0 } });
-    const { picture, batch, tree: trees } = growth?.curves ?? {};
-    return [figure(picture, tokens, "ms", "milliseconds a picture"), figure(picture, tokens, "ms a pass", "milliseconds a pass of the target"),
-            figure(picture, tokens, "MB", "megabytes at most"), figure(batch, together, "ms", "milliseconds a picture"),
-            figure(batch, together, "MB", "megabytes at most"), figure(trees, tree, "ms a pass", "milliseconds a pass of the target"),
-            figure(trees, tree, "ms", "milliseconds a picture")].filter(Boolean);
+    const { image, batch, tree: trees } = growth?.curves ?? {};
+    return [figure(image, tokens, "ms", "milliseconds per image"), figure(image, tokens, "ms a pass", "milliseconds per target pass"),
+            figure(image, tokens, "MB", "peak megabytes"), figure(batch, together, "ms", "milliseconds per image"),
+            figure(batch, together, "MB", "peak megabytes"), figure(trees, tree, "ms a pass", "milliseconds per target pass"),
+            figure(trees, tree, "ms", "milliseconds per image")].filter(Boolean);
   },
 };
 
-async function draw() {
+async function run() {
   for (const [id, figure] of Object.entries(figures)) {
     const section = document.getElementById(id);
     const specifications = [figure()].flat().filter(Boolean);
@@ -237,12 +237,12 @@ async function draw() {
     for (const box of section.querySelectorAll(".charts")) {
       box.replaceChildren(...specifications.map(() => Object.assign(document.createElement("div"), { className: "chart" })));
     }
-    const places = section.querySelectorAll(".chart");
+    const boxes = section.querySelectorAll(".chart");
     for (const [i, specification] of specifications.entries()) {
-      await vegaEmbed(places[i], { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...specification, config },
+      await vegaEmbed(boxes[i], { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...specification, config },
                       { renderer: "svg", actions: false });
     }
   }
   document.documentElement.dataset.drawn = "";
 }
-draw();
+run();

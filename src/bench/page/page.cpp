@@ -19,8 +19,8 @@ struct Fact {
 };
 constexpr Fact kRun[] = {{"model", "Model"},        {"checksum", "SHA-256 of its manifest"},
                          {"device", "Device"},      {"dtype", "Precision"},
-                         {"pictures", "Pictures"},  {"batch_sizes", "Pictures together"},
-                         {"repeats", "Rounds"},     {"warmup", "Batches not measured"},
+                         {"images", "Images"},      {"batch_sizes", "Images together"},
+                         {"repeats", "Rounds"},     {"warmup", "Warm-up batches"},
                          {"version", "Lamplighter"}};
 constexpr Fact kMachine[] = {{"cpu", "CPU"},
                              {"cpus", "CPUs"},
@@ -35,7 +35,7 @@ constexpr Fact kMachine[] = {{"cpu", "CPU"},
                              {"torch", "Torch"},
                              {"commit", "Commit"},
                              {"load_before", "Load before"},
-                             {"others", "Share of the CPUs that others took"}};
+                             {"others", "CPU share of other programs"}};
 
 std::string element(const std::string& name, const std::string& content) {
   return "<" + name + ">" + content + "</" + name.substr(0, name.find(' ')) + ">";
@@ -50,7 +50,7 @@ std::string words_of(const Json& value) {
   return text;
 }
 
-// What is not known is left out.
+// Lists the known facts.
 template <std::size_t N>
 std::string facts(const Json& json, const Fact (&names)[N]) {
   std::string text;
@@ -86,16 +86,14 @@ std::string tables(const std::vector<PageTable>& all) {
 
 const char* about(const Json& report) {
   if (report.value("synthetic", false))
-    return "A row is a draft tree on random weights: times are real, how many tokens are accepted is "
-           "scripted. "
-           "Brackets hold 95 % intervals.";
-  return "A row is a method. S is step compression: tokens per pass of the target, 1 for ar. The speed-up "
-         "tells "
-         "how many times as fast as ar a method drew the same pictures on this machine. Brackets hold 95 % "
-         "intervals.";
+    return "A row is a draft tree on random weights. Times are real; the number of accepted tokens is "
+           "scripted. Brackets hold 95 % intervals.";
+  return "A row is a method. S is step compression: tokens per pass of the target, 1 for ar. The speed-up is "
+         "the time of ar divided by that of the method, for the same images on this machine. Brackets hold "
+         "95 % intervals.";
 }
 
-// A pixel a cell.
+// Paints one pixel per cell.
 Image cells_of(const AcceptanceGrid& grid, std::int64_t most) {
   Image image{grid.columns, grid.rows, {}};
   for (const std::int64_t committed : grid.committed) {
@@ -110,10 +108,10 @@ std::string image(const Image& pixels, const std::string& what, const char* kind
          png_source(encode_png(pixels)) + "\">";
 }
 
-std::int64_t most_committed(const std::vector<PagePicture>& pictures) {
+std::int64_t most_committed(const std::vector<PageImage>& images) {
   std::int64_t most = 1;
-  for (const PagePicture& picture : pictures) {
-    for (const std::int64_t committed : picture.grid.committed) most = std::max(most, committed);
+  for (const PageImage& image : images) {
+    for (const std::int64_t committed : image.grid.committed) most = std::max(most, committed);
   }
   return most;
 }
@@ -126,14 +124,14 @@ std::string legend(std::int64_t most) {
               " " + std::to_string(colour[2]) + ")\"" + (5 * tokens > 3 * most ? " class=\"bright\"" : "") +
               ">" + std::to_string(tokens) + "</li>";
   }
-  return "<p class=\"legend\">Tokens that came at once</p>" + element("ol class=\"legend\"", fields) + "\n";
+  return "<p class=\"legend\">Tokens committed at once</p>" + element("ol class=\"legend\"", fields) + "\n";
 }
 
-std::string pictures(const std::vector<PagePicture>& all) {
+std::string images(const std::vector<PageImage>& all) {
   const std::int64_t most = most_committed(all);
   std::string text = all.empty() ? "" : legend(most);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const PagePicture& one = all[i];
+    const PageImage& one = all[i];
     const bool first = i == 0 || all[i - 1].caption != one.caption || all[i - 1].seed != one.seed;
     if (first) {
       text +=
@@ -141,7 +139,7 @@ std::string pictures(const std::vector<PagePicture>& all) {
           element("h3", html_text(one.caption) + " <small>seed " + std::to_string(one.seed) + "</small>") +
           "\n<div class=\"samples\">\n";
     }
-    text += "<figure>" + image(one.grid.picture, one.caption, "picture") +
+    text += "<figure>" + image(one.grid.image, one.caption, "image") +
             image(cells_of(one.grid, most), "Acceptance map of " + one.method, "map") +
             element("figcaption", html_text(one.method) + "<br>S " + format_fixed(one.step_compression, 2)) +
             "</figure>\n";
@@ -162,8 +160,8 @@ std::string bench_page(const BenchPage& page) {
                                 {"PAGE_ABOUT", about(report)},
                                 {"PAGE_TABLES", tables(page.tables)},
                                 {"PAGE_REMARKS", lines(page.remarks)},
-                                {"PAGE_WITHOUT", page.pictures.empty() ? " hidden" : ""},
-                                {"PAGE_PICTURES", pictures(page.pictures)},
+                                {"PAGE_WITHOUT", page.images.empty() ? " hidden" : ""},
+                                {"PAGE_IMAGES", images(page.images)},
                                 {"PAGE_DATA", script_text(data)},
                                 {"PAGE_LIBRARY", kVegaScript},
                                 {"PAGE_CHARTS", kChartsScript}});
@@ -183,7 +181,7 @@ Json read_growth(const std::string& path) {
   Json growth = parse_json(read_input(path), path, ExitCode::input);
   JsonReader reader(growth, path, ExitCode::input);
   JsonReader curves = reader.object("curves");
-  for (const auto& [curve, axis] : {std::pair{"picture", "grid"}, {"batch", "pictures"}, {"tree", "tree"}}) {
+  for (const auto& [curve, axis] : {std::pair{"image", "grid"}, {"batch", "images"}, {"tree", "tree"}}) {
     for (JsonReader& point : curves.objects(curve)) {
       point.text("method");
       for (const char* key : {"S", "ms", "ms a pass", "MB"}) point.number(key);

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "bench/report/json.h"
+#include "draft/registry.h"
 #include "lamplighter/error.h"
-#include "propose/registry.h"
 
 namespace lamplighter {
 namespace {
@@ -15,15 +15,14 @@ namespace {
 constexpr const char* kFormat = "lamplighter-bench";
 constexpr int kFormatVersion = 1;
 
-// Values by what they are of: a picture's seed, or the seed of a batch's first picture. Repeats stand in a
-// row.
+// Repeated values by seed: of an image, or of a batch's first image.
 using Values = std::map<std::uint64_t, std::vector<double>>;
 
-// What was measured of a method at one batch size. The picture that took longest stands for its batch.
+// Measurements of a method at one batch size. The slowest image stands for its batch.
 struct Row {
   std::string method;
   std::size_t batch_size = 1;
-  Values step_compression, drawing_ms, token_ms;
+  Values step_compression, generating_ms, token_ms;
 };
 
 struct Run {
@@ -31,12 +30,12 @@ struct Run {
   std::map<std::string, Json> facts;
 };
 
-// One batch drawn once.
+// One batch in one repeat.
 struct Batch {
-  std::uint64_t seed = 0;  // of its first picture
-  double drawing_ms = 0, token_ms = 0;
+  std::uint64_t seed = 0;  // of its first image
+  double generating_ms = 0, token_ms = 0;
 };
-// By method, batch size, batch and repeat.
+// Method, batch size, batch, repeat.
 using BatchKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
 
 class RunReader {
@@ -45,16 +44,16 @@ class RunReader {
 
   Run read(const Json& json) {
     if (reader_.has("synthetic"))
-      reader_.fail("is of bench --synthetic, expected a file of bench on a bundle");
+      reader_.fail("was written by bench --synthetic, expected results of bench on a bundle");
     if (!reader_.has("format") || reader_.text("format") != kFormat)
-      reader_.fail(std::string("is no file of bench --export-json: it has no format ") + kFormat);
+      reader_.fail(std::string("is not a file of bench --export-json: it lacks the format ") + kFormat);
     reader_.integer("format_version", kFormatVersion, kFormatVersion);
     count_prompt_ = reader_.boolean("count_prompt");
     for (JsonReader& sample : reader_.objects("samples")) add(sample);
-    if (run_.rows.empty()) reader_.fail("holds no samples");
+    if (run_.rows.empty()) reader_.fail("has no samples");
     for (const auto& [key, batch] : batches_) {
       Row& row = row_of(std::get<0>(key), static_cast<std::size_t>(std::get<1>(key)));
-      row.drawing_ms[batch.seed].push_back(batch.drawing_ms);
+      row.generating_ms[batch.seed].push_back(batch.generating_ms);
       row.token_ms[batch.seed].push_back(batch.token_ms);
     }
     add_facts(json, "");
@@ -81,21 +80,21 @@ class RunReader {
                        repeat = sample.integer("repeat", 0), tokens = sample.integer("tokens", 1),
                        passes = sample.integer("target_passes", 1);
     const std::uint64_t seed = sample.unsigned_integer("seed");
-    // Without the prompt's pass, which gives the first token.
+    // Excludes the prompt's pass, which gives the first token.
     const std::int64_t less = count_prompt_ || passes == 1 ? 0 : 1;
     Row& row = row_of(method, static_cast<std::size_t>(size));
     row.step_compression[seed].push_back(static_cast<double>(tokens - less) /
                                          static_cast<double>(passes - less));
-    const double decode = positive(sample, "decode_ms"), drawing = decode + positive(sample, "prefill_ms");
+    const double decode = positive(sample, "decode_ms"), generating = decode + positive(sample, "prefill_ms");
     const auto [found, first] = batches_.try_emplace({method, size, number, repeat}, Batch{seed, 0, 0});
     Batch& batch = found->second;
     batch.seed = std::min(batch.seed, seed);
-    if (drawing <= batch.drawing_ms) return;
-    batch.drawing_ms = drawing;
+    if (generating <= batch.generating_ms) return;
+    batch.generating_ms = generating;
     batch.token_ms = decode / static_cast<double>(std::max<std::int64_t>(1, tokens - 1));
   }
 
-  // Settings and the machine, not what was measured.
+  // Collects settings and facts of the machine, but no measurements.
   void add_facts(const Json& json, const std::string& before) {
     static const std::set<std::string> kMeasured{"methods", "samples",     "peak_bytes", "mhz",
                                                  "gpu_mhz", "load_before", "others",     "busy"};
@@ -115,7 +114,7 @@ class RunReader {
   std::map<BatchKey, Batch> batches_;
 };
 
-// Means over repeats; of one alone, its repeats.
+// Means over repeats; for a single value, its repeats.
 std::vector<double> units_of(const Values& values) {
   if (values.size() == 1) return values.begin()->second;
   std::vector<double> units;
@@ -129,7 +128,7 @@ bool are_same(const Values& before, const Values& after) {
                     [](const auto& left, const auto& right) { return left.first == right.first; });
 }
 
-// Of independent values: half-widths on the scale of logarithms add as squares.
+// Ratio of independent values: squared half-widths add up on the logarithmic scale.
 Interval unpaired_ratio(const Interval& before, const Interval& after) {
   const double mean = after.mean / before.mean;
   const double half = std::hypot(std::log(before.high / before.mean), std::log(after.high / after.mean));
@@ -152,7 +151,7 @@ Change change_of(const Values& before, const Values& after) {
   return change;
 }
 
-// Counts have no noise of their own: repeats say nothing.
+// Counts are equal in all repeats, so one value is enough.
 Values once(const Values& values) {
   Values means;
   for (const auto& [seed, repeats] : values) means[seed] = {mean_of(repeats)};
@@ -166,14 +165,14 @@ const Row* find_row(const Run& run, const std::string& method, std::size_t batch
   return found == run.rows.end() ? nullptr : &*found;
 }
 
-// Time of ar over the row's, batch by batch.
+// Time of ar divided by the row's time, batch by batch.
 Values speedup_of(const Run& run, const Row& row) {
   Values ratios;
   const Row* baseline = find_row(run, kBaseline, row.batch_size);
   if (baseline == nullptr) return ratios;
-  for (const auto& [seed, times] : row.drawing_ms) {
-    const auto other = baseline->drawing_ms.find(seed);
-    if (other == baseline->drawing_ms.end()) continue;
+  for (const auto& [seed, times] : row.generating_ms) {
+    const auto other = baseline->generating_ms.find(seed);
+    if (other == baseline->generating_ms.end()) continue;
     for (std::size_t i = 0; i < std::min(times.size(), other->second.size()); ++i)
       ratios[seed].push_back(other->second[i] / times[i]);
   }

@@ -6,7 +6,7 @@
 namespace lamplighter {
 namespace {
 
-// Columns in the order in which they first appear.
+// Columns in order of first appearance.
 using Columns = std::vector<std::string>;
 using Row = std::map<std::string, std::string>;
 

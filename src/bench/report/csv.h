@@ -6,9 +6,9 @@
 
 namespace lamplighter {
 
-// Objects of an array as rows under a head line, as RFC 4180 has it: fields of inner objects are columns of
-// their own (latency_ms.p50), lists one cell of JSON, null an empty one. A field that a row lacks is empty;
-// lists of objects, raw measurements, are left out.
+// Converts an array of objects to CSV (RFC 4180) with a head line. Fields of nested objects become columns
+// (latency_ms.p50), lists a cell of JSON; null and missing fields are empty. Lists of objects (raw
+// measurements) are omitted.
 std::string to_csv(const Json& rows);
 
 }  // namespace lamplighter

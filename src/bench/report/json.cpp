@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "base/utf8.h"
-#include "bench/method_table.h"
+#include "draft/auto.h"
+#include "draft/options/options.h"
 #include "lamplighter/version.h"
-#include "propose/options/options.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -38,7 +38,7 @@ Json to_json(const Interval& interval) {
 }
 
 Json to_json(const StageTimes& times) {
-  return {{"draft", times.draft}, {"score", times.score}, {"judge", times.judge}, {"commit", times.commit}};
+  return {{"draft", times.draft}, {"score", times.score}, {"verify", times.verify}, {"commit", times.commit}};
 }
 
 Json to_json(const Environment& e) {
@@ -80,7 +80,7 @@ Json to_json(const BenchReport& r) {
           {"samples", r.samples},
           {"latency_ms", to_json(r.latency_ms)},
           {"mean_latency_ms", to_json(r.mean_latency_ms)},
-          {"pictures_per_second", to_json(r.pictures_per_second)},
+          {"images_per_second", to_json(r.images_per_second)},
           {"token_ms", to_json(r.token_ms)},
           {"tokens_per_second", to_json(r.tokens_per_second)},
           {"text_ms", to_json(r.text_ms)},
@@ -94,9 +94,9 @@ Json to_json(const BenchReport& r) {
           {"reached_depth", r.reached},
           {"reached_rank", r.ranks},
           {"cycle_ms", r.cycle_ms},
-          {"stage_ms", to_json(StageTimes{r.draft_ms, r.score_ms, r.judge_ms, r.commit_ms})},
+          {"stage_ms", to_json(StageTimes{r.draft_ms, r.score_ms, r.verify_ms, r.commit_ms})},
           {"peak_bytes", or_null(r.peak_bytes)},
-          {"joules_per_picture", or_null(r.joules_per_picture)},
+          {"joules_per_image", or_null(r.joules_per_image)},
           {"pass", to_json(r.pass)},
           {"verdict", r.verdict}};
 }
@@ -107,16 +107,16 @@ Json to_json(const BenchSample& s) {
           {"batch_size", s.batch_size},
           {"repeat", s.repeat},
           {"batch", s.batch},
-          {"picture", s.picture},
+          {"image", s.image},
           {"seed", s.seed},
           {"tokens", t.tokens},
-          {"pictures", t.batch},
+          {"images", t.batch},
           {"target_passes", t.target_passes},
           {"text_ms", t.text_ms},
           {"prefill_ms", t.prefill_ms},
           {"decode_ms", t.decode_ms},
           {"image_ms", t.image_ms},
-          {"stage_ms", to_json(StageTimes{t.draft_ms, t.score_ms, t.judge_ms, t.commit_ms})},
+          {"stage_ms", to_json(StageTimes{t.draft_ms, t.score_ms, t.verify_ms, t.commit_ms})},
           {"drafted", t.drafted},
           {"accepted", t.accepted},
           {"reached", t.reached},
@@ -135,7 +135,7 @@ Json to_json(const BenchRun& run) {
       const std::string tree = tree_name(method.options);
       row["options"] = std::move(options);
       row["tree"] = tree.empty() ? Json() : Json(encode_utf8(decode_utf8(tree)));
-      row["exact"] = is_exact(method.options);
+      row["lossless"] = is_lossless(method.options);
     }
     reports.push_back(std::move(row));
   }
@@ -149,7 +149,7 @@ Json to_json(const BenchRun& run) {
           {"dtype", run.dtype},
           {"cache_dtype", run.cache_dtype},
           {"threads", run.environment.threads},
-          {"pictures", run.pictures},
+          {"images", run.images},
           {"batch_sizes", run.batch_sizes},
           {"repeats", run.repeats},
           {"warmup", run.warmup},
@@ -173,7 +173,7 @@ Json to_json(const SyntheticReport& report) {
                     {"cycle_ms", row.cycle_ms},
                     {"ratio", to_json(row.ratio)},
                     {"decode_ms", row.decode_ms},
-                    {"pictures_per_second", row.pictures_per_second()},
+                    {"images_per_second", row.images_per_second()},
                     {"stage_ms", to_json(row.stages)},
                     {"kernels", row.kernels > 0 ? Json(row.kernels) : Json()},
                     {"weight_bytes", row.weight_bytes},

@@ -8,7 +8,7 @@
 namespace lamplighter {
 namespace {
 
-// Samples of one method at one batch size.
+// All samples of a method at one batch size.
 struct Group {
   std::string method;
   std::size_t batch_size = 1;
@@ -27,24 +27,24 @@ std::vector<Group> groups_of(const std::vector<BenchSample>& samples) {
   return groups;
 }
 
-// Time of drawing tokens: what the method changes.
-double drawing_ms(const BenchSample& sample) {
+// Time of generating tokens, which is what methods change.
+double generating_ms(const BenchSample& sample) {
   return sample.statistics.prefill_ms + sample.statistics.decode_ms;
 }
 
-// The picture that took longest stands for its batch and repeat: all of them began together.
+// The slowest image stands for its batch and repeat: all of them started together.
 using Batches = std::map<std::pair<std::size_t, int>, const BenchSample*>;
 Batches batches_of(const Group& group) {
   Batches batches;
   for (const BenchSample* sample : group.samples) {
     const BenchSample*& longest = batches[{sample->batch, sample->repeat}];
-    if (longest == nullptr || drawing_ms(*sample) > drawing_ms(*longest)) longest = sample;
+    if (longest == nullptr || generating_ms(*sample) > generating_ms(*longest)) longest = sample;
   }
   return batches;
 }
 
-// Values of batches or pictures, one for each of their repeats, as units: the means over the repeats, or
-// where there is one batch alone, its repeats.
+// Repeated values of batches or images. Units are the means over repeats; a single batch has its repeats as
+// units.
 using Repeats = std::map<std::size_t, std::vector<double>>;
 std::vector<double> units_of(const Repeats& values) {
   if (values.size() == 1) return values.begin()->second;
@@ -55,7 +55,7 @@ std::vector<double> units_of(const Repeats& values) {
 
 Interval latency_of(const Batches& batches) {
   Repeats times;
-  for (const auto& [key, sample] : batches) times[key.first].push_back(drawing_ms(*sample));
+  for (const auto& [key, sample] : batches) times[key.first].push_back(generating_ms(*sample));
   return mean_interval(units_of(times));
 }
 
@@ -64,7 +64,7 @@ Interval speedup_of(const Batches& baseline, const Batches& batches) {
   for (const auto& [key, sample] : batches) {
     const auto other = baseline.find(key);
     if (other == baseline.end()) continue;
-    logarithms[key.first].push_back(std::log(drawing_ms(*other->second) / drawing_ms(*sample)));
+    logarithms[key.first].push_back(std::log(generating_ms(*other->second) / generating_ms(*sample)));
   }
   if (logarithms.empty()) return {};
   std::vector<double> ratios = units_of(logarithms);
@@ -72,22 +72,22 @@ Interval speedup_of(const Batches& baseline, const Batches& batches) {
   return ratio_interval(ratios);
 }
 
-// Of pictures. Repeats give the same tokens again: they are no units of their own.
+// Averages over images. Repeats give the same tokens, so they are no units.
 template <class Get>
-Interval over_pictures(const Group& group, Get get) {
+Interval over_images(const Group& group, Get get) {
   Repeats values;
-  for (const BenchSample* sample : group.samples) values[sample->picture].push_back(get(sample->statistics));
-  for (auto& [picture, repeats] : values) repeats = {mean_of(repeats)};
+  for (const BenchSample* sample : group.samples) values[sample->image].push_back(get(sample->statistics));
+  for (auto& [image, repeats] : values) repeats = {mean_of(repeats)};
   return mean_interval(units_of(values));
 }
 
 double compression(const Statistics& statistics, bool count_prompt) {
-  // What is drawn without a cycle has one token from one pass either way.
+  // An image without cycles has one token from one pass.
   if (count_prompt || statistics.cycles.empty()) return statistics.step_compression();
   return statistics.acceptance_length();
 }
 
-// Where drafted tokens are accepted, and what cycles cost.
+// Adds acceptance by depth and rank, and times per cycle.
 void add_cycles(const Group& group, BenchReport& result) {
   double cycles = 0;
   for (const BenchSample* sample : group.samples) {
@@ -105,7 +105,7 @@ void add_cycles(const Group& group, BenchReport& result) {
     result.cycle_ms += s.cycle_ms;
     result.draft_ms += s.draft_ms;
     result.score_ms += s.score_ms;
-    result.judge_ms += s.judge_ms;
+    result.verify_ms += s.verify_ms;
     result.commit_ms += s.commit_ms;
   }
   cycles = std::max(cycles, 1.0);
@@ -114,7 +114,7 @@ void add_cycles(const Group& group, BenchReport& result) {
     for (double& share : ranks) share /= cycles;
   }
   for (double* ms :
-       {&result.cycle_ms, &result.draft_ms, &result.score_ms, &result.judge_ms, &result.commit_ms})
+       {&result.cycle_ms, &result.draft_ms, &result.score_ms, &result.verify_ms, &result.commit_ms})
     *ms /= cycles;
 }
 
@@ -124,7 +124,7 @@ void add_resources(const Batches& batches, BenchReport& result) {
     if (sample->peak_bytes) result.peak_bytes = std::max(result.peak_bytes.value_or(0), *sample->peak_bytes);
     if (sample->joules) joules.push_back(*sample->joules / sample->statistics.batch);
   }
-  if (!joules.empty()) result.joules_per_picture = mean_of(joules);
+  if (!joules.empty()) result.joules_per_image = mean_of(joules);
 }
 
 void add_times(const Batches& batches, BenchReport& result) {
@@ -133,12 +133,12 @@ void add_times(const Batches& batches, BenchReport& result) {
     for (const auto& [key, sample] : batches) values.push_back(get(sample->statistics));
     return summarise(std::move(values));
   };
-  // The first token comes out of the prefill.
+  // First tokens come from the prefill.
   const auto decoded = [](const Statistics& s) {
     return static_cast<double>(std::max<std::int64_t>(1, s.tokens - 1));
   };
   result.latency_ms = over([](const Statistics& s) { return s.prefill_ms + s.decode_ms; });
-  result.pictures_per_second =
+  result.images_per_second =
       over([](const Statistics& s) { return 1000.0 * s.batch / (s.prefill_ms + s.decode_ms); });
   result.token_ms = over([&](const Statistics& s) { return s.decode_ms / decoded(s); });
   result.tokens_per_second =
@@ -167,9 +167,8 @@ std::vector<BenchReport> report(const std::vector<BenchSample>& samples, const R
     result.mean_latency_ms = latency_of(batches);
     add_times(batches, result);
     result.step_compression =
-        over_pictures(group, [&](const Statistics& s) { return compression(s, options.count_prompt); });
-    result.acceptance_length =
-        over_pictures(group, [](const Statistics& s) { return s.acceptance_length(); });
+        over_images(group, [&](const Statistics& s) { return compression(s, options.count_prompt); });
+    result.acceptance_length = over_images(group, [](const Statistics& s) { return s.acceptance_length(); });
     add_cycles(group, result);
     result.speedup = speedup_of(baselines[group.batch_size], batches);
     if (result.speedup.count > 0) result.share_kept = result.speedup.mean / result.step_compression.mean;

@@ -9,76 +9,76 @@
 #include "bench/machine/environment.h"
 #include "bench/report/statistics.h"
 
-// What a run of `bench` tells: one report per method and batch size, and where and how it was measured.
+// The results of `bench`: one report per method and batch size, and the machine and settings.
 namespace lamplighter {
 
-// A target pass over the rows of a draft tree, and what bounds it. 0 where it is not known: captured cycles
-// have no stages.
+// A target pass over a draft tree and what bounds it. Unknown values are 0: captured cycles have no stage
+// times.
 struct PassCost {
-  std::int64_t nodes = 1;      // of the tree, the root counted
+  std::int64_t nodes = 1;      // of the tree, with the root
   std::int64_t depth = 0;      // of the tree
-  std::int64_t rows = 1;       // of a pass: nodes x pictures, both halves of guidance
-  double weight_bytes = 0;     // read once a pass
-  double multiplications = 0;  // rows x weights; attention left out
-  double score_ms = 0;         // measured, mean
-  double over_step = 0;        // score_ms over that of ar at the same batch size
-  // Growth of a pass's time with its rows, against ar: log(time ratio) / log(row ratio). Near 0 the weights'
-  // bytes bound it and rows are free; near 1 the arithmetic does and every row costs its own.
+  std::int64_t rows = 1;       // positions in a pass: nodes x images, doubled by guidance
+  double weight_bytes = 0;     // read once per pass
+  double multiplications = 0;  // rows x weights, without attention
+  double score_ms = 0;         // mean
+  double over_step = 0;        // score_ms over ar's at the same batch size
+  // Growth of pass time with positions, relative to ar: log(time ratio) / log(position ratio). Near 0 the
+  // bytes of the weights bound the pass and positions are free; near 1 arithmetic does.
   double growth = 0;
 
   bool is_arithmetic() const { return growth > 0.5; }
 };
 
-// One method at one batch size. Times are milliseconds.
+// One method at one batch size. Times are in milliseconds.
 struct BenchReport {
   std::string method;
   std::size_t batch_size = 1;
-  std::size_t samples = 0;      // batches drawn, repeats counted
-  Summary latency_ms;           // of a batch: prefill and decode, what the method changes
-  Interval mean_latency_ms;     // over batches
-  Summary pictures_per_second;  // of that time
-  Summary token_ms;             // decode milliseconds per token of a picture (prefill not counted)
-  Summary tokens_per_second;    // image tokens per second of decode time, all pictures of the batch
+  std::size_t samples = 0;    // batches, with repeats
+  Summary latency_ms;         // of a batch: prefill and decode, which is what methods change
+  Interval mean_latency_ms;   // over batches
+  Summary images_per_second;  // over prefill and decode
+  Summary token_ms;           // decode time per token of an image, without prefill
+  Summary tokens_per_second;  // image tokens per second of decode time, all images of a batch
   Summary text_ms, prefill_ms, decode_ms, image_ms;
-  // Step compression S: tokens per target pass, the prompt's pass counted unless ReportOptions says
-  // otherwise. Over pictures.
+  // Step compression S: tokens per target pass. The prompt's pass counts unless ReportOptions says otherwise.
+  // Over images.
   Interval step_compression;
-  Interval acceptance_length;              // tau: tokens per cycle, bonus token included. Over pictures.
-  std::vector<double> reached;             // [d]: share of cycles whose path reached depth d + 1
-  std::vector<std::vector<double>> ranks;  // [d][r]: share of cycles whose path took child r at depth d + 1
-  double cycle_ms = 0;                     // mean per cycle
-  double draft_ms = 0, score_ms = 0, judge_ms = 0, commit_ms = 0;  // its parts, where they are known
-  // Time of ar over time of this method at the same batch size, prefill and decode, paired batch by batch.
-  // Repeats of a batch are averaged first: they tell of the machine's noise, not of pictures. With one batch
-  // the repeats are all there is. Count 0: ar was not drawn.
+  Interval acceptance_length;   // acceptance length tau: tokens per cycle with the bonus token; over images
+  std::vector<double> reached;  // [d]: share of cycles that accepted depth d + 1
+  std::vector<std::vector<double>> ranks;  // [d][r]: share of cycles that accepted child r at depth d + 1
+  double cycle_ms = 0;                     // mean
+  double draft_ms = 0, score_ms = 0, verify_ms = 0, commit_ms = 0;  // its stages, when timed
+  // Prefill and decode time of ar divided by the method's at the same batch size, paired by batch.
+  // Repeats of a batch are averaged first, because they show noise of the machine and not of images; a single
+  // batch uses its repeats. Count 0: ar was not run.
   Interval speedup;
-  std::optional<double> share_kept;          // of S, as time: speedup / S
-  std::optional<std::int64_t> peak_bytes;    // of memory while it drew
-  std::optional<double> joules_per_picture;  // of the whole machine
+  std::optional<double> share_kept;        // speedup / S
+  std::optional<std::int64_t> peak_bytes;  // peak during generation
+  std::optional<double> joules_per_image;  // of the whole machine
   PassCost pass;
-  std::string verdict;  // why speculation does not pay; empty where it does
+  std::string verdict;  // why speculation does not pay off; empty when it does
 };
 
 struct ReportOptions {
-  // Papers that leave the prompt's pass, and the token that it gives, out of S are reproduced by false: S is
-  // the acceptance length then.
+  // false reproduces papers that exclude the prompt's pass and its token from S; S then equals the acceptance
+  // length.
   bool count_prompt = true;
 };
 
-// One report per method and batch size, in the order of first appearance. `pass` and `verdict` are left to
-// add_pass_costs.
+// One report per method and batch size, in order of first appearance. add_pass_costs sets `pass` and
+// `verdict`.
 std::vector<BenchReport> report(const std::vector<BenchSample>& samples, const ReportOptions& options = {});
 
-// The pictures and settings of a run and all that came of it.
+// Settings and results of a run.
 struct BenchRun {
-  std::string model, checksum;  // of the bundle: its name, and SHA-256 of its manifest, which names all files
+  std::string model, checksum;  // of the bundle: name, and SHA-256 of its manifest, which names all files
   std::string device, dtype, cache_dtype;
   std::vector<BenchMethod> methods;  // resolved
   std::vector<std::size_t> batch_sizes;
-  std::size_t pictures = 0;
+  std::size_t images = 0;
   int repeats = 0, warmup = 0;
   bool count_prompt = true;
-  std::int64_t peak_bytes = 0;  // of memory while pictures were drawn
+  std::int64_t peak_bytes = 0;  // peak during generation
   Environment environment;
   std::vector<BenchReport> reports;
   std::vector<BenchSample> samples;

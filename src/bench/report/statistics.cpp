@@ -11,15 +11,15 @@
 namespace lamplighter {
 namespace {
 
-// Of sorted values.
+// Quantile of sorted values.
 double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(position);
   const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (place - static_cast<double>(low));
+  return sorted[low] + (sorted[high] - sorted[low]) * (position - static_cast<double>(low));
 }
 
-// The 97.5 % quantile of Student's t; beyond the table a series in 1 / degrees that is right to 0.0001.
+// The 97.5 % quantile of Student's t. Beyond the table a series in 1 / degrees, accurate to 0.0001.
 double student(std::size_t degrees) {
   static constexpr std::array<double, 30> kTable{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
                                                  2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -30,7 +30,7 @@ double student(std::size_t degrees) {
   return 1.95996 + inverse * (2.37227 + inverse * 2.8225);
 }
 
-// Standard errors on either side of the mean.
+// Half-width of Student's interval.
 double student_half(const std::vector<double>& units, double mean) {
   double squares = 0;
   for (const double unit : units) squares += (unit - mean) * (unit - mean);
@@ -38,13 +38,13 @@ double student_half(const std::vector<double>& units, double mean) {
   return student(units.size() - 1) * std::sqrt(squares / (count - 1) / count);
 }
 
-// Sorted means of the units drawn again.
+// Sorted means of bootstrap samples of the units.
 std::vector<double> resampled_means(const std::vector<double>& units) {
   constexpr std::size_t kResamples = 10'000;
   std::mt19937 generator(20'260'101);
   std::vector<double> means(kResamples);
   for (double& mean : means) {
-    for (std::size_t draw = 0; draw < units.size(); ++draw)
+    for (std::size_t i = 0; i < units.size(); ++i)
       mean += units[std::uint64_t{generator()} * units.size() >> 32];
     mean /= static_cast<double>(units.size());
   }

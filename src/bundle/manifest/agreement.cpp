@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bundle/draft_kinds.h"
+
 namespace lamplighter {
 namespace {
 
@@ -21,7 +23,7 @@ void check_ids(JsonReader& reader, const std::string& where, const std::vector<s
   }
 }
 
-// What a target's tokens, prompts and grids say of one another.
+// Tokens, prompts and grids of a target.
 void check_target(JsonReader& reader, const Manifest& manifest) {
   for (const char* key : {"target", "cache", "tokens", "prompt", "grids", "sampling"})
     require(reader, key, "a target");
@@ -73,7 +75,7 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
   }
 }
 
-// The same of continuous tokens.
+// The same for continuous tokens.
 void check_continuous(JsonReader& reader, const Manifest& manifest) {
   for (const char* key : {"target", "prompt", "grids", "sampling"}) require(reader, key, "a target");
   if (manifest.prompt->kind != "class")
@@ -93,8 +95,8 @@ void check_continuous(JsonReader& reader, const Manifest& manifest) {
   }
 }
 
-// A whole model takes the prompts and the positions of the target.
-void check_model(JsonReader& reader, const std::string& name, const DrafterEntry& drafter,
+// A small target takes the prompts and the positions of the target.
+void check_model(JsonReader& reader, const std::string& name, const DraftModelEntry& drafter,
                  const Manifest& manifest) {
   if (drafter.max_length < manifest.cache.max_length) {
     reader.fail(name + ".max_length " + number(drafter.max_length) + " disagrees with cache.max_length " +
@@ -109,11 +111,12 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
   for (const auto& [name, drafter] : manifest.drafters) {
-    if (drafter.is_continuous() != manifest.is_continuous())
+    const DraftKindEntry& kind = draft_kind(drafter);
+    if ((kind.kind == DraftKind::continuous) != manifest.is_continuous())
       reader.fail("drafters." + name + ".kind " + drafter.kind + " disagrees with tokens.kind " +
                   manifest.tokens.kind);
-    if (!drafter.has_cache()) continue;
-    if (drafter.is_model()) {
+    if (!kind.has(kDraftCache)) continue;
+    if (kind.is_target()) {
       check_model(reader, "drafters." + name, drafter, manifest);
       continue;
     }

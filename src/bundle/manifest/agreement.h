@@ -5,8 +5,8 @@
 
 namespace lamplighter {
 
-// Parts made by different exports of different models do not fit together: throws Error(ExitCode::bundle)
-// that names the first two numbers of a manifest that disagree. `reader` is the manifest's.
+// Checks that the parts of a manifest fit together. Throws Error(ExitCode::bundle), which names the first two
+// numbers that disagree. `reader` reads the manifest.
 void check_agreement(JsonReader& reader, const Manifest& manifest);
 
 }  // namespace lamplighter

@@ -51,7 +51,7 @@ std::string detach(Json& manifest, const Json::json_pointer& place) {
 void attach_file(const std::string& directory, const std::string& name, std::string_view bytes,
                  const std::string& pointer, const Json& entry) {
   const std::string path = join_path(directory, "manifest.json");
-  Json manifest = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  Json manifest = parse_json(read_file(path, ExitCode::bundle, limits::kManifest), path, ExitCode::bundle);
   if (!manifest.is_object() || !manifest["files"].is_object()) {
     throw Error(ExitCode::bundle, path + ": expected an object with \"files\"; export the bundle again");
   }
@@ -60,7 +60,7 @@ void attach_file(const std::string& directory, const std::string& name, std::str
   const Json before = manifest;
   const std::string old = detach(manifest, place);
   if (names(manifest, name) || name == "manifest.json") {
-    throw Error(ExitCode::bundle, path + ": " + name + " serves something else already");
+    throw Error(ExitCode::bundle, path + ": " + name + " is already used for something else");
   }
   const std::string file = join_path(directory, name);
   const auto known = before["files"].find(name);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -20,7 +21,7 @@ std::string damage_of(const Manifest& manifest, const std::string& name, const F
   if (fs::canonical(path, error).parent_path() != fs::canonical(manifest.directory, ignored))
     return "it is a link out of the bundle's folder; copy the file itself";
   if (size != entry.bytes) {
-    return "got " + std::to_string(size) + " bytes, expected " + std::to_string(entry.bytes) +
+    return "got " + counted(size, "byte") + ", expected " + std::to_string(entry.bytes) +
            "; copy or export the bundle again";
   }
   const std::string sum = checksums ? sha256_file(path, ExitCode::bundle) : entry.sha256;
@@ -65,23 +66,23 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
   if (manifest.grids.empty()) throw Error(ExitCode::bundle, "bundle " + manifest.directory + " has no grids");
   std::string known;
   for (const Grid& grid : manifest.grids) {
-    // Of several grids with the one side that is given, the first.
+    // With one side given, the first grid that has it.
     if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
     known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
   }
   const std::string got = height == 0  ? "width " + std::to_string(width)
                           : width == 0 ? "height " + std::to_string(height)
                                        : std::to_string(width) + "x" + std::to_string(height);
-  throw Error(ExitCode::usage, "size: got " + got + ", this bundle draws " + known);
+  throw Error(ExitCode::usage, "size: got " + got + ", this bundle generates " + known);
 }
 
-void require_drawable(const Manifest& manifest) {
+void require_generatable(const Manifest& manifest) {
   std::string missing;
   for (const std::string& name : missing_for_generation(manifest))
     missing += (missing.empty() ? "" : ", ") + name;
   if (!missing.empty()) {
     throw Error(ExitCode::bundle,
-                "bundle " + manifest.directory + " cannot draw pictures: it lacks " + missing);
+                "bundle " + manifest.directory + " cannot generate images: it lacks " + missing);
   }
 }
 

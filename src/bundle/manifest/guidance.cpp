@@ -18,9 +18,10 @@ double first_scale(const GuidanceSchedule& schedule, double scale) {
 void grow(const Grid& grid, double scale, std::vector<float>& scales) {
   const std::int64_t all = grid.tokens();
   for (std::int64_t k = 0; k < static_cast<std::int64_t>(scales.size()); ++k) {
-    const std::int64_t drawn = std::min(k + 1, all - 1);  // MAR counts one as left behind the last one, too
+    const std::int64_t generated =
+        std::min(k + 1, all - 1);  // MAR counts one as left behind the last one, too
     scales[static_cast<std::size_t>(k)] =
-        static_cast<float>(1.0 + (scale - 1.0) * static_cast<double>(drawn) / static_cast<double>(all));
+        static_cast<float>(1.0 + (scale - 1.0) * static_cast<double>(generated) / static_cast<double>(all));
   }
 }
 

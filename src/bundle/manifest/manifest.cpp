@@ -15,7 +15,7 @@ void check_folder(const std::string& directory) {
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
     throw Error(ExitCode::bundle,
-                "bundle " + directory + ": no such folder; python -m models.export makes bundles");
+                "bundle " + directory + ": no such folder; lamplighter-export makes bundles");
   }
   if (!fs::is_directory(directory, ignored)) {
     throw Error(ExitCode::bundle,
@@ -49,7 +49,7 @@ void read_origin(JsonReader& reader, Manifest& manifest) {
 Manifest read_manifest(const std::string& directory) {
   check_folder(directory);
   const std::string path = join_path(directory, "manifest.json");
-  const Json json = parse_json(read_file(path, ExitCode::bundle), path, ExitCode::bundle);
+  const Json json = parse_json(read_file(path, ExitCode::bundle, limits::kManifest), path, ExitCode::bundle);
   JsonReader reader(json, path, ExitCode::bundle);
   const std::int64_t version = reader.integer("schema_version");
   if (version != kSchemaVersion) {
@@ -62,7 +62,7 @@ Manifest read_manifest(const std::string& directory) {
   read_origin(reader, manifest);
   read_modules(reader, manifest);
   read_data(reader, manifest);
-  read_drawing(reader, manifest);
+  read_generating(reader, manifest);
   read_shapes(reader, manifest);
   reader.finish();
   check_agreement(reader, manifest);

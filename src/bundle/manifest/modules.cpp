@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "bundle/draft_kinds.h"
 #include "bundle/manifest/sections.h"
 
 namespace lamplighter {
@@ -27,31 +28,26 @@ ModuleEntry read_module(JsonReader reader, const Manifest& manifest) {
   return entry;
 }
 
-DrafterEntry read_drafter(JsonReader reader, const Manifest& manifest) {
-  DrafterEntry entry;
+DraftModelEntry read_drafter(JsonReader reader, const Manifest& manifest) {
+  DraftModelEntry entry;
   entry.module.file = file_name(reader, "file", manifest);
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
-  if (entry.is_continuous() || entry.is_refiner()) {
-    reader.finish();
-    return entry;
+  const DraftKindEntry& kind = draft_kind(entry);
+  if (kind.has(kDraftHeads)) entry.heads = reader.integer("heads", 1, kMaxSize);
+  if (kind.has(kDraftCache)) {
+    entry.layers = reader.integer("layers", 1, kMaxSize);
+    entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
+    entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
+    if (reader.has("prompt_id")) entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
+    if (reader.has("padding")) entry.padding = reader.boolean("padding");
+    entry.max_length = reader.integer("max_length", 1, kMaxSize);
   }
-  if (entry.is_heads() || entry.kind == "flash") entry.heads = reader.integer("heads", 1, kMaxSize);
-  if (entry.is_heads()) {
-    reader.finish();
-    return entry;
-  }
-  entry.layers = reader.integer("layers", 1, kMaxSize);
-  entry.kv_heads = reader.integer("kv_heads", 1, kMaxSize);
-  entry.head_dim = reader.integer("head_dim", 2, kMaxSize);
-  if (entry.kind == "eagle-3") entry.feature_layers = reader.integers("feature_layers");
-  if (entry.kind == "flash" && reader.has("queries")) {
+  if (kind.has(kFeatureLayers)) entry.feature_layers = reader.integers("feature_layers");
+  if (kind.has(kDraftQueries) && reader.has("queries")) {
     entry.queries = reader.integer("queries", 1, kMaxSize);
     entry.window = reader.integer("window", 1, kMaxSize);
   }
-  if (reader.has("prompt_id")) entry.prompt_id = reader.integer("prompt_id", 0, kMaxIds);
-  if (reader.has("padding")) entry.padding = reader.boolean("padding");
-  entry.max_length = reader.integer("max_length", 1, kMaxSize);
   reader.finish();
   return entry;
 }

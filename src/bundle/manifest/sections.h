@@ -5,19 +5,19 @@
 #include "base/json.h"
 #include "lamplighter/bundle.h"
 
-// Parts of manifest.json, each read by one function; `reader` is the manifest's. They throw
-// Error(ExitCode::bundle) for what the schema does not allow.
+// Each function reads a part of manifest.json with the manifest's `reader`. They throw
+// Error(ExitCode::bundle) for entries that the schema does not allow.
 namespace lamplighter {
 
 constexpr std::int64_t kMaxIds = std::int64_t{1} << 31;   // vocabularies
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, counts of layers and heads
 
-// Archives, and data files beside them; the list of files has been read.
+// Archives and data files; the list of files must have been read.
 void read_modules(JsonReader& reader, Manifest& manifest);
 void read_data(JsonReader& reader, Manifest& manifest);
 
 // Prompt, grids and sampling.
-void read_drawing(JsonReader& reader, Manifest& manifest);
+void read_generating(JsonReader& reader, Manifest& manifest);
 // Sizes of tokens, target, cache and decoder.
 void read_shapes(JsonReader& reader, Manifest& manifest);
 

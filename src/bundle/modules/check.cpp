@@ -60,7 +60,7 @@ std::vector<CheckResult> check_modules(const Manifest& manifest, const c10::Devi
       CheckResult result{record->module, record->method, 0, record->tolerance, record->distance};
       const auto compare = [&](const at::Tensor& got, const std::string& expected) {
         const double difference = largest_difference(got, tensor(expected));
-        // NaN once, NaN for good: it compares as no difference at all.
+        // A NaN stays: compared with other differences it would be lost.
         if (!std::isnan(result.difference) && !(difference <= result.difference))
           result.difference = difference;
       };

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/format.h"
 #include "bundle/modules/module.h"
 #include "lamplighter/error.h"
 
@@ -35,7 +36,7 @@ class ContinuousArchive : public ContinuousModel {
     std::vector<at::Tensor> results =
         module_.call("denoise", {z, unconditional, scale, start, noise, temperature});
     if (results.size() != 3)
-      fail("denoise", std::to_string(results.size()) + " results", "mean, deviation and log deviations");
+      fail("denoise", counted(results.size(), "result"), "mean, deviation and log deviations");
     return {std::move(results[0]), std::move(results[1]), std::move(results[2])};
   }
 
@@ -56,31 +57,31 @@ class ContinuousArchive : public ContinuousModel {
     fail(method, got.str(), expected.str());
   }
 
-  // What Torch says of sizes that do not meet names neither of them.
+  // Torch's message about sizes that do not match names neither of them.
   void check(const Manifest& manifest) const {
     try {
       check_classes(manifest.prompt->classes);
-      draw_one(manifest);
+      generate_one(manifest);
     } catch (const Error& error) {
       if (error.code() != ExitCode::bundle) throw;
       throw Error(ExitCode::bundle, std::string(error.what()) + "; the manifest has " +
-                                        std::to_string(manifest.prompt->classes) + " classes, " +
-                                        std::to_string(manifest.grids.front().tokens()) + " tokens of " +
-                                        std::to_string(manifest.tokens.channels) + " channels and " +
-                                        std::to_string(manifest.diffusion.steps) + " steps");
+                                        counted(manifest.prompt->classes, "class") + ", " +
+                                        counted(manifest.grids.front().tokens(), "token") + " of " +
+                                        counted(manifest.tokens.channels, "channel") + " and " +
+                                        counted(manifest.diffusion.steps, "step"));
     }
   }
 
-  // An index of another network's classes would be drawn without a word.
+  // A class index of another network would go unnoticed.
   void check_classes(std::int64_t classes) const {
     const at::Tensor labels = module_.buffer("labels");
     if (labels.defined() && labels.dim() > 0 && labels.size(0) != classes + 1)
-      fail("context", std::to_string(labels.size(0) - 1) + " classes", std::to_string(classes));
+      fail("context", counted(labels.size(0) - 1, "class"), std::to_string(classes));
   }
 
-  // Draws the last position of a picture of no class. The first step's noise is no number, and so must the
-  // token be: a chain of fewer steps does not read it.
-  void draw_one(const Manifest& manifest) const {
+  // Generates the last position of an image without a class. The first step's noise is NaN, so the token must
+  // be NaN: a chain of fewer steps would not read it.
+  void generate_one(const Manifest& manifest) const {
     const std::int64_t positions = manifest.grids.front().tokens(), channels = manifest.tokens.channels;
     const std::int64_t steps = manifest.diffusion.steps;
     const auto numbers = at::dtype(at::kFloat).device(device());

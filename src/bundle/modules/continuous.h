@@ -6,25 +6,25 @@
 #include <memory>
 #include <string>
 
-#include "bundle/placement.h"
+#include "device/placement.h"
 #include "lamplighter/bundle.h"
 
 namespace lamplighter {
 
-// A network that draws continuous tokens, target or drafter (MAR, Li et al. 2024, arXiv 2406.11838): an
-// encoder and decoder that sees some tokens of a picture gives a condition at all others, and the chain of
-// its diffusion head makes a token of one. B = contexts, L = positions in raster order, C = channels, D =
-// width of a condition, N = tokens, T = denoising steps; all of it fp32. Without state.
+// A target or drafter of continuous tokens (MAR, Li et al. 2024, arXiv 2406.11838). An encoder and decoder
+// that attends to some tokens of an image computes a condition for all others, and the diffusion head
+// denoises a token from its condition. B = contexts, L = positions in raster order, C = channels, D = width
+// of a condition, N = tokens, T = denoising steps. Everything is fp32, and calls keep no state.
 class ContinuousModel {
  public:
   virtual ~ContinuousModel() = default;
 
-  // latents [B, L, C], visible bool [B, L], classes int64 [B] -> [B, L, D], valid where nothing is visible.
-  // Rows of `latents` that are not visible are not read. The class after the last is none.
+  // latents [B, L, C], visible bool [B, L], classes int64 [B] -> [B, L, D], valid at positions that are not
+  // visible. Their latents are not read. The class after the last one stands for none.
   virtual at::Tensor context(const at::Tensor& latents, const at::Tensor& visible,
                              const at::Tensor& classes) const = 0;
 
-  // The Gaussian of the last denoising step, and what came before it.
+  // The Gaussian of the last denoising step, and the deviations of the steps before it.
   struct Chain {
     at::Tensor mean, deviation;  // [N, C], temperature included
     at::Tensor log_deviations;   // fp64 [N, C]: sums over all steps but the last, without temperature
@@ -38,12 +38,12 @@ class ContinuousModel {
   virtual c10::Device device() const { return c10::kCPU; }
 };
 
-// Bytes that a pass of the target takes for every context, at least: fp32 latents, and of every position what
-// a layer reads and its widest product, four times as wide.
+// Least bytes that a pass of the target needs for each context: fp32 latents, and for each position the input
+// of a layer and its widest product, four times as wide.
 std::int64_t context_bytes(const Manifest& manifest, const Grid& grid);
 
-// The bundle's target, or its drafter of this name. A token is drawn at once, so that an archive which
-// disagrees with the manifest's channels or steps is caught before any work. Throws Error(ExitCode::bundle).
+// Loads the bundle's target, or its drafter of this name, and generates a token: an archive that disagrees
+// with the manifest's channels or steps fails here. Throws Error(ExitCode::bundle).
 std::unique_ptr<ContinuousModel> load_continuous_target(const Manifest& manifest, const Placement& placement);
 std::unique_ptr<ContinuousModel> load_continuous_drafter(const Manifest& manifest, const std::string& name,
                                                          const Placement& placement);

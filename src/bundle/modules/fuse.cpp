@@ -26,7 +26,7 @@ bool is(const Node* node, const char* name) {
   return node->kind() == symbol(name);
 }
 
-// Whether nothing between two nodes of a block can change a tensor.
+// Whether no node between two nodes of a block can change a tensor.
 bool adjacent(Node* first, Node* second) {
   if (first->owningBlock() != second->owningBlock()) return false;
   const auto harmless = [](const Node* node) {
@@ -39,7 +39,7 @@ bool adjacent(Node* first, Node* second) {
   return true;
 }
 
-// The node that alone reads the value, right behind `maker`; null when there is another.
+// The only node that reads the value, right behind `maker`; null where others read it.
 Node* only_reader(Value* value, Node* maker, const char* name) {
   if (value->uses().size() != 1) return nullptr;
   Node* user = value->uses().front().user;
@@ -58,7 +58,7 @@ void apply(Block* block, void (*change)(Node*)) {
 }
 
 // add_rms_norm(residual, linear(x, w), norm, eps): add_linear(residual, x, w) and rms_norm(residual, norm,
-// eps). The product moves to the sum, which must not change what it reads.
+// eps). The product moves to the sum, so nothing between them may change its inputs.
 void split_sum(Node* node) {
   if (!is(node, "add_rms_norm")) return;
   Value* branch = node->input(1);
@@ -98,7 +98,7 @@ void join_norm(Node* norm) {
   norm->destroy();
 }
 
-// Attributes whose owner is known: numbers and truth values become constants.
+// Numbers and booleans among the attributes of known owners become constants.
 class Attributes {
  public:
   explicit Attributes(torch::jit::Graph& graph, const torch::jit::Module& module) : graph_(graph) {
@@ -153,8 +153,7 @@ std::shared_ptr<torch::jit::Graph> fused_graph(const torch::jit::Module& module,
   torch::jit::Inline(*graph);
   const Attributes known(*graph, module);
   torch::jit::PeepholeOptimizeListIdioms(graph);  // the number of layers
-  // Of the layers that a method always runs one straight line is left; the second time, conditions are known
-  // whose numbers the first one found.
+  // Loops over layers are unrolled. The second time resolves conditions on numbers that the first time found.
   for (int i = 0; i < 2; ++i) torch::jit::ConstantPropagation(graph);
   torch::jit::EliminateDeadCode(graph);
   apply(graph->block(), split_sum);

@@ -16,10 +16,11 @@
 #include <unordered_map>
 
 #include "base/files.h"
-#include "bundle/machine.h"
+#include "base/format.h"
 #include "bundle/modules/fuse.h"
+#include "bundle/modules/rounding.h"
+#include "device/machine.h"
 #include "kernels/anchor.h"
-#include "kernels/linear/weight_bits.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -29,7 +30,7 @@ namespace {
   throw Error(ExitCode::bundle, message);
 }
 
-// The first line of what Torch says that is not empty: the rest is a stack trace.
+// The first line of Torch's message that is not empty: the rest is a stack trace.
 std::string first_line(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
@@ -43,7 +44,7 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-// Tells in plain words what a file is that is no TorchScript archive.
+// Says in plain words what a file is that is no TorchScript archive.
 void check_archive(const std::string& path, const std::string& role) {
   std::array<char, 16> head{};
   std::ifstream(path, std::ios::binary).read(head.data(), head.size());
@@ -57,33 +58,46 @@ void check_archive(const std::string& path, const std::string& role) {
   try {
     caffe2::serialize::PyTorchStreamReader reader(path);
     if (!reader.hasRecord("constants.pkl")) {
-      fail(where +
-           "got a checkpoint (state dict), expected a TorchScript archive; run python -m models.export");
+      fail(where + "got a checkpoint (state dict), expected a TorchScript archive; run lamplighter-export");
     }
   } catch (const c10::Error& error) {
     fail(where + "damaged archive: " + first_line(error));
   }
 }
 
-// Weights are read as they are stored and then cast one by one.
+// Weights are read in their stored type and then cast one by one.
 void require_room(const std::string& path, const ModuleEntry& entry, const std::string& role,
                   const Placement& placement) {
   std::error_code failed;
   const std::uintmax_t stored = std::filesystem::file_size(path, failed);
-  if (failed) return;  // the archive's own check says it better
+  if (failed) return;  // the check of the archive has a better message
   const bool widened = placement.dtype == c10::kFloat && entry.dtype != "float32";
-  const std::string less = "16 bits take half of that" +
-                           std::string(placement.device.is_cuda() ? ", device cpu none of the device" : "");
+  const std::string less =
+      "dtype bf16 takes half of it" +
+      std::string(placement.device.is_cuda() ? ", and device cpu uses other memory" : "");
   require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
                  "the weights of " + role + " in " + dtype_name(placement), widened ? less : "");
 }
+
+// Profiling would recompile a graph for every new tree size, which costs seconds; our operators leave nothing
+// to fuse.
+constexpr auto kNoProfiling = torch::jit::ExecutorExecutionMode::SIMPLE;
 
 }  // namespace
 
 struct Module::Archive {
   torch::jit::Module module;
   std::unordered_map<std::string, torch::jit::Method> methods;
-  std::unordered_map<std::string, std::unique_ptr<torch::jit::GraphFunction>> fused;  // of CUDA, self first
+  // Methods that run another graph than the archive's, which takes the module first.
+  std::unordered_map<std::string, std::unique_ptr<torch::jit::GraphFunction>> rewritten;
+
+  void add(const torch::jit::Method& method) {
+    torch::jit::toGraphFunction(method.function())._set_initial_executor_execution_mode(kNoProfiling);
+    methods.emplace(method.name(), method);
+  }
+  void rewrite(const std::string& name, const std::shared_ptr<torch::jit::Graph>& graph) {
+    rewritten.emplace(name, std::make_unique<torch::jit::GraphFunction>(name, graph, nullptr, kNoProfiling));
+  }
 };
 
 Module::Module(const std::string& directory, const ModuleEntry& entry, const std::string& role,
@@ -98,7 +112,7 @@ Module::Module(const std::string& directory, const ModuleEntry& entry, const std
     torch::jit::ExtraFilesMap no_extra_files;
     archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
   } catch (const std::exception& error) {
-    if (const std::optional<Error> told = machine_error(error, role + " in " + path)) throw *told;
+    if (const std::optional<Error> known = machine_error(error, role + " in " + path)) throw *known;
     fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
   }
   archive_->module.eval();
@@ -113,26 +127,22 @@ Module::Module(const torch::jit::Module& module, const std::string& role,
 }
 
 void Module::set_up(const std::string& where, const std::vector<std::string>& methods, int bits) {
-  // Recompiling for every new tree size costs seconds; our operators leave nothing to fuse.
-  torch::jit::getProfilingMode() = false;
   const c10::InferenceMode inference;
   for (const std::string& name : methods) {
     const auto method = archive_->module.find_method(name);
     if (!method) fail(where + ": method " + name + " is missing; export the bundle again");
-    archive_->methods.emplace(name, *method);
+    archive_->add(*method);
   }
   if (const auto prepare = archive_->module.find_method("prepare")) {
-    archive_->methods.emplace("prepare", *prepare);
-    const WeightBits scope(placement_.weight_bits);
+    archive_->add(*prepare);
+    const int to = placement_.weight_bits;
+    if (to != 16) archive_->rewrite("prepare", rounding_graph(archive_->module, "prepare", to));
     call("prepare", {at::empty({0}, at::dtype(placement_.dtype).device(placement_.device))});
   }
-  // What the products of few rows take: others would only be cut into more operators.
+  // Fusion pays for products of few rows; others would only be split into more operators.
   const bool rounded = bits != 16 || placement_.weight_bits != 16;
   if (!placement_.device.is_cuda() || placement_.dtype != c10::kBFloat16 || rounded) return;
-  for (const std::string& name : methods) {
-    const auto graph = fused_graph(archive_->module, name);
-    archive_->fused.emplace(name, std::make_unique<torch::jit::GraphFunction>(name, graph, nullptr));
-  }
+  for (const std::string& name : methods) archive_->rewrite(name, fused_graph(archive_->module, name));
 }
 
 std::vector<at::Tensor> Module::call(const std::string& method,
@@ -141,16 +151,16 @@ std::vector<at::Tensor> Module::call(const std::string& method,
   if (found == archive_->methods.end()) fail(role_ + ": method " + method + " is missing");
   const c10::InferenceMode inference;
   torch::jit::Stack stack(arguments.begin(), arguments.end());
-  const auto fused = archive_->fused.find(method);
+  const auto rewritten = archive_->rewritten.find(method);
   try {
-    if (fused != archive_->fused.end()) {
+    if (rewritten != archive_->rewritten.end()) {
       stack.insert(stack.begin(), archive_->module._ivalue());
-      fused->second->run(stack);
+      rewritten->second->run(stack);
     } else {
       found->second.run(stack);
     }
   } catch (const std::exception& error) {
-    if (const std::optional<Error> told = machine_error(error, role_ + "." + method)) throw *told;
+    if (const std::optional<Error> known = machine_error(error, role_ + "." + method)) throw *known;
     fail(role_ + "." + method + ": " + last_line(error.what()));
   }
   const c10::IValue result = std::move(stack.back());
@@ -169,7 +179,7 @@ std::vector<at::Tensor> Module::call(const std::string& method,
 at::Tensor Module::operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const {
   std::vector<at::Tensor> results = call(method, arguments);
   if (results.size() != 1) {
-    fail(role_ + "." + method + ": got " + std::to_string(results.size()) + " results, expected one tensor");
+    fail(role_ + "." + method + ": got " + counted(results.size(), "result") + ", expected one tensor");
   }
   return std::move(results.front());
 }

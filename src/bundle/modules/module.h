@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bundle/placement.h"
+#include "device/placement.h"
 #include "lamplighter/bundle.h"
 
 namespace torch::jit {
@@ -17,7 +17,7 @@ namespace lamplighter {
 
 // A TorchScript archive of a bundle, loaded to its device and prepared (weights cast and packed).
 // The one place that knows TorchScript: arguments and results are flat lists of tensors, so that another
-// kind of compiled module can take its place. Copies share the module. Calls are safe from one thread at a
+// kind of compiled module can take its position. Copies share the module. Calls are safe from one thread at a
 // time.
 class Module {
  public:
@@ -29,18 +29,18 @@ class Module {
   Module(const torch::jit::Module& module, const std::string& role, const std::vector<std::string>& methods,
          const Placement& placement);
 
-  // Calls a method; a tuple of tensors comes back as several.
+  // Calls a method; a tuple of tensors becomes a vector.
   std::vector<at::Tensor> call(const std::string& method, const std::vector<at::Tensor>& arguments) const;
   // The same for methods with one result.
   at::Tensor operator()(const std::string& method, const std::vector<at::Tensor>& arguments) const;
 
-  // What the archive keeps under the name; undefined when it has no such tensor.
+  // The archive's tensor of this name; undefined where there is none.
   at::Tensor buffer(const std::string& name) const;
 
   const Placement& placement() const { return placement_; }
 
  private:
-  // Looks the methods up and prepares the weights, stored in so many bits; `where` stands in messages.
+  // Finds the methods and prepares weights that are stored in `bits` bits. Messages name `where`.
   void set_up(const std::string& where, const std::vector<std::string>& methods, int bits);
 
   struct Archive;

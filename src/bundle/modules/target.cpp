@@ -4,7 +4,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include "kernels/attend/rounded.h"
+#include "base/format.h"
+#include "kernels/attend/rounded_cache.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -21,16 +22,25 @@ Module load(const Manifest& manifest, const std::string& role, const std::vector
   return {manifest.directory, entry->second, role, all, placement};
 }
 
-// The two results of a method.
+// Splits the two results of a method.
 std::pair<at::Tensor, at::Tensor> call_for_two(const Module& module, const std::string& method,
                                                const std::vector<at::Tensor>& inputs,
                                                const std::string& expected) {
   std::vector<at::Tensor> results = module.call(method, inputs);
   if (results.size() != 2) {
-    throw Error(ExitCode::bundle, "target." + method + ": got " + std::to_string(results.size()) +
-                                      " results, expected " + expected);
+    throw Error(ExitCode::bundle,
+                "target." + method + ": got " + counted(results.size(), "result") + ", expected " + expected);
   }
   return {std::move(results[0]), std::move(results[1])};
+}
+
+// Compares the width of a result with the manifest's.
+void check_width(const char* method, const char* what, const at::Tensor& result, const char* field,
+                 std::int64_t width) {
+  if (result.dim() > 0 && result.size(-1) == width) return;
+  throw Error(ExitCode::bundle, std::string("target.") + method + ": got " + what + " of width " +
+                                    (result.dim() > 0 ? std::to_string(result.size(-1)) : "0") +
+                                    ", the manifest says target." + field + " " + std::to_string(width));
 }
 
 }  // namespace
@@ -47,14 +57,17 @@ Target::Target(const Manifest& manifest, const Placement& placement)
 
 Target::Target(Manifest manifest, Module module)
     : manifest_(std::move(manifest)), module_(std::move(module)) {
-  // One row through the head: an archive that disagrees with its manifest is caught before any work.
-  const auto hidden =
-      at::zeros({1, 1, manifest_.target.hidden}, at::dtype(placement().dtype).device(placement().device));
-  const std::int64_t head = logits(hidden).size(-1);
-  if (head != manifest_.target.head) {
-    throw Error(ExitCode::bundle, "target: the head gives " + std::to_string(head) +
-                                      " logits, the manifest says " + std::to_string(manifest_.target.head));
+  // Runs the head once: an archive that disagrees with its manifest fails here.
+  const std::int64_t width = manifest_.target.hidden;
+  const auto hidden = at::zeros({1, 1, width}, at::dtype(placement().dtype).device(placement().device));
+  at::Tensor result;
+  try {
+    result = logits(hidden);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                "the manifest says target.hidden " + std::to_string(width) + ": " + error.what());
   }
+  check_width("logits", "logits", result, "head", manifest_.target.head);
 }
 
 at::Tensor Target::embed_condition(const at::Tensor& features, const at::Tensor& mask) const {
@@ -73,6 +86,8 @@ Target::Output Target::forward(const at::Tensor& x, const at::Tensor& positions,
                                const at::Tensor& lengths, const at::Tensor& cache) const {
   auto [one, two] =
       call_for_two(module_, "forward", {x, positions, tree_mask, lengths, cache}, "hidden and features");
+  check_width("forward", "hidden states", one, "hidden", manifest_.target.hidden);
+  check_width("forward", "features", two, "features", manifest_.target.features);
   return {std::move(one), std::move(two)};
 }
 
@@ -81,6 +96,7 @@ Target::Output Target::forward_features(const at::Tensor& layers, const at::Tens
                                         const at::Tensor& lengths, const at::Tensor& cache) const {
   auto [one, two] = call_for_two(module_, kForwardFeatures, {x, positions, tree_mask, lengths, cache, layers},
                                  "hidden and features");
+  check_width(kForwardFeatures, "hidden states", one, "hidden", manifest_.target.hidden);
   return {std::move(one), std::move(two)};
 }
 

@@ -10,46 +10,46 @@
 
 namespace lamplighter {
 
-// The methods that a target's archive has for prompts of this kind.
+// The methods of a target's archive for prompts of this kind.
 std::vector<std::string> target_methods(const PromptEntry& prompt);
-// That of them which only drafting with a part of the target calls; older archives lack it.
+// Optional: drafting with a part of the target calls it.
 constexpr const char* kForwardLayers = "forward_layers";
-// That which drafters call that read inner layers.
+// Optional: drafters that read inner layers call it.
 constexpr const char* kForwardFeatures = "forward_features";
 
-// The autoregressive model that decides tokens. S = sequences, R = rows of a call per sequence, H = hidden
-// width, F = feature width, V = ids the head can give. All state lives in tensors of the caller.
+// The autoregressive model whose distribution is sampled. S = sequences, R = tokens of a call per sequence, H
+// = hidden width, F = feature width, V = ids of the head. All state lives in tensors of the caller.
 class Target {
  public:
   // Throws Error(ExitCode::bundle).
   Target(const Manifest& manifest, const Placement& placement);
   Target(Manifest manifest, Module module);
 
-  // Prompt rows, valid ones first; not for prompts of tokens. features [B, T, C] (or class ids int64 [B, 1]),
-  // mask int64 [B, T] -> [B, T, H].
+  // Embeds prompts, valid positions first; not for prompts of tokens. features [B, T, C] (or class ids int64
+  // [B, 1]), mask int64 [B, T] -> [B, T, H].
   at::Tensor embed_condition(const at::Tensor& features, const at::Tensor& mask) const;
-  // The same rows for the unconditional half of guidance.
+  // The same for the unconditional half of guidance.
   at::Tensor embed_unconditional(const at::Tensor& mask) const;
   // ids int64 [S, R] -> [S, R, H].
   at::Tensor embed(const at::Tensor& ids) const;
 
   struct Output {
     at::Tensor hidden;    // [S, R, H], after the final norm
-    at::Tensor features;  // [S, R, F], what drafters read
+    at::Tensor features;  // [S, R, F], input of drafters
   };
-  // x [S, R, H], positions int64 [S, R], tree_mask int64 (empty = causal rows), lengths int64 [S]. Writes
-  // rows lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
+  // x [S, R, H], positions int64 [S, R], tree_mask int64 (empty = causal), lengths int64 [S]. Writes the
+  // slots lengths[s] .. lengths[s] + R - 1 of `cache`, which the caller then keeps or overwrites.
   Output forward(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& tree_mask,
                  const at::Tensor& lengths, const at::Tensor& cache) const;
-  // The same with other features: what `layers`, int64 [n] on the CPU and ascending, get, side by side
-  // [S, R, n * H]. Only where the manifest lists the method.
+  // The same with other features [S, R, n * H]: the inputs of `layers`, int64 [n] on the CPU and ascending,
+  // side by side. Only where the manifest lists the method.
   Output forward_features(const at::Tensor& layers, const at::Tensor& x, const at::Tensor& positions,
                           const at::Tensor& tree_mask, const at::Tensor& lengths,
                           const at::Tensor& cache) const;
-  // A part of the layers, first .. end - 1. residual [S, R, H]: rows of `embed`, or what the layers before
-  // left. Writes their part of the cache's rows; the rest as above. Only where the manifest lists the method.
+  // Runs the layers first .. end - 1. residual [S, R, H]: embeddings, or the output of the layers before.
+  // Writes their part of the cache slots; the rest as above. Only where the manifest lists the method.
   struct Part {
-    at::Tensor residual;  // [S, R, H], what they leave
+    at::Tensor residual;  // [S, R, H], their output
     at::Tensor hidden;    // [S, R, H], its final norm
   };
   Part forward_layers(std::int64_t first, std::int64_t end, const at::Tensor& residual,
@@ -58,8 +58,8 @@ class Target {
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
 
-  // Key and value planes for `sequences` sequences: [layers, 2, S, kv_heads, slots, head_dim], or rounded
-  // rows (kernels/attend/rounded.h).
+  // Keys and values for `sequences` sequences: [layers, 2, S, kv_heads, slots, head_dim], or rounded
+  // (kernels/attend/rounded_cache.h).
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
 
   std::int64_t layers() const { return manifest_.cache.layers; }
@@ -71,7 +71,7 @@ class Target {
   Module module_;
 };
 
-// Caption ids to features: ids, mask int64 [B, T] -> [B, T, C].
+// Encodes captions: ids, mask int64 [B, T] -> [B, T, C].
 class TextEncoder {
  public:
   TextEncoder(const Manifest& manifest, const Placement& placement);
@@ -81,7 +81,7 @@ class TextEncoder {
   Module module_;
 };
 
-// Codebook indices, or latents, to pixels; always fp32, as the published models run it.
+// Decodes codebook indices or latents to pixels, in fp32 as the reference programs do.
 class ImageDecoder {
  public:
   ImageDecoder(const Manifest& manifest, const c10::Device& device);

@@ -71,7 +71,7 @@ at::Tensor line_table(const SyntheticShape& shape) {
 }
 
 // LlamaGen's rotations [prefix + rows * columns + after, head_dim / 2, 2] as (cos, sin): half of the pairs
-// turn with the row, half with the column of a cell; rows of the prompt and past the picture are zero.
+// turn with the row, half with the column of a cell; rows of the prompt and past the image are zero.
 at::Tensor rotary_table(const SyntheticShape& shape, std::int64_t prefix, std::int64_t after) {
   const std::int64_t half = shape.head_dim / 2, quarter = half / 2;
   const at::Tensor theta =
@@ -171,7 +171,7 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
 // With the target's head. Row p of a LlamaGen drafter's rotations belongs to the token at p + 1.
 torch::jit::Module make_drafter(const SyntheticShape& shape, Weights& weights,
                                 const torch::jit::Module& target) {
-  torch::jit::Module module("SyntheticDrafter");
+  torch::jit::Module module("SyntheticDraftModel");
   module.register_module("layer", make_layers(shape, weights, 1, kDrafterEps, true).front());
   set(module, {{"hidden", shape.hidden},
                {"vocabulary", shape.vocabulary},

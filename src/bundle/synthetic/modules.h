@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "bundle/placement.h"
 #include "bundle/synthetic/shape.h"
+#include "device/placement.h"
 
 namespace lamplighter {
 

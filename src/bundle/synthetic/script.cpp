@@ -27,7 +27,7 @@ struct Torch : BuiltinModule {
   }
 };
 
-// Functions of a Python text: those of a class, or with an empty name those of no class.
+// Functions of a Python text: methods of a class, or with an empty name functions outside classes.
 Functions functions_of(const std::string& text, const std::string& owner) {
   const std::size_t indent = owner.empty() ? 0 : 4;
   Functions functions;
@@ -80,7 +80,7 @@ std::shared_ptr<torch::jit::SugaredValue> Names::resolveValue(const std::string&
       torch::jit::StrongFunctionPtr(unit, &unit->get_function(name)));
 }
 
-// Stand in for those of a module whose head is one product.
+// Replace the functions of a module whose head is one product.
 Functions two_layer_head() {
   return functions_of(model_sources::kHead, "TwoLayerHead");
 }

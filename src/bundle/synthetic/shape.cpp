@@ -1,5 +1,6 @@
 #include "bundle/synthetic/shape.h"
 
+#include "base/format.h"
 #include "base/message.h"
 #include "lamplighter/error.h"
 
@@ -45,7 +46,7 @@ SyntheticShape chameleon(const char* name, int grid, bool row_ends, std::int64_t
   return shape;
 }
 
-// Lumina-mGPT 2.0 (Xin et al. 2025): the same network with more ids, whose pictures have four times the
+// Lumina-mGPT 2.0 (Xin et al. 2025): the same network with more ids, whose images have four times the
 // codes.
 SyntheticShape lumina2(const char* name, int grid) {
   SyntheticShape shape = chameleon(name, grid, true, 3);
@@ -147,7 +148,7 @@ SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64
       throw Error(ExitCode::usage, "layers: got " + std::to_string(*layers) + ", expected 1 to " +
                                        std::to_string(shape.layers) + " for " + name);
     }
-    shape.name += " with " + std::to_string(*layers) + " of " + std::to_string(shape.layers) + " layers";
+    shape.name += " with " + std::to_string(*layers) + " of " + counted(shape.layers, "layer");
     shape.layers = *layers;
     return shape;
   }

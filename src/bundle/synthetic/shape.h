@@ -12,11 +12,11 @@
 
 namespace lamplighter {
 
-// Sizes of a decoder and of the EAGLE drafter that goes with it: LlamaGen's (Sun et al. 2024), or with
-// `chameleon` those of Anole and Lumina-mGPT, whose prompts are tokens, whose query and key heads are normed
-// and whose rotations follow the position. With a `head_width` besides they are those of Janus-Pro (Chen et
-// al. 2025): a head of two layers with biases, and no norms of query and key heads. With `qkv_bias` they are
-// SimpleAR's (Wang et al. 2025), a Qwen2: biases of queries, keys and values in place of the norms.
+// Sizes of a decoder and of its EAGLE drafter. The default is LlamaGen (Sun et al. 2024). With `chameleon` it
+// is Anole or Lumina-mGPT: prompts are tokens, query and key heads are normed, rotations follow the position.
+// With a `head_width` besides it is Janus-Pro (Chen et al. 2025): a head of two layers with biases, and no
+// norms of query and key heads. With `qkv_bias` it is SimpleAR (Wang et al. 2025), a Qwen2: biases of
+// queries, keys and values in place of the norms.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;

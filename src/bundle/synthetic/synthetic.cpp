@@ -2,9 +2,9 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include "bundle/machine.h"
 #include "bundle/modules/target.h"
 #include "bundle/synthetic/modules.h"
+#include "device/machine.h"
 
 namespace lamplighter {
 namespace {
@@ -36,7 +36,7 @@ Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) 
   manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
   manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
   if (shape.drafter) {
-    DrafterEntry& drafter = manifest.drafters[kDrafter];
+    DraftModelEntry& drafter = manifest.drafters[kDrafter];
     manifest.first_drafter = kDrafter;
     drafter.module.dtype = stored;
     drafter.layers = 1;

@@ -131,7 +131,7 @@ TEST(Captions, FindsTheFormat) {
   EXPECT_THAT(prompts_of("a\tb\nc"), ElementsAre("a\tb", "c"));
   EXPECT_THAT(prompts_of("{x}", "text"), ElementsAre("{x}"));
   EXPECT_THAT(prompts_of("\n [\"a\"]\n"), ElementsAre("a"));
-  EXPECT_THAT(message_of([] { prompts_of("a", "csv"); }, ExitCode::usage), HasSubstr("got csv"));
+  EXPECT_THAT(message_of([] { prompts_of("a", "xml"); }, ExitCode::usage), HasSubstr("got 'xml'"));
 }
 
 TEST(Captions, KeepsOddTextByteForByte) {
@@ -167,12 +167,12 @@ TEST_F(CaptionFiles, MayBePipes) {
 
 TEST_F(CaptionFiles, ThatCannotBeReadAreNamed) {
   EXPECT_THAT(message_of([&] { read_captions(at("none")); }), HasSubstr("none: No such file"));
-  EXPECT_THAT(message_of([&] { read_captions(folder_); }), HasSubstr("a folder without texts"));
+  EXPECT_THAT(message_of([&] { read_captions(folder_); }), HasSubstr("a folder without .txt files"));
   EXPECT_THAT(message_of([] { read_captions("/dev/zero"); }), HasSubstr("/dev/zero: it is a device"));
   write_file(at("large"), "12345");
   EXPECT_THAT(message_of([&] { read_input(at("large"), 4); }), HasSubstr("5 bytes, expected at most 4"));
   std::filesystem::permissions(at("large"), std::filesystem::perms::none);
-  if (::geteuid() == 0) return;  // may read everything
+  if (::geteuid() == 0) return;  // root may read everything
   EXPECT_THAT(message_of([&] { read_captions(at("large")); }), HasSubstr("Permission denied"));
 }
 

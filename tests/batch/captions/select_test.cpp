@@ -31,7 +31,7 @@ TEST(SelectCaptions, LongestCountsCodePointsAndKeepsTheFirst) {
               ElementsAre("ab"));
 }
 
-TEST(SelectCaptions, KeepsCaptionsWithoutAnImageInTheirPlaces) {
+TEST(SelectCaptions, KeepsCaptionsWithoutAnImageInOrder) {
   const Captions captions =
       parse_captions(R"(["a", {"image_id": 1, "text": "b"}, "a", {"image_id": 1, "text": "cc"}])", "c");
   EXPECT_THAT(prompts(select_captions(captions, "longest")), ElementsAre("a", "cc", "a"));

@@ -39,11 +39,11 @@ TEST(Shard, IsTheWholeRunWithoutLauncher) {
 TEST(Shard, EveryCaptionBelongsToOne) {
   for (std::size_t caption = 0; caption < 10; ++caption) {
     for (const int index : {0, 1, 2})
-      EXPECT_EQ(find({}, std::to_string(index) + "/3").draws(caption), caption % 3 == std::size_t(index));
+      EXPECT_EQ(find({}, std::to_string(index) + "/3").generates(caption), caption % 3 == std::size_t(index));
   }
 }
 
-TEST(Shard, IsNamedByItsPlace) {
+TEST(Shard, IsNamedByIndexAndCount) {
   EXPECT_EQ(find({}, "3/16").name(), "0003-of-0016");
   EXPECT_EQ(find({}, "0/1").name(), "");
   EXPECT_EQ(find({}, "12345/20000").name(), "12345-of-20000");
@@ -67,7 +67,7 @@ TEST(Shard, OfAnArrayCountsFromItsLeastTask) {
   expect_shard(
       find({{"SLURM_ARRAY_TASK_ID", "13"}, {"SLURM_ARRAY_TASK_COUNT", "4"}, {"SLURM_ARRAY_TASK_MIN", "10"}}),
       3, 4, 0, "a Slurm array");
-  // Tasks that do not follow one another would leave captions out.
+  // Gaps between task numbers would omit captions.
   EXPECT_THAT(
       rejected(
           {{"SLURM_ARRAY_TASK_ID", "8"}, {"SLURM_ARRAY_TASK_COUNT", "3"}, {"SLURM_ARRAY_TASK_MIN", "0"}}),

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bundle/draft_kinds.h"
 #include "tests/bundle/manifest/toy_manifest.h"
 
 namespace lamplighter {
@@ -76,7 +77,7 @@ TEST_F(ManifestTest, ModelsThatDraftReadThePrompt) {
       drafter.update(more);
     };
   };
-  EXPECT_TRUE(read(with(Json::object())).drafters.at("small").is_model());
+  EXPECT_EQ(draft_kind(read(with(Json::object())).drafters.at("small")).kind, DraftKind::model);
   EXPECT_THAT(error(with({{"prompt_id", 0}})), HasSubstr("drafters.small: got prompt_id or padding"));
   EXPECT_THAT(error(with({{"padding", true}})), HasSubstr("drafters.small: got prompt_id or padding"));
   EXPECT_THAT(error(with({{"max_length", 279}})), HasSubstr("drafters.small.max_length 279 disagrees"));

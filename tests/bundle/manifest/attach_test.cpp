@@ -90,7 +90,7 @@ TEST_F(AttachFile, RefusesTheNameOfAnotherPart) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::bundle);
-    EXPECT_THAT(error.what(), HasSubstr("target.pt serves something else"));
+    EXPECT_THAT(error.what(), HasSubstr("target.pt is already used for something else"));
   }
   EXPECT_EQ(read_file(at("target.pt")), "weights");
   EXPECT_EQ(read_file(at("manifest.json")), before);

@@ -14,7 +14,7 @@ SamplingOptions guided(float scale, std::int64_t interval = -1) {
   return sampling;
 }
 
-// 2 rows of 3 codes behind a header of 3 ids.
+// 2 rows of 3 codes after a header of 3 ids.
 Grid grid(bool row_ends = true) {
   Grid grid;
   grid.rows = 2;
@@ -33,24 +33,24 @@ GuidanceSchedule decay(double floor, double share, bool raise = false) {
   return schedule;
 }
 
-TEST(Guidance, IsConstantUnlessToldOtherwise) {
+TEST(Guidance, IsConstantByDefault) {
   EXPECT_EQ(guidance_scales({}, grid(), guided(3), 4), (std::vector<float>{3, 3, 3, 3}));
   EXPECT_EQ(guidance_scales({}, grid(), guided(0.5F), 2), (std::vector<float>{1, 1}));
   EXPECT_FALSE(guidance_varies({}, guided(3)));
   EXPECT_FALSE(guidance_varies({}, guided(1, 2)));
 }
 
-// LlamaGen guides the first token and the steps 0 .. n after it.
+// LlamaGen guides the first token and steps 0 .. n after it.
 TEST(Guidance, EndsBehindAnInterval) {
   EXPECT_TRUE(guidance_varies({}, guided(3, 0)));
   EXPECT_EQ(guidance_scales({}, grid(), guided(3, 1), 5), (std::vector<float>{3, 3, 3, 1, 1}));
   EXPECT_EQ(guidance_scales({}, grid(), guided(3, 0), 2), (std::vector<float>{3, 3}));
-  // As many as there are: also past the end.
+  // Also accepts an interval beyond the end.
   EXPECT_EQ(guidance_scales({}, grid(), guided(3, 7), 10), std::vector<float>(10, 3));
 }
 
-// MAR counts one token as left behind the last one, too.
-TEST(Guidance, GrowsWithTheShareThatIsDrawn) {
+// MAR counts the token after the last one, too.
+TEST(Guidance, GrowsWithTheShareThatIsGenerated) {
   GuidanceSchedule linear;
   linear.kind = "linear";
   Grid grid;
@@ -65,14 +65,14 @@ TEST(Guidance, GrowsWithTheShareThatIsDrawn) {
   EXPECT_EQ(guidance_scales(linear, grid, guided(3, 0), 4), (std::vector<float>{1.03125F, 1.0625F, 1, 1}));
 }
 
-// Every id takes its step, and a row's end is one.
+// Every id advances the schedule, also the end of a row.
 TEST(Guidance, DecaysIdByIdToTheFloor) {
   const double divisor = 18;  // 3 * 6 codes
   double scale = 8;
   std::vector<float> expected;
-  for (int behind = 2; behind < 9; ++behind) {
-    scale = std::max(2.0, scale * (1 - behind / divisor));
-    if (behind != 5) expected.push_back(static_cast<float>(scale));  // the end of the first row
+  for (int step = 2; step < 9; ++step) {
+    scale = std::max(2.0, scale * (1 - step / divisor));
+    if (step != 5) expected.push_back(static_cast<float>(scale));  // the end of the first row
   }
   const std::vector<float> scales = guidance_scales(decay(2, 3), grid(), guided(8), 6);
   EXPECT_EQ(scales, expected);

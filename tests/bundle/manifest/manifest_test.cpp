@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bundle/draft_kinds.h"
 #include "tests/bundle/manifest/toy_manifest.h"
 
 namespace lamplighter {
@@ -40,7 +41,8 @@ TEST_F(ManifestTest, RejectsWhatDoesNotFitTheSchema) {
   EXPECT_THAT(error([](Json& j) { j.erase("name"); }), HasSubstr("name"));
   EXPECT_THAT(error([](Json& j) { j["grids"][0]["rows"] = "16"; }), HasSubstr("rows"));
   EXPECT_THAT(error([](Json& j) { j["cache"]["layers"] = 0; }), HasSubstr("layers"));
-  EXPECT_THAT(error([](Json& j) { j["modules"]["painter"] = j["modules"]["target"]; }), HasSubstr("painter"));
+  EXPECT_THAT(error([](Json& j) { j["modules"]["renderer"] = j["modules"]["target"]; }),
+              HasSubstr("renderer"));
   EXPECT_THAT(error([](Json& j) { j["sampling"]["top_p"] = 1.5; }), HasSubstr("top_p"));
   EXPECT_THAT(error([](Json& j) { j["prompt"]["align"] = "middle"; }), HasSubstr("align"));
 }
@@ -127,6 +129,38 @@ TEST_F(ManifestTest, SchedulesOfGuidance) {
                 HasSubstr("unknown field sampling.schedule.floor"));
 }
 
+// Values that requests may not have are the manifest's fault, not a flag's.
+TEST_F(ManifestTest, SamplingIsBounded) {
+  const auto with = [](const char* key, const Json& value) {
+    return [key, value](Json& json) { json["sampling"][key] = value; };
+  };
+  for (const char* key : {"cfg_scale", "temperature"}) {
+    for (const double value : {-1.0, 1.1e6, 1e300})
+      EXPECT_THAT(error(with(key, value)), HasSubstr(std::string("sampling.") + key)) << value;
+    EXPECT_NO_THROW(read(with(key, 1e6)));
+  }
+  for (const double value : {0.0, 1e-60, 1.01})
+    EXPECT_THAT(error(with("top_p", value)), HasSubstr("sampling.top_p"));
+  for (const char* key : {"floor", "share"}) {
+    Json schedule = {{"kind", "decay"}, {"floor", 4}};
+    schedule[key] = 1e300;
+    EXPECT_THAT(error(with("schedule", schedule)), HasSubstr(std::string("sampling.schedule.") + key));
+  }
+}
+
+TEST_F(ManifestTest, IsBoundedBeforeItIsRead) {
+  std::filesystem::create_directories(directory_);
+  write("manifest.json", "{}");
+  std::filesystem::resize_file(directory_ / "manifest.json", (std::uintmax_t{16} << 20) + 1);
+  try {
+    read_manifest(directory_.string());
+    ADD_FAILURE();
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ExitCode::bundle);
+    EXPECT_THAT(failure.what(), HasSubstr("16777217 bytes, expected at most 16777216"));
+  }
+}
+
 TEST_F(ManifestTest, ContinuousTokens) {
   const auto change = [](Json& json) {
     for (const char* key : {"cache", "sampling"}) json.erase(key);
@@ -144,7 +178,7 @@ TEST_F(ManifestTest, ContinuousTokens) {
   EXPECT_EQ(manifest.tokens.channels, 16);
   EXPECT_EQ(manifest.diffusion.steps, 25);
   EXPECT_EQ(manifest.schedule.kind, "linear");
-  EXPECT_TRUE(manifest.drafters.at("small").is_continuous());
+  EXPECT_EQ(draft_kind(manifest.drafters.at("small")).kind, DraftKind::continuous);
   EXPECT_TRUE(missing_for_generation(manifest).empty());
   const auto refused = [&](const std::function<void(Json&)>& more) {
     return error([&](Json& json) {

@@ -13,7 +13,7 @@
 #include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 
-// A bundle's folder with a manifest that tests change.
+// A bundle folder whose manifest tests can change.
 namespace lamplighter {
 
 constexpr const char* kManifest = R"({
@@ -55,7 +55,7 @@ class ManifestTest : public ::testing::Test {
     write("manifest.json", json.dump());
     return read_manifest(directory_.string());
   }
-  // The message of the bundle error that the change leads to; checks that it is one line.
+  // The bundle error of a changed manifest; checks that the message is one line.
   std::string error(const std::function<void(Json&)>& change) {
     try {
       read(change);

@@ -1,4 +1,4 @@
-"""A caption set, an undisturbed run over it, and how to run others."""
+"""Fixtures: a caption set, an undisturbed run over it, and a function for other runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.e2e.batch.sets import ITEMS, Batch, command
 
 @pytest.fixture(scope="module")
 def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A COCO file: 20 images with two captions each, images in an order of their own."""
+    """A COCO file: 20 images with two captions each, unsorted."""
     images = random.Random(3).sample(range(100, 600), ITEMS // 2)
     annotations = [
         {"image_id": image, "id": 2 * k + r, "caption": f"caption {r} of {image}" + " at dusk" * r}

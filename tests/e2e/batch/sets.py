@@ -1,4 +1,4 @@
-"""Caption sets in the tests: how a run is called, and when two folders are the same."""
+"""Helpers for caption sets: the command of a run, and the comparison of two folders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def manifest(out: Path) -> list[dict[str, Any]]:
 
 
 def assert_same(out: Path, whole: Path) -> None:
-    """Both folders hold the same pictures, captions and records, and nothing is left over."""
+    """Asserts that both folders hold the same images and records, and no temporary files."""
     names = sorted(path.name for path in (whole / "images").iterdir())
     assert sorted(path.name for path in (out / "images").iterdir()) == names
     for name in [f"images/{name}" for name in names] + ["captions.json", "metadata.jsonl"]:

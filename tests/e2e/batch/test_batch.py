@@ -1,4 +1,4 @@
-"""Caption sets: resume after every kind of end, shards, layouts, and what a run's folder holds."""
+"""Caption sets: resuming, shards, layouts, and the content of a run's folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.batch.sets import ITEMS, Batch, assert_same, command, manifest
 from tests.e2e.support import Cli, Refused
 
 
-def test_a_run_leaves_pictures_and_what_tells_of_them(whole: Path, captions: Path) -> None:
+def test_a_run_writes_images_and_their_records(whole: Path, captions: Path) -> None:
     records = manifest(whole)
     assert [record["index"] for record in records] == list(range(ITEMS))
     texts = [each["caption"] for each in json.loads(captions.read_text())["annotations"]]
@@ -37,7 +37,7 @@ def test_a_run_leaves_pictures_and_what_tells_of_them(whole: Path, captions: Pat
     assert json.loads((whole / "run.json").read_text())["configurations"][0]["seed"] == 42
 
 
-def test_pictures_are_those_of_generate(
+def test_images_equal_those_of_generate(
     whole: Path, cli: Cli, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     record = manifest(whole)[7]
@@ -56,26 +56,26 @@ def test_pictures_are_those_of_generate(
     assert (tmp_path / "a.png").read_bytes() == (whole / record["file"]).read_bytes()
 
 
-def test_a_finished_run_is_left_alone(whole: Path, batch: Batch) -> None:
+def test_a_finished_run_does_not_change(whole: Path, batch: Batch) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.*") if path.is_file()}
     assert batch(whole).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_missing_and_foreign_pictures_are_drawn_again(
+def test_missing_and_foreign_images_are_generated_again(
     batch: Batch, whole: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)
-    pictures = sorted((out / "images").iterdir())
-    pictures[0].unlink()
-    pictures[1].write_bytes(b"")
-    other = bytearray(pictures[2].read_bytes())
+    images = sorted((out / "images").iterdir())
+    images[0].unlink()
+    images[1].write_bytes(b"")
+    other = bytearray(images[2].read_bytes())
     other[100] ^= 1
-    pictures[2].write_bytes(other)
+    images[2].write_bytes(other)
     assert batch(out, "--verify").returncode == 0
-    for picture in pictures[:3]:
-        assert picture.read_bytes() == (whole / "images" / picture.name).read_bytes()
+    for image in images[:3]:
+        assert image.read_bytes() == (whole / "images" / image.name).read_bytes()
 
 
 def test_another_configuration_is_refused(batch: Batch, whole: Path, tmp_path: Path) -> None:
@@ -108,14 +108,14 @@ def test_two_processes_never_share_a_part(
     finally:
         first.kill()
         first.wait()
-    # A dead process holds nothing.
+    # A dead process holds no lock.
     assert batch(out, "-b", 200, "--shard", "3/4000").returncode == 0
 
 
 def test_a_line_a_minute_without_a_terminal(
     lamplighter: Path, drafter_bundle: Path, captions: Path, build_dir: Path, tmp_path: Path
 ) -> None:
-    """On a clock that makes a minute of a second."""
+    """The clock runs 60 times faster."""
     call = command(lamplighter, drafter_bundle, captions, tmp_path / "out", "-b", 20)
     call.remove("-q")
     fast = {"LD_PRELOAD": str(build_dir / "libfaults.so"), "FAULT": "clock_gettime:1+:fast"}
@@ -125,13 +125,13 @@ def test_a_line_a_minute_without_a_terminal(
     )
     seconds = time.monotonic() - begin
     assert result.returncode == 0
-    told = re.findall(r"(\d+)/800 pictures, [\d.]+ pictures/s, ", result.stderr)
-    assert 1 <= len(told) <= seconds + 1
-    assert told == sorted(told, key=int)
+    lines = re.findall(r"(\d+)/800 images, [\d.]+ images/s, ", result.stderr)
+    assert 1 <= len(lines) <= seconds + 1
+    assert lines == sorted(lines, key=int)
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_shards_draw_what_one_process_draws(
+def test_shards_generate_what_one_process_generates(
     batch: Batch, whole: Path, cli: Cli, tmp_path: Path, count: int
 ) -> None:
     out = tmp_path / "out"
@@ -159,13 +159,13 @@ def test_status_of_a_part(batch: Batch, cli: Cli, refused: Refused, tmp_path: Pa
     out = tmp_path / "out"
     assert batch(out, "--shard", "1/4").returncode == 0
     text = cli("batch", "--status", out).stdout
-    assert f"10 of {ITEMS} pictures" in text and "nobody draws it" in text
+    assert f"10 of {ITEMS} images" in text and "not running" in text
     assert "cannot read" in refused(3, "batch", "--status", tmp_path / "none")
 
 
 def test_dry_run_writes_nothing(batch: Batch, tmp_path: Path) -> None:
     result = batch(tmp_path / "out", "--dry-run")
-    assert result.returncode == 0 and f"{ITEMS} pictures to draw, about" in result.stdout
+    assert result.returncode == 0 and f"{ITEMS} images to generate, about" in result.stdout
     assert not (tmp_path / "out").exists()
 
 
@@ -184,7 +184,7 @@ def test_layouts_of_scoring_tools(cli: Cli, drafter_bundle: Path, tmp_path: Path
     lines = [{"prompt": f"a {word}", "tag": "one", "id": word} for word in ("boat", "tree")]
     (tmp_path / "prompts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    def draw(layout: str, count: int) -> Path:
+    def generate(layout: str, count: int) -> Path:
         out = tmp_path / layout
         result = cli(
             "batch",
@@ -201,15 +201,15 @@ def test_layouts_of_scoring_tools(cli: Cli, drafter_bundle: Path, tmp_path: Path
         assert result.returncode == 0, result.stderr
         return out
 
-    geneval = draw("geneval", 4) / "geneval"
+    geneval = generate("geneval", 4) / "geneval"
     assert sorted(path.name for path in geneval.iterdir()) == ["00000", "00001"]
     assert json.loads((geneval / "00001" / "metadata.jsonl").read_text()) == lines[1]
     samples = sorted((geneval / "00001" / "samples").iterdir())
     assert [path.name for path in samples] == [f"{r:05d}.png" for r in range(4)]
     assert all(path.read_bytes()[1:4] == b"PNG" for path in samples)
-    dpg = draw("dpg", 4) / "dpg"
+    dpg = generate("dpg", 4) / "dpg"
     assert sorted(path.name for path in dpg.iterdir()) == ["boat.png", "tree.png"]
-    longtext = draw("longtext", 2) / "images"
+    longtext = generate("longtext", 2) / "images"
     assert sorted(path.name for path in longtext.iterdir()) == [
         "boat_0.png", "boat_1.png", "tree_0.png", "tree_1.png"
     ]  # fmt: skip
@@ -218,7 +218,7 @@ def test_layouts_of_scoring_tools(cli: Cli, drafter_bundle: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        (["--layout", "coco"], 2, "two pictures would be"),
+        (["--layout", "coco"], 2, "two images would be"),
         (["--select", "best"], 2, "select"),
         (["--offset", ITEMS], 2, "offset"),
         (["--limit", 0], 2, "limit"),
@@ -227,7 +227,7 @@ def test_layouts_of_scoring_tools(cli: Cli, drafter_bundle: Path, tmp_path: Path
         (["--layout", "tree"], 2, "layout"),
         (["--name", "{colour}"], 2, "--name: got '{colour}.png'"),
         (["--name", "a/{index}"], 3, "a/0.png"),
-        (["--name", "same"], 2, "two pictures"),
+        (["--name", "same"], 2, "two images"),
         (["-b", 0], 2, "batch-count"),
         (["--retry", -1], 2, "--retry: got -1"),
         (["--seed", -1], 2, "seed"),

@@ -1,4 +1,4 @@
-"""Caption sets on machines that fail: processes that are killed, disks, memory, damaged manifests."""
+"""Caption sets under faults: killed processes, failing disks, exhausted memory, damaged manifests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.batch.sets import ITEMS, Batch, assert_same, command, manifest
 def test_kill_at_any_moment(
     lamplighter: Path, drafter_bundle: Path, captions: Path, whole: Path, tmp_path: Path
 ) -> None:
-    """A hundred kills, a run's folder begun anew when it is complete."""
+    """Kills a run a hundred times; a complete folder is started anew."""
     chance = random.Random(5)
     out = tmp_path / "out"
     call = command(lamplighter, drafter_bundle, captions, out)
@@ -32,8 +32,8 @@ def test_kill_at_any_moment(
             process.kill()
             process.wait()
             kills += 1
-            for picture in (out / "images").glob("*") if out.exists() else []:
-                assert picture.read_bytes() == (whole / "images" / picture.name).read_bytes()
+            for image in (out / "images").glob("*") if out.exists() else []:
+                assert image.read_bytes() == (whole / "images" / image.name).read_bytes()
             continue
         assert process.returncode == 0
         assert_same(out, whole)
@@ -88,7 +88,7 @@ def test_memory_that_fails_once_costs_nothing(
     assert_same(out, whole)
 
 
-def test_pictures_that_fail_are_recorded_and_drawn_later(
+def test_images_that_fail_are_recorded_and_generated_later(
     batch: Batch, build_dir: Path, whole: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -97,7 +97,7 @@ def test_pictures_that_fail_are_recorded_and_drawn_later(
         "FAULT": f"posix_memalign:6000-6003:{errno.ENOMEM}",
     }
     result = batch(out, "--retry", 0, "--json", **fault)
-    assert result.returncode == 8 and "could not be drawn" in result.stderr
+    assert result.returncode == 8 and "could not be generated" in result.stderr
     failed = [line for line in manifest(out) if line["status"] == "failed"]
     assert 1 <= len(failed) <= 4
     assert all("out of memory" in line["error"] for line in failed)
@@ -108,7 +108,7 @@ def test_pictures_that_fail_are_recorded_and_drawn_later(
     assert_same(out, whole)
 
 
-def test_memory_that_stays_away_ends_the_run(
+def test_memory_that_stays_exhausted_ends_the_run(
     batch: Batch, build_dir: Path, whole: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -119,7 +119,9 @@ def test_memory_that_stays_away_ends_the_run(
     assert_same(out, whole)
 
 
-def test_a_torn_line_is_drawn_again(batch: Batch, whole: Path, tmp_path: Path) -> None:
+def test_the_image_of_an_unfinished_line_is_generated_again(
+    batch: Batch, whole: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)
     path = out / "manifest.jsonl"
@@ -128,7 +130,7 @@ def test_a_torn_line_is_drawn_again(batch: Batch, whole: Path, tmp_path: Path) -
     assert_same(out, whole)
 
 
-def test_a_damaged_line_is_told(batch: Batch, whole: Path, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported(batch: Batch, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(whole, out)
     lines = (out / "manifest.jsonl").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""A caption set drawn by several processes: launchers, and the queue with processes that are lost."""
+"""A caption set shared by several processes: launchers, and the queue when processes are lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.batch.sets import assert_same, command, manifest
 
 @pytest.fixture
 def address() -> str:
-    """A port of this machine that is free."""
+    """An address with a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
@@ -47,11 +47,11 @@ def worker(
 
 @pytest.fixture
 def slow(build_dir: Path) -> dict[str, str]:
-    """Makes a process so slow that it cannot draw all before another has begun."""
+    """Slows a process down, so that it cannot finish before another one starts."""
     return {"LD_PRELOAD": str(build_dir / "libfaults.so"), "FAULT": "fsync:1+:slow"}
 
 
-def wait_for_pictures(out: Path, index: int, count: int = 1) -> None:
+def wait_for_images(out: Path, index: int, count: int = 1) -> None:
     end = time.monotonic() + 60
     path = out / f"manifest-{index:04d}-of-0003.jsonl"
     while not path.exists() or len(path.read_text().splitlines()) < count:
@@ -67,32 +67,32 @@ def test_queue_with_a_process_that_is_killed_and_begun_again(
     call = command(lamplighter, drafter_bundle, captions, out, "--batch-size", 2)
     lost = worker(call, 1, address)
     first = worker(call, 0, address, **slow)
-    wait_for_pictures(out, 1)
+    wait_for_images(out, 1)
     lost.kill()
     lost.wait()
     others = [worker(call, 1, address), worker(call, 2, address)]
     for process in (first, *others):
         _, words = process.communicate(timeout=120)
-        assert process.returncode in (0, 8), words  # one that comes when all is done finds no queue
+        assert process.returncode in (0, 8), words  # 8: it came after the end and found no queue
     assert first.returncode == 0
     assert_same(out, whole)
 
 
-def test_queue_without_the_process_that_serves(
+def test_queue_without_its_server(
     lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str,
     slow: dict[str, str],
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
     call = command(lamplighter, drafter_bundle, captions, out, "--batch-size", 2, "-b", 12)
     serving, other = worker(call, 0, address, **slow), worker(call, 1, address)
-    wait_for_pictures(out, 1)
+    wait_for_images(out, 1)
     serving.kill()
     serving.wait()
     _, words = other.communicate(timeout=120)
-    assert other.returncode == 8 and "is lost" in words
-    drawn = len(list((out / "images").iterdir()))
-    assert drawn < 40 * 12
-    # A later run goes on.
+    assert other.returncode == 8 and "lost the process that serves it" in words
+    generated = len(list((out / "images").iterdir()))
+    assert generated < 40 * 12
+    # A later run continues.
     again = [worker(call, index, address) for index in (0, 1)]
     assert [process.wait(timeout=120) for process in again] == [0, 0]
     records = manifest(out)

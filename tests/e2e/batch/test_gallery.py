@@ -1,4 +1,4 @@
-"""The page of a run, opened in a browser."""
+"""The gallery of a run, opened in a browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = (
 Page = Callable[[list[dict[str, Any]]], Path]
 
 
-def picture(index: int, caption: str, **fields: Any) -> dict[str, Any]:
+def record(index: int, caption: str, **fields: Any) -> dict[str, Any]:
     """A line of a manifest: 3 x 4 tokens."""
     return {
         "index": index, "repeat": 0, "caption": caption, "seed": 42 + index, "configuration": 0,
@@ -50,7 +50,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(tmp_path: Path, build_dir: Path, run_program: Runner) -> Page:
-    """Makes the page of a manifest, in a folder where one pink picture stands for all."""
+    """Builds the gallery of a manifest; all images are the same pink one."""
 
     def make(records: list[dict[str, Any]]) -> Path:
         (tmp_path / "images").mkdir()
@@ -77,7 +77,7 @@ def count(browser: Browser, selector: str) -> int:
 def centre(
     browser: Browser, shot: Path, selector: str, x: float = 0.5, y: float = 0.5
 ) -> tuple[int, ...]:
-    """The colour of a screenshot at a place of an element, given as shares of its sides."""
+    """The colour at a position of an element in a screenshot; the position is relative to its sides."""
     left, top = browser.value(
         f"(b => [b.x + b.width * {x}, b.y + b.height * {y}])"
         f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
@@ -92,16 +92,16 @@ def filter_by(browser: Browser, words: str) -> None:
 
 
 def test_thumbnails_and_filter(browser: Browser, page: Page, tmp_path: Path) -> None:
-    records = [picture(i, f"a boat, number {i}") for i in range(30)]
+    records = [record(i, f"a boat, number {i}") for i in range(30)]
     records[7].update(caption=HOSTILE, image_id=139_000, id="seven")
     records += [failure(30, "a <b>cat</b>", "too <i>long</i>")]
     browser.show()
     browser.open(page(records))
     assert browser.value("document.title") == text(browser, "h1") == "set.json"
-    for fact in ("demo", "eagle", "30 of 32 pictures", "compression 2.40×", "mean 100 ms"):
+    for fact in ("demo", "eagle", "30 of 32 images", "compression 2.40×", "mean 100 ms"):
         assert fact in text(browser, "#facts")
     assert count(browser, "#cards img") == count(browser, "#cards img[loading=lazy]") == 30
-    assert text(browser, "#shown") == "30 pictures"
+    assert text(browser, "#shown") == "30 images"
     card = text(browser, "#cards li:nth-child(3)")
     assert "a boat, number 2" in card and "seed 44" in card and "2.40×" in card
     assert text(browser, "#cards li:nth-child(8) .caption") == HOSTILE
@@ -134,10 +134,16 @@ def test_thumbnails_and_filter(browser: Browser, page: Page, tmp_path: Path) -> 
     assert text(browser, "#failures summary") == "1 failed"
 
 
-def test_picture_with_its_map(browser: Browser, page: Page, tmp_path: Path) -> None:
+def test_image_with_its_map(browser: Browser, page: Page, tmp_path: Path) -> None:
     browser.show()
     browser.open(
-        page([picture(0, "first"), picture(1, "second", committed=[1] * 11), picture(2, HOSTILE)])
+        page(
+            [
+                record(0, "first"),
+                record(1, "second", committed=[1] * 11),
+                record(2, HOSTILE),
+            ]
+        )
     )
     assert not browser.value("find('view').open")
     browser.click("#cards li:nth-child(1) button")
@@ -146,9 +152,9 @@ def test_picture_with_its_map(browser: Browser, page: Page, tmp_path: Path) -> N
     assert "12 tokens in 5 target passes" in text(browser, "#view-facts")
     assert text(browser, "#legend ol").split() == ["1", "2", "3", "4"]
     browser.value("find('large').decode()")
-    shot = browser.screenshot(tmp_path / "picture.png")
+    shot = browser.screenshot(tmp_path / "image.png")
     assert centre(browser, shot, "#large") == PINK
-    # 1 of the prefill, then cycles of 4, 1, 2 and 4.
+    # The prefill commits 1, the cycles 4, 1, 2 and 4.
     colours = [
         [centre(browser, shot, "#map", (column + 0.5) / 4, (row + 0.5) / 3) for column in range(4)]
         for row in range(3)
@@ -163,7 +169,7 @@ def test_picture_with_its_map(browser: Browser, page: Page, tmp_path: Path) -> N
     assert centre(browser, browser.screenshot(tmp_path / "second.png"), "#map", 0.4, 0.1) == one
     browser.press("ArrowRight")
     browser.press("ArrowRight")
-    assert text(browser, "#view-caption") == HOSTILE and text(browser, "#place") == "3 of 3"
+    assert text(browser, "#view-caption") == HOSTILE and text(browser, "#position") == "3 of 3"
     browser.press("ArrowLeft")
     assert text(browser, "#view-caption") == "second"
     browser.press("Escape")
@@ -173,20 +179,20 @@ def test_picture_with_its_map(browser: Browser, page: Page, tmp_path: Path) -> N
 
 def test_phone(browser: Browser, page: Page) -> None:
     browser.show(width=390, height=800)
-    browser.open(page([picture(i, "long" * 60) for i in range(5)]))
+    browser.open(page([record(i, "long" * 60) for i in range(5)]))
     assert browser.value("document.documentElement.scrollWidth") <= 390
     browser.click("#cards button")
     assert browser.value("find('view').scrollWidth") <= 390
-    # The map is below the picture.
+    # The map is below the image.
     top, bottom = browser.value("[map, large].map(e => e.getBoundingClientRect().y)")
     assert top > bottom
 
 
-def test_5000_pictures(browser: Browser, page: Page) -> None:
-    """Cards come as one scrolls; the last is as near as the first."""
+def test_5000_images(browser: Browser, page: Page) -> None:
+    """Cards are added on scrolling; the last one is reachable."""
     browser.show()
-    browser.open(page([picture(i, f"a boat, number {i}") for i in range(5000)]))
-    assert text(browser, "#shown") == "5,000 pictures"
+    browser.open(page([record(i, f"a boat, number {i}") for i in range(5000)]))
+    assert text(browser, "#shown") == "5,000 images"
     assert 0 < count(browser, "#cards img") < 1000
     while count(browser, "#cards img") < 5000:
         before = count(browser, "#cards img")

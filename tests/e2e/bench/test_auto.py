@@ -1,4 +1,4 @@
-"""generate and batch with the method auto, and the table it goes by."""
+"""generate and batch with the method auto, and its table of measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.support import Cli, Result
 
-DRAW = ("generate", "-p", "a red hill", "--threads", 1)
+GENERATE = ("generate", "-p", "a red hill", "--threads", 1)
 TABLE = ("bench", "--save-table", "--repeats", 1, "--threads", 1, "--methods")
 
 
@@ -22,7 +22,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "lamplighter"
 
 
-def drawn(result: Result) -> dict[str, Any]:
+def report_of(result: Result) -> dict[str, Any]:
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
@@ -33,26 +33,27 @@ def table_of(cache: Path) -> Path:
 
 
 def make_fastest(cache: Path, tree: str) -> None:
-    """Which method is fastest is not for a test to measure."""
+    """Edits the table: a test must not depend on which method is fastest."""
     table = json.loads(table_of(cache).read_text())
     for row in table["runs"][0]["methods"]:
         row["speedup"] = 3.0 if row.get("tree") == tree else 1.0
     table_of(cache).write_text(json.dumps(table))
 
 
-def test_without_a_table_it_says_what_it_took(
+def test_without_a_table_it_reports_its_choice(
     cli: Cli, cache: Path, tiny_bundle: Path, drafter_bundle: Path
 ) -> None:
     for bundle, tried in ((drafter_bundle, "eagle:tree=chain-2,"), (tiny_bundle, "")):
-        result = cli(*DRAW, "--method", "auto", "--json", "--overwrite", model=bundle)
-        assert drawn(result)["method"] == "sjd"
-        assert "method auto: sjd, " in result.stderr
+        result = cli(*GENERATE, "--method", "auto", "--json", "--overwrite", model=bundle)
+        method = report_of(result)["method"]
+        assert method in ("ar", "sjd")  # by the instructions of the CPU
+        assert f"method auto: {method}, " in result.stderr
         assert f"--methods {tried}" in result.stderr
         assert "bench --save-table" in result.stderr and "bf16, 1 thread" in result.stderr
     assert not cache.exists()
 
 
-def test_the_fastest_exact_method_draws(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
+def test_the_fastest_lossless_method_generates(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
     methods = "eagle:tree=chain-1,eagle:tree=chain-3,lantern++:k=5:lambda=3:tree=chain-2"
     saved = cli(*TABLE, methods, model=drafter_bundle)
     assert saved.returncode == 0 and str(table_of(cache)) in saved.stderr
@@ -60,23 +61,25 @@ def test_the_fastest_exact_method_draws(cli: Cli, cache: Path, drafter_bundle: P
     assert [(r["method"], r.get("tree")) for r in rows] == [
         ("ar", None),
         ("eagle", "chain-1"),
-        ("eagle", "chain-3"),  # and none that is relaxed
+        ("eagle", "chain-3"),  # and no lossy method
     ]
     assert rows[0]["speedup"] == 1 and all(r["speedup"] > 0 for r in rows)
 
     for tree in ("chain-1", "chain-3"):
         make_fastest(cache, tree)
-        result = cli(*DRAW, "--method", "auto", "--json", "-o", f"{tree}.png", model=drafter_bundle)
-        picture = drawn(result)
-        assert (picture["method"], picture["tree"]) == ("eagle", tree)
+        result = cli(
+            *GENERATE, "--method", "auto", "--json", "-o", f"{tree}.png", model=drafter_bundle
+        )
+        image = report_of(result)
+        assert (image["method"], image["tree"]) == ("eagle", tree)
         assert f"method auto: eagle tree={tree}, 3.00 times" in result.stderr
-    # The picture says which method drew it, whatever the table says then.
+    # The image's metadata names its method, so a repeat does not need the table.
     shutil.rmtree(cache)
     again = cli(
         "generate", "--params-from", "chain-1.png", "--threads", 1, "--json", "-o", "again.png",
         model=drafter_bundle,
     )  # fmt: skip
-    assert drawn(again)["tree"] == "chain-1" and "auto" not in again.stderr
+    assert report_of(again)["tree"] == "chain-1" and "auto" not in again.stderr
 
 
 def test_it_holds_for_one_bundle_precision_and_number_of_threads(
@@ -95,15 +98,17 @@ def test_it_holds_for_one_bundle_precision_and_number_of_threads(
         (("--threads", 1, "--cache-dtype", "int8"), drafter_bundle, False),
         (("--threads", 2), drafter_bundle, False),
     ):
-        result = cli(*DRAW[:3], "--method", "auto", *words, "--overwrite", model=bundle)
+        result = cli(*GENERATE[:3], "--method", "auto", *words, "--overwrite", model=bundle)
         assert result.returncode == 0 and ("3.00 times" in result.stderr) == found
 
 
-def test_a_damaged_table_is_told_and_ignored(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
+def test_a_damaged_table_is_reported_and_ignored(
+    cli: Cli, cache: Path, drafter_bundle: Path
+) -> None:
     assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
     table_of(cache).write_text("{")
-    result = cli(*DRAW, "--method", "auto", "--json", model=drafter_bundle)
-    assert drawn(result)["method"] == "sjd"
+    result = cli(*GENERATE, "--method", "auto", "--json", model=drafter_bundle)
+    assert report_of(result)["method"] == "sjd"
     (line,) = [line for line in result.stderr.splitlines() if "ignored" in line]
     assert str(table_of(cache)) in line
 
@@ -118,9 +123,9 @@ def test_a_tuned_tree_is_kept(cli: Cli, cache: Path, drafter_bundle: Path) -> No
     tree = Path(table["runs"][0]["methods"][1]["tree"])
     assert tree.parent == cache and json.loads(tree.read_text())["paths"]
     make_fastest(cache, str(tree))
-    assert drawn(cli(*DRAW, "--method", "auto", "--json", model=drafter_bundle))["tree"] == str(
-        tree
-    )
+    assert report_of(cli(*GENERATE, "--method", "auto", "--json", model=drafter_bundle))[
+        "tree"
+    ] == str(tree)
 
 
 def test_batch_records_the_method(
@@ -137,14 +142,14 @@ def test_batch_records_the_method(
 
 def test_what_is_refused(refused: Any, cache: Path, drafter_bundle: Path) -> None:
     for code, words, text in (
-        (2, (*DRAW, "--method", "auto", "--tree", "chain-2"), "--tree: method auto"),
+        (2, (*GENERATE, "--method", "auto", "--tree", "chain-2"), "--tree: method auto"),
         (2, ("bench", "--methods", "auto"), "expected ar, eagle"),
         (2, (*TABLE, "ar"), "--save-table"),
         (2, (*TABLE, "lantern++:k=5"), "--save-table"),
-        (2, ("tune-tree", "-p", "x", "--save-table", "--method", "lantern"), "exact"),
+        (2, ("tune-tree", "-p", "x", "--save-table", "--method", "lantern"), "lossless"),
         (2, ("bench", "--synthetic", "anole-512", "--save-table"), "--save-table and --synthetic"),
     ):
         assert text in refused(code, *words, model=drafter_bundle)
     for words in ((*TABLE, "eagle"), ("tune-tree", "-p", "x", "--save-table")):
-        nobody = {"env": {"HOME": "", "XDG_CACHE_HOME": ""}}
-        assert "XDG_CACHE_HOME" in refused(7, *words, model=drafter_bundle, **nobody)
+        no_home = {"env": {"HOME": "", "XDG_CACHE_HOME": ""}}
+        assert "XDG_CACHE_HOME" in refused(7, *words, model=drafter_bundle, **no_home)

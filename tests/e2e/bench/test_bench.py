@@ -1,4 +1,4 @@
-"""bench on small random bundles and on shapes made on the fly."""
+"""bench on small random bundles and on synthetic ones."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def test_methods_side_by_side(cli: Cli, drafter_bundle: Path, tmp_path: Path) ->
     )  # fmt: skip
     names = ["ar", "eagle:tree=chain-2", "lantern++:k=5:lambda=3:tree=chain-2"]
     assert [m["method"] for m in report["methods"]] == names
-    # Two captions, twice each, method by method; who comes first changes.
+    # Two captions with two repeats; the first method rotates.
     assert len(report["samples"]) == 12
     assert [s["method"] for s in report["samples"][:6]] == names + names[1:] + names[:1]
-    ar, eagle, relaxed = report["methods"]
+    ar, eagle, lossy = report["methods"]
     assert ar["step_compression"]["mean"] == 1 and ar["reached_depth"] == []
-    assert all(1 <= m["step_compression"]["mean"] <= 3 for m in (eagle, relaxed))
+    assert all(1 <= m["step_compression"]["mean"] <= 3 for m in (eagle, lossy))
     assert [m["step_compression"]["count"] for m in report["methods"]] == [2, 2, 2]  # captions
     assert len(eagle["reached_depth"]) == 2 and eagle["stage_ms"]["draft"] > 0
-    assert eagle["speedup"]["count"] == 2  # captions, not repeats
+    assert eagle["speedup"]["count"] == 2  # captions count, not repeats
     assert eagle["speedup"]["low"] <= eagle["speedup"]["mean"] <= eagle["speedup"]["high"]
     table = (tmp_path / "t.md").read_text()
     assert all(f"| {name} |" in table for name in names) and "| chain-2 |" in table
@@ -46,16 +46,16 @@ def test_fields_agree_with_each_other(cli: Cli, drafter_bundle: Path, tmp_path: 
     )  # fmt: skip
     assert report == json.loads((tmp_path / "b.json").read_text())
     assert (report["format"], report["format_version"]) == ("lamplighter-bench", 1)
-    assert (report["pictures"], report["batch_sizes"], report["warmup"]) == (2, [1], 0)
+    assert (report["images"], report["batch_sizes"], report["warmup"]) == (2, [1], 0)
     assert (report["repeats"], report["count_prompt"]) == (1, True)
     manifest = (drafter_bundle / "manifest.json").read_bytes()
     assert report["checksum"] == hashlib.sha256(manifest).hexdigest()
-    # Captions that are passed over count: the second draws with seed 8.
-    assert {(s["picture"], s["seed"]) for s in report["samples"]} == {(0, 8), (1, 9)}
+    # Skipped captions count: the second one has seed 8.
+    assert {(s["image"], s["seed"]) for s in report["samples"]} == {(0, 8), (1, 9)}
 
     methods = report["methods"]
     assert [m["options"].get("lambda") for m in methods] == [None, None, [2.0], [3.0, 2.0]]
-    assert [m["exact"] for m in methods] == [True, True, False, False]
+    assert [m["lossless"] for m in methods] == [True, True, False, False]
     assert [m["tree"] for m in methods] == [None, "chain-2", "chain-2", "chain-2"]
     for method in methods:
         samples = [s for s in report["samples"] if s["method"] == method["method"]]
@@ -67,10 +67,10 @@ def test_fields_agree_with_each_other(cli: Cli, drafter_bundle: Path, tmp_path: 
         assert method["mean_latency_ms"]["mean"] == pytest.approx(latency)
         assert method["latency_ms"]["p50"] <= method["latency_ms"]["p99"]
         assert method["reached_depth"] == pytest.approx([sum(d) for d in method["reached_rank"]])
-        assert method["joules_per_picture"] is None or method["joules_per_picture"] >= 0
+        assert method["joules_per_image"] is None or method["joules_per_image"] >= 0
     ar, eagle = methods[:2]
     assert ar["speedup"]["mean"] == ar["pass"]["over_step"] == 1 and ar["verdict"] == ""
-    assert (ar["pass"]["rows"], eagle["pass"]["rows"]) == (2, 6)  # of guided pairs
+    assert (ar["pass"]["rows"], eagle["pass"]["rows"]) == (2, 6)  # doubled by guidance
     assert eagle["pass"]["bound"] in ("bytes", "arithmetic") and ar["pass"]["bound"] is None
 
     words = "bootstrap over 2 batches of 1; fewer than five by Student's t"
@@ -83,7 +83,7 @@ def test_fields_agree_with_each_other(cli: Cli, drafter_bundle: Path, tmp_path: 
         assert json.loads(row["reached_depth"]) == method["reached_depth"]
 
 
-def test_the_machine_is_told(cli: Cli, tiny_bundle: Path) -> None:
+def test_the_machine_is_reported(cli: Cli, tiny_bundle: Path) -> None:
     result = cli("bench", "--repeats", 1, "--threads", 1, "--export-markdown", "b.md", "--json")
     report = json.loads(result.stdout)
     machine = report["environment"]
@@ -96,7 +96,7 @@ def test_the_machine_is_told(cli: Cli, tiny_bundle: Path) -> None:
     assert ("the prompt's pass counted") in result.stderr
 
 
-def test_papers_leave_the_prompt_out(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
+def test_the_prompt_can_be_excluded(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> None:
     measure = ("bench", "--methods", "eagle:tree=chain-3", "--repeats", 1)
     flags = ("--count-prompt", "no", "--export-markdown", "b.md")
     ours, papers = (numbers(cli, *measure, *more, model=drafter_bundle) for more in ((), flags))
@@ -118,20 +118,20 @@ def test_batch_sizes_have_rows_of_their_own(cli: Cli, drafter_bundle: Path) -> N
         "-b", 3, "--repeats", 2, model=drafter_bundle,
     )  # fmt: skip
     rows = [(m["method"].split(":")[0], m["batch_size"], m["samples"]) for m in report["methods"]]
-    # The third picture fills no batch of two.
+    # The third image does not fill a batch of two.
     assert rows == [("ar", 1, 6), ("eagle", 1, 6), ("ar", 2, 2), ("eagle", 2, 2)]
     assert [m["pass"]["rows"] for m in report["methods"]] == [2, 6, 4, 12]
     for method in report["methods"]:
         samples = [s for s in report["samples"] if s["batch_size"] == method["batch_size"]]
-        assert {s["pictures"] for s in samples} == {method["batch_size"]}
-    # Pictures are the same in any batch.
-    drawn = {(s["method"], s["picture"]): set() for s in report["samples"]}
+        assert {s["images"] for s in samples} == {method["batch_size"]}
+    # Images do not depend on the batch size.
+    reached = {(s["method"], s["image"]): set() for s in report["samples"]}
     for sample in report["samples"]:
-        drawn[sample["method"], sample["picture"]].add(json.dumps(sample["reached"]))
-    assert all(len(one) == 1 for one in drawn.values())
-    # One caption that nobody named fills the largest batch.
+        reached[sample["method"], sample["image"]].add(json.dumps(sample["reached"]))
+    assert all(len(one) == 1 for one in reached.values())
+    # Without captions the default one fills the largest batch.
     alone = numbers(cli, "bench", "--batch-sizes", "1,3", "--repeats", 1, model=drafter_bundle)
-    assert alone["pictures"] == 3
+    assert alone["images"] == 3
 
 
 def test_repeats_give_the_same_tokens(cli: Cli, drafter_bundle: Path) -> None:
@@ -175,15 +175,18 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         (("--methods", "eagle:tree=star"), "star"),
         (("--methods", "eagle:k"), "KEY=VALUE"),
         (("--methods", "eagle,eagle"), "twice"),
-        (("--methods", "lantern:lambda=2"), "lambda needs the rule lantern++"),
+        (
+            ("--methods", "lantern:lambda=2"),
+            "lambda is read by rule lantern++; this run uses rule lantern",
+        ),
         (("--tree", "nosuch"), "expected chain-1 to chain-63"),
-        (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "names no tree"),
+        (("--methods", "eagle:tree=chain-1", "--tree", "chain-2"), "does not set tree"),
         (("--methods", "eagle", "--sweep", "tree=chain-1", "--tree", "chain-2"), "tree twice"),
-        (("--methods", "eagle", "--sweep", "lambda=2"), "names no lambda"),
+        (("--methods", "eagle", "--sweep", "lambda=2"), "does not set lambda"),
         (("--sweep", "chain-2"), "KEY=VALUE"),
         (("--batch-sizes", "1,0"), "--batch-sizes"),
         (("--batch-sizes", "2,1,2"), "twice"),
-        (("-p", "x", "--batch-sizes", "1,2"), "expected at most 1, the number of pictures"),
+        (("-p", "x", "--batch-sizes", "1,2"), "expected at most 1, the number of images"),
         (("--warmup", -1), "--warmup"),
         (("--count-prompt", "maybe"), "--count-prompt"),
         (("--captions", "x.txt", "-p", "x"), "--captions"),
@@ -201,7 +204,7 @@ def test_what_cannot_be_measured(refused: Refused, drafter_bundle: Path) -> None
         assert text in refused(2, "bench", *words, model=drafter_bundle)
 
 
-def test_shapes_have_no_pictures(refused: Refused, drafter_bundle: Path) -> None:
+def test_shapes_have_no_images(refused: Refused, drafter_bundle: Path) -> None:
     for flag in (
         "--model", "--prompt", "--prompt-file", "--class", "--seed", "--batch-count", "--count",
         "--width", "--height", "--cfg-scale", "--cfg-interval", "--temperature", "--top-k", "--top-p",
@@ -221,7 +224,7 @@ def test_files_are_not_replaced_unasked(
 ) -> None:
     old = tmp_path / "old"
     old.write_text("kept")
-    missing = tmp_path / "none"  # files are looked at before bundles
+    missing = tmp_path / "none"  # files are checked before bundles
     for words in (
         ("bench", "--export-json"),
         ("bench", "--export-markdown"),
@@ -229,7 +232,7 @@ def test_files_are_not_replaced_unasked(
         ("bench", "--synthetic", "lumina-768", "--export-markdown"),
         ("tune-tree", "-p", "x", "-o"),
     ):
-        assert "overwrite is off" in refused(7, *words, "old", model=missing)
+        assert "--overwrite replaces it" in refused(7, *words, "old", model=missing)
     assert old.read_text() == "kept"
     for name in ("new", "./new"):
         words = ("bench", "--export-json", "new", "--export-markdown", name, "--overwrite")
@@ -265,10 +268,10 @@ def test_runs_are_compared(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> No
     for name, method in (("a.json", "eagle:tree=chain-2"), ("b.json", "eagle:tree=chain-3")):
         words = ("bench", *captions, "--threads", 1, "-q", "--export-json", name)
         assert cli(*words, "--methods", method, model=drafter_bundle).returncode == 0
-    told = cli("bench", "--compare", "a.json", "b.json", model=None)
-    assert told.returncode == 0, told.stderr
-    assert "only in a.json: eagle:tree=chain-2" in told.stdout
-    assert "only in b.json: eagle:tree=chain-3" in told.stdout
+    result = cli("bench", "--compare", "a.json", "b.json", model=None)
+    assert result.returncode == 0, result.stderr
+    assert "only in a.json: eagle:tree=chain-2" in result.stdout
+    assert "only in b.json: eagle:tree=chain-3" in result.stdout
     comparison = parsed(cli("bench", "--compare", "a.json", "a.json", "--json", model=None))
     assert [m["method"] for m in comparison["methods"]] == ["ar", "eagle:tree=chain-2"]
     for method in comparison["methods"]:
@@ -298,7 +301,7 @@ def test_what_cannot_be_compared(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "foreign.json").write_text('{"methods": []}')
     (tmp_path / "torn.json").write_text('{"format": "lamplighter-bench"')
     for code, words, text in (
-        (3, ("foreign.json", "foreign.json"), "foreign.json: is no file of bench"),
+        (3, ("foreign.json", "foreign.json"), "foreign.json: is not a file of bench"),
         (3, ("torn.json", "foreign.json"), "torn.json"),
         (3, ("none.json", "foreign.json"), "none.json"),
         (2, ("foreign.json",), "--compare"),

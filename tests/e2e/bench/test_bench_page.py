@@ -54,7 +54,7 @@ def page(tmp_path: Path, build_dir: Path, run_program: Runner) -> Page:
             "remarks": [],
             "scores": None,
             "growth": None,
-            "pictures": [],
+            "images": [],
         }
         made = run_program(build_dir / "make_bench_page", input=json.dumps({**empty, **content}))
         assert made.returncode == 0, made.stderr
@@ -69,14 +69,14 @@ def interval(mean: float) -> dict[str, float]:
 
 
 def row(method: str, passes: float, ratio: float, nodes: int, batch: int = 1) -> dict[str, Any]:
-    """A method as --export-json has it."""
+    """A method in the format of --export-json."""
     depth = min(nodes - 1, 3)
     return {
         "method": method, "batch_size": batch, "mean_latency_ms": interval(200 * batch / ratio),
         "step_compression": interval(passes), "speedup": interval(ratio),
-        "pictures_per_second": {"p50": 5 * ratio}, "exact": "+" not in method,
+        "images_per_second": {"p50": 5 * ratio}, "lossless": "+" not in method,
         "reached_depth": [0.8, 0.6, 0.4][:depth], "reached_rank": [[0.5, 0.3], [0.6]][:depth],
-        "stage_ms": {"draft": 0.1 * depth, "score": 1 + 0.1 * nodes, "judge": 0.1, "commit": 0.01},
+        "stage_ms": {"draft": 0.1 * depth, "score": 1 + 0.1 * nodes, "verify": 0.1, "commit": 0.01},
         "pass": {"rows": 2 * nodes * batch, "score_ms": 1 + 0.1 * nodes, "weight_bytes": 1e7},
     }  # fmt: skip
 
@@ -88,12 +88,12 @@ def report(*names: str, batches: tuple[int, ...] = (1, 2)) -> dict[str, Any]:
     return {"version": "0.1.0", "model": "demo", "methods": methods, "environment": {"cpu": "AMD"}}
 
 
-def open_drawn(browser: Browser, path: Path) -> None:
-    """Opens a page and waits for its figures; nothing may go wrong or ask a network."""
+def open_page(browser: Browser, path: Path) -> None:
+    """Opens a page and waits for its figures. Fails on errors and on network access."""
     browser.events.clear()
     browser.open(path)
     browser.wait("'drawn' in document.documentElement.dataset")
-    told = [
+    problems = [
         e
         for e in browser.events
         if e.get("method")
@@ -104,7 +104,7 @@ def open_drawn(browser: Browser, path: Path) -> None:
         for e in browser.events
         if e.get("method") == "Network.requestWillBeSent"
     ]
-    assert told == []
+    assert problems == []
     assert [url for url in asked if not url.startswith("data:")] == [path.resolve().as_uri()]
 
 
@@ -119,16 +119,16 @@ def count(browser: Browser, selector: str) -> int:
 
 
 def grown() -> dict[str, Any]:
-    """What scripts/growth.py writes."""
+    """The output of scripts/growth.py."""
     curves = {
         name: [
             {"method": m, axis: at, "S": s, "ms": 9.0 * (i + 1), "ms a pass": 1.0 + i, "MB": 300}
-            for i, at in enumerate(places)
+            for i, at in enumerate(values)
             for m, s in (("ar", 1), ("eagle", 2))
         ]
-        for name, axis, places in (
-            ("picture", "grid", (16, 24, 32)),
-            ("batch", "pictures", (1, 2, 4)),
+        for name, axis, values in (
+            ("image", "grid", (16, 24, 32)),
+            ("batch", "images", (1, 2, 4)),
             ("tree", "tree", ("chain-1", "chain-3")),
         )
     }
@@ -136,27 +136,30 @@ def grown() -> dict[str, Any]:
 
 
 def full_page() -> dict[str, Any]:
-    relaxed = "lantern++:lambda=3"
+    lossy = "lantern++:lambda=3"
     return {
-        "heading": ["bundle demo on the CPU"], "remarks": ["eagle does not pay"],
-        "tables": [{"head": ["method", "S"], "rows": [["ar", "1.00"], ["eagle", "2.00"], [relaxed, "3.00"]]}],
-        "report": report("eagle", relaxed),
-        "scores": {"ar": {"fid": 20, "clip": 0.3}, "eagle": {"fid": 20.1}, relaxed: {"fid": 25, "clip": 0.29}},
+        "heading": ["bundle demo on the CPU"], "remarks": ["eagle does not pay off"],
+        "tables": [{"head": ["method", "S"], "rows": [["ar", "1.00"], ["eagle", "2.00"], [lossy, "3.00"]]}],
+        "report": report("eagle", lossy),
+        "scores": {"ar": {"fid": 20, "clip": 0.3}, "eagle": {"fid": 20.1}, lossy: {"fid": 25, "clip": 0.29}},
         "growth": grown(),
-        "pictures": [{"caption": c, "method": m, "committed": [1, 3, 3, 3]} for c in ("a boat", HOSTILE) for m in ("ar", "eagle")],
+        "images": [
+            {"caption": c, "method": m, "committed": [1, 3, 3, 3]}
+            for c in ("a boat", HOSTILE) for m in ("ar", "eagle")
+        ],
     }  # fmt: skip
 
 
 def test_every_figure(browser: Browser, page: Page, tmp_path: Path) -> None:
     browser.show()
-    open_drawn(browser, page(full_page()))
-    assert shown(browser) == ["tables", *FIGURES, "pictures"]
+    open_page(browser, page(full_page()))
+    assert shown(browser) == ["tables", *FIGURES, "images"]
     for figure in FIGURES:
         charts = CHARTS.get(figure, 1)
         assert count(browser, f"#{figure} svg") == count(browser, f"#{figure} .chart") == charts
     assert count(browser, "canvas") == 0
     assert count(browser, "#tables tbody tr") == 3
-    # Crosses of three methods; the ideal line; a dot for each.
+    # Three methods: two intervals and a dot each; the ideal line.
     assert count(browser, "#latency .mark-rule.role-mark line") == 6
     assert count(browser, "#latency .mark-symbol.role-mark path") == 3
     assert count(browser, "#ratio .mark-symbol.role-mark path") == 2
@@ -165,8 +168,8 @@ def test_every_figure(browser: Browser, page: Page, tmp_path: Path) -> None:
     assert count(browser, "#roofline .mark-symbol.role-mark path") == 6
     assert count(browser, "#throughput .mark-line.role-mark path") == 3
     assert count(browser, "#growth .mark-line.role-mark path") == 14
-    # Pictures and maps are there and whole.
-    assert count(browser, "#pictures h3") == 2 and count(browser, "#pictures figure") == 4
+    # All images and maps load.
+    assert count(browser, "#images h3") == 2 and count(browser, "#images figure") == 4
     browser.wait("[...document.images].every(e => e.complete && e.naturalWidth > 0)")
     assert browser.value("document.querySelector('img.map').naturalWidth") == 2
     assert HOSTILE in browser.value("document.querySelectorAll('h3')[1].innerText")
@@ -177,25 +180,25 @@ def test_texts_are_data(browser: Browser, page: Page) -> None:
     browser.show()
     content = full_page()
     text = json.dumps(content).replace("eagle", json.dumps(HOSTILE)[1:-1])
-    open_drawn(browser, page({**json.loads(text), "title": HOSTILE}))
+    open_page(browser, page({**json.loads(text), "title": HOSTILE}))
     assert browser.value("document.title") == HOSTILE
     assert count(browser, "script") == 3 and count(browser, "body > img") == 0
     assert HOSTILE in browser.value("document.querySelector('#depth svg').textContent")
 
 
-def test_what_was_not_measured_is_left_out(browser: Browser, page: Page) -> None:
+def test_sections_without_data_are_omitted(browser: Browser, page: Page) -> None:
     browser.show()
     chain = report("eagle", batches=(1,))
     for one in chain["methods"]:
         one["reached_rank"] = [ranks[:1] for ranks in one["reached_rank"]]
-        one["stage_ms"] = {"draft": 0, "score": 0, "judge": 0, "commit": 0}
+        one["stage_ms"] = {"draft": 0, "score": 0, "verify": 0, "commit": 0}
         one["pass"] = {"rows": 2, "score_ms": None}
         one["step_compression"].update(low=None, high=None)
-    open_drawn(browser, page({"report": chain}))
+    open_page(browser, page({"report": chain}))
     assert shown(browser) == ["tables", "latency", "ratio", "depth"]
-    open_drawn(browser, page({"report": report(batches=(1,))}))
+    open_page(browser, page({"report": report(batches=(1,))}))
     assert shown(browser) == ["tables", "stages"]
-    open_drawn(browser, page({"report": {"methods": []}}))
+    open_page(browser, page({"report": {"methods": []}}))
     assert shown(browser) == ["tables"]
 
 
@@ -204,7 +207,7 @@ def test_it_fits_its_window(browser: Browser, page: Page, tmp_path: Path, width:
     browser.show(width=width)
     content = full_page()
     content["report"] = report(*(f"lantern++:k=10:lambda={i}:tree=chain-4" for i in range(8)))
-    open_drawn(browser, page(content))
+    open_page(browser, page(content))
     assert browser.value("document.documentElement.scrollWidth") <= width
     outside = browser.value(
         "[...document.querySelectorAll('.chart')].filter(c => c.querySelector('svg')"
@@ -218,7 +221,7 @@ def test_dark_and_printed(browser: Browser, page: Page, tmp_path: Path) -> None:
     ink = "getComputedStyle(document.querySelector('#depth svg text')).fill"
     for dark, limit in ((False, range(200, 256)), (True, range(60))):
         browser.show(dark=dark)
-        open_drawn(browser, path)
+        open_page(browser, path)
         with Image.open(browser.screenshot(tmp_path / "shot.png")) as image:
             pixels = numpy.asarray(image.convert("L"))
         assert int(numpy.median(pixels)) in limit
@@ -230,7 +233,7 @@ def test_dark_and_printed(browser: Browser, page: Page, tmp_path: Path) -> None:
     browser.call("Emulation.setEmulatedMedia", media="")
 
 
-def test_a_run_gives_its_page(
+def test_the_page_of_a_run(
     browser: Browser, cli: Cli, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "captions.txt").write_text(f"a red hill\n{HOSTILE}\n")
@@ -244,7 +247,7 @@ def test_a_run_gives_its_page(
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     browser.show()
-    open_drawn(browser, tmp_path / "page.html")
+    open_page(browser, tmp_path / "page.html")
     sections = shown(browser)
     assert [
         s
@@ -256,11 +259,11 @@ def test_a_run_gives_its_page(
             "roofline",
             "quality",
             "growth",
-            "pictures",
+            "images",
         )
         if s not in sections
     ] == []
-    assert count(browser, "#pictures figure") == 6
+    assert count(browser, "#images figure") == 6
     assert count(browser, "#tables table:first-of-type tbody tr") >= 3
     assert HOSTILE in browser.value("document.querySelectorAll('h3')[1].innerText")
 

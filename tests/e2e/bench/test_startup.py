@@ -1,4 +1,4 @@
-"""The launcher: help and version come from it alone, everything else from the engine."""
+"""The launcher prints help and version itself and starts the engine for everything else."""
 
 from __future__ import annotations
 
@@ -30,16 +30,25 @@ def test_help_and_version_are_the_engine_s(lamplighter: Path) -> None:
         r"^  ([a-z-]+) {2,}", text.split("Commands\n")[1].split("\n\n")[0], re.MULTILINE
     )
     assert {"generate", "batch", "bench"} <= set(commands) and len(commands) == 10
+    assert commands[:4] == ["generate", "batch", "serve", "bench"]  # in the order of use
     for command in commands:
         asked = printed(lamplighter, command, "-h").rstrip()
         assert asked == printed(engine, command, "--help").rstrip()
+        every = printed(lamplighter, command, "--help-all").rstrip()
+        assert every == printed(engine, command, "--help-all").rstrip()
+        assert asked == printed(lamplighter, "help", command).rstrip()
+    for words in (["-V"], ["help"], ["man"], ["completion", "bash"], ["completion", "zsh"]):
+        assert printed(lamplighter, *words).rstrip() == printed(engine, *words).rstrip()
+    everything = printed(lamplighter, "--help-all")
+    assert everything.rstrip() == printed(engine, "--help-all").rstrip()
+    assert everything.startswith(text.rstrip()) and every in everything
 
 
-def test_help_names_what_the_demo_draws(lamplighter: Path) -> None:
-    """By the words of its manifest, which inspect shows too."""
+def test_help_names_what_the_demo_generates(lamplighter: Path) -> None:
+    """The help lists the words of the manifest, as inspect does."""
     words = re.search(r"^knows subject +(.+)$", printed(lamplighter, "inspect"), re.MULTILINE)
     assert words and "lighthouse" in words[1]
-    assert words[1] in re.sub(r"\s+", " ", printed(lamplighter, "generate", "--help"))
+    assert words[1] in re.sub(r"\s+", " ", printed(lamplighter, "generate", "--help-all"))
 
 
 def test_the_launcher_loads_no_engine(lamplighter: Path) -> None:
@@ -49,7 +58,7 @@ def test_the_launcher_loads_no_engine(lamplighter: Path) -> None:
     assert "NEEDED" in needed and "torch" not in needed and "lamplighter" not in needed
 
 
-def test_a_launcher_alone_says_so(lamplighter: Path, tmp_path: Path) -> None:
+def test_a_launcher_without_an_engine_fails(lamplighter: Path, tmp_path: Path) -> None:
     alone = tmp_path / "lamplighter"
     shutil.copy(lamplighter, alone)
     result = subprocess.run([str(alone), "devices"], capture_output=True, text=True, timeout=60)
@@ -76,6 +85,6 @@ def test_startup_is_measured(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--methods", "--captions", "--export-csv", "--synthetic"])
-def test_startup_draws_one_picture_alone(refused: Refused, flag: str) -> None:
+def test_startup_generates_one_image_alone(refused: Refused, flag: str) -> None:
     message = refused(2, "bench", "--startup", flag, "x")
     assert "exclude each other" in message

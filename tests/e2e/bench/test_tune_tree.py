@@ -21,13 +21,13 @@ def test_tune_tree_writes_a_tree_that_runs(
     result = cli(
         "tune-tree", "--bundle", bundle, "-p", "a red hill", "-b", 20, "--method",
         "lantern++:k=39:lambda=1000", "--max-nodes", 3, "--rounds", 3, "-o", "tree.json",
-        "--overwrite", "--threads", 1, model=tiny_bundle,  # which has no drafter: --bundle counts
+        "--overwrite", "--threads", 1, model=tiny_bundle,  # this one has no drafter: --bundle wins
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert 1 <= len(tree["paths"]) <= 3
     about = tree["about"]
-    assert about["pictures"] == 20 and len(about["target_pass_ms_by_rows"]) == 4
+    assert about["images"] == 20 and len(about["target_pass_ms_by_rows"]) == 4
     assert all(0 <= sum(row) <= 1 + 1e-9 for row in about["acceptance_by_depth_and_rank"])
     for quantity in ("acceptance_length", "speedup"):
         assert 0 < about[quantity]["low"] <= about[quantity]["mean"] <= about[quantity]["high"]
@@ -44,7 +44,7 @@ def test_tune_tree_keeps_a_tree_that_was_tuned_before(
 ) -> None:
     bundle = tmp_path / "tuned"
     shutil.copytree(drafter_bundle, bundle)
-    # Without captions it brings its own.
+    # Without captions it uses its own.
     words = ("tune-tree", "--bundle", bundle, "-b", 5, "--max-nodes", 1, "--rounds", 1)
     first = cli(*words, model=None)
     assert first.returncode == 0, first.stderr
@@ -73,22 +73,12 @@ def test_tune_tree_finds_a_window(
     ]
     best = max(windows[1:], key=lambda window: window["speedup"]["mean"])
     assert windows.index(best) == length and best["speedup"] == tree["about"]["speedup"]
-    drawn = cli(
-        "generate",
-        "-p",
-        "a",
-        "--method",
-        "sjd",
-        "--tree",
-        "window.json",
-        "-o",
-        "a.png",
-        model=tiny_bundle,
-    )
-    assert drawn.returncode == 0, drawn.stderr
+    flags = ("--method", "sjd", "--tree", "window.json", "-o", "a.png")
+    result = cli("generate", "-p", "a", *flags, model=tiny_bundle)
+    assert result.returncode == 0, result.stderr
     assert "--save-table" in refused(2, *words, "--bundle", tiny_bundle, model=None)
     gsd = ("tune-tree", "--method", "gsd", "--save-table")
-    assert "expected an exact one" in refused(2, *gsd, model=tiny_bundle)
+    assert "expected a lossless one" in refused(2, *gsd, model=tiny_bundle)
 
 
 def test_tune_tree_finds_the_window_of_a_refiner(cli: Cli, drafter_bundle: Path) -> None:
@@ -105,8 +95,8 @@ def test_tune_tree_finds_a_fan(cli: Cli, tiny_bundle: Path) -> None:
     assert result.returncode == 0, result.stderr
     tried = [window["method"] for window in json.loads(result.stdout)["about"]["candidates"]]
     assert {"sjd-pac:tree=chain-6", "sjd-pac:tree=fan-2-1-5", "sjd-pac:tree=fan-2-2-2"} < set(tried)
-    drawn = ("generate", "-p", "a", "--method", "sjd-pac", "--tree", "window.json", "-o", "a.png")
-    assert cli(*drawn, model=tiny_bundle).returncode == 0
+    flags = ("--method", "sjd-pac", "--tree", "window.json", "-o", "a.png")
+    assert cli("generate", "-p", "a", *flags, model=tiny_bundle).returncode == 0
 
 
 def candidates(about: dict[str, Any]) -> list[str]:
@@ -114,27 +104,27 @@ def candidates(about: dict[str, Any]) -> list[str]:
 
 
 def check_best(cli: Cli, about: dict[str, Any], bundle: Path) -> None:
-    """The best one is the fastest, and its words draw a picture."""
+    """The best candidate is the fastest, and its flags generate an image."""
     best = max(about["candidates"][1:], key=lambda one: one["speedup"]["mean"])
     assert best["speedup"] == about["speedup"]
     assert best["step_compression"]["mean"] > 1 and best["tokens_per_second"] > 0
     name, *options = best["method"].split(":")
     assert about["best"].split()[:2] == ["--method", name]
     assert set(about["best"].split()) > {part.split("=")[1] for part in options}
-    drawn = cli("generate", "-p", "a", *about["best"].split(), "-o", "best.png", model=bundle)
-    assert drawn.returncode == 0, drawn.stderr
+    result = cli("generate", "-p", "a", *about["best"].split(), "-o", "best.png", model=bundle)
+    assert result.returncode == 0, result.stderr
 
 
 def test_tune_tree_finds_the_distance_between_rows(cli: Cli, tiny_bundle: Path) -> None:
     words = ("tune-tree", "--method", "zipar", "-p", "a red hill", "--rounds", 2)
     result = cli(*words, "--json", model=tiny_bundle)
     assert result.returncode == 0, result.stderr
-    assert "costs quality" in result.stderr and "times as fast as ar" in result.stderr
+    assert "is more lossy" in result.stderr and "times as fast as ar" in result.stderr
     found = json.loads(result.stdout)
     assert found.keys() == {"about"} and found["about"]["rounds"] == 2
     assert candidates(found["about"]) == ["ar", "zipar:ahead=1", "zipar:ahead=2"]
     check_best(cli, found["about"], tiny_bundle)
-    # Half of a row is the largest, so nothing else is left.
+    # 2 is half a row, the largest distance, so it is the only candidate.
     table = cli(*words, "--ahead", 2, model=tiny_bundle)
     assert table.returncode == 0, table.stderr
     head, *rows, gap, best = table.stdout.splitlines()
@@ -162,38 +152,44 @@ def test_tune_tree_finds_the_windows_of_rows(
         )
     ]
     check_best(cli, found["about"], tiny_bundle)
-    # Where rows without windows are faster there is no tree.
+    # No tree is written when parallel rows without windows are faster.
     window = f"--method {method} --tree chain-" in found["about"]["best"]
     assert ("paths" in found) == (tmp_path / "window.json").exists() == window
-    assert ("no window pays here: window.json is not written" in result.stderr) == (not window)
+    assert ("alone: window.json is not written" in result.stderr) == (not window)
     fixed = json.loads(cli(*words, "--ahead", 3, model=tiny_bundle).stdout)
     assert candidates(fixed["about"])[1:3] == ["zipar:ahead=3", f"{method}:ahead=3:tree=chain-1"]
 
 
-def test_tune_tree_refuses_what_rows_have_no_use_for(
+def test_tune_tree_refuses_options_that_rows_do_not_use(
     refused: Refused, tiny_bundle: Path, drafter_bundle: Path
 ) -> None:
-    for words, told in (
+    for words, message in (
         (("zipar", "--ahead", 3), "--ahead: got 3, expected 1 to 2, half of a row"),
         (("pjd", "--ahead", 0), "--ahead: got 0, expected 1 to 4096"),
-        (("sjd", "--ahead", 2), "--ahead: got method sjd, expected one whose rows"),
+        (("sjd", "--ahead", 2), "--ahead: got method sjd, expected a row-parallel method"),
         (("zipar:ahead=2",), "--ahead N is the least"),
-        (("zipar", "-o", "tree.json"), "--output: got method zipar, expected one with a tree"),
-        (("zipar", "--max-nodes", 2), "--max-nodes: got method zipar, expected one that drafts"),
-        (("pjd", "--max-depth", 2), "--max-depth: got method pjd, expected one with a static tree"),
+        (("zipar", "-o", "tree.json"), "--output: got method zipar, expected a method with a tree"),
+        (
+            ("zipar", "--max-nodes", 2),
+            "--max-nodes: got method zipar, expected a method that drafts",
+        ),
+        (
+            ("pjd", "--max-depth", 2),
+            "--max-depth: got method pjd, expected a method with a static tree",
+        ),
         (
             ("sjd", "--clock", "processor"),
-            "--clock: got method sjd, expected one with a static tree",
+            "--clock: got method sjd, expected a method with a static tree",
         ),
-        (("zipar", "--save-table"), "--save-table: got method zipar, expected an exact one"),
+        (("zipar", "--save-table"), "--save-table: got method zipar, expected a lossless one"),
     ):
-        assert told in refused(2, "tune-tree", "-p", "x", "--method", *words, model=tiny_bundle)
+        assert message in refused(2, "tune-tree", "-p", "x", "--method", *words, model=tiny_bundle)
     stored = ("tune-tree", "--method", "pjd", "--bundle", drafter_bundle)
     assert "expected --model DIR" in refused(2, *stored, model=None)
 
 
 @pytest.mark.parametrize(("method", "deepest"), [("medusa", 4), ("mlp", 4), ("flash", 3)])
-def test_tune_tree_goes_no_deeper_than_heads_guess(
+def test_tune_tree_is_limited_by_the_number_of_heads(
     cli: Cli, refused: Refused, drafter_bundle: Path, tmp_path: Path, method: str, deepest: int
 ) -> None:
     words = ("tune-tree", "--method", method, "-p", "a red hill", "--rounds", 1, "-o", "tree.json")
@@ -209,8 +205,8 @@ def test_tune_tree_goes_no_deeper_than_heads_guess(
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert max(map(len, tree["paths"])) <= deepest
     assert len(tree["about"]["target_pass_ms_by_rows"]) == deepest + 3
-    drawn = ("generate", "-p", "a", "--method", method, "--tree", "tree.json", "-o", "a.png")
-    assert cli(*drawn, model=drafter_bundle).returncode == 0
+    image = ("generate", "-p", "a", "--method", method, "--tree", "tree.json", "-o", "a.png")
+    assert cli(*image, model=drafter_bundle).returncode == 0
     assert (
         cli(*words, *more, "--max-depth", deepest, "--json", model=drafter_bundle).returncode == 7
     )
@@ -226,18 +222,18 @@ def test_tune_tree_finds_the_tree_of_a_target_that_drafts_itself(
     assert result.returncode == 0, result.stderr
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert 1 <= len(tree["paths"]) <= 3 and tree["about"]["method"] == "self"
-    drawn = ("generate", "-p", "a", "--method", "self", "--tree", "tree.json", "-o", "a.png")
-    assert cli(*drawn, model=tiny_bundle).returncode == 0
+    image = ("generate", "-p", "a", "--method", "self", "--tree", "tree.json", "-o", "a.png")
+    assert cli(*image, model=tiny_bundle).returncode == 0
 
 
 def test_tune_tree_takes_one_bundle(refused: Refused, drafter_bundle: Path) -> None:
     words = ("tune-tree", "-p", "x", "--bundle", "missing")
-    # The flag goes before the variable.
+    # The flag wins over the variable.
     assert "bundle missing" in refused(4, *words, model=drafter_bundle)
     assert "two bundles" in refused(2, *words, "--model", drafter_bundle, model=None)
 
 
-def test_tune_tree_needs_a_place_for_the_tree(refused: Refused, drafter_bundle: Path) -> None:
+def test_tune_tree_needs_an_output(refused: Refused, drafter_bundle: Path) -> None:
     assert "--output" in refused(2, "tune-tree", "-p", "x", model=drafter_bundle)
     assert "ar" in refused(
         2, "tune-tree", "-p", "x", "--json", "--method", "ar", model=drafter_bundle

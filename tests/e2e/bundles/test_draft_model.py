@@ -1,4 +1,4 @@
-"""A whole target drafts for another one: --method draft-model."""
+"""--method draft-model: one target drafts for another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Family = Callable[[str], Path]
 @pytest.mark.parametrize(
     ("name", "subject"), [("llamagen-t2i", ("-p", "a red boat")), ("llamagen-c2i", ("--class", 3))]
 )
-def test_a_target_takes_all_that_it_drafts_for_itself(
+def test_a_target_accepts_all_drafts_of_itself(
     cli: Cli, family: Family, name: str, subject: tuple[object, ...]
 ) -> None:
     bundle = family(name)
@@ -47,4 +47,4 @@ def test_without_a_model_the_exporter_is_named(refused: Refused, drafter_bundle:
         4, "generate", "-p", "a", "--method", "draft-model", "-o", "a.png", model=drafter_bundle
     )
     assert "has no drafter of kind model" in words
-    assert "python -m models.export draft-model" in words
+    assert "lamplighter-export draft-model" in words

@@ -1,4 +1,4 @@
-"""Every family draws through every method, on bundles that the exporters make of small checkpoints."""
+"""Every family generates with every method, on bundles that the exporters make of small checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELAXED: tuple[tuple[object, ...], ...] = (
     ("lantern", "--tree", "lantern-26", "--relax-k", 8, "--delta", 0.4),
     ("lantern++", "--tree", "chain-6", "--relax-k", 8, "--lambda", 3),
 )
-Draw = Callable[..., list[dict[str, Any]]]
+Generate = Callable[..., list[dict[str, Any]]]
 
 
 FAMILIES = (*TOKEN_FAMILIES, "llamagen-t2i", "llamagen-c2i")
@@ -54,8 +54,8 @@ def requests(bundle: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def draw(cli: Cli, bundle: Path, tmp_path: Path) -> Draw:
-    """Draws all requests; returns the JSON lines, with the codes of the picture."""
+def generate(cli: Cli, bundle: Path, tmp_path: Path) -> Generate:
+    """Generates all requests; returns the JSON lines with the codes of the images."""
     lines = "\n".join(map(json.dumps, requests(bundle)))
     (tmp_path / "requests.jsonl").write_text(lines)
 
@@ -65,61 +65,61 @@ def draw(cli: Cli, bundle: Path, tmp_path: Path) -> Draw:
             "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
-        pictures = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+        images = json.loads((tmp_path / "codes.json").read_text())["images"]
         lines = [json.loads(line) for line in result.stdout.splitlines()]
-        assert len(lines) == len(pictures)
-        return [{**line, "codes": p["codes"]} for line, p in zip(lines, pictures, strict=True)]
+        assert len(lines) == len(images)
+        return [{**line, "codes": p["codes"]} for line, p in zip(lines, images, strict=True)]
 
     return run
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_exact_methods_draw_the_autoregressive_codes(draw: Draw, bundle: Path, dtype: str) -> None:
+def test_lossless_methods_generate_the_autoregressive_codes(
+    generate: Generate, bundle: Path, dtype: str
+) -> None:
     common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
-    expected = draw("--method", "ar", *common)
-    assert len({tuple(picture["codes"]) for picture in expected}) > len(grids(bundle))
+    expected = generate("--method", "ar", *common)
+    assert len({tuple(generated["codes"]) for generated in expected}) > len(grids(bundle))
     for method in EXACT:
-        found = draw("--method", *method, *common)
-        for number, (picture, other) in enumerate(zip(found, expected, strict=True)):
-            assert picture["codes"] == other["codes"], f"{method}: picture {number}"
+        found = generate("--method", *method, *common)
+        for number, (generated, other) in enumerate(zip(found, expected, strict=True)):
+            assert generated["codes"] == other["codes"], f"{method}: image {number}"
 
 
 @pytest.mark.parametrize("method", [("ar",), *EXACT, *RELAXED], ids=lambda m: " ".join(map(str, m)))
 def test_batches_and_statistics(
-    draw: Draw, bundle: Path, tmp_path: Path, method: tuple[object, ...]
+    generate: Generate, bundle: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    """Pictures of a batch are those drawn alone, and what is counted are codes."""
-    together = draw("--method", *method, "--batch-size", 3)
+    """Images of a batch equal images generated alone, and statistics count codes."""
+    together = generate("--method", *method, "--batch-size", 3)
     names = [f"{number}.png" for number in range(len(together))]
     files = {name: (tmp_path / name).read_bytes() for name in names}
-    draw("--method", *method, "--batch-size", 1)
+    generate("--method", *method, "--batch-size", 1)
     assert files == {name: (tmp_path / name).read_bytes() for name in names}
-    for name, picture, request in zip(names, together, requests(bundle), strict=True):
+    for name, generated, request in zip(names, together, requests(bundle), strict=True):
         grid = next(g for g in grids(bundle) if request.items() >= {
             "width": g["width"], "height": g["height"]}.items())  # fmt: skip
         with Image.open(tmp_path / name) as image:
             assert image.size == (grid["width"], grid["height"])
         count = grid["rows"] * grid["columns"]
-        passes = picture["target_passes"]
-        assert picture["tokens"] == count == len(picture["codes"])
+        passes = generated["target_passes"]
+        assert generated["tokens"] == count == len(generated["codes"])
         if method == ("ar",):
             assert passes == count
             continue
-        assert 1 < passes <= count and picture["cycles"] == passes - 1
-        assert picture["step_compression"] == pytest.approx(count / passes)
-        drafted, accepted = picture["drafted_by_depth"], picture["accepted_by_depth"]
+        assert 1 < passes <= count and generated["cycles"] == passes - 1
+        assert generated["step_compression"] == pytest.approx(count / passes)
+        drafted, accepted = generated["drafted_by_depth"], generated["accepted_by_depth"]
         assert drafted[0] > 0 and accepted == sorted(accepted, reverse=True)
-        # Every cycle commits one code and what it accepts; the last one may reach beyond the picture.
-        assert 0 <= sum(accepted) + picture["cycles"] - (count - 1) <= len(accepted)
+        # Every cycle commits the accepted codes and one more; the last one may reach beyond the image.
+        assert 0 <= sum(accepted) + generated["cycles"] - (count - 1) <= len(accepted)
     if method != ("ar",) and bundle.parent.name.startswith(tuple(TOKEN_FAMILIES)):
-        passes = sum(picture["target_passes"] for picture in together)
-        assert sum(picture["tokens"] for picture in together) > 1.1 * passes
+        passes = sum(generated["target_passes"] for generated in together)
+        assert sum(generated["tokens"] for generated in together) > 1.1 * passes
 
 
-def test_trees_deeper_than_pictures(
-    cli: Cli, family: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """Pictures that are complete stand still while others of their batch go on."""
+def test_trees_deeper_than_images(cli: Cli, family: Callable[[str], Path], tmp_path: Path) -> None:
+    """Complete images wait while others of their batch continue."""
     prompts = [word for text in (*CAPTIONS, "c") for word in ("-p", text)]
     method = ("--method", "lantern++", "--tree", "chain-12", "--lambda", 8, "--relax-k", 40)
     common = ("-b", 4, "-W", 32, "-H", 64, "-t", 1, *method)

@@ -1,4 +1,4 @@
-"""Bundles with several grids: which one is drawn, and what inspect says of them."""
+"""Bundles with several grids: the choice of the grid, and the output of inspect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image
 from tests.e2e.families import CODES, TEXT_LENGTH, VOCABULARY
 from tests.e2e.support import Cli, Refused
 
-SIZES = ((32, 96), (64, 64), (32, 64))  # as the exporter was told
+SIZES = ((32, 96), (64, 64), (32, 64))  # in the order of the exporter's flags
 LISTED = "32x96, 64x64, 32x64"
 
 
@@ -47,12 +47,12 @@ def run(cli: Cli, bundle: Path) -> Callable[..., str]:
 def test_sides_choose_the_grid(
     run: Callable[..., str], tmp_path: Path, flags: tuple[object, ...], expected: tuple[int, int]
 ) -> None:
-    """One side is enough; several grids that have it stand in the order of the bundle."""
+    """One side is enough; the first grid of the bundle with that side is used."""
     run("generate", "-p", "a tree", *flags, "-o", "a.png", "--save-codes", "codes.json")
     with Image.open(tmp_path / "a.png") as image:
         assert image.size == expected
-    (picture,) = json.loads((tmp_path / "codes.json").read_text())["pictures"]
-    assert (picture["columns"] * 16, picture["rows"] * 16) == expected
+    (generated,) = json.loads((tmp_path / "codes.json").read_text())["images"]
+    assert (generated["columns"] * 16, generated["rows"] * 16) == expected
     run("decode", "codes.json", "-o", "b.png")
     run("generate", "--params-from", "a.png", "-o", "c.png")
     assert (tmp_path / "c.png").read_bytes() == (tmp_path / "a.png").read_bytes()
@@ -77,12 +77,12 @@ def test_sizes_of_a_prompt_file(run: Callable[..., str], tmp_path: Path) -> None
 
 
 def test_size_is_part_of_the_prompt(run: Callable[..., str], tmp_path: Path) -> None:
-    """Grids with as many codes have prompts of their own."""
+    """Grids with equal numbers of codes have different prompts."""
     codes = []
     for sides in ((32, 64), (32, 96)):
         flags = ("-W", sides[0], "-H", sides[1], "--temperature", 0)
         run("generate", "-p", "a", *flags, "-o", "x.png", "--overwrite", "--save-codes", "c.json")
-        codes.append(json.loads((tmp_path / "c.json").read_text())["pictures"][0]["codes"])
+        codes.append(json.loads((tmp_path / "c.json").read_text())["images"][0]["codes"])
     assert codes[0] != codes[1][: len(codes[0])]
 
 
@@ -123,9 +123,9 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
         assert (grid["rows"], grid["columns"], grid["codes"]) == (rows, columns, rows * columns)
         assert grid["row_ends"] == rows - 1
         slot = manifest["prompt"]["length"] + rows * columns + rows - 1
-        row_bytes = 2 * 2 * 2 * 32  # a pair's keys and values of 4 heads of 8 in two bytes
+        row_bytes = 2 * 2 * 2 * 32  # keys and values of a guided pair: 4 heads of 8, two bytes each
         assert grid["guided_slot"] == {
-            "rows": slot, "target_bytes": row_bytes * slot,
+            "cache_slots": slot, "target_bytes": row_bytes * slot,
             "drafter_bytes": {"main": row_bytes * slot, "twin": row_bytes * slot},
         }  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
 def test_inspect_memory_follows_the_precision(
     report: dict[str, Any], run: Callable[..., str]
 ) -> None:
-    """Twice the bytes in twice the precision."""
+    """Twice the precision takes twice the bytes."""
     wide = json.loads(run("inspect", "--json", "--dtype", "fp32"))
     for narrow, other in zip(report["grids"], wide["grids"], strict=True):
         assert other["guided_slot"]["target_bytes"] == 2 * narrow["guided_slot"]["target_bytes"]
@@ -149,7 +149,7 @@ def test_inspect_for_people(run: Callable[..., str]) -> None:
         'tokens: 0, "Generate an image of {width}x{height} according to the following prompt:\\n',
         "unconditional: none",
         f"{CODES} codes in a vocabulary of {VOCABULARY}",
-        "caches of a guided picture in bf16",
+        "caches of a guided image in bf16",
         "top-k 30",
         "ar, eagle, eagle-2, lantern, lantern++",
     ):

@@ -1,4 +1,4 @@
-"""Janus-Pro through the methods that need no trained drafter: padded unconditional rows, a head of two layers."""
+"""Janus-Pro with the methods that need no trained drafter: padded unconditional prompts, a head of two layers."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from pathlib import Path
 import pytest
 
 from models.export.drafters.draft_model import attach_model
-from tests.e2e import families as bundles
-from tests.e2e.bundles import families
+from tests.e2e import families
+from tests.e2e.bundles import checks
 from tests.e2e.support import Cli, Refused
 
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<begin_of_image> and \u3000")
 SIZES = ((128, 128), (80, 48))
-LINES = families.requests(SIZES, CAPTIONS, (5, 2, 1))
+LINES = checks.requests(SIZES, CAPTIONS, (5, 2, 1))
 
 
 @pytest.fixture(scope="module")
 def janus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With its own target as a draft model."""
+    """The bundle with its own target as draft model."""
     sizes = [f"{width}x{height}" for width, height in SIZES]
-    bundle = bundles.janus(tmp_path_factory.mktemp("janus"), sizes)
+    bundle = families.janus(tmp_path_factory.mktemp("janus"), sizes)
     attach_model(bundle, bundle, "twin")
     return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_exact_methods_draw_the_autoregressive_codes(
+def test_lossless_methods_generate_the_autoregressive_codes(
     cli: Cli, janus: Path, tmp_path: Path, dtype: str
 ) -> None:
-    draw = partial(families.draw_requests, cli, janus, tmp_path, LINES)
-    expected = families.check_exact_methods(draw, dtype)
-    assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
+    generate = partial(checks.generate_requests, cli, janus, tmp_path, LINES)
+    expected = checks.check_lossless_methods(generate, dtype)
+    assert len({tuple(image["codes"]) for image in expected}) == len(expected)
 
 
 @pytest.mark.parametrize(
-    "method", [*families.BATCHED, *families.SIDE_BY_SIDE], ids=lambda method: method[0]
+    "method", [*checks.BATCHED, *checks.SIDE_BY_SIDE], ids=lambda method: method[0]
 )
-def test_batches_draw_what_is_drawn_alone(
+def test_images_of_batches_equal_images_generated_alone(
     cli: Cli, janus: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    draw = partial(families.draw_requests, cli, janus, tmp_path, LINES)
-    families.check_batches(draw, method)
+    generate = partial(checks.generate_requests, cli, janus, tmp_path, LINES)
+    checks.check_batches(generate, method)
 
 
 def test_inspect(cli: Cli, janus: Path) -> None:

@@ -1,4 +1,4 @@
-"""Lumina-mGPT 2.0 through the methods that need no trained drafter: row ends, guidance that falls."""
+"""Lumina-mGPT 2.0 with the methods that need no trained drafter: row ends, falling guidance."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from pathlib import Path
 import pytest
 
 from models.export.drafters.draft_model import attach_model
-from tests.e2e import families as bundles
-from tests.e2e.bundles import families
+from tests.e2e import families
+from tests.e2e.bundles import checks
 from tests.e2e.support import Cli, Refused
 
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<reserved08799> typed")
 SIZES = ((64, 96), (64, 32))
-# The scale falls, is raised or stays, or there is none.
-LINES = families.requests(SIZES, CAPTIONS, (9, 2, 1))
+# Guidance whose scale falls, rises or stays, and none.
+LINES = checks.requests(SIZES, CAPTIONS, (9, 2, 1))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["schedule", "official"])
 def lumina2(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With its own target as a draft model."""
+    """The bundle with its own target as draft model."""
     sizes = [f"{width}x{height}" for width, height in SIZES]
     words = ["--official-schedule"] if request.param else []
-    bundle = bundles.lumina2(tmp_path_factory.mktemp("lumina2"), sizes, *words)
+    bundle = families.lumina2(tmp_path_factory.mktemp("lumina2"), sizes, *words)
     attach_model(bundle, bundle, "twin")
     return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_exact_methods_draw_the_autoregressive_codes(
+def test_lossless_methods_generate_the_autoregressive_codes(
     cli: Cli, lumina2: Path, tmp_path: Path, dtype: str
 ) -> None:
-    draw = partial(families.draw_requests, cli, lumina2, tmp_path, LINES)
-    expected = families.check_exact_methods(draw, dtype)
-    assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
+    generate = partial(checks.generate_requests, cli, lumina2, tmp_path, LINES)
+    expected = checks.check_lossless_methods(generate, dtype)
+    assert len({tuple(image["codes"]) for image in expected}) == len(expected)
 
 
-@pytest.mark.parametrize("method", families.BATCHED, ids=lambda method: method[0])
-def test_batches_draw_what_is_drawn_alone(
+@pytest.mark.parametrize("method", checks.BATCHED, ids=lambda method: method[0])
+def test_images_of_batches_equal_images_generated_alone(
     cli: Cli, lumina2: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    draw = partial(families.draw_requests, cli, lumina2, tmp_path, LINES)
-    families.check_batches(draw, method)
+    generate = partial(checks.generate_requests, cli, lumina2, tmp_path, LINES)
+    checks.check_batches(generate, method)
 
 
-@pytest.mark.parametrize("method", families.SIDE_BY_SIDE, ids=lambda method: method[0])
-def test_rows_that_end_are_not_drawn_side_by_side(
+@pytest.mark.parametrize("method", checks.SIDE_BY_SIDE, ids=lambda method: method[0])
+def test_row_parallel_methods_refuse_row_ends(
     refused: Refused, lumina2: Path, method: tuple[object, ...]
 ) -> None:
     message = refused(2, "generate", "-p", "a", "-o", "x.png", "--method", *method, model=lumina2)
-    assert "needs rows of codes alone" in message and "sjd is for any bundle" in message
+    assert "needs image rows of codes only" in message and "sjd runs with any bundle" in message
 
 
 def test_inspect(cli: Cli, lumina2: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables of neighbouring codes: lamplighter neighbours, and what drawing makes of them."""
+"""Tables of neighbouring codes: the command neighbours, and generation with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = "neighbours.safetensors"
 
 @pytest.fixture
 def copy(drafter_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle to change, with code vectors of different lengths."""
+    """A writable bundle with code vectors of different norms."""
     folder = tmp_path_factory.mktemp("copy") / "bundle"
     shutil.copytree(drafter_bundle, folder)
     decoder = torch.jit.load(str(folder / "image_decoder.pt"))
@@ -49,12 +49,12 @@ def table(path: Path) -> numpy.ndarray:  # type: ignore[type-arg]
     return tensor.numpy().astype(numpy.int64)
 
 
-def test_table_is_made_and_entered(cli: Cli, copy: Path) -> None:
+def test_table_is_made_and_stored(cli: Cli, copy: Path) -> None:
     before = json.loads((copy / "manifest.json").read_text())
     result = cli("neighbours", "--bundle", copy, model=None)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{copy / FILE}\n"
-    assert "codes: 40, neighbours of each: 39" in result.stderr  # all there are
+    assert "codes: 40, neighbours of each: 39" in result.stderr  # all other codes
     assert (table(copy / FILE) == nearest(codebook(copy))).all()
     manifest = json.loads((copy / "manifest.json").read_text())
     content = (copy / FILE).read_bytes()
@@ -88,7 +88,7 @@ def test_archives_without_raw_vectors_give_the_rows_they_read(
     assert result.returncode == 0, result.stderr
     buffers = dict(torch.jit.load(str(demo_bundle / "image_decoder.pt")).named_buffers())
     expected = nearest(codebook(demo_bundle, "codebook" if "codebook" in buffers else "table"))
-    assert (table(tmp_path / "t") == expected[:, :20]).mean() > 0.999  # but for ties
+    assert (table(tmp_path / "t") == expected[:, :20]).mean() > 0.999  # except for ties
 
 
 def test_tables_are_taken_from_files(cli: Cli, copy: Path, tmp_path: Path) -> None:
@@ -132,19 +132,19 @@ def test_refusals(refused: Refused, copy: Path, tmp_path: Path) -> None:
     assert not (copy / FILE).exists()
 
 
-def test_drawing_uses_the_table(cli: Cli, copy: Path, tmp_path: Path) -> None:
+def test_generating_uses_the_table(cli: Cli, copy: Path, tmp_path: Path) -> None:
     relaxed = ("--method", "lantern", "--relax-k", 9, "--delta", 1)
-    draw = ("generate", "-p", "a", "-b", 4, "-q", *relaxed)
+    generate = ("generate", "-p", "a", "-b", 4, "-q", *relaxed)
 
-    def drawn(name: str, *arguments: object) -> list[bytes]:
-        result = cli(*draw, "-o", f"{name}/", *arguments, model=copy)
+    def generated(name: str, *arguments: object) -> list[bytes]:
+        result = cli(*generate, "-o", f"{name}/", *arguments, model=copy)
         assert result.returncode == 0, result.stderr
         return [pixels(path) for path in sorted((tmp_path / name).iterdir())]
 
-    computed = drawn("computed")
+    computed = generated("computed")
     far = nearest(codebook(copy))[:, ::-1].astype(numpy.uint16)
     numpy.save(tmp_path / "far.npy", far)
-    assert drawn("far", "--neighbours", "far.npy") != computed
+    assert generated("far", "--neighbours", "far.npy") != computed
     assert cli("neighbours", "--k", 9, model=copy).returncode == 0
-    assert drawn("stored") == computed
-    assert drawn("given", "--neighbours", copy / FILE) == computed
+    assert generated("stored") == computed
+    assert generated("given", "--neighbours", copy / FILE) == computed

@@ -1,4 +1,4 @@
-"""Weights in 8 and 4 bits, rounded when a bundle is loaded or stored so, and caches in 8 bits."""
+"""Weights in 8 and 4 bits, rounded at export or at load, and caches in 8 bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG = GPTConfig(
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A bundle with a drafter whose target is stored in a precision; the weights are always the same."""
+    """Writes a bundle with a drafter and fixed weights, whose target is stored in a precision."""
     made: dict[str, Path] = {}
 
     def make(dtype: str) -> Path:
@@ -33,16 +33,16 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def codes(cli: Cli, folder: Path, model: Path, *arguments: object) -> list[int]:
-    """The codes of a picture."""
+    """The codes of an image."""
     file = folder / "codes.json"
     words = ("--class", 3, "--seed", 5, "-q", "--overwrite", *arguments)
     result = cli("generate", *words, "-o", folder / "x.png", "--save-codes", file, model=model)
     assert result.returncode == 0, result.stderr
-    return json.loads(file.read_text())["pictures"][0]["codes"]
+    return json.loads(file.read_text())["images"][0]["codes"]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int4"])
-def test_stored_and_rounded_at_load_draw_the_same(
+def test_stored_and_rounded_at_load_generate_the_same(
     cli: Cli, stored: Callable[[str], Path], tmp_path: Path, dtype: str
 ) -> None:
     kept = codes(cli, tmp_path, stored(dtype))
@@ -61,7 +61,7 @@ def test_greedy_speculation_is_greedy_decoding(
         assert codes(cli, tmp_path, stored("bf16"), *method, *greedy) == expected
 
 
-def test_check_tells_the_distance(cli: Cli, stored: Callable[[str], Path]) -> None:
+def test_check_prints_the_distance(cli: Cli, stored: Callable[[str], Path]) -> None:
     result = cli("check", model=stored("int8"))
     assert result.returncode == 0, result.stderr
     line = next(line for line in result.stdout.splitlines() if line.startswith("target: ok"))
@@ -87,7 +87,7 @@ def test_greedy_speculation_over_rounded_caches(
         assert codes(cli, tmp_path, stored("bf16"), *method, *greedy) == expected
 
 
-def test_a_picture_knows_its_rounded_cache(
+def test_an_image_records_its_rounded_cache(
     cli: Cli, stored: Callable[[str], Path], tmp_path: Path
 ) -> None:
     codes(cli, tmp_path, stored("bf16"), "--dtype", "fp32", "--cache-dtype", "int8")

@@ -1,4 +1,4 @@
-"""SimpleAR through the methods that need no trained drafter: halves of unequal length, negative prompts of requests."""
+"""SimpleAR with the methods that need no trained drafter: prompt pairs of unequal length, negative prompts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from models.export.drafters.draft_model import attach_model
-from tests.e2e import families as bundles
-from tests.e2e.bundles import families
+from tests.e2e import families
+from tests.e2e.bundles import checks
 from tests.e2e.support import Cli, Refused
 
 CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n" * 3, "<|soi|> and \u3000e\u0301")
@@ -19,45 +19,45 @@ SIZES = ((64, 64), (80, 48))
 LINES = [
     line | ({} if negative is None else {"negative_prompt": negative})
     for line, negative in zip(
-        families.requests(SIZES, CAPTIONS, (6, 2, 1)), NEGATIVES * len(SIZES), strict=True
+        checks.requests(SIZES, CAPTIONS, (6, 2, 1)), NEGATIVES * len(SIZES), strict=True
     )
 ]
 
 
 @pytest.fixture(scope="module", params=["codes", "all ids"])
 def simplear(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With its own target as a draft model."""
+    """The bundle with its own target as draft model."""
     sizes = [f"{width}x{height}" for width, height in SIZES]
     words = ["--full-head"] if request.param == "all ids" else []
-    bundle = bundles.simplear(tmp_path_factory.mktemp("simplear"), sizes, *words)
+    bundle = families.simplear(tmp_path_factory.mktemp("simplear"), sizes, *words)
     attach_model(bundle, bundle, "twin")
     return bundle
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_exact_methods_draw_the_autoregressive_codes(
+def test_lossless_methods_generate_the_autoregressive_codes(
     cli: Cli, simplear: Path, tmp_path: Path, dtype: str
 ) -> None:
-    draw = partial(families.draw_requests, cli, simplear, tmp_path, LINES)
-    families.check_exact_methods(draw, dtype)
+    generate = partial(checks.generate_requests, cli, simplear, tmp_path, LINES)
+    checks.check_lossless_methods(generate, dtype)
 
 
 @pytest.mark.parametrize(
-    "method", [*families.BATCHED, *families.SIDE_BY_SIDE], ids=lambda method: method[0]
+    "method", [*checks.BATCHED, *checks.SIDE_BY_SIDE], ids=lambda method: method[0]
 )
-def test_batches_draw_what_is_drawn_alone(
+def test_images_of_batches_equal_images_generated_alone(
     cli: Cli, simplear: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
-    draw = partial(families.draw_requests, cli, simplear, tmp_path, LINES)
-    families.check_batches(draw, method)
+    generate = partial(checks.generate_requests, cli, simplear, tmp_path, LINES)
+    checks.check_batches(generate, method)
 
 
-def test_inspect_says_what_is_drawn(cli: Cli, simplear: Path) -> None:
+def test_inspect_describes_the_tokens(cli: Cli, simplear: Path) -> None:
     tokens = json.loads((simplear / "manifest.json").read_text())["tokens"]
-    drawn, all_of_them = tokens["codebook_size"], tokens["vocabulary"]
-    expected = f"{drawn} codes in a vocabulary of {all_of_them}"
-    if drawn == all_of_them:
-        expected = f"all {drawn} ids of the vocabulary, those of text among them"
+    generated, all_of_them = tokens["codebook_size"], tokens["vocabulary"]
+    expected = f"{generated} codes in a vocabulary of {all_of_them}"
+    if generated == all_of_them:
+        expected = f"all {generated} ids of the vocabulary, text included"
     assert expected in cli("inspect", model=simplear).stdout
 
 
@@ -66,11 +66,11 @@ def codes_of(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[i
     save = ("--save-codes", "one.json")
     result = cli("generate", *words, *save, *arguments, model=bundle)
     assert result.returncode == 0, result.stderr
-    return list(json.loads((folder / "one.json").read_text())["pictures"][0]["codes"])
+    return list(json.loads((folder / "one.json").read_text())["images"][0]["codes"])
 
 
 def test_negative_prompts(cli: Cli, simplear: Path, tmp_path: Path) -> None:
-    """The bundle's by default, another by flag, none without guidance; pictures say theirs."""
+    """The bundle's by default, another one by flag, none without guidance; images record theirs."""
     usual = json.loads((simplear / "manifest.json").read_text())["prompt"]["negative_prompt"]
     default = codes_of(cli, simplear, tmp_path)
     assert codes_of(cli, simplear, tmp_path, "--negative-prompt", usual) == default
@@ -102,10 +102,10 @@ def test_one_caption_with_several_negative_prompts(
     words = ("--prompt-file", "lines.jsonl", "-q", "-t", 1, "-o", "%d.png", "--overwrite")
     result = cli("generate", *words, "--save-codes", "all.json", model=simplear)
     assert result.returncode == 0, result.stderr
-    pictures = json.loads((tmp_path / "all.json").read_text())["pictures"]
-    for picture, text in zip(pictures, texts, strict=True):
+    images = json.loads((tmp_path / "all.json").read_text())["images"]
+    for image, text in zip(images, texts, strict=True):
         alone = codes_of(cli, simplear, tmp_path, "--seed", 42, "--negative-prompt", text)
-        assert picture["codes"] == alone
+        assert image["codes"] == alone
 
 
 def test_negative_prompts_that_are_too_long(refused: Refused, simplear: Path) -> None:

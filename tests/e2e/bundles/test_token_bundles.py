@@ -1,4 +1,4 @@
-"""Bundles whose prompts are tokens: damaged tokenizers, contradicting manifests, missing parts."""
+"""Bundles with token prompts: damaged tokenizers, contradictory manifests, missing parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.support import Cli, Refused, edit_manifest, replace_file
 
-DRAW = ("generate", "-p", "a", "-o", "x.png")
+GENERATE = ("generate", "-p", "a", "-o", "x.png")
 
 
 @pytest.fixture
@@ -31,27 +31,27 @@ def test_tokenizers_that_are_none(refused: Refused, copy: Path) -> None:
     contents += [json.dumps(value).encode() for value in (unigram, merges)]
     for content in contents:
         replace_file(copy, "tokenizer.json", content)
-        assert "tokenizer.json" in refused(4, *DRAW, model=copy), content[:60]
+        assert "tokenizer.json" in refused(4, *GENERATE, model=copy), content[:60]
 
 
 def test_tokenizers_truncated_anywhere(refused: Refused, copy: Path) -> None:
     content = (copy / "tokenizer.json").read_bytes().rstrip()
     for cut in range(1, 8):
         replace_file(copy, "tokenizer.json", content[: len(content) * cut // 8])
-        assert "tokenizer.json" in refused(4, *DRAW, model=copy)
+        assert "tokenizer.json" in refused(4, *GENERATE, model=copy)
 
 
 def test_tokenizers_with_ids_that_have_no_embedding(refused: Refused, copy: Path) -> None:
-    """In the list of special pieces alone, which contradicts the vocabulary, then in both."""
+    """First only in the list of special pieces, which contradicts the vocabulary, then in both."""
     content = json.loads((copy / "tokenizer.json").read_text(encoding="utf-8"))
     for token in content["added_tokens"]:
         if token["content"] == "<reserved08706>":
             token["id"] = 110_000
     replace_file(copy, "tokenizer.json", json.dumps(content).encode())
-    assert "110000" in refused(4, *DRAW, model=copy)
+    assert "110000" in refused(4, *GENERATE, model=copy)
     content["model"]["vocab"]["<reserved08706>"] = 110_000
     replace_file(copy, "tokenizer.json", json.dumps(content).encode())
-    refused(4, *DRAW, model=copy)
+    refused(4, *GENERATE, model=copy)
 
 
 @pytest.mark.parametrize(
@@ -87,18 +87,18 @@ def test_without_a_tokenizer(cli: Cli, refused: Refused, copy: Path) -> None:
         manifest["files"].pop(manifest.pop("tokenizer")["file"])
 
     edit_manifest(copy, change)
-    assert "tokenizer" in refused(4, *DRAW, model=copy)
+    assert "tokenizer" in refused(4, *GENERATE, model=copy)
     report = json.loads(cli("inspect", "--json", model=copy).stdout)
     assert report["methods"] == [] and report["missing"]["lantern"] == ["tokenizer"]
     assert cli("check", model=copy).returncode == 0
 
 
 def test_archives_that_disagree_with_the_manifest(refused: Refused, copy: Path) -> None:
-    """A target that draws other codes than the manifest says."""
+    """A target whose codebook size differs from the manifest."""
 
     def change(manifest: dict) -> None:  # type: ignore[type-arg]
         manifest["tokens"]["codebook_size"] = manifest["target"]["head"] = 32
         manifest["decoder"]["codebook_size"] = 32
 
     edit_manifest(copy, change)
-    assert "head" in refused(4, *DRAW, model=copy)
+    assert "head" in refused(4, *GENERATE, model=copy)

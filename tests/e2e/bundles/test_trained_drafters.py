@@ -1,4 +1,4 @@
-"""Janus-Pro, Lumina-mGPT 2.0 and SimpleAR with drafters of all our trainers."""
+"""Janus-Pro, Lumina-mGPT 2.0 and SimpleAR with drafters of all trainers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from models.eagle import data
 from models.eagle import train as eagle
 from models.eagle.recipes import RECIPES
 from models.heads import train as heads
-from tests.e2e import families as bundles
-from tests.e2e.bundles import families
+from tests.e2e import families
+from tests.e2e.bundles import checks
 from tests.e2e.support import Cli
 
 CAPTIONS = ("a red boat", "Ein süßer Käfer, 35mm photo", "b")
-# The first size is the one that drafters are trained for.
+# Drafters are trained for the first size.
 SIZES = {
     "janus": ((64, 64), (80, 48)),
     "lumina2": ((32, 64), (64, 32)),
@@ -48,16 +48,16 @@ METHODS: tuple[tuple[object, ...], ...] = (
 
 
 def attach(bundle: Path, kind: str, name: str, file: Path) -> None:
-    """As it was trained, and under another name in bf16."""
+    """The bundle in the precision of training, and in bf16 under another name."""
     flag = "--heads" if kind in ("medusa", "mlp") else "--drafter"
     for dtype in ("keep", "bf16"):
         own = name if dtype == "keep" else f"{name}-{dtype}"
         words = (kind, "--bundle", bundle, "--name", own, flag, file, "--dtype", dtype)
-        bundles.run_exporter(*words)
+        families.run_exporter(*words)
 
 
 def trained(bundle: Path, build: Path) -> None:
-    """Attaches a drafter of every recipe and kind, named after it; a second of training each."""
+    """Attaches a drafter of every recipe and kind, each trained for a second."""
     folder = bundle.parent
     captions = folder / "captions.txt"
     captions.write_text("\n".join(CAPTIONS * 5), encoding="utf-8")
@@ -83,7 +83,7 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def bundle(family: str, tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Path:
     sizes = [f"{width}x{height}" for width, height in SIZES[family]]
-    made: Path = getattr(bundles, family)(tmp_path_factory.mktemp(family), sizes)
+    made: Path = getattr(families, family)(tmp_path_factory.mktemp(family), sizes)
     threads = torch.get_num_threads()
     trained(made, build_dir)
     torch.set_num_threads(threads)
@@ -94,10 +94,10 @@ def bundle(family: str, tmp_path_factory: pytest.TempPathFactory, build_dir: Pat
 def test_the_autoregressive_codes(
     cli: Cli, family: str, bundle: Path, tmp_path: Path, dtype: str
 ) -> None:
-    lines = families.requests(SIZES[family], CAPTIONS, (5, 2, 1))
-    draw = partial(families.draw_requests, cli, bundle, tmp_path, lines)
-    expected = families.check_exact_methods(draw, dtype, METHODS)
-    assert len({tuple(picture["codes"]) for picture in expected}) == len(expected)
+    lines = checks.requests(SIZES[family], CAPTIONS, (5, 2, 1))
+    generate = partial(checks.generate_requests, cli, bundle, tmp_path, lines)
+    expected = checks.check_lossless_methods(generate, dtype, METHODS)
+    assert len({tuple(image["codes"]) for image in expected}) == len(expected)
 
 
 def test_recorded_results(cli: Cli, bundle: Path) -> None:

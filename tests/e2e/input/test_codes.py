@@ -1,4 +1,4 @@
-"""Files of saved codes that no picture can be painted from."""
+"""Files of saved codes that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from PIL import Image
 
 from tests.e2e.support import CODES, Cli, Refused, edit_manifest
 
-DRAW = ("generate", "-p", "a")
+GENERATE = ("generate", "-p", "a")
 DECODER_KEYS = {
     "schema_version", "name", "family", "exporter", "licence", "source", "files", "modules", "decoder",
 }  # fmt: skip
 
 
-def test_a_picture_holds_no_codes(cli: Cli, tmp_path: Path) -> None:
-    assert cli(*DRAW, "-o", "a.png").returncode == 0
+def test_an_image_holds_no_codes(cli: Cli, tmp_path: Path) -> None:
+    assert cli(*GENERATE, "-o", "a.png").returncode == 0
     result = cli("decode", "a.png", "-o", "b.png")
-    assert result.returncode == 3 and "a.png: got a picture, expected the tokens" in result.stderr
+    assert result.returncode == 3 and "a.png: got an image, expected the tokens" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "no valid JSON"),
+        ("", "invalid JSON"),
         ("{}", "format is missing"),
-        ('{"format": "other", "schema": 1, "pictures": []}', "format"),
-        ('{"format": "lamplighter codes", "schema": 2, "pictures": []}', "schema"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": []}', "pictures"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 2, "codes": [1]}]}', "1 indices, expected 2"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [-1]}]}', "-1"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": [40]}]}', "got id 40"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 0, "columns": 1, "codes": []}]}', "rows"),
-        ('{"format": "lamplighter codes", "schema": 1, "pictures": [{"rows": 1, "columns": 1, "codes": ["a"]}]}', "integers"),
+        ('{"format": "other", "schema": 1, "images": []}', "format"),
+        ('{"format": "lamplighter codes", "schema": 2, "images": []}', "schema"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": []}', "images"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": [{"rows": 1, "columns": 2, "codes": [1]}]}', "1 indices, expected 2"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": [{"rows": 1, "columns": 1, "codes": [-1]}]}', "-1"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": [{"rows": 1, "columns": 1, "codes": [40]}]}', "got id 40"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": [{"rows": 0, "columns": 1, "codes": []}]}', "rows"),
+        ('{"format": "lamplighter codes", "schema": 1, "images": [{"rows": 1, "columns": 1, "codes": ["a"]}]}', "integers"),
     ],
 )  # fmt: skip
 def test_code_files(refused: Refused, tmp_path: Path, content: str, words: str) -> None:
@@ -45,40 +45,40 @@ def test_code_files(refused: Refused, tmp_path: Path, content: str, words: str) 
 
 
 def codes_file(*grids: tuple[int, int], first: int = 0) -> str:
-    pictures = [
+    images = [
         {"rows": rows, "columns": columns, "codes": [first] + [0] * (rows * columns - 1)}
         for rows, columns in grids
     ]
-    return json.dumps({"format": "lamplighter codes", "schema": 1, "pictures": pictures})
+    return json.dumps({"format": "lamplighter codes", "schema": 1, "images": images})
 
 
 @pytest.mark.parametrize("grid", [(1, 4096), (128, 128), (1024, 1024), (3, 4), (4, 3), (8, 8)])
 def test_codes_of_other_grids(
     refused: Refused, tiny_bundle: Path, tmp_path: Path, grid: tuple[int, int]
 ) -> None:
-    """Before weights are read, which are gone, and before files are made."""
+    """Refuses before it loads weights, which are missing, and before it creates files."""
     copy = tmp_path / "bundle"
     shutil.copytree(tiny_bundle, copy)
     (copy / "image_decoder.pt").unlink()
     (tmp_path / "codes.json").write_text(codes_file((4, 4), grid))
     words = refused(3, "decode", "codes.json", "-o", "new/", model=copy, timeout=60)
     got = f"{grid[0]}x{grid[1]} (rows x columns), expected 4x4"
-    assert f"codes.json: pictures[1]: codes: got {got}" in words
+    assert f"codes.json: images[1]: codes: got {got}" in words
 
 
 @pytest.mark.parametrize("id", [-1, CODES, 2**31, 2**63, 2**64 - 1])
 def test_codes_out_of_range(refused: Refused, tmp_path: Path, id: int) -> None:
-    pictures = [json.loads(codes_file((4, 4), first=i))["pictures"][0] for i in (0, id)]
-    file = {"format": "lamplighter codes", "schema": 1, "pictures": pictures}
+    images = [json.loads(codes_file((4, 4), first=i))["images"][0] for i in (0, id)]
+    file = {"format": "lamplighter codes", "schema": 1, "images": images}
     (tmp_path / "codes.json").write_text(json.dumps(file))
     words = refused(3, "decode", "codes.json", "-o", "x.png")
-    assert words.startswith("lamplighter: error: codes.json: pictures[1]") and f"{id}, " in words
+    assert words.startswith("lamplighter: error: codes.json: images[1]") and f"{id}, " in words
 
 
 def test_codes_for_a_decoder_alone(
     cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
 ) -> None:
-    """Its bundle names no grids: any that a machine can bear."""
+    """A decoder's bundle names no grids, so any grid that fits into memory works."""
     copy = tmp_path / "bundle"
     shutil.copytree(tiny_bundle, copy)
 
@@ -99,14 +99,13 @@ def test_codes_for_a_decoder_alone(
         (tmp_path / "codes.json").write_text(codes_file(grid))
         words = refused(3, "decode", "codes.json", "-o", "y.png", model=copy, timeout=60)
         assert (
-            f"pictures[0]: codes: got {grid[0]}x{grid[1]} (rows x columns), expected at most"
-            in words
+            f"images[0]: codes: got {grid[0]}x{grid[1]} (rows x columns), expected at most" in words
         )
 
 
 def test_code_file_with_other_parameters(refused: Refused, tmp_path: Path) -> None:
     for parameters in ({}, {"schema": 1, "prompt": 3}, 5):
-        picture = {"rows": 1, "columns": 1, "codes": [1], "parameters": parameters}
-        file = {"format": "lamplighter codes", "schema": 1, "pictures": [picture]}
+        image = {"rows": 1, "columns": 1, "codes": [1], "parameters": parameters}
+        file = {"format": "lamplighter codes", "schema": 1, "images": [image]}
         (tmp_path / "codes.json").write_text(json.dumps(file))
-        assert "pictures[0].parameters" in refused(3, "decode", "codes.json", "-o", "x.png")
+        assert "images[0].parameters" in refused(3, "decode", "codes.json", "-o", "x.png")

@@ -1,4 +1,4 @@
-"""Files of strangers: pictures, trees, tables and damaged weights."""
+"""Untrusted files: images, trees, tables and damaged weights."""
 
 from __future__ import annotations
 
@@ -28,47 +28,47 @@ def chunks(png: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes what a picture says about itself."""
+    """Changes the parameters in an image file."""
     parts = []
     for kind, data in chunks(path.read_bytes()):
         head, mark, text = data.partition(b"lamplighter\0\0\0\0\0")
         if kind == b"iTXt" and not head and mark:
-            picture = json.loads(text)
-            change(picture)
-            data = mark + json.dumps(picture).encode()
+            image = json.loads(text)
+            change(image)
+            data = mark + json.dumps(image).encode()
         crc = struct.pack(">I", zlib.crc32(kind + data))
         parts.append(struct.pack(">I", len(data)) + kind + data + crc)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
 
 
-def test_pictures_carry_their_tree(draw: Any, tmp_path: Path) -> None:
+def test_images_carry_their_tree(generate: Any, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"paths": [[0], [1], [0, 0]]}')
-    draw("-p", "a", *EAGLE, "--tree", "t.json", "-o", "a.png")
+    generate("-p", "a", *EAGLE, "--tree", "t.json", "-o", "a.png")
     (tmp_path / "t.json").unlink()
-    (line,) = draw("--params-from", "a.png", "-o", "b.png")
+    (line,) = generate("--params-from", "a.png", "-o", "b.png")
     assert line["tree"] == "t.json" and line["tree_paths"] == [[0], [1], [0, 0]]
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/dev/zero", "./pipe", "../t.json"])
 @pytest.mark.parametrize("key", ["tree", "neighbours"])
-def test_pictures_choose_no_files(
-    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path, key: str, path: str
+def test_images_cannot_choose_files(
+    generate: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path, key: str, path: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
-    forge(tmp_path / "a.png", lambda picture: picture.update({key: path}))
+    generate("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    forge(tmp_path / "a.png", lambda image: image.update({key: path}))
     words = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
-    assert f"was drawn with the file {path}" in words and f"give --{key} FILE" in words
-    if key == "tree":  # what the user gives is read
-        draw("--params-from", "a.png", "--tree", "chain-3", "-o", "b.png")
+    assert f"was generated with the file {path}" in words and f"give --{key} FILE" in words
+    if key == "tree":  # files of the user are read
+        generate("--params-from", "a.png", "--tree", "chain-3", "-o", "b.png")
 
 
-def test_pictures_with_bad_trees(
-    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
+def test_images_with_bad_trees(
+    generate: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
 ) -> None:
-    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
-    forge(tmp_path / "a.png", lambda picture: picture.update(tree_paths=[[5]]))
+    generate("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    forge(tmp_path / "a.png", lambda image: image.update(tree_paths=[[5]]))
     words = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
     assert "tree: path [5]" in words
 
@@ -87,7 +87,7 @@ def test_pictures_with_bad_trees(
         ({"dtype": "int3"}, "dtype: got 'int3'"),
         ({"cache_dtype": "int3"}, "cache_dtype: got 'int3'"),
         ({"method": "guess"}, "method: got 'guess'"),
-        ({"rule": "guess"}, 'rule "guess": expected one of exact'),
+        ({"rule": "guess"}, "rule: got 'guess', expected exact"),
         ({"tree": "chain-x"}, "tree"),
         ({"drafter": "nobody"}, "drafter: got 'nobody'"),
         ({"method": "sjd", "init": "guess"}, "init: got 'guess'"),
@@ -95,22 +95,22 @@ def test_pictures_with_bad_trees(
         ({"method": "lantern++", "rule": "lantern++", "lambda": [0.5]}, "lambda: got 0.5"),
     ],
 )  # fmt: skip
-def test_pictures_with_settings_out_of_range(
-    draw: Any,
+def test_images_with_settings_out_of_range(
+    generate: Any,
     refused: Refused,
     drafter_bundle: Path,
     tmp_path: Path,
     changes: dict[str, Any],
     words: str,
 ) -> None:
-    """The user typed no flag: the picture is told of, with the field."""
-    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    """Messages name the image and the field, because the user typed no flag."""
+    generate("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
 
-    def change(picture: dict[str, Any]) -> None:
+    def change(image: dict[str, Any]) -> None:
         if changes.get("method"):
             for key in ("tree", "rule", "children", "residual", "draft_guidance", "drafter"):
-                picture.pop(key, None)
-        picture.update(changes)
+                image.pop(key, None)
+        image.update(changes)
 
     forge(tmp_path / "a.png", change)
     line = refused(3, "generate", "--params-from", "a.png", "-o", "b.png", model=drafter_bundle)
@@ -118,16 +118,16 @@ def test_pictures_with_settings_out_of_range(
     assert "--" not in line
 
 
-def test_flags_over_pictures_answer_for_themselves(
-    draw: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
+def test_messages_name_flags_that_override_images(
+    generate: Any, refused: Refused, drafter_bundle: Path, tmp_path: Path
 ) -> None:
-    draw("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
+    generate("-p", "a", *EAGLE, "--tree", "chain-2", "-o", "a.png")
     again = ("generate", "--params-from", "a.png", "-o", "b.png")
     for flag, value in (("--temperature", -1), ("--method", "guess"), ("--dtype", "int3")):
         line = refused(2, *again, flag, value, model=drafter_bundle)
         assert line.startswith(f"lamplighter: error: {flag}: got ")
-    forge(tmp_path / "a.png", lambda picture: picture.update(temperature=-1))
-    draw("--params-from", "a.png", "--temperature", 1, "-o", "b.png")
+    forge(tmp_path / "a.png", lambda image: image.update(temperature=-1))
+    generate("--params-from", "a.png", "--temperature", 1, "-o", "b.png")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_files_without_an_end(
     os.mkfifo(tmp_path / "pipe")
     for name, size in (("large", 1 << 20), ("huge", 1 << 30)):
         with (tmp_path / name).open("wb") as file:
-            file.truncate(size + 1)  # holes take no room
+            file.truncate(size + 1)  # a sparse file
     assert words in refused(3, *arguments, model=drafter_bundle, timeout=60)
 
 
@@ -178,11 +178,11 @@ def test_prompts_may_come_through_pipes(
 
 
 @pytest.mark.parametrize("source", ["--config", "--params-from", "--prompt-file"])
-def test_nested_values(refused: Refused, draw: Any, tmp_path: Path, source: str) -> None:
+def test_nested_values(refused: Refused, generate: Any, tmp_path: Path, source: str) -> None:
     deep = '{"a": ' + "[" * 80_000 + "]" * 80_000 + "}"
     (tmp_path / "deep").write_text(deep)
     if source == "--params-from":
-        draw("-p", "a", "-o", "deep.png")
+        generate("-p", "a", "-o", "deep.png")
         (tmp_path / "deep").write_bytes(
             (tmp_path / "deep.png").read_bytes().replace(b"lamplighter\0", b"lamplightes\0")
         )
@@ -197,7 +197,7 @@ def test_nested_values(refused: Refused, draw: Any, tmp_path: Path, source: str)
 
 @pytest.mark.parametrize("temperature", [1, 0])
 @pytest.mark.parametrize("method", ["eagle", "eagle-2"])
-def test_drafters_that_are_no_numbers(
+def test_drafters_with_nan_weights(
     refused: Refused, drafter_bundle: Path, tmp_path_factory: pytest.TempPathFactory, method: str,
     temperature: int,
 ) -> None:  # fmt: skip
@@ -224,7 +224,7 @@ def test_a_drafter_that_fails_after_some_tokens(
     assert "drafter" in words and "NaN or infinite" in words
 
 
-def test_pixels_that_are_no_numbers(
+def test_nan_pixels(
     refused: Refused, tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("damaged") / "bundle"
@@ -235,11 +235,11 @@ def test_pixels_that_are_no_numbers(
     assert "image_decoder: got pixels that are NaN" in words
 
 
-@pytest.mark.parametrize(("flag", "pictures"), [("--grid", 300_000), ("--acceptance-map", 50_000)])
-def test_sheets_too_large_are_refused_before_drawing(
-    refused: Refused, flag: str, pictures: int
+@pytest.mark.parametrize(("flag", "images"), [("--grid", 300_000), ("--acceptance-map", 50_000)])
+def test_sheets_too_large_are_refused_before_generating(
+    refused: Refused, flag: str, images: int
 ) -> None:
-    words = refused(2, "generate", "-p", "a", "-b", pictures, "-o", "%d.png", flag, "s.png")
+    words = refused(2, "generate", "-p", "a", "-b", images, "-o", "%d.png", flag, "s.png")
     assert flag in words and "expected at most 16384 a side" in words
 
 

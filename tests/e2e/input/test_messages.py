@@ -1,4 +1,4 @@
-"""Messages stay one line and keep their end, whatever a value holds."""
+"""Messages stay on one line and complete, whatever a value contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.support import Refused
 
-DRAW = ("generate", "-p", "a")
+GENERATE = ("generate", "-p", "a")
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ DRAW = ("generate", "-p", "a")
     ("arguments", "expected"),
     [
         (("--method",), "expected ar, eagle"),
-        (("--method", "eagle", "--rule"), "expected one of exact"),
+        (("--method", "eagle", "--rule"), "expected exact, "),
         (("--method", "eagle", "--tree"), "or a file"),
         (("--method", "sjd", "--init"), "expected uniform"),
         (("--dtype",), "int4"),
@@ -29,16 +29,16 @@ DRAW = ("generate", "-p", "a")
         ((), "(help: lamplighter generate --help)"),
     ],
 )  # fmt: skip
-def test_values_end_no_message(
+def test_values_do_not_cut_messages(
     refused: Refused, drafter_bundle: Path, arguments: tuple[str, ...], expected: str, value: str
 ) -> None:
     given = (*arguments[:-1], arguments[-1] + value) if "-o" in arguments else (*arguments, value)
-    line = refused(2, *DRAW, *given, model=drafter_bundle)
+    line = refused(2, *GENERATE, *given, model=drafter_bundle)
     assert expected in line and len(line) < 1000
     assert len(line.splitlines()) == 1 and line[:-1].isprintable()
 
 
-def test_values_of_files_end_no_message(refused: Refused, tmp_path: Path) -> None:
+def test_values_of_files_do_not_cut_messages(refused: Refused, tmp_path: Path) -> None:
     for value in ("a\0b", "a\nb", "a" * 40_000):
         (tmp_path / "p.jsonl").write_text(json.dumps({"prompt": "a", "method": value}))
         line = refused(3, "generate", "--prompt-file", "p.jsonl")
@@ -47,6 +47,6 @@ def test_values_of_files_end_no_message(refused: Refused, tmp_path: Path) -> Non
         line = refused(3, "generate", "--prompt-file", "p.jsonl")
         assert "p.jsonl line 1: unknown field a" in line and "expected one of" in line
         (tmp_path / "c.json").write_text(json.dumps({value: 1}))
-        assert "c.json: unknown flag a" in refused(3, *DRAW, "--config", "c.json")
+        assert "c.json: unknown flag a" in refused(3, *GENERATE, "--config", "c.json")
     line = refused(3, "generate", "--prompt-file", "x" * 40_000)
     assert "File name too long" in line and len(line) < 2000

@@ -1,4 +1,4 @@
-"""Files and streams of prompts: plain lines, JSON lines and arrays, and lines that cannot be drawn."""
+"""Files and streams of prompts: plain lines, JSON lines and arrays, and lines that cannot be generated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 from tests.e2e.support import SIDE, Cli, Refused
 
 
-def told(stdout: str) -> list[dict[str, Any]]:
+def json_lines(stdout: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stdout.splitlines()]
 
 
@@ -49,8 +49,11 @@ def test_comments_and_arrays_of_prompts(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "array").write_text(' [\n "[in brackets",\n {"prompt": "b", "seed": 5}\n]\n')
     for name in ("lines", "array"):
         result = cli("generate", "--prompt-file", name, "-o", f"{name}-out/", "--json")
-        told = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [(line["prompt"], line["seed"]) for line in told] == [("[in brackets", 42), ("b", 5)]
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(line["prompt"], line["seed"]) for line in lines] == [
+            ("[in brackets", 42),
+            ("b", 5),
+        ]
 
 
 def test_lines_with_methods_and_counts_of_their_own(
@@ -68,10 +71,14 @@ def test_lines_with_methods_and_counts_of_their_own(
         model=drafter_bundle,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    drawn = told(result.stdout)
-    assert [line["method"] for line in drawn] == ["ar", "ar", "eagle", "lantern++", "ar"]
-    assert [line["seed"] for line in drawn] == [42, 43, 42, 45, 42]
-    assert (drawn[2]["tree"], drawn[3]["relax_k"], drawn[3]["lambda"]) == ("chain-2", 3, [2])
+    generated = json_lines(result.stdout)
+    assert [line["method"] for line in generated] == ["ar", "ar", "eagle", "lantern++", "ar"]
+    assert [line["seed"] for line in generated] == [42, 43, 42, 45, 42]
+    assert (generated[2]["tree"], generated[3]["relax_k"], generated[3]["lambda"]) == (
+        "chain-2",
+        3,
+        [2],
+    )
     with Image.open(tmp_path / "2.png") as exact, Image.open(tmp_path / "4.png") as plain:
         assert exact.tobytes() == plain.tobytes()  # greedy
         assert json.loads(exact.text["lamplighter"])["method"] == "eagle"
@@ -91,7 +98,7 @@ def test_a_line_changes_the_method_of_the_flags(
         "chain-3", model=drafter_bundle,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert [line.get("tree") for line in told(result.stdout)] == ["chain-1", "chain-3", None]
+    assert [line.get("tree") for line in json_lines(result.stdout)] == ["chain-1", "chain-3", None]
 
 
 def test_a_failed_line_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> None:
@@ -107,21 +114,24 @@ def test_a_failed_line_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> Non
     result = cli("generate", "--prompt-file", "p", "-o", "%d.png", "--json", "-q")
     assert result.returncode == 8
     expected = [
-        "p line 2: no valid JSON",
+        "p line 2: invalid JSON",
         "p line 3: size: got width 31",
         "p line 4: method: got 'guess'",
         "p line 5: unknown field colour",
-        "5 of 7 pictures could not be drawn",
+        "5 of 7 images could not be generated",
     ]
     errors = result.stderr.splitlines()
     assert len(errors) == len(expected)
     for error, words in zip(errors, expected, strict=True):
         assert error.startswith("lamplighter: error: ") and words in error
-    drawn = told(result.stdout)
-    assert [line["index"] for line in drawn[:5]] == [1, 2, 3, 4, 5]
-    assert all("line" in line["error"] for line in drawn[:5])
-    # Each picture has the number and the seed that it has where nothing fails.
-    assert [(line["output"], line["seed"]) for line in drawn[5:]] == [("0.png", 42), ("6.png", 48)]
+    generated = json_lines(result.stdout)
+    assert [line["index"] for line in generated[:5]] == [1, 2, 3, 4, 5]
+    assert all("line" in line["error"] for line in generated[:5])
+    # Images keep their index and seed when others fail.
+    assert [(line["output"], line["seed"]) for line in generated[5:]] == [
+        ("0.png", 42),
+        ("6.png", 48),
+    ]
     assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0.png", "6.png"]
 
 
@@ -136,7 +146,7 @@ def test_a_failed_line_does_not_stop_the_others(cli: Cli, tmp_path: Path) -> Non
         ("neighbours", "/etc/passwd"),
     ],
 )
-def test_lines_choose_no_files(
+def test_lines_cannot_choose_files(
     refused: Refused, drafter_bundle: Path, tmp_path: Path, key: str, value: str
 ) -> None:
     (tmp_path / "t.json").write_text('{"paths": [[0]]}')
@@ -158,14 +168,14 @@ def test_lines_choose_no_files(
         ({"output": ""}, "output: got '', expected a file name"),
         ({"output": "x.gif"}, "output: got 'x.gif', expected"),
         ({"output": "{name}.png"}, "{index}, {prompt} or {seed} between braces"),
-        ({"output": "-"}, "one picture for standard output"),
+        ({"output": "-"}, "one image for standard output"),
         ({"output": "there.png"}, "cannot write there.png: it exists"),
         ({"output": "", "batch_count": 2, "width": 31}, "size: got width 31"),
         ({"output": "x.gif", "colour": 1}, "unknown field colour"),
     ],
 )
 @pytest.mark.parametrize("kind", ["lines", "array"])
-def test_files_of_a_line_concern_that_line(
+def test_bad_files_of_a_line_fail_that_line(
     cli: Cli, drafter_bundle: Path, tmp_path: Path, kind: str, line: dict[str, Any], words: str
 ) -> None:
     (tmp_path / "there.png").write_bytes(b"kept")
@@ -179,8 +189,8 @@ def test_files_of_a_line_concern_that_line(
     place = "prompts element 0: " if kind == "array" else "prompts line 1: "
     assert first.startswith(f"lamplighter: error: {place}") and words in first
     count = line.get("batch_count", 1)
-    assert f"{count} of {count + 1} pictures could not be drawn" in last
-    assert result.stdout.splitlines() == [f"one/{count:04d}.png"]  # the name it has among all
+    assert f"{count} of {count + 1} images could not be generated" in last
+    assert result.stdout.splitlines() == [f"one/{count:04d}.png"]  # failed images keep their names
     assert (tmp_path / "there.png").read_bytes() == b"kept"
 
 
@@ -190,38 +200,38 @@ def test_outputs_of_lines_that_all_fail(refused: Refused, tmp_path: Path) -> Non
     assert "p line 1: cannot write nodir/x.png" in words
 
 
-def test_lines_whose_pictures_are_there(cli: Cli, tmp_path: Path) -> None:
+def test_lines_whose_images_exist(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "there.png").write_bytes(b"kept")
     lines = [{"prompt": "a", "output": "there.png"}, {"prompt": "b", "output": "nodir/x.png"}]
     (tmp_path / "p").write_text("\n".join(map(json.dumps, lines)))
     result = cli("generate", "--prompt-file", "p", "--skip-existing")
     assert result.returncode == 8, result.stderr
     assert "p line 2: cannot write nodir/x.png" in result.stderr
-    assert "1 of 2 pictures could not be drawn" in result.stderr
+    assert "1 of 2 images could not be generated" in result.stderr
 
 
-def test_nothing_is_drawn_where_all_lines_fail(refused: Refused, tmp_path: Path) -> None:
+def test_nothing_is_generated_where_all_lines_fail(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p").write_text('{"prompt": 1}\n{"prompt": 2}\n')
     assert "p line 1: prompt: got 1" in refused(3, "generate", "--prompt-file", "p", "-o", "x/")
 
 
-def test_what_flags_say_wrong_concerns_all_lines(refused: Refused, tmp_path: Path) -> None:
+def test_wrong_flags_fail_the_run(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p").write_text("a\nb\n")
-    assert "--method ar drafts nothing" in refused(
+    assert "this run uses --method ar" in refused(
         2, "generate", "--prompt-file", "p", "--tree", "chain-2", "-o", "x/"
     )
 
 
 @pytest.fixture
 def stream(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Iterator[Popen[str]]:
-    """The program with numbered pictures, at work on standard input."""
+    """The program with numbered outputs, reading standard input."""
     words = [lamplighter, "generate", "-m", tiny_bundle, "--prompt-file", "-", "-o", "%d.png"]
     with Popen(words, stdin=PIPE, stdout=PIPE, text=True, cwd=tmp_path) as run:
         yield run
         assert run.wait() == 0
 
 
-def test_pictures_are_drawn_while_lines_come(stream: Popen[str], tmp_path: Path) -> None:
+def test_images_are_generated_while_lines_come(stream: Popen[str], tmp_path: Path) -> None:
     assert stream.stdin is not None and stream.stdout is not None
     for index, line in enumerate(["one\n", '{"prompt": "two", "seed": 5}\n', "# none\nthree\n"]):
         stream.stdin.write(line)
@@ -266,6 +276,6 @@ def test_names_from_prompts_and_numbers(cli: Cli, tmp_path: Path) -> None:
 
 def test_measurements_take_no_methods_from_lines(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"prompt": "a", "method": "ar"}\n')
-    assert "flags say what is measured" in refused(
+    assert "flags choose what is measured" in refused(
         2, "bench", "--methods", "ar", "--prompt-file", "p.jsonl"
     )

@@ -1,4 +1,4 @@
-"""Values of flags: nothing is taken for a default, a nearest number or a number without its sign."""
+"""Values of flags: no empty text becomes a default, no number is clamped or loses its sign."""
 
 from __future__ import annotations
 
@@ -9,46 +9,64 @@ import pytest
 
 from tests.e2e.support import Cli, Refused
 
-DRAW = ("generate", "-p", "a")
+GENERATE = ("generate", "-p", "a")
 HUGE = "9" * 20
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*DRAW, "--temperature", ""), "--temperature: got '', expected a number"),
-        ((*DRAW, "--temperature", "{}"), "--temperature: got '{}', expected a number"),
-        ((*DRAW, "--cfg-scale", ""), "--cfg-scale: got '', expected a number"),
-        ((*DRAW, "--top-k", ""), "--top-k: got '', expected a whole number"),
-        ((*DRAW, "--top-p", ""), "--top-p: got '', expected a number"),
-        ((*DRAW, "-t", ""), "--threads: got '', expected a whole number"),
-        ((*DRAW, "-b", ""), "--batch-count: got '', expected a whole number"),
-        ((*DRAW, "--batch-size", ""), "--batch-size: got '', expected a whole number"),
-        ((*DRAW, "--method", "zipar", "--ahead", ""), "--ahead: got '', expected a whole number"),
-        ((*DRAW, "--method", "sjd", "--tree", ""), "--tree: got '', expected a name or a file"),
-        ((*DRAW, "--method", "sjd", "--init", ""), "--init: got '', expected a name"),
+        ((*GENERATE, "--temperature", ""), "--temperature: got '', expected a number"),
+        ((*GENERATE, "--temperature", "{}"), "--temperature: got '{}', expected a number"),
+        ((*GENERATE, "--cfg-scale", ""), "--cfg-scale: got '', expected a number"),
+        ((*GENERATE, "--top-k", ""), "--top-k: got '', expected a whole number"),
+        ((*GENERATE, "--top-p", ""), "--top-p: got '', expected a number"),
+        ((*GENERATE, "-t", ""), "--threads: got '', expected a whole number"),
+        ((*GENERATE, "-b", ""), "--batch-count: got '', expected a whole number"),
+        ((*GENERATE, "--batch-size", ""), "--batch-size: got '', expected a whole number"),
+        (
+            (*GENERATE, "--method", "zipar", "--ahead", ""),
+            "--ahead: got '', expected a whole number",
+        ),
+        ((*GENERATE, "--method", "sjd", "--tree", ""), "--tree: got '', expected a name or a file"),
+        ((*GENERATE, "--method", "sjd", "--init", ""), "--init: got '', expected a name"),
         *(
             (
-                (*DRAW, "--method", "lantern++", "--lambda", text),
+                (*GENERATE, "--method", "lantern++", "--lambda", text),
                 f"--lambda: got '{text}', expected",
             )
             for text in ("", "3,", ",3", "3,,2")
         ),
-        (("bench", "--synthetic", "anole", "--accept", ""), "--accept: got '', expected values"),
-        (("bench", "--batch-sizes", "1,,2"), "--batch-sizes: got '1,,2', expected whole numbers"),
-        (("bench", "--methods", "ar,"), "--methods: got 'ar,', expected words"),
+        (
+            ("bench", "--synthetic", "anole", "--accept", ""),
+            "--accept: got '', expected comma-separated values",
+        ),
+        (
+            ("bench", "--batch-sizes", "1,,2"),
+            "--batch-sizes: got '1,,2', expected comma-separated whole numbers",
+        ),
+        (("bench", "--methods", "ar,"), "--methods: got 'ar,', expected comma-separated words"),
         (("bench", "--count", -1), "--count: got -1, expected 0 or more"),
         (("bench", "--count", 0), "--count: got 0, expected 1 or more"),
         (("tune-tree", "--count", 0, "-o", "t.json"), "--count: got 0, expected 1 or more"),
         (("batch", "c.txt", "-o", "out", "--limit", -1), "--limit: got -1, expected 0 or more"),
         (("batch", "c.txt", "-o", "out", "--offset", -1), "--offset: got -1, expected 0 or more"),
-        ((*DRAW, "-o", "%d.png", "--first-index", -5), "--first-index: got -5, expected 0 or more"),
-        ((*DRAW, "-o", "%d.png", "--first-index", HUGE), f"--first-index: got {HUGE}, expected at"),
-        ((*DRAW, "--top-k", HUGE), f"--top-k: got {HUGE}, expected at most 9223372036854775807"),
-        ((*DRAW, "--top-k", "0x10"), "--top-k: got '0x10', expected a whole number"),
-        ((*DRAW, "-b", 10**11), "--batch-count: got '100000000000', expected a smaller number"),
-        ((*DRAW, "-W", 0), "--width: got 0, expected 1 or more"),
-        ((*DRAW, "-H", 0), "--height: got 0, expected 1 or more"),
+        (
+            (*GENERATE, "-o", "%d.png", "--first-index", -5),
+            "--first-index: got -5, expected 0 or more",
+        ),
+        (
+            (*GENERATE, "-o", "%d.png", "--first-index", HUGE),
+            f"--first-index: got {HUGE}, expected at",
+        ),
+        (
+            (*GENERATE, "--top-k", HUGE),
+            f"--top-k: got {HUGE}, expected at most 9223372036854775807",
+        ),
+        ((*GENERATE, "--top-k", "0x10"), "--top-k: got '0x10', expected a whole number"),
+        ((*GENERATE, "-b", 10**11), "--batch-count: got '100000000000', expected a smaller number"),
+        ((*GENERATE, "-W", 0), "--width: got 0, expected 1 or more"),
+        ((*GENERATE, "-H", 0), "--height: got 0, expected 1 or more"),
         (("serve", "--max-body", -1), "--max-body: got -1, expected 0 or more"),
         (("serve", "--max-body", 0), "--max-body: got 0, expected 1 or more"),
         (("serve", "--max-prompt", -1), "--max-prompt: got -1, expected 0 or more"),
@@ -57,7 +75,7 @@ HUGE = "9" * 20
         (("serve", "--url-lifetime", HUGE[:18]), "expected at most 1000000000"),
         (("serve", "--host", "nope.invalid"), "--host: got 'nope.invalid', expected a name or an"),
         (("serve", "--model", ""), "--model: got an empty name, expected a folder"),
-        ((*DRAW, "--method", "magic"), "pjd, cspd or auto"),
+        ((*GENERATE, "--method", "magic"), "pjd, cspd or auto"),
         (("batch", "c.txt", "-o", "out", "--method", "magic"), "pjd, cspd or auto"),
     ],
 )
@@ -87,14 +105,14 @@ def test_values_of_configuration_files(
     refused: Refused, tmp_path: Path, config: dict[str, object], words: str
 ) -> None:
     (tmp_path / "c.json").write_text(json.dumps(config))
-    assert words in refused(3, *DRAW, "--config", "c.json")
+    assert words in refused(3, *GENERATE, "--config", "c.json")
 
 
-def test_flags_go_before_what_they_exclude_in_a_file(cli: Cli, tmp_path: Path) -> None:
+def test_flags_override_what_they_exclude_in_a_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"quiet": true}')
-    assert "decode" in cli(*DRAW, "-v", "--config", "c.json").stderr
+    assert "decode" in cli(*GENERATE, "-v", "--config", "c.json").stderr
     (tmp_path / "c.json").write_text('{"quiet": false, "verbose": true}')
-    assert "decode" in cli(*DRAW, "-o", "b.png", "--config", "c.json").stderr
+    assert "decode" in cli(*GENERATE, "-o", "b.png", "--config", "c.json").stderr
 
 
 @pytest.mark.parametrize(
@@ -112,8 +130,8 @@ def test_values_of_prompt_files(
 
 
 def test_numbers_are_decimal(cli: Cli) -> None:
-    drawn = cli(*DRAW, "--top-k", "010", "--temperature", ".5", "--json")
-    assert json.loads(drawn.stdout)["top_k"] == 10
+    generated = cli(*GENERATE, "--top-k", "010", "--temperature", ".5", "--json")
+    assert json.loads(generated.stdout)["top_k"] == 10
     most = 2**64 - 1
-    drawn = cli(*DRAW, "--seed", most, "-o", "b.png", "--json")
-    assert json.loads(drawn.stdout)["seed"] == most
+    generated = cli(*GENERATE, "--seed", most, "-o", "b.png", "--json")
+    assert json.loads(generated.stdout)["seed"] == most

@@ -1,8 +1,9 @@
-"""What becomes of a caption's words: those that a bundle does not know, and those behind its limit."""
+"""Notes about words that a bundle does not know, and about captions that are too long."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -24,7 +25,7 @@ VOCABULARY = {
 
 @pytest.fixture
 def landscapes(tiny_bundle: Path, tmp_path: Path) -> Path:
-    """The tiny bundle, which says that it knows few words."""
+    """The tiny bundle with a small vocabulary in its manifest."""
     folder = tmp_path / "landscapes"
     shutil.copytree(tiny_bundle, folder)
     edit_manifest(folder, lambda manifest: manifest["prompt"].update(vocabulary=VOCABULARY))
@@ -44,7 +45,7 @@ def test_words_that_a_bundle_does_not_know(cli: Cli, landscapes: Path) -> None:
     nothing, partly = notes(result.stderr)
     name = json.loads((landscapes / "manifest.json").read_text())["name"]
     assert nothing.startswith(
-        f"note: prompt 2: {name} finds no subject that it can draw and does not know: two, zebras, zebra; "
+        f"note: prompt 2: {name} finds no subject that it can generate and does not know: two, zebras, zebra; "
     )
     assert partly.startswith(f"note: prompt 3: {name} does not know: zebra; ")
     assert all(
@@ -55,19 +56,19 @@ def test_words_that_a_bundle_does_not_know(cli: Cli, landscapes: Path) -> None:
 def test_notes_of_many_captions_are_few(cli: Cli, landscapes: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("".join(f"zebra {number}\n" for number in range(9)))
     result = cli("generate", "--prompt-file", "p.txt", "-o", "x/", model=landscapes)
-    assert len(notes(result.stderr)) == 4 and "6 more captions" in notes(result.stderr)[-1]
+    assert len(notes(result.stderr)) == 4 and "on 6 more captions" in notes(result.stderr)[-1]
     quiet = cli("generate", "-p", "zebra", "-q", "-o", "y.png", model=landscapes)
     assert (quiet.returncode, quiet.stderr) == (0, "")
 
 
-def test_a_set_has_one_note(cli: Cli, landscapes: Path, tmp_path: Path) -> None:
+def test_a_caption_set_has_one_note(cli: Cli, landscapes: Path, tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("a red boat\na zebra\nred\na tree\n")
     result = cli("batch", "c.txt", "-o", "out", model=landscapes)
     assert result.returncode == 0, result.stderr
-    assert [line[:24] for line in notes(result.stderr)] == ["note: 2 of 4 captions na"]
+    assert [line[:24] for line in notes(result.stderr)] == ["note: 2 of 4 captions wi"]
 
 
-def test_what_a_bundle_knows_is_listed(cli: Cli, landscapes: Path) -> None:
+def test_the_vocabulary_of_a_bundle_is_listed(cli: Cli, landscapes: Path) -> None:
     text = cli("inspect", model=landscapes).stdout
     assert "knows subject" in text and "boat, tree" in text and "a red boat" in text
     listed = json.loads(cli("inspect", "--json", model=landscapes).stdout)
@@ -82,13 +83,16 @@ def test_a_caption_that_is_too_long_is_cut_and_says_so(
     result = cli("generate", "--prompt-file", "c.txt", "--json", "-o", "x/")
     assert result.returncode == 0, result.stderr
     [note] = notes(result.stderr)
-    assert note.startswith("note: c.txt line 2: the caption is longer than the 120 tokens")
+    assert note.startswith("note: c.txt line 2: the caption is longer than the 120 tokens that ")
+    stop = re.search(r": reading stops at '(word\d+) (word\d+) [^']*\.\.\.'$", note)
+    assert stop and int(stop[2][4:]) == int(stop[1][4:]) + 1
     whole, cut = (json.loads(line) for line in result.stdout.splitlines())
-    assert "cut" not in whole and cut["cut"].endswith("word198 word199")
+    assert "cut" not in whole
+    assert cut["cut"] == " ".join(words[int(stop[1][4:]) :])  # whole words, to the end
     with Image.open(tmp_path / "x" / "0001.png") as image:
         assert json.loads(image.info["lamplighter"])["cut"] == cut["cut"]
     batch = cli("batch", "c.txt", "-o", "out")
-    assert "note: pictures of captions that are longer than the bundle reads: 1;" in batch.stderr
+    assert "note: images whose captions are longer than the bundle reads: 1;" in batch.stderr
     records = [
         json.loads(line) for line in (tmp_path / "out" / "manifest.jsonl").read_text().splitlines()
     ]

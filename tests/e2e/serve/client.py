@@ -36,7 +36,7 @@ class Answer:
         return json.loads(self.body)
 
     @property
-    def pictures(self) -> list[bytes]:
+    def images(self) -> list[bytes]:
         """The PNG files of an answer of OpenAI's API."""
         assert self.status == 200, self.body
         return [base64.b64decode(entry["b64_json"]) for entry in self.json["data"]]
@@ -76,8 +76,8 @@ class Server:
         text = body if isinstance(body, (bytes, str)) else json.dumps(body)
         return self.ask("POST", path, text, {"Content-Type": "application/json", **headers})
 
-    def draw(self, **fields: object) -> Answer:
-        """A picture by OpenAI's API."""
+    def generate(self, **fields: object) -> Answer:
+        """An image by OpenAI's API."""
         return self.post(GENERATIONS, {"prompt": PROMPT, **fields})
 
     def metric(self, name: str) -> float:
@@ -114,17 +114,17 @@ def error_of(answer: Answer, status: int) -> dict[str, Any]:
 def leave(server: Server, body: dict[str, Any], path: str = GENERATIONS) -> None:
     """Asks and goes away."""
     text = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with socket.create_connection((server.host, server.port)) as connection:
         connection.sendall(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
         time.sleep(0.01)
 
 
-def crowd(server: Server, ask: Callable[[int, int], bool], drawn: int = 6 * 8) -> None:
+def crowd(server: Server, ask: Callable[[int, int], bool], generated: int = 6 * 8) -> None:
     """Six clients at once, each with eight requests one after another; every answer must be right.
 
     ask: makes the request of a client at a step, and says whether the answer is right.
-    drawn: pictures that come of it at least.
+    generated: images that come of it at least.
     """
     wrong: list[tuple[int, int]] = []
 
@@ -139,5 +139,5 @@ def crowd(server: Server, ask: Callable[[int, int], bool], drawn: int = 6 * 8) -
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert server.metric("pictures_total") >= drawn
-    server.until(lambda: server.metric("pictures_in_work") == 0)
+    assert server.metric("images_total") >= generated
+    server.until(lambda: server.metric("images_in_work") == 0)

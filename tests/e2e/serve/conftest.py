@@ -1,4 +1,4 @@
-"""Servers that end with the module, and the pictures that `generate` draws."""
+"""Servers that end with the module, and the images that `generate` generates."""
 
 from __future__ import annotations
 
@@ -52,11 +52,19 @@ def start(
 @pytest.fixture(scope="module")
 def server(start: Start) -> Server:
     """One with small limits."""
-    return start("-t", 1, "--queue", 40, "--max-pictures", 4, "--max-body", 20000, "-v")
+    return start("-t", 1, "--queue", 40, "--max-images", 4, "--max-body", 20000, "-v")
+
+
+@pytest.fixture(scope="module")
+def open_server(start: Start) -> Server:
+    """One with the limits that it has by itself."""
+    server = start("-t", 1)
+    assert server.generate(seed=1).status == 200
+    return server
 
 
 @pytest.fixture
-def drawn(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> Callable[..., bytes]:
+def generated(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> Callable[..., bytes]:
     """The PNG file that `generate` writes."""
 
     def run(*arguments: object) -> bytes:

@@ -34,7 +34,7 @@ def pixels(png: bytes) -> numpy.ndarray:
     return numpy.asarray(Image.open(io.BytesIO(png))).astype(int)
 
 
-def test_pictures_are_the_same_whoever_is_beside_them(
+def test_images_are_the_same_whoever_is_beside_them(
     start: Start, cli: Cli, mar: Path, tmp_path: Path
 ) -> None:
     """Requests of several methods come at any time, and some go again."""
@@ -54,13 +54,13 @@ def test_pictures_are_the_same_whoever_is_beside_them(
         if (client + 3 * step) % 5 == 0:
             leave(server, {"n": 2, **body})
         answer = server.post(GENERATIONS, {"seed": 7, **body})
-        return bool(abs(pixels(answer.pictures[0]) - expected[number]).max() <= 1)
+        return bool(abs(pixels(answer.images[0]) - expected[number]).max() <= 1)
 
     crowd(server, ask)
 
 
 def test_requests_share_slots(start: Start, slow: Path) -> None:
-    """A request joins those in work: nobody waits for the end of another's picture."""
+    """A request joins those in work: nobody waits for the end of another's image."""
     server = start("-t", 1, "--batch-size", 4, model=slow)
     answers: list[Answer] = []
 
@@ -71,14 +71,14 @@ def test_requests_share_slots(start: Start, slow: Path) -> None:
         return thread
 
     first = ask(1, 3)
-    server.until(lambda: server.metric("pictures_in_work") == 3)
+    server.until(lambda: server.metric("images_in_work") == 3)
     second = ask(9, 1)
-    server.until(lambda: server.metric("pictures_in_work") == 4)
-    assert server.metric("pictures_total") == 0
+    server.until(lambda: server.metric("images_in_work") == 4)
+    assert server.metric("images_total") == 0
     server.until(lambda: 0 < server.get("/sdapi/v1/progress").json["progress"] < 1)
     first.join()
     second.join()
-    assert [len(answer.pictures) for answer in answers] == [3, 1]
+    assert [len(answer.images) for answer in answers] == [3, 1]
 
 
 def test_who_leaves_frees_the_slot_at_once(start: Start, slow: Path) -> None:
@@ -86,15 +86,15 @@ def test_who_leaves_frees_the_slot_at_once(start: Start, slow: Path) -> None:
     connection = server.connect()
     text = json.dumps({"class": 1, "n": 8})
     connection.request("POST", GENERATIONS, text, {"Content-Type": "application/json"})
-    server.until(lambda: server.metric("pictures_in_work") == 2)
+    server.until(lambda: server.metric("images_in_work") == 2)
     connection.close()
-    server.until(lambda: server.metric("pictures_in_work") == 0)
-    assert server.metric("queue_pictures") == 0
-    assert server.metric("pictures_total") < 8
-    assert len(server.post(GENERATIONS, {"class": 2, "steps": 1}).pictures) == 1
+    server.until(lambda: server.metric("images_in_work") == 0)
+    assert server.metric("queue_images") == 0
+    assert server.metric("images_total") < 8
+    assert len(server.post(GENERATIONS, {"class": 2, "steps": 1}).images) == 1
 
 
-def test_what_is_wrong_is_told_at_once(start: Start, mar: Path) -> None:
+def test_errors_are_reported_at_once(start: Start, mar: Path) -> None:
     server = start("-t", 1, model=mar)
     for fields in ({"class": 99}, {"prompt": "a boat"}, {"class": 1, "method": "sjd"}, {"class": 1, "method": "cspd", "temperature": 0}):  # fmt: skip
         error = error_of(server.post(GENERATIONS, fields), 400)

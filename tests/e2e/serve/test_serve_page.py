@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +18,21 @@ from tests.e2e.serve.client import DEMO, PROMPT, Server, Start
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 'it' 🏮"
 READY = "document.querySelector('#method').options.length > 0"
-DONE = "!document.querySelector('#draw').disabled"
+DONE = "!document.querySelector('#generate').disabled"
 # Pixels of a canvas that are not its ground.
 PAINTED = (
     "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 == 3 && v > 0)"
     ".length)(document.querySelectorAll('{}')[{}])"
 )
+LEGEND_HIDDEN = "document.querySelector('#legend').hidden"
+# The file of an image in the history, as base64: 0 is the oldest, -1 the newest.
+FILE = (
+    "new Promise((done, failed) => {{ const open = indexedDB.open('lamplighter'); open.onerror = failed;"
+    " open.onsuccess = () => {{ const all = open.result.transaction('images').objectStore('images').getAll();"
+    " all.onsuccess = () => {{ open.result.close(); const r = new FileReader(); r.onload = () => done(r.result.split(',')[1]);"
+    " r.readAsDataURL(all.result.at({}).blob); }}; }}; }})"
+)
+FORGET = "new Promise(done => { indexedDB.deleteDatabase('lamplighter').onsuccess = done; }).then(() => 0)"
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +52,35 @@ def server(start: Start) -> Server:
 
 
 def visit(browser: Browser, server: Server) -> None:
+    """Opens the page with an empty history."""
     browser.events.clear()
     browser.show()
     browser.open(f"http://{server.host}:{server.port}/")
+    browser.wait(READY)
+    browser.value(FORGET)
+    browser.open(f"http://{server.host}:{server.port}/")
+    browser.wait(READY)
+
+
+def set_value(browser: Browser, selector: str, value: str) -> None:
+    """Sets a field without keys, as a script does."""
+    browser.value(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(value)}")
 
 
 def fill(browser: Browser, selector: str, text: str) -> None:
     """Types into an empty field."""
-    browser.value(f"document.querySelector({json.dumps(selector)}).value = ''")
+    set_value(browser, selector, "")
     browser.click(selector)
     browser.write(text)
 
 
-LEGEND_HIDDEN = "document.querySelector('#legend').hidden"
+def choose(browser: Browser, selector: str, value: str) -> None:
+    set_value(browser, selector, value)
+    browser.value(f"document.querySelector('{selector}').dispatchEvent(new Event('change'))")
 
 
-def draw(browser: Browser) -> None:
-    browser.click("#draw")
+def generate(browser: Browser) -> None:
+    browser.click("#generate")
     browser.wait(DONE)
 
 
@@ -66,127 +88,265 @@ def words(browser: Browser, selector: str) -> str:
     return str(browser.value(f"document.querySelector({json.dumps(selector)}).textContent"))
 
 
-def test_type_draw_and_see_the_picture(browser: Browser, server: Server, tmp_path: Path) -> None:
+def value(browser: Browser, selector: str) -> str:
+    return str(browser.value(f"document.querySelector({json.dumps(selector)}).value"))
+
+
+def count(browser: Browser, selector: str) -> int:
+    return int(browser.value(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+
+def file_of(browser: Browser, index: int = -1) -> bytes:
+    """The file of an image, which its link downloads."""
+    return base64.b64decode(browser.value(FILE.format(index)))
+
+
+def test_type_generate_and_see_the_image(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
-    assert browser.value("document.querySelector('#method').value") == "sjd"
+    assert value(browser, "#method") == "sjd"
     fill(browser, "#prompt", PROMPT)
     fill(browser, "#seed", "7")
-    draw(browser)
-    assert words(browser, "#message") == "seed 7"
+    generate(browser)
+    assert words(browser, "#message").startswith("done in ")
     caption = words(browser, "figcaption")
-    assert caption.startswith("sjd 256 tokens,") and " a pass" in caption
-    assert browser.value(PAINTED.format(".picture canvas", 0)) == 256 * 256
-    assert browser.value(PAINTED.format(".passes", 0)) == 16 * 16
-    data = browser.value("document.querySelector('canvas').toDataURL('image/png')")
-    shown = Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")
-    (expected,) = server.draw(prompt=PROMPT, seed=7, method="sjd").pictures
-    assert shown.tobytes() == Image.open(io.BytesIO(expected)).convert("RGB").tobytes()
+    assert (
+        caption.startswith("sjd256 tokens in ") and caption.split(" s")[0] and "seed 7" in caption
+    )
+    (expected,) = server.generate(prompt=PROMPT, seed=7, method="sjd").images
+    assert file_of(browser) == expected, "with its settings"
+    link = "document.querySelector('figure a')"
+    assert browser.value(f"{link}.href == document.querySelector('figure img').src")
+    assert browser.value(f"{link}.download") == "a-house-7.png"
+    assert browser.value("document.querySelector('figure img').alt") == PROMPT
+    assert browser.value("document.querySelector('figure canvas').hidden")
+
+
+def test_colours_are_a_switch_that_is_off_at_rest(browser: Browser, server: Server) -> None:
+    visit(browser, server)
     browser.click("#colours")
+    generate(browser)
     assert browser.value("document.querySelector('.passes').hidden")
-    browser.screenshot(tmp_path / "page.png")
+    assert browser.value(LEGEND_HIDDEN)
+    assert browser.value(PAINTED.format(".passes", 0)) == 16 * 16
+    switch = "figure button[aria-pressed]"
+    browser.click(switch)
+    assert not browser.value("document.querySelector('.passes').hidden")
+    assert not browser.value(LEGEND_HIDDEN) and "tokens per pass" in words(browser, "#legend")
+    browser.click(switch)
+    assert browser.value("document.querySelector('.passes').hidden")
+
+
+def test_colours_grow_with_the_image_when_asked(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    browser.click("#colours")
+    choose(browser, "#method", "ar")
+    browser.click("#generate")
+    browser.wait("(p => p && !p.hidden)(document.querySelector('.passes'))")
+    browser.wait(DONE)
+    assert browser.value("document.querySelector('.passes').hidden")
 
 
 def test_only_tokens_in_raster_order_are_coloured(
     browser: Browser, server: Server, start: Start, mar: Path
 ) -> None:
-    choose = "(s => { s.value = '%s'; })(document.querySelector('#method'))"
     visit(browser, server)
-    browser.wait(READY)
-    assert browser.value(LEGEND_HIDDEN)
-    draw(browser)
-    assert not browser.value(LEGEND_HIDDEN)
-    browser.value(choose % "zipar")
+    choose(browser, "#method", "zipar")
     fill(browser, "#seed", "7")
-    draw(browser)
-    assert browser.value(LEGEND_HIDDEN)
-    assert browser.value(PAINTED.format(".picture canvas", 0)) == 256 * 256
+    generate(browser)
+    assert browser.value("document.querySelector('figure button[aria-pressed]').hidden")
     assert browser.value(PAINTED.format(".passes", 0)) == 0
 
     visit(browser, start("-t", 1, model=mar))
-    browser.wait(READY)
+    assert words(browser, "#prompt-label") == "Class"
     fill(browser, "#prompt", "3")
     fill(browser, "#seed", "7")
-    draw(browser)
-    assert words(browser, "#message") == "seed 7"
-    assert browser.value(PAINTED.format(".picture canvas", 0)) == 32 * 32
+    generate(browser)
+    assert words(browser, "#message").startswith("done in ")
+    assert Image.open(io.BytesIO(file_of(browser))).size == (32, 32)
     assert browser.value(PAINTED.format(".passes", 0)) == 0
 
 
-def test_beside_ar_with_both_clocks(browser: Browser, server: Server) -> None:
+def test_the_race_says_who_won(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
     fill(browser, "#seed", "9")
     browser.click("#compare")
-    draw(browser)
-    assert browser.value("document.querySelectorAll('figure').length") == 2
-    assert "of the time of ar" in words(browser, "#message")
+    generate(browser)
+    assert count(browser, "figure") == 2
+    message = words(browser, "#message")
+    assert "won by" in message or "a tie" in message
+    if "won by" in message:
+        winner = message.split(" won by ")[0]
+        assert words(browser, "figure.won figcaption b") == winner
+        first, last = (float(t.split(" s")[0]) for t in message.split(": ")[1].split(" against "))
+        ratio, half = float(message.split(", ")[-1].split()[0]), 0.005  # of the last digit shown
+        assert (last - half) / (first + half) - half < ratio < (last + half) / (first - half) + half
     # Both run once more by themselves, slowly: at some time both are under way.
     browser.wait(
         "[...document.querySelectorAll('.clock')].every(c => parseFloat(c.textContent) > 0)"
     )
-    browser.wait(f"{PAINTED.format('.picture canvas', 0)} == 65536")
+    browser.wait("[...document.querySelectorAll('figure img')].every(i => !i.hidden)")
     browser.click("#again")
-    browser.wait(
-        "(([a, b]) => a > 0 && b > 0 && a < 65536 && b < 65536)([0, 2].map(i =>"
-        + PAINTED.format(".picture canvas", "i")
-        + "))"
-    )
-    browser.wait("[0, 2].every(i => " + PAINTED.format(".picture canvas", "i") + " == 65536)")
-    assert browser.value("document.querySelectorAll('#history button').length") == 1
+    browser.wait("[...document.querySelectorAll('figure img')].every(i => i.hidden)")
+    browser.wait("[...document.querySelectorAll('figure img')].every(i => !i.hidden)")
+    assert count(browser, "#history button") == 2
 
 
-def test_history_shows_pictures_again(browser: Browser, server: Server) -> None:
+def test_several_images_at_once(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
-    for seed in ("1", "2"):
+    fill(browser, "#prompt", PROMPT)
+    fill(browser, "#seed", "20")
+    set_value(browser, "#count", "3")
+    generate(browser)
+    assert count(browser, "figure") == 3
+    assert words(browser, "#message") == "3 images, generated side by side"
+    expected = server.generate(prompt=PROMPT, seed=20, n=3, method="sjd").images
+    assert [file_of(browser, i) for i in range(3)] == expected
+
+
+def test_history_survives_and_restores_the_form(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    for seed, method, prompt in (("1", "sjd", "a tent"), ("18446744073709551615", "ar", PROMPT)):
+        choose(browser, "#method", method)
+        fill(browser, "#prompt", prompt)
         fill(browser, "#seed", seed)
-        draw(browser)
-    assert words(browser, "#message") == "seed 2"
-    browser.click("#history button:nth-child(2)")
-    assert words(browser, "#message") == "seed 1"
+        fill(browser, "#temperature", "0.5")
+        generate(browser)
+    assert "seed 18446744073709551615" in words(browser, "figcaption")
+    browser.open(f"http://{server.host}:{server.port}/")
+    browser.wait(READY)
+    browser.wait("document.querySelectorAll('#history button').length == 2")
+    assert count(browser, "figure") == 0
+    browser.click("#history li:nth-child(2) button")
+    browser.wait("document.querySelectorAll('figure img').length == 1")
+    browser.wait(f"document.querySelector('#prompt').value == {json.dumps('a tent')}")
+    assert value(browser, "#seed") == "1" and value(browser, "#method") == "sjd"
+    assert value(browser, "#temperature") == "0.5"
+    asked = {"prompt": "a tent", "seed": 1, "method": "sjd", "temperature": 0.5}
+    assert file_of(browser, 0) == server.generate(**asked).images[0]
+    browser.click("#history li:nth-child(1) button")
+    browser.wait("document.querySelector('#seed').value == '18446744073709551615'")
+    browser.click("#forget")
+    browser.wait("document.querySelector('#past').hidden")
+
+
+def test_settings_are_copied(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    browser.call(
+        "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
+    )
+    fill(browser, "#seed", "18446744073709551615")
+    generate(browser)
+    browser.click("figure button:not([aria-pressed])")
+    browser.wait("document.querySelector('#message').textContent == 'the settings are copied'")
+    copied = json.loads(browser.value("navigator.clipboard.readText()"))
+    assert copied["seed"] == "18446744073709551615" and copied["method"] == "sjd"
+    copied.pop("n")
+    assert server.generate(**copied).images == [file_of(browser)]
+
+
+def test_methods_show_what_they_are(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    (model,) = server.get("/v1/models").json["data"]
+    for method in model["methods"]:
+        choose(browser, "#method", method)
+        assert words(browser, "#meaning") == model["meanings"][method]
+        for name in ("tree", "lambda"):
+            hidden = browser.value(f"document.querySelector('#{name}-field').hidden")
+            assert hidden == (name not in model["settings"][method]), (method, name)
+    assert "tree" in model["settings"]["eagle"] and model["settings"]["ar"] == {}
+    choose(browser, "#method", "eagle")
+    set_value(browser, "#tree", "chain-3")
+    set_value(browser, "#seed", "4")
+    generate(browser)
+    assert (
+        file_of(browser)
+        == server.generate(prompt=model["example"], seed=4, method="eagle", tree="chain-3").images[
+            0
+        ]
+    )
+
+
+def test_examples_when_nothing_is_written(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    (model,) = server.get("/v1/models").json["data"]
+    assert count(browser, "#examples button") == len(model["examples"]) > 2
+    browser.click("#examples button:nth-child(2)")
+    assert value(browser, "#prompt") == model["examples"][1]
+    assert browser.value("document.querySelector('#examples').hidden")
 
 
 def test_what_a_server_refuses_is_said(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
     fill(browser, "#temperature", "-1")
     browser.value("document.querySelector('#form').noValidate = true")
-    draw(browser)
+    generate(browser)
     assert "temperature" in words(browser, "#message")
     assert browser.value("document.querySelector('#message').className") == "bad"
+    assert browser.value("document.querySelector('#message').getAttribute('role')") == "alert"
+    fill(browser, "#temperature", "1")
+    for seed in ("18446744073709551616", "1.5", "x"):
+        fill(browser, "#seed", seed)
+        browser.click("#generate")
+        assert f"the seed is {seed}" in words(browser, "#message")
+
+
+def test_in_a_narrow_window_errors_come_into_view(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    browser.show(360, 500)
+    fill(browser, "#seed", str(2**64))
+    assert browser.value("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#seed'))")
+    browser.click("#generate")
+    assert browser.value(
+        "(b => b.top >= 0 && b.bottom <= innerHeight)(document.querySelector('#message').getBoundingClientRect())"
+    )
+
+
+def test_a_server_that_stops(browser: Browser, start: Start) -> None:
+    server = start("-t", 1, "--method", "ar", model=DEMO)
+    visit(browser, server)
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    generate(browser)
+    assert words(browser, "#message") == "the server has stopped, or cannot be reached"
+
+
+def test_notes_of_the_engine_are_shown(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    fill(browser, "#prompt", "a zebra")
+    generate(browser)
+    assert "does not know: zebra" in words(browser, "#notes")
 
 
 def test_a_prompt_is_text(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
     fill(browser, "#prompt", HOSTILE)
-    draw(browser)
+    generate(browser)
     browser.wait("document.querySelectorAll('#history button').length == 1")
     assert browser.value("document.title") == "lamplighter"
     assert words(browser, "#history span") == HOSTILE
 
 
-def test_drawing_can_be_stopped(browser: Browser, server: Server) -> None:
+def test_generating_can_be_stopped(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
-    before = server.metric("pictures_total")
-    browser.click("#draw")
+    before = server.metric("images_total")
+    browser.click("#generate")
     browser.click("#stop")
     browser.wait(DONE)
-    assert words(browser, "#message") in ("stopped",) or server.metric("pictures_total") > before
-    server.until(lambda: server.metric("pictures_in_work") == 0)
+    assert words(browser, "#message") in ("stopped",) or server.metric("images_total") > before
+    server.until(lambda: server.metric("images_in_work") == 0)
 
 
 def test_it_asks_for_the_key(browser: Browser, start: Start) -> None:
     server = start("-t", 1, model=DEMO, env={"LAMPLIGHTER_API_KEY": "secret"})
-    visit(browser, server)
+    browser.show()
+    browser.open(f"http://{server.host}:{server.port}/")
     browser.wait("!document.querySelector('#key-label').hidden")
+    assert words(browser, "#message") == "the server asks for a key"
     fill(browser, "#key", "secret")
     browser.value("document.querySelector('#key').dispatchEvent(new Event('change'))")
     browser.wait(READY)
-    draw(browser)
-    assert words(browser, "#message").startswith("seed ")
+    generate(browser)
+    assert words(browser, "#message").startswith("done in ")
 
 
 def test_negative_prompts_where_the_model_has_them(
@@ -196,32 +356,46 @@ def test_negative_prompts_where_the_model_has_them(
     bundle = simplear(tmp_path_factory.mktemp("simplear"))
     server = start("-t", 1, "-m", bundle, model=DEMO)
     visit(browser, server)
-    browser.wait(READY)
     assert browser.value(hidden)
     demo, steered = (model["id"] for model in server.get("/v1/models").json["data"])
-    choose = "(s => { s.value = '%s'; s.dispatchEvent(new Event('change')); })(document.querySelector('#model'))"
-    browser.value(choose % steered)
+    choose(browser, "#model", steered)
     assert not browser.value(hidden)
     fill(browser, "#prompt", PROMPT)
     fill(browser, "#negative_prompt", "fog")
     fill(browser, "#seed", "5")
-    draw(browser)
-    data = browser.value("document.querySelector('canvas').toDataURL('image/png')")
-    shown = Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")
-    method = browser.value("document.querySelector('#method').value")
-    asked = {"model": steered, "prompt": PROMPT, "method": method, "seed": 5}
-    (expected,) = server.draw(**asked, negative_prompt="fog").pictures
-    assert shown.tobytes() == Image.open(io.BytesIO(expected)).convert("RGB").tobytes()
-    browser.value(choose % demo)
+    generate(browser)
+    asked = {"model": steered, "prompt": PROMPT, "method": value(browser, "#method"), "seed": 5}
+    assert file_of(browser) == server.generate(**asked, negative_prompt="fog").images[0]
+    choose(browser, "#model", demo)
     assert browser.value(hidden)
-    draw(browser)  # what is left in the field is not sent
-    assert words(browser, "#message") == "seed 5"
+    generate(browser)  # what is left in the field is not sent
+    assert words(browser, "#message").startswith("done in ")
+
+
+def test_every_field_has_a_label_and_every_image_words(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    generate(browser)
+    unnamed = (
+        "[...document.querySelectorAll('input, select, textarea, button, a, [role=img]')].filter(e => "
+        "!(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    )
+    assert browser.value(unnamed) == []
+    assert browser.value("[...document.images].every(i => i.hasAttribute('alt'))")
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), (1280, True), (360, False), (360, True)]
+)
+def test_it_fits_its_window(browser: Browser, server: Server, width: int, dark: bool) -> None:
+    visit(browser, server)
+    browser.show(width, 800, dark)
+    generate(browser)
+    assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_it_asks_no_other_place(browser: Browser, server: Server) -> None:
     visit(browser, server)
-    browser.wait(READY)
-    draw(browser)
+    generate(browser)
     addresses = [
         event["params"]["request"]["url"]
         for event in browser.events

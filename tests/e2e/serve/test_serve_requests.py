@@ -1,4 +1,4 @@
-"""`serve`: what is refused, keys, pictures by url, models and metrics."""
+"""`serve`: what is refused, keys, images by url, models and metrics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.e2e.support import SIDE, Cli, pixels
         {"prompt": "a", "n": 10**30},
         {"prompt": "a", "n": -1},
         {"prompt": "a", "n": "2"},
-        {"prompt": "a", "size": "64x64"},
+        {"prompt": "a", "size": "64x"},
         {"prompt": "a", "size": "99999999999x1"},
         {"prompt": "a", "seed": 1.5},
         {"prompt": "a", "temperature": 1e999},
@@ -87,7 +87,6 @@ def test_other_requests_that_are_wrong(server: Server) -> None:
     error_of(server.get("/../../etc/passwd"), 404)
     error_of(server.get("/v1/images/results/" + "0" * 32 + ".png"), 404)
     error_of(server.get("/v1/images/results/..%2f..%2fx.png"), 404)
-    assert error_of(server.draw(model="other"), 404)["code"] == "model_not_found"
     assert server.get(GENERATIONS).status in (404, 405)
 
 
@@ -102,12 +101,14 @@ def test_bodies_that_are_larger_than_they_look(server: Server) -> None:
     form = {"Content-Type": "multipart/form-data; boundary=x"}
     error_of(server.ask("POST", GENERATIONS, parts, form), 415)
     with socket.create_connection((server.host, server.port), timeout=60) as endless:
-        head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = (
+            f"POST {GENERATIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        )
         endless.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(30):
             endless.sendall(b"400\r\n" + b" " * 0x400 + b"\r\n")
         assert endless.recv(12) == b"HTTP/1.1 413"
-    assert server.draw(seed=1).status == 200
+    assert server.generate(seed=1).status == 200
 
 
 def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:
@@ -120,27 +121,29 @@ def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:
     slow = [socket.create_connection((server.host, server.port)) for _ in range(20)]
     for number, connection in enumerate(slow):
         connection.sendall(lines[number % len(lines)])
-    assert server.draw(seed=1).status == 200
+    assert server.generate(seed=1).status == 200
     for connection in slow:
         connection.close()
-    assert server.draw(seed=1).status == 200
+    assert server.generate(seed=1).status == 200
 
 
 def test_a_request_without_a_length_has_no_body(server: Server) -> None:
-    head = f"POST {GENERATIONS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\r\n"
+    head = (
+        f"POST {GENERATIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n"
+    )
     with socket.create_connection((server.host, server.port), timeout=4) as connection:
         connection.sendall(head.encode())
         assert connection.recv(12) == b"HTTP/1.1 400"
 
 
-def test_pictures_by_url_live_for_a_while(start: Start) -> None:
+def test_images_by_url_live_for_a_while(start: Start) -> None:
     server = start("-t", 1, "--url-lifetime", 1)
-    entry = server.draw(response_format="url", seed=3).json["data"][0]
+    entry = server.generate(response_format="url", seed=3).json["data"][0]
     assert "b64_json" not in entry and entry["expires_at"] >= int(time.time())
     path = entry["url"].split(str(server.port), 1)[1]
-    picture = server.get(path)
-    assert picture.headers["Content-Type"] == "image/png"
-    assert [picture.body] == server.draw(seed=3).pictures
+    image = server.get(path)
+    assert image.headers["Content-Type"] == "image/png"
+    assert [image.body] == server.generate(seed=3).images
     server.until(lambda: server.get(path).status == 404)
 
 
@@ -160,7 +163,7 @@ def test_a_key_is_asked_for(start: Start, tmp_path: Path) -> None:
         start("-t", 1, "--api-key", tmp_path / "key"),
         start("-t", 1, env={"LAMPLIGHTER_API_KEY": "secret"}),
     ):
-        assert error_of(server.draw(), 401)["code"] == "invalid_api_key"
+        assert error_of(server.generate(), 401)["code"] == "invalid_api_key"
         wrong = server.post(GENERATIONS, {"prompt": PROMPT}, Authorization="Bearer secre")
         error_of(wrong, 401)
         error_of(server.get("/v1/models"), 401)
@@ -171,12 +174,13 @@ def test_a_key_is_asked_for(start: Start, tmp_path: Path) -> None:
 
 
 def test_other_sites_and_logs_only_when_asked(start: Start, server: Server) -> None:
-    assert server.draw(seed=1).status == 200
+    assert server.generate(seed=1).status == 200
     assert "Access-Control-Allow-Origin" not in server.get("/v1/models").headers
-    assert GENERATIONS in log_of(server) and PROMPT not in log_of(server)
+    server.until(lambda: GENERATIONS in log_of(server))
+    assert PROMPT not in log_of(server)
     asked = start("-t", 1, "--cors", "https://example.org", "--log-prompts")
-    assert asked.draw().status == 200
-    assert PROMPT in log_of(asked)
+    assert asked.generate().status == 200
+    asked.until(lambda: PROMPT in log_of(asked))
     headers = asked.get("/v1/models").headers
     assert headers["Access-Control-Allow-Origin"] == "https://example.org"
     assert asked.ask("OPTIONS", GENERATIONS).status == 204
@@ -185,23 +189,37 @@ def test_other_sites_and_logs_only_when_asked(start: Start, server: Server) -> N
 def test_models_and_metrics(server: Server) -> None:
     (model,) = server.get("/v1/models").json["data"]
     assert model["object"] == "model" and model["sizes"] == [f"{SIDE}x{SIDE}"]
-    assert server.draw(model=model["id"]).status == 200
-    before = server.metric("pictures_total"), server.metric("tokens_total")
-    server.draw(method="sjd", n=2)
-    assert server.metric("pictures_total") == before[0] + 2
+    assert list(model["meanings"]) == model["methods"] and all(model["meanings"].values())
+    assert server.generate(model=model["id"]).status == 200
+    before = server.metric("images_total"), server.metric("tokens_total")
+    server.generate(method="sjd", n=2)
+    assert server.metric("images_total") == before[0] + 2
     assert server.metric("tokens_total") == before[1] + 2 * 16
     assert server.metric("queue_seconds_count") == before[0] + 2
+
+
+def test_requests_may_leave_the_method_to_the_machine(server: Server) -> None:
+    """Without a table of what is fastest here it is the bundle's default."""
+    auto = server.generate(method="auto", seed=3)
+    method = auto.json["data"][0]["method"]
+    assert auto.images == server.generate(method=method, seed=3).images
+    assert f"method auto: {method}, " in log_of(server)
+    words = error_of(server.generate(method="auto", tree="chain-3"), 400)["message"]
+    assert "method auto chooses its own options" in words
 
 
 def test_negative_prompts(
     start: Start, server: Server, cli: Cli, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The models that allow them say so, with their own; others refuse all but the form's empty one."""
+    """The models that allow them say so, with their own; others say that they use none."""
     (plain,) = server.get("/v1/models").json["data"]
     assert plain["negative_prompt"] is None
-    for path in (GENERATIONS, TXT2IMG):
-        answer = server.post(path, {"prompt": PROMPT, "negative_prompt": "fog"})
-        assert answer.status == 400 and b"has no negative prompts" in answer.body
+    answer = server.generate(negative_prompt="fog")
+    assert answer.status == 200 and answer.json["warnings"] == ["not used: negative_prompt"]
+    strict = start("-t", 1, "--strict").generate(negative_prompt="fog")
+    assert strict.status == 400 and b"negative_prompt" in strict.body
+    unused = server.post(TXT2IMG, {"prompt": PROMPT, "negative_prompt": "fog"})
+    assert "negative_prompt" in unused.headers["X-Lamplighter-Warning"]
     assert server.post(TXT2IMG, {"prompt": PROMPT, "negative_prompt": ""}).status == 200
 
     bundle = simplear(tmp_path_factory.mktemp("simplear"))
@@ -212,11 +230,11 @@ def test_negative_prompts(
     words = ("-p", PROMPT, "--negative-prompt", "fog", "-s", 5, "-t", 1, "-o", "fog.png")
     assert cli("generate", *words, model=bundle).returncode == 0
     fog = (tmp_path / "fog.png").read_bytes()
-    assert steered.draw(negative_prompt="fog", seed=5).pictures == [fog]
+    assert steered.generate(negative_prompt="fog", seed=5).images == [fog]
     body = {"prompt": PROMPT, "negative_prompt": "fog", "seed": 5}
     assert [base64.b64decode(i) for i in steered.post(TXT2IMG, body).json["images"]] == [fog]
-    (by_default,) = steered.draw(seed=5).pictures
-    (named,) = steered.draw(negative_prompt=usual, seed=5).pictures
+    (by_default,) = steered.generate(seed=5).images
+    (named,) = steered.generate(negative_prompt=usual, seed=5).images
     assert pixels(io.BytesIO(named)) == pixels(io.BytesIO(by_default)) != pixels(io.BytesIO(fog))
     form = steered.post(TXT2IMG, {**body, "negative_prompt": ""})
     assert [base64.b64decode(image) for image in form.json["images"]] == [by_default]
@@ -225,8 +243,9 @@ def test_negative_prompts(
 def test_several_models(start: Start, cli: Cli) -> None:
     server = start("-t", 1, "-m", DEMO)
     first, second = (model["id"] for model in server.get("/v1/models").json["data"])
-    assert server.draw(method="sjd").json["model"] == first
-    answer = server.draw(method="sjd", model=second)
+    assert server.generate(method="sjd").json["model"] == first
+    assert error_of(server.generate(model="other"), 404)["code"] == "model_not_found"
+    answer = server.generate(method="sjd", model=second)
     assert answer.json["model"] == second and answer.json["size"] == "256x256"
     settings = {"override_settings": {"sd_model_checkpoint": second}}
     webui = server.post(TXT2IMG, {"prompt": PROMPT, "method": "sjd", **settings})
@@ -237,6 +256,20 @@ def test_several_models(start: Start, cli: Cli) -> None:
     assert twice.returncode == 2 and twice.stderr.count("\n") == 1
 
 
+def test_a_key_is_a_file_or_the_key_itself(start: Start, tmp_path: Path) -> None:
+    key = "0123456789abcdef"
+    (tmp_path / "key").write_text("secret\n")
+    for given, source, value in (
+        (tmp_path / "key", f"in the file '{tmp_path}/key'", "secret"),
+        (key, "that --api-key holds, which names no file", key),
+    ):
+        server = start("-t", 1, "--api-key", given)
+        right = server.get("/v1/models", Authorization=f"Bearer {value}")
+        assert right.status == 200 and server.get("/v1/models").status == 401
+        said = Path(server.process.args[-1]).read_text()  # type: ignore[index]
+        assert f"clients must send the key {source}\n" in said and key not in said
+
+
 def test_flags_are_checked_first(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     for code, *arguments in (
@@ -245,8 +278,12 @@ def test_flags_are_checked_first(cli: Cli, tmp_path: Path) -> None:
         (2, "--deadline", 0),
         (2, "--host", "203.0.113.7"),
         (3, "--api-key", "missing"),
+        (3, "--api-key", "missing/0123456789abcdef"),
         (3, "--api-key", "empty"),
         (2, "--method", "none"),
+        (2, "--webui-guidance", "often"),
+        (2, "--model-alias", "x"),
+        (2, "--model-alias", "x=none"),
         (4, "-m", "missing"),
     ):
         result = cli("serve", *arguments)

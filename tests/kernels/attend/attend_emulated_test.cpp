@@ -9,7 +9,7 @@
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
-#include "kernels/attend/args.h"
+#include "kernels/attend/attend_args.h"
 #include "kernels/attend/cuda_join.h"
 #include "kernels/attend/cuda_mma.h"
 #include "kernels/attend/cuda_one.h"

@@ -5,7 +5,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "kernels/attend/args.h"
+#include "kernels/attend/attend_args.h"
 #include "kernels/attend/cuda_general.h"
 #include "tests/kernels/attend/attend_problem.h"
 

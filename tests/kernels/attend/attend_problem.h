@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/attend/rounded.h"
+#include "kernels/attend/rounded_cache.h"
 #include "tests/kernels/common/operators.h"
 
 namespace lamplighter::test {

@@ -120,8 +120,8 @@ TEST_P(AttendTest, MatchesTheDefinitionOnLongPrefixes) {
   expect_matches(make_call(rng_, {2, 9, 1, 1, 16, 9400, 1}, dtype()), dtype());
 }
 
-// As where rows of a picture are drawn side by side: what is seen of all of it is in the mask.
-TEST_P(AttendTest, MatchesTheDefinitionOnMasksOfWholePictures) {
+// As where rows of an image are sampled side by side: what is seen of all of it is in the mask.
+TEST_P(AttendTest, MatchesTheDefinitionOnMasksOfWholeImages) {
   expect_matches(make_growing_call(rng_, {2, 12, 1, 1, 16, 60, 2}, 9340, dtype()), dtype());
 }
 

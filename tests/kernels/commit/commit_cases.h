@@ -14,14 +14,14 @@
 #include "kernels/ops.h"
 #include "tests/kernels/common/operators.h"
 
-// Random cycles for commit_tokens and fresh_rows.
+// Random cycles for commit_tokens and new_tokens.
 namespace lamplighter::test {
 
 struct CommitCase {
   ops::CommittedTree tree;
   ops::Counters state;
   at::Tensor features;  // of the pass
-  ops::FreshRows fresh;
+  ops::NewTokens fresh;
 
   std::vector<at::Tensor*> changed() {
     return {&state.steps,  &state.codes, &state.root, &state.bad,       &state.lengths, &state.position,
@@ -29,7 +29,7 @@ struct CommitCase {
   }
   // What a cycle does to them.
   void commit() {
-    ops::fresh_rows(tree, features, state, fresh);
+    ops::new_tokens(tree, features, state, fresh);
     ops::commit_tokens(tree, state);
   }
   // With tensors of its own, on a device.
@@ -46,7 +46,8 @@ struct CommitCase {
 };
 
 // A chain inside of `nodes` nodes is accepted; some images are nearly complete, some complete. row_ends: a
-// row end may follow the last accepted node. drafter: 1 a sequence per image, 2 those of the target.
+// row end may follow the last accepted node. drafter: sequences of the draft model; 1: one per image, 2: as
+// many as the target.
 inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, int64_t depth, bool row_ends,
                               int64_t drafter) {
   const int64_t nodes = depth == 0 ? 1 : pick(rng, depth + 1, 63), total = 20, sequences = images * pairs;
@@ -94,7 +95,7 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
   const int64_t draft_sequences = drafter == 1 ? images : sequences, width = pick(rng, 1, 70);
   const at::ScalarType dtype = pick(rng, 0, 1) == 0 ? at::kFloat : at::kBFloat16;
   made.features = random_tensor(rng, {sequences, nodes + 4, width}, dtype);
-  ops::FreshRows& fresh = made.fresh;
+  ops::NewTokens& fresh = made.fresh;
   fresh.count = integers({draft_sequences}, number(0, 3));
   fresh.ids = integers({draft_sequences, tree.kept_rows.size(1) + pick(rng, 0, 1)}, number(0, 99));
   fresh.positions = integers(fresh.ids.sizes(), number(0, 40));

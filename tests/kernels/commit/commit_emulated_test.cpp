@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "kernels/commit/commit_args.h"
-#include "kernels/commit/cuda_commit.h"
-#include "kernels/commit/cuda_fresh.h"
+#include "kernels/commit/commit_cuda.h"
+#include "kernels/commit/new_tokens_cuda.h"
 #include "tests/kernels/commit/commit_cases.h"
 
-// CUDA's tree_rows, commit_tokens and fresh_rows on an emulated device: the numbers of the CPU operators.
+// CUDA's tree_rows, commit_tokens and new_tokens on an emulated device: the numbers of the CPU operators.
 namespace lamplighter::test {
 namespace {
 
@@ -21,9 +21,9 @@ TEST(CommitEmulatedTest, CommitsLikeTheCpu) {
       SCOPED_TRACE(name);
       CommitCase expected = before.copy(), got = before.copy();
       expected.commit();
-      const FreshRowsArgs fresh = fresh_rows_args(got.tree, got.features, got.state, got.fresh);
-      emulated::launch({static_cast<unsigned>(fresh.draft_sequences * fresh.fresh_rows)}, {kFreshThreads}, 0,
-                       [&] { fresh_rows_kernel(fresh); });
+      const NewTokensArgs fresh = new_tokens_args(got.tree, got.features, got.state, got.fresh);
+      emulated::launch({static_cast<unsigned>(fresh.draft_sequences * fresh.new_tokens)}, {kNewTokensThreads},
+                       0, [&] { new_tokens_kernel(fresh); });
       const CommitArgs args = commit_args(got.tree, got.state);
       emulated::launch({static_cast<unsigned>(args.images)}, {kCommitThreads}, 0,
                        [&] { commit_tokens_kernel(args); });

@@ -21,23 +21,23 @@ int64_t value(const at::Tensor& tensor, int64_t i) {
   return tensor[i].item<int64_t>();
 }
 
-// One image before and after, told by lists.
+// One image before and after, in lists.
 void expect_committed(const CommitCase& before, const CommitCase& after, int64_t i) {
   const ops::CommittedTree& tree = before.tree;
   const ops::Counters &old = before.state, &now = after.state;
   const int64_t count = value(tree.count, i), kept = value(tree.kept_count, i), bonus = value(tree.token, i);
   const int64_t images = tree.tokens.size(0), each = old.lengths.size(0) / images;
-  List path = list(tree.path[i]), drawn;
-  for (int64_t j = 1; j <= count; ++j) drawn.push_back(value(tree.tokens[i], path[static_cast<size_t>(j)]));
-  drawn.push_back(bonus);
+  List path = list(tree.path[i]), sampled;
+  for (int64_t j = 1; j <= count; ++j) sampled.push_back(value(tree.tokens[i], path[static_cast<size_t>(j)]));
+  sampled.push_back(bonus);
   const int64_t steps = value(old.steps, i), room = old.total - steps;
   const int64_t advance = std::min<int64_t>(count + 1, room);
 
   EXPECT_EQ(value(now.steps, i), steps + advance);
   List codes = list(old.codes[i]);
-  std::copy(drawn.begin(), drawn.end(), codes.begin() + steps);
+  std::copy(sampled.begin(), sampled.end(), codes.begin() + steps);
   EXPECT_EQ(list(now.codes[i]), codes);
-  const int64_t root = advance == 0 ? value(old.root, i) : drawn[static_cast<size_t>(advance - 1)];
+  const int64_t root = advance == 0 ? value(old.root, i) : sampled[static_cast<size_t>(advance - 1)];
   EXPECT_EQ(value(now.root, i), std::max<int64_t>(root, 0));
   const bool bad = old.bad[i].item<bool>() || bonus < 0;
   EXPECT_EQ(now.bad[i].item<bool>(), bad);
@@ -48,9 +48,10 @@ void expect_committed(const CommitCase& before, const CommitCase& after, int64_t
   }
 
   const int64_t depth = (old.report.size(1) - report::width(0)) / 3;
-  const int64_t status = (bad ? 1 : 0) + value(tree.status, i) / 2 * 2;  // the drafter's bit stays as it was
+  const int64_t status =
+      (bad ? 1 : 0) + value(tree.status, i) / 2 * 2;  // the draft model's bit stays as it was
   List report{value(old.image, i), steps, steps + advance, count, status, value(old.root, i)};
-  report.insert(report.end(), drawn.begin(), drawn.end());
+  report.insert(report.end(), sampled.begin(), sampled.end());
   report.resize(static_cast<size_t>(report::path(depth)), 0);
   report.insert(report.end(), path.begin(), path.end());
   report.resize(static_cast<size_t>(report::drafted(depth)), -1);
@@ -62,7 +63,7 @@ void expect_committed(const CommitCase& before, const CommitCase& after, int64_t
   EXPECT_EQ(list(now.report[i]), report);
 
   List ids;  // of vocabulary, with the row end behind the last accepted code
-  for (const int64_t code : drawn) ids.push_back(std::max<int64_t>(code, 0) + old.first_image_id);
+  for (const int64_t code : sampled) ids.push_back(std::max<int64_t>(code, 0) + old.first_image_id);
   if (kept > count) ids.insert(ids.end() - 1, old.row_end);
   const int64_t of_drafter = before.fresh.count.size(0) / images;
   for (int64_t d = i * of_drafter; d < (i + 1) * of_drafter; ++d) {
@@ -120,28 +121,28 @@ TEST(CommitTokens, RefusesWhatLeadsOutsideItsTensors) {
               HasSubstr("commit_tokens: steps has dtype Int, expected Long"));
 }
 
-TEST(FreshRows, RefusesWhatLeadsOutsideItsTensors) {
+TEST(NewTokens, RefusesWhatLeadsOutsideItsTensors) {
   std::mt19937 rng(1);
   const CommitCase good = commit_case(rng, 2, 2, 3, true, 2);
   const auto message = [&](const auto& spoil) {
     CommitCase bad = good.copy();
     spoil(bad);
-    return message_of([&] { ops::fresh_rows(bad.tree, bad.features, bad.state, bad.fresh); });
+    return message_of([&] { ops::new_tokens(bad.tree, bad.features, bad.state, bad.fresh); });
   };
   EXPECT_EQ(message([](auto&) {}), "no error");
   EXPECT_THAT(message([](auto& bad) {
                 bad.fresh.ids = at::zeros({4, 2}, at::kLong);
               }),
-              HasSubstr("fresh_rows: fresh_ids have 2 rows, expected at least 5"));
+              HasSubstr("new_tokens: new_ids have 2 rows, expected at least 5"));
   EXPECT_THAT(message([](auto& bad) { bad.tree.count = bad.tree.count + 4; }),
-              HasSubstr("fresh_rows: count of image 0 is "));
+              HasSubstr("new_tokens: count of image 0 is "));
   EXPECT_THAT(message([](auto& bad) { bad.tree.kept_rows = bad.tree.kept_rows + 90; }),
-              HasSubstr("fresh_rows: kept_rows of image 0 have row 90"));
+              HasSubstr("new_tokens: kept_rows of image 0 have row 90"));
   EXPECT_THAT(
       message([](auto& bad) { bad.fresh.features = bad.fresh.features.narrow(1, 0, 2).contiguous(); }),
-      HasSubstr("fresh_rows: fresh_features"));
+      HasSubstr("new_tokens: new_features"));
   EXPECT_THAT(message([](auto& bad) { bad.fresh.count = at::zeros({3}, at::kLong); }),
-              HasSubstr("fresh_rows: fresh_count has 3 sequences, expected 2 or 4"));
+              HasSubstr("new_tokens: new_count has 3 sequences, expected 2 or 4"));
 }
 
 TEST(TreeRows, GivesIdsAndPositions) {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "kernels/commit/compact_args.h"
-#include "kernels/commit/cuda_compact.h"
+#include "kernels/commit/compact_cuda.h"
 #include "kernels/ops.h"
 #include "tests/kernels/common/operators.h"
 

@@ -243,7 +243,7 @@ TEST_P(CudaTwinTest, AttendRowsDoNotDependOnTheirNumber) {
   }
 }
 
-// A tree row's bits are those of its path decoded one row at a time: the order of sums does not depend on
+// A tree row has the bits of its path decoded one row at a time: the order of sums does not depend on
 // hidden keys, on other rows or on where the prefix ends. (Tensor cores, which take other head sizes: only
 // for the same cache indices.)
 TEST_P(CudaTwinTest, AttendTreeEqualsChain) {
@@ -272,7 +272,7 @@ TEST_P(CudaTwinTest, AttendTreeEqualsChain) {
   }
 }
 
-TEST_P(CudaTwinTest, GuideFilterAndDraw) {
+TEST_P(CudaTwinTest, GuideFilterAndSample) {
   for (int trial = 0; trial < 60; ++trial) {
     const int64_t images = pick(rng_, 1, 3);
     const int64_t vocabulary = trial < 10 ? trial + 1 : pick(rng_, 11, 20000);
@@ -294,23 +294,23 @@ TEST_P(CudaTwinTest, GuideFilterAndDraw) {
     EXPECT_LE(((got.cpu() > 0) != (expected > 0)).sum().item<int64_t>(), 1) << "trial " << trial;
     EXPECT_LE((got.cpu() - expected).abs().max().item<float>(), 1e-4) << "trial " << trial;
     const at::Tensor uniforms = at::rand({images, 3});
-    EXPECT_TRUE(ops::draw(expected.to(at::kCUDA), uniforms.to(at::kCUDA), temperature.to(at::kCUDA))
+    EXPECT_TRUE(ops::sample(expected.to(at::kCUDA), uniforms.to(at::kCUDA), temperature.to(at::kCUDA))
                     .cpu()
-                    .equal(ops::draw(expected, uniforms, temperature)));
+                    .equal(ops::sample(expected, uniforms, temperature)));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudaTwinTest, ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& test) { return std::string(c10::toString(test.param)); });
 
-class CudaDrawTest : public ::testing::Test {
+class CudaSampleTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
   }
 };
 
-TEST_F(CudaDrawTest, UniformsAreThoseOfTheCpu) {
+TEST_F(CudaSampleTest, UniformsAreThoseOfTheCpu) {
   const at::Tensor seeds = at::tensor({int64_t{42}, int64_t{-1}, int64_t{1} << 62}, at::kLong);
   const at::Tensor steps = at::tensor({0, 5, 575}, at::kLong);
   const at::Tensor host = ops::uniforms(seeds, steps, ops::Purpose::accept, 1000);
@@ -319,20 +319,20 @@ TEST_F(CudaDrawTest, UniformsAreThoseOfTheCpu) {
   EXPECT_TRUE(same_bits(device.cpu(), host));
 }
 
-// Chi-square of a million draws, level 1e-6.
-TEST_F(CudaDrawTest, DrawsFollowTheDistribution) {
-  constexpr int64_t kDraws = 1 << 20;
+// Chi-square of a million samples, level 1e-6.
+TEST_F(CudaSampleTest, SamplesFollowTheDistribution) {
+  constexpr int64_t kSamples = 1 << 20;
   constexpr double kCritical = 40.53;  // 7 degrees of freedom
   const std::vector<double> p = {0.001, 0.009, 0.04, 0.05, 0.1, 0.2, 0.25, 0.35};
   const at::Tensor row = at::tensor(p).to(at::kFloat);
-  const at::Tensor probabilities = row.expand({1, kDraws, 8}).contiguous().to(at::kCUDA);
+  const at::Tensor probabilities = row.expand({1, kSamples, 8}).contiguous().to(at::kCUDA);
   const at::Tensor zero = at::full({1}, 0, at::kLong).to(at::kCUDA);
-  const at::Tensor uniforms = ops::uniforms(zero, zero, ops::Purpose::token, kDraws);
+  const at::Tensor uniforms = ops::uniforms(zero, zero, ops::Purpose::token, kSamples);
   const at::Tensor tokens =
-      ops::draw(probabilities, uniforms, at::full({1}, 1.0, at::kFloat).to(at::kCUDA)).cpu();
+      ops::sample(probabilities, uniforms, at::full({1}, 1.0, at::kFloat).to(at::kCUDA)).cpu();
   double statistic = 0;
   for (int64_t id = 0; id < 8; ++id) {
-    const double expected = p[static_cast<size_t>(id)] * kDraws;
+    const double expected = p[static_cast<size_t>(id)] * kSamples;
     const double count = static_cast<double>((tokens == id).sum().item<int64_t>());
     statistic += (count - expected) * (count - expected) / expected;
   }

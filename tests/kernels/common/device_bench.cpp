@@ -12,7 +12,7 @@
 #include "decode/report_reader.h"
 #include "tests/kernels/attend/attend_problem.h"
 #include "tests/kernels/common/operators.h"
-#include "tests/kernels/judge/judge_problem.h"
+#include "tests/kernels/verify/verify_problem.h"
 
 // Time of kernels of a cycle on the first CUDA device (without one, on the CPU): one image with guidance in
 // bf16. On a device calls are replayed in a row, so that no launch by the host is in the numbers.
@@ -91,23 +91,23 @@ at::Tensor neighbour_table(std::int64_t codes, std::int64_t count) {
       .to(device());
 }
 
-void judge(benchmark::State& state, const char* rule, bool chain) {
+void verify(benchmark::State& state, const char* rule, bool chain) {
   std::mt19937 rng(7);
-  JudgeShape shape;
+  VerifyShape shape;
   shape.vocabulary = shape.codes = state.range(0);
   shape.nodes = state.range(1) + 1;
   shape.chain = chain;
-  ops::ScoredTree tree = on_device(JudgeProblem(rng, shape).tree, device());
+  ops::ScoredTree tree = on_device(VerifyProblem(rng, shape).tree, device());
   tree.target = as_logits(tree.target.values);
   tree.draft = as_logits(tree.draft.values);
-  ops::JudgeOptions options;
+  ops::VerifyOptions options;
   options.rule = rule_from(rule);
   if (options.rule == Rule::lantern_plus) {
     options.neighbours = neighbour_table(shape.codes, 1000);
     options.k = 1000;
-    options.bounds = at::full({1}, 5.0F, at::dtype(at::kFloat).device(device()));
+    options.numbers = numbers_of(options.rule, {5});
   }
-  measure(state, [&](int) { ops::judge_tree(tree, options); });
+  measure(state, [&](int) { ops::verify_tree(tree, options); });
 }
 
 // Layers in turn, so that their keys and values come from memory.
@@ -180,9 +180,9 @@ int main(int argc, char** argv) {
   add_rows("draft_children/4", {1, 10}, children);
   add_rows("expand_dynamic", {10}, expand);
   for (const char* rule : {"exact", "lantern++", "block"})
-    add_rows(std::string("judge_tree/chain/") + rule, {3}, judge, rule, true);
+    add_rows(std::string("verify_tree/chain/") + rule, {3}, verify, rule, true);
   for (const char* rule : {"exact", "lantern++", "traversal"})
-    add_rows(std::string("judge_tree/tree/") + rule, {58}, judge, rule, false);
+    add_rows(std::string("verify_tree/tree/") + rule, {58}, verify, rule, false);
   for (const auto& [name, heads, head_dim] :
        {std::tuple{"LlamaGen-XL", 20, 64}, std::tuple{"Chameleon-7B", 32, 128}}) {
     add(std::string("attend/") + name, attend, heads, head_dim)

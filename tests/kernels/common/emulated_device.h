@@ -9,7 +9,7 @@
 // (shared_memory() of common/cuda/device.h) holds NaN; `__shared__` variables are static and hold what the
 // block before left. Copies of common/cuda/device.h land when they are waited for and their target holds NaN
 // until then. launch() throws std::runtime_error when threads of a block wait at different places, when one
-// ends before a barrier of the others, and when such a copy or matrix load leaves the dynamic shared memory.
+// ends before a barrier of the others, and when a copy or matrix load leaves the dynamic shared memory.
 // emulated::counters() tells what the launches since reset() moved.
 
 #if defined(__CUDACC__)

@@ -41,13 +41,13 @@ ops::Distributions filter_once(at::Device d, at::ScalarType t) {
                                 filled({2}, at::kLong, d, 5), filled({2}, at::kFloat, d, 0.9), "ar"});
 }
 
-at::Tensor draw_once(const ops::Distributions& rows, at::Device d) {
-  return ops::draw(rows, filled({2, 3}, at::kFloat, d), filled({2}, at::kFloat, d, 1));
+at::Tensor sample_once(const ops::Distributions& rows, at::Device d) {
+  return ops::sample(rows, filled({2, 3}, at::kFloat, d), filled({2}, at::kFloat, d, 1));
 }
 
 std::tuple<at::Tensor, at::Tensor> children_once(const ops::Distributions& rows, at::Device d) {
-  return ops::draw_children(rows, {filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
-                                   filled({3}, at::kLong, d, 1), 4, true});
+  return ops::sample_children(rows, {filled({2}, at::kLong, d, 1), filled({2}, at::kLong, d, 2),
+                                     filled({3}, at::kLong, d, 1), 4, true});
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_once(const ops::Distributions& rows, at::Device d) {
@@ -70,7 +70,7 @@ std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
                         0, 9);
 }
 
-ops::Judged judge_once(at::Device d) {
+ops::Verified verify_once(at::Device d) {
   ops::ScoredTree tree;
   tree.target = filled({2, 3, 4}, at::kFloat, d, 0.25);
   tree.draft = filled({2, 1, 4}, at::kFloat, d, 0.25);
@@ -80,7 +80,7 @@ ops::Judged judge_once(at::Device d) {
   tree.uniforms = filled({2, 3}, at::kFloat, d);
   tree.temperature = filled({2}, at::kFloat, d, 1);
   tree.depth = 1;
-  return ops::judge_tree(tree, {});
+  return ops::verify_tree(tree, {});
 }
 
 std::tuple<at::Tensor, at::Tensor> renewed_once(at::Device d) {
@@ -145,6 +145,9 @@ const std::map<std::string, std::vector<Variant>>& runs() {
         [](auto d, auto t) {
           return pack_linear(round_linear(filled({40, 70}, t, d), 4));
         }}},
+      {"pack_linear_bits", {[](auto d, auto t) {
+         return pack_linear_bits(filled({40, 70}, t, d), 4);
+       }}},
       {"round_linear",
        {[](auto d, auto t) {
           return round_linear(filled({40, 23}, t, d), 8);
@@ -202,7 +205,7 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          cycle.commit();
          return cycle.state.codes;
        }}},
-      {"fresh_rows", {[](auto d, auto) {
+      {"new_tokens", {[](auto d, auto) {
          std::mt19937 rng(6);
          CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
          cycle.commit();
@@ -214,11 +217,11 @@ const std::map<std::string, std::vector<Variant>>& runs() {
        }}},
       {"guide_and_filter", {[](auto d, auto t) { return filter_once(d, t).statistics; }}},
       {"probabilities", {[](auto d, auto t) { return ops::probabilities(filter_once(d, t)); }}},
-      {"draw",
+      {"sample",
        {[](auto d, auto) {
-          return draw_once(filled({2, 3, 50}, at::kFloat, d), d);
+          return sample_once(filled({2, 3, 50}, at::kFloat, d), d);
         },
-        [](auto d, auto t) { return draw_once(filter_once(d, t), d); }}},
+        [](auto d, auto t) { return sample_once(filter_once(d, t), d); }}},
       {"expand_dynamic",
        {[](auto d, auto t) { return std::get<0>(expand_once(filter_once(d, t), d)); },
         [](auto d, auto t) { return std::get<1>(expand_once(filter_once(d, t), d)); },
@@ -231,10 +234,10 @@ const std::map<std::string, std::vector<Variant>>& runs() {
         [](auto d, auto) { return std::get<2>(rerank_once(d)); },
         [](auto d, auto) { return std::get<3>(rerank_once(d)); },
         [](auto d, auto) { return std::get<4>(rerank_once(d)); }}},
-      {"judge_tree",
-       {[](auto d, auto) { return judge_once(d).path; }, [](auto d, auto) { return judge_once(d).count; },
-        [](auto d, auto) { return judge_once(d).token; }, [](auto d, auto) { return judge_once(d).final; },
-        [](auto d, auto) { return judge_once(d).status; }}},
+      {"verify_tree",
+       {[](auto d, auto) { return verify_once(d).path; }, [](auto d, auto) { return verify_once(d).count; },
+        [](auto d, auto) { return verify_once(d).token; }, [](auto d, auto) { return verify_once(d).final; },
+        [](auto d, auto) { return verify_once(d).status; }}},
       {"renew_window",
        {[](auto d, auto) { return std::get<0>(renewed_once(d)); },
         [](auto d, auto) { return std::get<1>(renewed_once(d)); }}},
@@ -257,7 +260,7 @@ const std::map<std::string, std::vector<Variant>>& runs() {
        {[](auto d, auto t) { return std::get<0>(drafted_once(d, t)).statistics; },
         [](auto d, auto t) { return std::get<1>(drafted_once(d, t)); },
         [](auto d, auto t) { return std::get<2>(drafted_once(d, t)); }}},
-      {"draw_children",
+      {"sample_children",
        {[](auto d, auto) {
           return std::get<0>(children_once(filled({2, 3, 50}, at::kFloat, d), d));
         },

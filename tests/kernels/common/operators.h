@@ -61,6 +61,10 @@ inline at::Tensor pack_linear(const at::Tensor& weight) {
   return call<at::Tensor, const at::Tensor&>("pack_linear", weight);
 }
 
+inline at::Tensor pack_linear_bits(const at::Tensor& weight, int64_t bits) {
+  return call<at::Tensor, const at::Tensor&, int64_t>("pack_linear_bits", weight, bits);
+}
+
 inline at::Tensor round_linear(const at::Tensor& weight, int64_t bits) {
   return call<at::Tensor, const at::Tensor&, int64_t>("round_linear", weight, bits);
 }

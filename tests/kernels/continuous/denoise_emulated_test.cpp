@@ -7,14 +7,14 @@
 
 #include "tests/kernels/common/emulated_device.h"
 
-#include "kernels/continuous/cuda_denoise.h"
+#include "kernels/continuous/denoise_cuda.h"
 #include "kernels/continuous/denoise_walk.h"
 
 // A chain whose kernels between the products run on an emulated device, against the CPU's operator.
 namespace lamplighter::test {
 namespace {
 
-struct EmulatedPlace {
+struct EmulatedDevice {
   static at::Tensor numbers(const float* from, int64_t rows, int64_t width) {
     return at::from_blob(const_cast<float*>(from), {rows, width}, at::kFloat);
   }
@@ -60,7 +60,7 @@ Denoised emulated_chain(const DenoiseProblem& problem) {
   tokens.sums = result.sums.mutable_data_ptr<double>();
   const DenoiseWalk walk(head, tokens.tokens, tokens.unconditional != nullptr);
   at::Tensor memory = at::full({walk.floats()}, std::nan(""), at::kFloat);
-  walk.run(EmulatedPlace{}, tokens, memory.mutable_data_ptr<float>());
+  walk.run(EmulatedDevice{}, tokens, memory.mutable_data_ptr<float>());
   return result;
 }
 

@@ -161,7 +161,7 @@ struct DenoiseProblem {
     return product(x, 3);
   }
 
-  // Of the cosine schedule with so many steps (Nichol and Dhariwal 2021): fp32 [steps, 6].
+  // Of the cosine schedule with this number of steps (Nichol and Dhariwal 2021): fp32 [steps, 6].
   static at::Tensor cosine_tables(int64_t steps) {
     const double pi = std::acos(-1.0), count = static_cast<double>(steps);
     const auto kept = [=](double t) { return std::pow(std::cos((t / count + 0.008) / 1.008 * pi / 2), 2); };

@@ -5,8 +5,8 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "kernels/elementwise/args.h"
-#include "kernels/elementwise/cuda.h"
+#include "kernels/elementwise/elementwise_args.h"
+#include "kernels/elementwise/elementwise_cuda.h"
 #include "tests/kernels/common/operators.h"
 
 // CUDA's elementwise kernels on an emulated device against the CPU operators.

@@ -12,7 +12,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/linear/cuda_few_rows.h"
+#include "kernels/linear/few_rows_cuda.h"
 #include "tests/kernels/common/operators.h"
 
 // CUDA's products of few rows on an emulated device.

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "kernels/anchor.h"
-#include "kernels/linear/weight_bits.h"
 
 namespace {
 
@@ -41,11 +40,10 @@ struct Layer {
 };
 
 at::Tensor pack(const at::Tensor& weight, int bits) {
-  const lamplighter::WeightBits scope(bits);
   static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("lamplighter::pack_linear", "")
-                             .typed<at::Tensor(const at::Tensor&)>();
-  return op.call(weight);
+                             .findSchemaOrThrow("lamplighter::pack_linear_bits", "")
+                             .typed<at::Tensor(const at::Tensor&, int64_t)>();
+  return op.call(weight, bits);
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_features) {

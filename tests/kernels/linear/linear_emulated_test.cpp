@@ -9,8 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/linear/cuda.h"
-#include "kernels/linear/weight_bits.h"
+#include "kernels/linear/linear_cuda.h"
 #include "tests/kernels/common/operators.h"
 
 // CUDA's products of weights in 8 and 4 bits on an emulated device.
@@ -28,10 +27,7 @@ class LinearEmulatedTest : public ::testing::TestWithParam<std::tuple<int, Shape
   int bits() const { return std::get<0>(GetParam()); }
   Shape shape() const { return std::get<1>(GetParam()); }
 
-  at::Tensor packed(const at::Tensor& weight) const {
-    const WeightBits scope(bits());
-    return pack_linear(weight);
-  }
+  at::Tensor packed(const at::Tensor& weight) const { return pack_linear_bits(weight, bits()); }
 
   LinearArgs arguments(const at::Tensor& weight, int64_t in, int64_t out, at::Tensor& result) const {
     LinearArgs args{};

@@ -17,7 +17,6 @@
 
 #include "kernels/common/isa.h"
 #include "kernels/linear/linear.h"
-#include "kernels/linear/weight_bits.h"
 #include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/common/operators.h"
 
@@ -58,11 +57,11 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
          std::to_string(std::get<2>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, LinearIntegersTest,
-                         ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
-                                            ::testing::Values(at::kFloat, at::kBFloat16),
-                                            ::testing::Values(8, 4)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, LinearIntegersTest,
+    ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512),
+                       ::testing::Values(at::kFloat, at::kBFloat16), ::testing::Values(8, 4)),
+    name_of);
 
 at::Tensor whole_groups(const at::Tensor& values, int64_t group = kLinearGroup) {
   return at::constant_pad_nd(values, {0, (values.size(1) + group - 1) / group * group - values.size(1)});
@@ -210,13 +209,12 @@ TEST_P(LinearIntegersTest, LeadingDimensionsAreRows) {
 TEST_P(LinearIntegersTest, WeightsArePackedInThePrecisionThatIsAskedFor) {
   const at::Tensor weight = weights(20, 70);
   const at::Tensor expected = packed(weight);
-  {
-    const WeightBits scope(bits());
-    EXPECT_TRUE(same_bits(pack_linear(weight), expected));
-    EXPECT_TRUE(same_bits(pack_linear(round_linear(weight, bits())), expected));  // as they are stored
-    const WeightBits inner(16);
-    EXPECT_EQ(pack_linear(weight).scalar_type(), weight.scalar_type());
+  EXPECT_TRUE(same_bits(pack_linear_bits(weight, bits()), expected));
+  const at::Tensor stored = round_linear(weight, bits());
+  for (const int64_t other : {4, 8, 16}) {  // what is stored rounded stays so
+    EXPECT_TRUE(same_bits(pack_linear_bits(stored, other), expected));
   }
+  EXPECT_TRUE(same_bits(pack_linear_bits(weight, 16), pack_linear(weight)));
   EXPECT_EQ(pack_linear(weight).scalar_type(), weight.scalar_type());
   EXPECT_TRUE(same_bits(pack_linear_int8(weight), pack_linear(round_linear(weight, 8))));
 }

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "tests/kernels/common/kernel_test.h"
-#include "tests/kernels/judge/judge_problem.h"
+#include "tests/kernels/verify/verify_problem.h"
 
 // Logits with statistics are the probabilities that they stand for: whatever reads one kind reads the other,
 // with the same bits.
@@ -54,7 +54,7 @@ class DistributionTest : public KernelTest {
   int calls_ = 0;
 };
 
-TEST_P(DistributionTest, DrawsAreThoseOfTheProbabilities) {
+TEST_P(DistributionTest, SamplesAreThoseOfTheProbabilities) {
   for (int trial = 0; trial < 60; ++trial) {
     const int64_t images = pick(rng_, 1, 3), rows = pick(rng_, 1, 4);
     const int64_t vocabulary = trial % 10 == 0 ? pick(rng_, 2048, 9000) : pick(rng_, 5, 300);
@@ -63,13 +63,13 @@ TEST_P(DistributionTest, DrawsAreThoseOfTheProbabilities) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const at::Tensor uniforms = random_tensor(rng_, {images, rows}, at::kFloat).sigmoid();
     const at::Tensor temperature = at::full({images}, trial % 3, at::kFloat);
-    EXPECT_TRUE(ops::draw(lazy, uniforms, temperature).equal(ops::draw(plain, uniforms, temperature)));
+    EXPECT_TRUE(ops::sample(lazy, uniforms, temperature).equal(ops::sample(plain, uniforms, temperature)));
     const at::Tensor seeds = integers({images}, [](int64_t i) { return 40 + i; });
     const at::Tensor nodes = integers({rows}, [](int64_t i) { return i; });
     for (const bool sampled : {true, false}) {
-      const auto [tokens, conditional] = ops::draw_children(lazy, {seeds, seeds, nodes, 3, sampled});
+      const auto [tokens, conditional] = ops::sample_children(lazy, {seeds, seeds, nodes, 3, sampled});
       const auto [plain_tokens, plain_conditional] =
-          ops::draw_children(plain, {seeds, seeds, nodes, 3, sampled});
+          ops::sample_children(plain, {seeds, seeds, nodes, 3, sampled});
       EXPECT_TRUE(tokens.equal(plain_tokens));
       EXPECT_TRUE(same_bits(conditional, plain_conditional));
     }
@@ -85,27 +85,27 @@ TEST_P(DistributionTest, DrawsAreThoseOfTheProbabilities) {
 TEST_P(DistributionTest, VerdictsAreThoseOfTheProbabilities) {
   int64_t accepted = 0;
   for (int trial = 0; trial < 150; ++trial) {
-    JudgeShape shape;
+    VerifyShape shape;
     shape.images = pick(rng_, 1, 3);
     shape.nodes = pick(rng_, 2, 12);
     shape.vocabulary = shape.codes = pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
-    ops::JudgeOptions options;
+    ops::VerifyOptions options;
     options.rule = static_cast<Rule>(trial % 5);
     shape.chain = options.rule == Rule::block;
-    JudgeProblem problem(rng_, shape);
+    VerifyProblem problem(rng_, shape);
     options.neighbours = problem.neighbours;
-    options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
+    options.numbers = numbers_of(options.rule, {options.rule == Rule::lantern ? 0.1F : 2.0F});
     options.k = 4;
     if (trial % 7 == 0) problem.tree.temperature.zero_();
     ops::ScoredTree& tree = problem.tree;
     tree.target = filtered(tree.target.values.log());
     if (trial % 3 != 0) tree.draft = filtered(tree.draft.values.log());
-    const ops::Judged lazy = ops::judge_tree(tree, options);
+    const ops::Verified lazy = ops::verify_tree(tree, options);
     tree.target = ops::probabilities(tree.target);
     tree.draft = ops::probabilities(tree.draft);
-    const ops::Judged plain = ops::judge_tree(tree, options);
+    const ops::Verified plain = ops::verify_tree(tree, options);
     SCOPED_TRACE("trial " + std::to_string(trial) + " " + to_string(options.rule));
     EXPECT_TRUE(lazy.path.equal(plain.path));
     EXPECT_TRUE(lazy.count.equal(plain.count));
@@ -137,10 +137,10 @@ TEST(DistributionErrorsTest, NameTheArgument) {
   const at::Tensor one = at::full({1}, 1.0, at::kFloat), uniforms = at::full({1, 2}, 0.5, at::kFloat);
   const at::Tensor logits = at::zeros({2, 2, 5});
   const auto message = [&](const Distributions& rows) {
-    return message_of([&] { ops::draw(rows, uniforms, one); });
+    return message_of([&] { ops::sample(rows, uniforms, one); });
   };
   EXPECT_THAT(message({logits, at::zeros({1, 3, 7})}),
-              HasSubstr("draw: statistics has shape [1, 3, 7], expected [-1, 2, 7]"));
+              HasSubstr("sample: statistics has shape [1, 3, 7], expected [-1, 2, 7]"));
   EXPECT_THAT(message({logits, at::zeros({1, 2, 6})}), HasSubstr("expected [-1, 2, 7]"));
   EXPECT_THAT(message({at::zeros({3, 2, 5}), at::zeros({1, 2, 7})}), HasSubstr("expected 1 or 2 sequences"));
   EXPECT_THAT(message({logits.to(at::kInt), at::zeros({1, 2, 7})}), HasSubstr("values have dtype Int"));

@@ -9,7 +9,7 @@
 #include "tests/kernels/common/operators.h"
 
 // Time of the operators between two passes of a model on one thread, one image, by vocabulary and rows
-// (nodes of a tree). judge_tree has its own benchmark.
+// (nodes of a tree). verify_tree has its own benchmark.
 namespace lamplighter::test {
 namespace {
 
@@ -43,11 +43,11 @@ void filter(benchmark::State& state, at::ScalarType dtype, bool with_top_k, doub
   }
 }
 
-void draw(benchmark::State& state) {
+void sample(benchmark::State& state) {
   at::set_num_threads(1);
   const ops::Distributions p = distributions(state.range(1), state.range(0), kept(state.range(0)));
   const at::Tensor uniforms = at::rand({1, state.range(1)}), temperature = one(1);
-  for (auto _ : state) benchmark::DoNotOptimize(ops::draw(p, uniforms, temperature));
+  for (auto _ : state) benchmark::DoNotOptimize(ops::sample(p, uniforms, temperature));
 }
 
 void children(benchmark::State& state, bool with_top_k, int64_t count) {
@@ -59,7 +59,7 @@ void children(benchmark::State& state, bool with_top_k, int64_t count) {
   int64_t step = 0;
   for (auto _ : state) {
     const at::Tensor steps = one(static_cast<double>(++step), at::kLong);
-    benchmark::DoNotOptimize(ops::draw_children(p, {seed, steps, nodes, count, true}));
+    benchmark::DoNotOptimize(ops::sample_children(p, {seed, steps, nodes, count, true}));
   }
 }
 
@@ -99,10 +99,10 @@ int main(int argc, char** argv) {
   over_rows("guide_and_filter/bf16/top-k", nodes, filter, at::kBFloat16, true, 1.0);
   over_rows("guide_and_filter/fp32/top-p", {1}, filter, at::kFloat, false, 0.9);
   over_rows("guide_and_filter/fp32/all", {1}, filter, at::kFloat, false, 1.0);
-  over_rows("draw/top-k", nodes, draw);
-  over_rows("draw_children/top-k/1", level, children, true, 1);
-  over_rows("draw_children/top-k/4", level, children, true, 4);
-  over_rows("draw_children/all/4", {1}, children, false, 4);
+  over_rows("sample/top-k", nodes, sample);
+  over_rows("sample_children/top-k/1", level, children, true, 1);
+  over_rows("sample_children/top-k/4", level, children, true, 4);
+  over_rows("sample_children/all/4", {1}, children, false, 4);
   over_rows("expand_dynamic/top-k", level, expand, true);
   over_rows("expand_dynamic/all", {1}, expand, false);
   benchmark::RegisterBenchmark("rerank_dynamic", rerank)

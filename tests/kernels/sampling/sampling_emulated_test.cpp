@@ -12,20 +12,15 @@
 
 #include <array>
 
-#include "kernels/judge/args.h"
-#include "kernels/judge/results.h"
-#include "kernels/sampling/args.h"
-#include "kernels/trees/children_args.h"
-#include "kernels/trees/dynamic_args.h"
-#include "kernels/trees/results.h"
-#include "tests/kernels/judge/judge_problem.h"
+#include "kernels/ops.h"
+#include "tests/kernels/verify/verify_problem.h"
 
 #include "tests/kernels/common/emulated_device.h"
 
-#include "kernels/judge/cuda.h"
-#include "kernels/sampling/cuda.h"
-#include "kernels/trees/cuda_children.h"
-#include "kernels/trees/cuda_dynamic.h"
+#include "kernels/sampling/sampling_cuda.h"
+#include "kernels/trees/children_cuda.h"
+#include "kernels/trees/dynamic_cuda.h"
+#include "kernels/verify/verify_cuda.h"
 
 // The CUDA kernels for sampling, drafting and acceptance on an emulated device against the CPU's operators:
 // equal bits, but for the norm of a row, a sum of numbers that round.
@@ -88,7 +83,7 @@ TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
     const at::Tensor expected = rows.filtered().statistics;
     GuideAndFilterArgs args = guide_and_filter_args(
         rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
-    const at::Tensor got = statistics_of(args, rows.logits);
+    const at::Tensor got = filter_statistics(args, rows.logits);
     const int64_t blocks = args.images * args.logits.rows, floats = 2 * args.logits.vocabulary;
     at::Tensor scratch = at::empty({blocks * floats}, at::kFloat);
     float* global = trial % 3 == 2 ? scratch.mutable_data_ptr<float>() : nullptr;
@@ -102,7 +97,7 @@ TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
   }
 }
 
-TEST_F(BlockKernelsTest, DrawsAreThoseOfTheCpu) {
+TEST_F(BlockKernelsTest, SamplesAreThoseOfTheCpu) {
   for (int trial = 0; trial < 16; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
@@ -112,17 +107,17 @@ TEST_F(BlockKernelsTest, DrawsAreThoseOfTheCpu) {
     const int64_t vocabulary = plain.size(2);
     const size_t row = static_cast<size_t>(vocabulary) * sizeof(float);
 
-    ProbabilitiesArgs written = probabilities_args(lazy.values, lazy.statistics);
+    ProbabilitiesArgs written = probabilities_args(lazy);
     at::Tensor probabilities = at::empty_like(plain);
     written.out = probabilities.mutable_data_ptr<float>();
     on_device(4, kRowThreads, 0, [&] { probabilities_kernel(written); });
     EXPECT_TRUE(same_bits(probabilities, plain));
 
-    DrawArgs args = draw_args(lazy.values, uniforms, rows.temperature, lazy.statistics);
+    SampleArgs args = sample_args(lazy, uniforms, rows.temperature);
     at::Tensor tokens = at::empty({2, 2}, at::kLong);
     args.out = tokens.mutable_data_ptr<int64_t>();
-    on_device(4, kRowThreads, row, [&] { draw_kernel(args, nullptr); });
-    EXPECT_TRUE(tokens.equal(ops::draw(plain, uniforms, rows.temperature)));
+    on_device(4, kRowThreads, row, [&] { sample_kernel(args, nullptr); });
+    EXPECT_TRUE(tokens.equal(ops::sample(plain, uniforms, rows.temperature)));
   }
 }
 
@@ -135,8 +130,7 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
     const int64_t count = 1 + trial % 4, vocabulary = lazy.values.size(2);
     const bool sampled = trial % 6 != 5;
-    DrawChildrenArgs args =
-        draw_children_args(read.values, read.statistics, {seeds, seeds, seeds, count, sampled});
+    SampleChildrenArgs args = sample_children_args(read, {seeds, seeds, seeds, count, sampled});
     at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
     at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
     args.tokens = tokens.mutable_data_ptr<int64_t>();
@@ -145,16 +139,16 @@ TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
     at::Tensor scratch = at::empty({4, bytes}, at::kByte);
     const bool in_shared = trial % 2 == 0;
     on_device(4, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0, [&] {
-      draw_children_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes, in_shared);
+      sample_children_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes, in_shared);
     });
-    const auto [expected, chances] = ops::draw_children(plain, {seeds, seeds, seeds, count, sampled});
+    const auto [expected, chances] = ops::sample_children(plain, {seeds, seeds, seeds, count, sampled});
     EXPECT_TRUE(tokens.equal(expected)) << tokens << expected;
     EXPECT_TRUE(same_bits(conditional, chances));
   }
 }
 
 // The bits of the two kernels that it joins.
-TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndDrawn) {
+TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndSampled) {
   for (int trial = 0; trial < 12; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
@@ -171,18 +165,19 @@ TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndDrawn) {
     for (const bool joined : {false, true}) {
       GuideAndFilterArgs filter = guide_and_filter_args(
           rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
-      const at::Tensor statistics = statistics_of(filter, rows.logits);
-      DrawChildrenArgs draw =
-          draw_children_args(rows.logits, statistics, {seeds, seeds, seeds, count, trial % 6 != 5});
+      const at::Tensor statistics = filter_statistics(filter, rows.logits);
+      SampleChildrenArgs sample =
+          sample_children_args({rows.logits, statistics}, {seeds, seeds, seeds, count, trial % 6 != 5});
       at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
       at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
-      draw.tokens = tokens.mutable_data_ptr<int64_t>();
-      draw.conditional = conditional.mutable_data_ptr<float>();
+      sample.tokens = tokens.mutable_data_ptr<int64_t>();
+      sample.conditional = conditional.mutable_data_ptr<float>();
       if (joined) {
-        on_device(4, kRowThreads, shared, [&] { draft_children_kernel(filter, draw, lists, bytes, global); });
+        on_device(4, kRowThreads, shared,
+                  [&] { draft_children_kernel(filter, sample, lists, bytes, global); });
       } else {
         on_device(4, kRowThreads, shared, [&] { guide_and_filter_kernel(filter, global); });
-        on_device(4, kRowThreads, shared, [&] { draw_children_kernel(draw, lists, bytes, shared > 0); });
+        on_device(4, kRowThreads, shared, [&] { sample_children_kernel(sample, lists, bytes, shared > 0); });
       }
       results.push_back({statistics, tokens, conditional});
     }
@@ -199,8 +194,8 @@ TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
     const Rows rows = rows_of(random_tensor(rng_, {2, k, vocabulary}, at::kFloat, 2), trial);
     const ops::Distributions lazy = rows.filtered();
     const at::Tensor scores = -random_tensor(rng_, {2, k}, at::kFloat).abs();
-    ExpandArgs args = expand_args(lazy.values, scores, k, lazy.statistics);
-    const ExpandResults got(args, scores);
+    ExpandArgs args = expand_args(lazy, scores, k);
+    const auto [got_tokens, got_scores, got_frontier] = expand_results(args, scores);
     const int64_t bytes = (4 * vocabulary + k * k) * int64_t{sizeof(float)};
     at::Tensor scratch = at::empty({2 * k, bytes}, at::kByte);
     char* memory = static_cast<char*>(scratch.mutable_data_ptr());
@@ -209,9 +204,9 @@ TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
               [&] { expand_kernel(args, memory, bytes, in_shared); });
     on_device(2, kImageThreads, 0, [&] { frontier_kernel(args, memory, bytes); });
     const auto [tokens, pool_scores, frontier] = ops::expand_dynamic(ops::probabilities(lazy), scores, k);
-    EXPECT_TRUE(got.tokens.equal(tokens));
-    EXPECT_TRUE(same_bits(got.pool_scores, pool_scores));
-    EXPECT_TRUE(got.frontier.equal(frontier));
+    EXPECT_TRUE(got_tokens.equal(tokens));
+    EXPECT_TRUE(same_bits(got_scores, pool_scores));
+    EXPECT_TRUE(got_frontier.equal(frontier));
   }
 }
 
@@ -225,41 +220,44 @@ TEST_F(BlockKernelsTest, RerankedTreesAreThoseOfTheCpu) {
     const at::Tensor frontiers = integers({2, passes, k}, [&](int64_t) { return pick(rng_, 0, k - 1); });
     const int64_t nodes = pick(rng_, 0, std::min<int64_t>(pool, 40));
     RerankArgs args = rerank_args(tokens, scores, frontiers, nodes);
-    const RerankResults got(args, tokens);
+    const auto got = rerank_results(args, tokens);
     const int64_t bytes = pool * int64_t{sizeof(int)};
     at::Tensor scratch = at::empty({2, bytes}, at::kByte);
     on_device(2, kImageThreads, 0,
               [&] { rerank_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes); });
     const auto expected = ops::rerank_dynamic(tokens, scores, frontiers, nodes);
-    EXPECT_TRUE(got.tokens.equal(std::get<0>(expected)));
-    EXPECT_TRUE(got.parents.equal(std::get<1>(expected)));
-    EXPECT_TRUE(got.depths.equal(std::get<2>(expected)));
-    EXPECT_TRUE(got.mask.equal(std::get<3>(expected)));
-    EXPECT_TRUE(got.pool_index.equal(std::get<4>(expected)));
+    EXPECT_TRUE(std::get<0>(got).equal(std::get<0>(expected)));
+    EXPECT_TRUE(std::get<1>(got).equal(std::get<1>(expected)));
+    EXPECT_TRUE(std::get<2>(got).equal(std::get<2>(expected)));
+    EXPECT_TRUE(std::get<3>(got).equal(std::get<3>(expected)));
+    EXPECT_TRUE(std::get<4>(got).equal(std::get<4>(expected)));
   }
 }
 
-// As judge_cuda queues the kernels.
-ops::Judged judge_on_device(const ops::ScoredTree& tree, const ops::JudgeOptions& options, bool in_shared) {
-  JudgeArgs args = judge_args(tree, options);
-  const JudgeResults results(args, tree.tokens, tree.uniforms);
-  const int64_t judges = args.images * kJudges;
-  const auto floats = static_cast<int64_t>(judge_read_floats(args));
-  at::Tensor residuals = at::empty({(2 * judges + args.images * args.levels) * args.vocabulary}, at::kFloat);
-  at::Tensor rows = at::empty({judges * floats}, at::kFloat);
+// As verify_cuda queues the kernels.
+ops::Verified verify_on_device(const ops::ScoredTree& tree, const ops::VerifyOptions& options,
+                               bool in_shared) {
+  VerifyArgs args = verify_args(tree, options);
+  ops::Verified results = verify_results(args, tree);
+  const int64_t verifies = args.images * kVerifies;
+  const auto floats = static_cast<int64_t>(verify_read_floats(args));
+  at::Tensor residuals =
+      at::empty({(2 * verifies + args.images * args.levels) * args.vocabulary}, at::kFloat);
+  at::Tensor rows = at::empty({verifies * floats}, at::kFloat);
   at::Tensor verdicts = at::empty({args.images, args.nodes}, at::kInt);
   auto* left = residuals.mutable_data_ptr<float>();
   float* reads = in_shared ? nullptr : rows.mutable_data_ptr<float>();
   const size_t shared = in_shared ? static_cast<size_t>(floats) * sizeof(float) : 0;
-  if (!args.paths) {
+  if (args.walk != Walk::paths) {
     int* known = verdicts.mutable_data_ptr<int>();
-    on_device(judges, kRowThreads, shared, [&] { judge_nodes_kernel(args, left, reads, floats, known); });
+    on_device(verifies, kRowThreads, shared, [&] { verify_nodes_kernel(args, left, reads, floats, known); });
     args.verdicts = known;
   }
-  using judging::Rules;
-  const auto kernel = args.paths ? judge_tree_kernel<Rules::paths> : judge_tree_kernel<Rules::walks>;
+  using verification::Rules;
+  const auto kernel =
+      args.walk == Walk::paths ? verify_tree_kernel<Rules::paths> : verify_tree_kernel<Rules::walks>;
   on_device(args.images, kRowThreads, shared, [&] { kernel(args, left, reads, floats); });
-  return {results.path, results.count, results.token, results.final, results.status};
+  return results;
 }
 
 TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
@@ -267,33 +265,33 @@ TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
   const Residual residuals[] = {Residual::paper, Residual::optimal, Residual::official_static,
                                 Residual::official_dynamic};
   for (int trial = 0; trial < 60; ++trial) {
-    JudgeShape shape;
+    VerifyShape shape;
     shape.images = pick(rng_, 1, 2);
     shape.nodes = trial == 0 ? 1 : pick(rng_, 2, 40);
     shape.vocabulary = shape.codes = trial % 11 == 10 ? 1500 : pick(rng_, 6, 60);
     shape.neighbours = 4;
     shape.bad_rows = trial % 4 == 0 ? 0.1 : 0;
     shape.padding = trial % 3 == 0 ? 0.1 : 0;
-    ops::JudgeOptions options;
+    ops::VerifyOptions options;
     options.rule = static_cast<Rule>(trial / 2 % 10);
     options.residual = trial / 2 % 10 < 3 ? residuals[(trial + trial / 20) % 4] : Residual::paper;
     options.sampled = shape.sampled = trial % 7 < 5;
     shape.chain = options.rule == Rule::block;
-    JudgeProblem problem(rng_, shape);
+    VerifyProblem problem(rng_, shape);
     options.neighbours = problem.neighbours;
-    options.bounds = at::full({1}, options.rule == Rule::lantern ? 0.1 : 2.0, at::kFloat);
+    options.numbers = numbers_of(options.rule, {options.rule == Rule::lantern ? 0.1F : 2.0F});
     if (options.rule == Rule::grouped) {
-      options.bounds = at::tensor({0.2F, 0.5F});
+      options.numbers = numbers_of(options.rule, {0.2F, 0.5F});
       options.codebook = at::arange(shape.codes * 2, at::kFloat).remainder(1.7).view({-1, 2});
     }
-    if (options.rule == Rule::typical) options.bounds = at::tensor({0.1F, 0.5F});
+    if (options.rule == Rule::typical) options.numbers = numbers_of(options.rule, {0.1F, 0.5F});
     options.k = 4;
     ops::ScoredTree& tree = problem.tree;
     if (trial % 9 == 8) tree.temperature.zero_();
     if (trial % 2 == 0) tree.target = rows_of(tree.target.values.log(), trial).filtered();
     if (trial % 4 < 2) tree.draft = rows_of(tree.draft.values.log(), trial).filtered();
-    const ops::Judged expected = ops::judge_tree(tree, options);
-    const ops::Judged got = judge_on_device(tree, options, trial % 3 != 1);
+    const ops::Verified expected = ops::verify_tree(tree, options);
+    const ops::Verified got = verify_on_device(tree, options, trial % 3 != 1);
     SCOPED_TRACE("trial " + std::to_string(trial) + " " + to_string(options.rule) + " " +
                  to_string(options.residual));
     EXPECT_TRUE(got.path.equal(expected.path)) << got.path << expected.path;

@@ -41,8 +41,8 @@ at::Tensor filtered(const at::Tensor& logits, const Filter& filter) {
        each(filter.top_p, at::kFloat), filter.eagle ? "eagle" : "ar"}));
 }
 
-at::Tensor drawn(const at::Tensor& probabilities, const at::Tensor& uniforms, float temperature = 1) {
-  return ops::draw(probabilities, uniforms, at::full({probabilities.size(0)}, temperature, at::kFloat));
+at::Tensor sampled(const at::Tensor& probabilities, const at::Tensor& uniforms, float temperature = 1) {
+  return ops::sample(probabilities, uniforms, at::full({probabilities.size(0)}, temperature, at::kFloat));
 }
 
 std::vector<int64_t> values(const at::Tensor& tensor) {
@@ -228,14 +228,14 @@ TEST_P(SamplingTest, BadRowsGiveNoToken) {
     EXPECT_EQ(got[0][1].abs().sum().item<float>(), 0);
     EXPECT_NEAR(got[0][0].sum().item<float>(), 1, 1e-6);
     for (const float temperature : {0.0F, 1.0F}) {
-      EXPECT_EQ(values(drawn(got, at::full({1, 2}, 0.3, at::kFloat), temperature))[1], -1);
+      EXPECT_EQ(values(sampled(got, at::full({1, 2}, 0.3, at::kFloat), temperature))[1], -1);
     }
   }
 }
 
 TEST_P(SamplingTest, HugeAndTinyLogits) {
   const at::Tensor huge = at::tensor({-3e38F, 3e38F, 2e38F, -kInfinity}).view({1, 1, 4});
-  EXPECT_THAT(values(drawn(filtered(huge, Filter{1, 3, 0.9F}), at::full({1, 1}, 0.99, at::kFloat))),
+  EXPECT_THAT(values(sampled(filtered(huge, Filter{1, 3, 0.9F}), at::full({1, 1}, 0.99, at::kFloat))),
               ElementsAre(1));
   const at::Tensor tiny = at::tensor({1e-31F, 3e-31F, 2e-31F}).view({1, 1, 3});
   expect_close(filtered(tiny, Filter{1, 2, 1})[0][0], {0, 0.5, 0.5}, "tiny");
@@ -247,37 +247,38 @@ TEST_P(SamplingTest, GreedyTakesTheFirstOfTheLargest) {
   const at::Tensor logits = at::tensor({1.0F, 4.0F, 4.0F - 5e-7F, 4.0F, 4.0F}).view({1, 1, 5});
   for (const bool eagle : {false, true}) {
     const at::Tensor got = filtered(logits, Filter{0, 2, 0.3F, eagle});
-    EXPECT_THAT(values(drawn(got, at::full({1, 1}, 0.9, at::kFloat), 0)), ElementsAre(1));
+    EXPECT_THAT(values(sampled(got, at::full({1, 1}, 0.9, at::kFloat), 0)), ElementsAre(1));
   }
 }
 
-TEST_P(SamplingTest, DrawInvertsTheCumulativeDistribution) {
+TEST_P(SamplingTest, SampleInvertsTheCumulativeDistribution) {
   const at::Tensor row = at::tensor({0.0F, 0.25F, 0.0F, 0.5F, 0.25F, 0.0F});
   const std::vector<float> u = {0, 0.2499F, 0.25F, 0.5F, 0.7499F, 0.75F, 0x1.fffffep-1F};
   const at::Tensor uniforms = at::tensor(u).view({1, 7});
-  EXPECT_THAT(values(drawn(row.expand({1, 7, 6}).contiguous(), uniforms)), ElementsAre(1, 1, 3, 3, 3, 4, 4));
+  EXPECT_THAT(values(sampled(row.expand({1, 7, 6}).contiguous(), uniforms)),
+              ElementsAre(1, 1, 3, 3, 3, 4, 4));
   const at::Tensor small = at::tensor({1e-9F, 0.5F, 0.5F}).view({1, 1, 3});
-  EXPECT_THAT(values(drawn(small, at::zeros({1, 1}))), ElementsAre(0));
-  // Rows need not sum to 1; zeros behind the last entry are not drawn.
+  EXPECT_THAT(values(sampled(small, at::zeros({1, 1}))), ElementsAre(0));
+  // Rows need not sum to 1; zeros behind the last entry are not sampled.
   const at::Tensor loose = at::cat({row * 3, at::zeros({500})}).expand({1, 7, 506}).contiguous();
-  EXPECT_THAT(values(drawn(loose, uniforms)), ElementsAre(1, 1, 3, 3, 3, 4, 4));
+  EXPECT_THAT(values(sampled(loose, uniforms)), ElementsAre(1, 1, 3, 3, 3, 4, 4));
 }
 
-// Chi-square of a million draws from the filtered distribution of random logits, level 1e-6.
-TEST_P(SamplingTest, DrawsFollowTheDistribution) {
-  constexpr int64_t kDraws = 1 << 20;
+// Chi-square of a million samples from the filtered distribution of random logits, level 1e-6.
+TEST_P(SamplingTest, SamplesFollowTheDistribution) {
+  constexpr int64_t kSamples = 1 << 20;
   constexpr int64_t kVocabulary = 16;
   constexpr double kCritical = 56.49;  // 15 degrees of freedom
   const at::Tensor row = filtered(random_tensor(rng_, {1, 1, kVocabulary}, dtype()), Filter{});
-  const at::Tensor many = row.expand({1, kDraws, kVocabulary}).contiguous();
+  const at::Tensor many = row.expand({1, kSamples, kVocabulary}).contiguous();
   for (const int64_t seed : {int64_t{42}, std::numeric_limits<int64_t>::min(), int64_t{-1}}) {
-    const at::Tensor uniforms =
-        ops::uniforms(at::tensor({seed}, at::kLong), at::tensor({7}, at::kLong), ops::Purpose::token, kDraws);
+    const at::Tensor uniforms = ops::uniforms(at::tensor({seed}, at::kLong), at::tensor({7}, at::kLong),
+                                              ops::Purpose::token, kSamples);
     std::vector<double> counts(kVocabulary);
-    for (const int64_t id : values(drawn(many, uniforms))) counts.at(static_cast<size_t>(id)) += 1;
+    for (const int64_t id : values(sampled(many, uniforms))) counts.at(static_cast<size_t>(id)) += 1;
     double statistic = 0;
     for (size_t i = 0; i < counts.size(); ++i) {
-      const double expected = row[0][0][static_cast<int64_t>(i)].item<double>() * kDraws;
+      const double expected = row[0][0][static_cast<int64_t>(i)].item<double>() * kSamples;
       statistic += (counts[i] - expected) * (counts[i] - expected) / expected;
     }
     EXPECT_LT(statistic, kCritical) << "seed " << seed;
@@ -311,7 +312,7 @@ TEST(SamplingErrorsTest, NameTheArgument) {
               }),
               HasSubstr("0 entries a row"));
   EXPECT_THAT(message_of([&] {
-                ops::draw(logits, at::zeros({1, 3}), one);
+                ops::sample(logits, at::zeros({1, 3}), one);
               }),
               HasSubstr("uniforms has shape"));
   EXPECT_THAT(message_of([&] { ops::uniforms(k, at::zeros({2}, at::kLong), ops::Purpose::token, 1); }),

@@ -28,17 +28,18 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kNone = -1;
 
-struct Drawn {
+struct SampledRow {
   at::Tensor tokens, conditional;
 };
 
 // seeds 40, 41, ..; steps 3, 4, ..; nodes 0, 1, ...
-Drawn drawn(const at::Tensor& probabilities, int64_t count, bool sampled = true, int64_t first_node = 0) {
+SampledRow sample_rows(const at::Tensor& probabilities, int64_t count, bool sampled = true,
+                       int64_t first_node = 0) {
   const auto rising = [](int64_t size, int64_t first) {
     return integers({size}, [=](int64_t i) { return first + i; });
   };
   const int64_t images = probabilities.size(0);
-  const auto [tokens, conditional] = ops::draw_children(
+  const auto [tokens, conditional] = ops::sample_children(
       probabilities,
       {rising(images, 40), rising(images, 3), rising(probabilities.size(1), first_node), count, sampled});
   return {tokens, conditional};
@@ -89,7 +90,7 @@ TEST_P(ChildrenTest, AreTheWinnersOfTheRace) {
     const at::Tensor p =
         distributions(rng_, {images, width, vocabulary}, trial % 3 == 0 ? 0 : pick(rng_, 1, vocabulary),
                       trial % 2 == 0 ? 1 : 3);
-    const Drawn got = drawn(p, count, true, 5);
+    const SampledRow got = sample_rows(p, count, true, 5);
     ASSERT_THAT(got.tokens.sizes().vec(), ElementsAre(images, width, count));
     for (int64_t image = 0; image < images; ++image) {
       for (int64_t node = 0; node < width; ++node) {
@@ -112,7 +113,7 @@ TEST_P(ChildrenTest, ConditionalIsTheShareOfWhatIsLeft) {
       p *= 1e-12;
       p.select(2, 0).fill_(1);
     }
-    const Drawn got = drawn(p, count);
+    const SampledRow got = sample_rows(p, count);
     std::vector<float> left = values<float>(p);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t token = got.tokens[0][0][i].item<int64_t>();
@@ -131,25 +132,25 @@ TEST_P(ChildrenTest, ConditionalIsTheShareOfWhatIsLeft) {
 }
 
 TEST_P(ChildrenTest, EndWhenNoMassIsLeft) {
-  const Drawn two = drawn(one_row({0, 0.25, 0, 0, 0.75, 0}), 4);
+  const SampledRow two = sample_rows(one_row({0, 0.25, 0, 0, 0.75, 0}), 4);
   std::vector<int64_t> tokens = values<int64_t>(two.tokens);
   std::sort(tokens.begin(), tokens.begin() + 2);
   EXPECT_THAT(tokens, ElementsAre(1, 4, kNone, kNone));
   EXPECT_THAT(values<float>(two.conditional).at(1), 1);
   EXPECT_THAT(values<float>(two.conditional).at(2), 0);
   for (const bool sampled : {true, false}) {
-    const Drawn none = drawn(at::zeros({2, 3, 50}), 2, sampled);
+    const SampledRow none = sample_rows(at::zeros({2, 3, 50}), 2, sampled);
     EXPECT_THAT(values<int64_t>(none.tokens), Each(kNone));
     EXPECT_THAT(values<float>(none.conditional), Each(0));
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
-    const Drawn bad = drawn(one_row({std::nan(""), -1, 0.5, kInfinite}), 2, sampled);
+    const SampledRow bad = sample_rows(one_row({std::nan(""), -1, 0.5, kInfinite}), 2, sampled);
     EXPECT_THAT(values<int64_t>(bad.tokens), ElementsAre(2, kNone));
   }
-  EXPECT_THAT(values<int64_t>(drawn(one_row({0, 1e-45, 0}), 2).tokens), ElementsAre(1, kNone));
+  EXPECT_THAT(values<int64_t>(sample_rows(one_row({0, 1e-45, 0}), 2).tokens), ElementsAre(1, kNone));
 }
 
 TEST_P(ChildrenTest, WithoutSamplingAreTheMostProbableInOrder) {
-  const Drawn ties = drawn(one_row({0.1, 0.3, 0.1, 0.3, 0.2, 0}), 6, false);
+  const SampledRow ties = sample_rows(one_row({0.1, 0.3, 0.1, 0.3, 0.2, 0}), 6, false);
   EXPECT_THAT(values<int64_t>(ties.tokens), ElementsAre(1, 3, 4, 0, 2, kNone));
   EXPECT_THAT(values<float>(ties.conditional), ElementsAre(1, 1, 1, 1, 1, 0));
   for (int trial = 0; trial < 40; ++trial) {
@@ -165,20 +166,20 @@ TEST_P(ChildrenTest, WithoutSamplingAreTheMostProbableInOrder) {
       return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
     });
     order.resize(static_cast<size_t>(count), kNone);
-    EXPECT_EQ(values<int64_t>(drawn(p, count, false).tokens), order) << "trial " << trial;
+    EXPECT_EQ(values<int64_t>(sample_rows(p, count, false).tokens), order) << "trial " << trial;
   }
 }
 
 TEST_P(ChildrenTest, DependOnTheirOwnRowAlone) {
   const at::Tensor p = distributions(rng_, {3, 20, 700}, 300, 1);
-  const Drawn all = drawn(p, 6);
+  const SampledRow all = sample_rows(p, 6);
   at::set_num_threads(2);
-  const Drawn threads = drawn(p, 6);
+  const SampledRow threads = sample_rows(p, 6);
   at::set_num_threads(1);
   EXPECT_TRUE(threads.tokens.equal(all.tokens) && threads.conditional.equal(all.conditional));
   for (int64_t count : {1, 3, 12}) {
     const int64_t shared = std::min<int64_t>(count, 6);
-    const Drawn some = drawn(p.slice(0, 0, 1).slice(1, 7, 9).contiguous(), count, true, 7);
+    const SampledRow some = sample_rows(p.slice(0, 0, 1).slice(1, 7, 9).contiguous(), count, true, 7);
     const auto part = [&](const at::Tensor& t) {
       return t.slice(0, 0, 1).slice(1, 7, 9).slice(2, 0, shared);
     };
@@ -186,7 +187,7 @@ TEST_P(ChildrenTest, DependOnTheirOwnRowAlone) {
     EXPECT_TRUE(some.conditional.slice(2, 0, shared).equal(part(all.conditional)));
   }
   const at::Tensor same = p.slice(1, 0, 1).slice(0, 0, 1).expand({2, 30, 700}).contiguous();
-  const Drawn streams = drawn(same, 1);  // equal rows, other nodes, seeds and steps
+  const SampledRow streams = sample_rows(same, 1);  // equal rows, other nodes, seeds and steps
   std::map<int64_t, int> seen;
   for (const int64_t token : values<int64_t>(streams.tokens)) ++seen[token];
   EXPECT_GT(seen.size(), 20U);
@@ -196,9 +197,9 @@ TEST_P(ChildrenTest, BitsAreThoseOfTheDefaultInstructionSet) {
   for (const int64_t vocabulary : {1, 15, 1000, 16384}) {
     for (const bool sampled : {true, false}) {
       const at::Tensor p = distributions(rng_, {1, 4, vocabulary}, 0, 2);
-      const Drawn mine = drawn(p, 5, sampled);
+      const SampledRow mine = sample_rows(p, 5, sampled);
       limit_isa(kBestIsa);
-      const Drawn other = drawn(p, 5, sampled);
+      const SampledRow other = sample_rows(p, 5, sampled);
       limit_isa(std::get<0>(GetParam()));
       EXPECT_TRUE(mine.tokens.equal(other.tokens));
       EXPECT_TRUE(same_bits(mine.conditional, other.conditional));
@@ -218,19 +219,20 @@ double critical(double freedom) {
   return freedom * std::pow(1 - spread + kNormal * std::sqrt(spread), 3);
 }
 
-// Law of ordered draws: P(x1, x2, x3) = p1 * p2 / (1 - p1) * p3 / (1 - p1 - p2). Draws over seeds, steps and
-// nodes. `skew` distorts the expected law, so that the test shows that it can fail.
+// JointDistribution of ordered samples: P(x1, x2, x3) = p1 * p2 / (1 - p1) * p3 / (1 - p1 - p2).
+// ChildSampling over seeds, steps and nodes. `skew` distorts the expected distribution, so that the test
+// shows that it can fail.
 double statistic(const std::vector<double>& p, double skew) {
   constexpr int64_t kImages = 32, kWidth = 1 << 15;
   const auto vocabulary = static_cast<int64_t>(p.size());
   const at::Tensor rows = at::tensor(p).to(at::kFloat).expand({kImages, kWidth, vocabulary}).contiguous();
   std::map<std::vector<int64_t>, double> counts;
-  const std::vector<int64_t> tokens = values<int64_t>(drawn(rows, 3).tokens);
+  const std::vector<int64_t> tokens = values<int64_t>(sample_rows(rows, 3).tokens);
   for (size_t i = 0; i < tokens.size(); i += 3) ++counts[{tokens[i], tokens[i + 1], tokens[i + 2]}];
   double sum = 0, cells = 0;
-  for (const auto& [draw, count] : counts) {
-    const double a = p[static_cast<size_t>(draw[0])], b = p[static_cast<size_t>(draw[1])],
-                 c = p[static_cast<size_t>(draw[2])];
+  for (const auto& [sample, count] : counts) {
+    const double a = p[static_cast<size_t>(sample[0])], b = p[static_cast<size_t>(sample[1])],
+                 c = p[static_cast<size_t>(sample[2])];
     const double expected = static_cast<double>(kImages * kWidth) * a * b / (1 - a) * c / (1 - a - b * skew);
     sum += (count - expected) * (count - expected) / expected;
     ++cells;
@@ -239,14 +241,14 @@ double statistic(const std::vector<double>& p, double skew) {
   return sum;
 }
 
-TEST(ChildrenLaw, IsThatOfDrawingOneAfterAnother) {
+TEST(ChildrenDistribution, IsThatOfSamplingOneAfterAnother) {
   const std::vector<double> p = {0.4, 0.05, 0.15, 0, 0.3, 0.1};
   EXPECT_LT(statistic(p, 1), critical(59));
   EXPECT_GT(statistic(p, 0.95), critical(59));
 }
 
-// The second draw of a large flat vocabulary, tokens counted in 16 groups of different mass.
-TEST(ChildrenLaw, HoldsInALargeVocabulary) {
+// The second sample of a large flat vocabulary, tokens counted in 16 groups of different mass.
+TEST(ChildrenDistribution, HoldsInALargeVocabulary) {
   constexpr int64_t kVocabulary = 3000, kRows = 1 << 14;
   constexpr size_t kGroups = 16;
   std::vector<double> p(kVocabulary), second(kGroups), counts(kGroups);
@@ -257,7 +259,7 @@ TEST(ChildrenLaw, HoldsInALargeVocabulary) {
   for (const double q : p) whole += q / (1 - q);
   for (size_t i = 0; i < p.size(); ++i) second[i % kGroups] += p[i] * (whole - p[i] / (1 - p[i]));
   const at::Tensor rows = at::tensor(p).to(at::kFloat).expand({1, kRows, kVocabulary}).contiguous();
-  const std::vector<int64_t> tokens = values<int64_t>(drawn(rows, 2).tokens);
+  const std::vector<int64_t> tokens = values<int64_t>(sample_rows(rows, 2).tokens);
   for (size_t i = 1; i < tokens.size(); i += 2) ++counts[static_cast<size_t>(tokens[i]) % kGroups];
   double sum = 0;
   for (size_t g = 0; g < kGroups; ++g) {
@@ -283,7 +285,7 @@ TEST(Children, MistakesAreErrors) {
   const at::Tensor p = at::full({2, 3, 5}, 0.2), seeds = at::zeros({2}, at::kLong),
                    nodes = at::zeros({3}, at::kLong);
   const auto message = [&](const at::Tensor& probabilities, const at::Tensor& steps, int64_t count) {
-    return message_of([&] { ops::draw_children(probabilities, {seeds, steps, nodes, count, true}); });
+    return message_of([&] { ops::sample_children(probabilities, {seeds, steps, nodes, count, true}); });
   };
   EXPECT_THAT(message(p.to(at::kDouble), seeds, 1), HasSubstr("values has dtype Double"));
   EXPECT_THAT(message(p, nodes, 1), HasSubstr("steps has shape [3], expected [2]"));
@@ -294,7 +296,7 @@ TEST(Children, MistakesAreErrors) {
   EXPECT_THAT(message(at::zeros({2, 3, 0}), seeds, 1), HasSubstr("0 entries a row"));
 }
 
-TEST(Children, CudaDrawsTheSameBits) {
+TEST(Children, CudaSamplesTheSameBits) {
   if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
   std::mt19937 rng(11);
   for (int trial = 0; trial < 60; ++trial) {
@@ -304,8 +306,8 @@ TEST(Children, CudaDrawsTheSameBits) {
     const at::Tensor seeds = integers({2}, [&](int64_t) { return pick(rng, 0, int64_t{1} << 62); });
     const at::Tensor nodes = integers({3}, [&](int64_t) { return pick(rng, 0, 63); });
     const bool sampled = trial % 4 != 0;
-    const auto [tokens, conditional] = ops::draw_children(p, {seeds, seeds, nodes, count, sampled});
-    const auto [device_tokens, device_conditional] = ops::draw_children(
+    const auto [tokens, conditional] = ops::sample_children(p, {seeds, seeds, nodes, count, sampled});
+    const auto [device_tokens, device_conditional] = ops::sample_children(
         p.to(at::kCUDA), {seeds.to(at::kCUDA), seeds.to(at::kCUDA), nodes.to(at::kCUDA), count, sampled});
     EXPECT_TRUE(device_tokens.cpu().equal(tokens)) << "trial " << trial;
     EXPECT_TRUE(same_bits(device_conditional.cpu(), conditional)) << "trial " << trial;

@@ -37,14 +37,14 @@ struct Drafts {
 };
 
 // In one call what two do.
-void expect_filtered_and_drawn(at::Device on) {
+void expect_filtered_and_sampled(at::Device on) {
   std::mt19937 rng(12);
   for (int trial = 0; trial < 20; ++trial) {
     const Drafts drafts(rng, trial < 5 ? trial + 1 : pick(rng, 6, 20000));
     const int64_t count = pick(rng, 1, 12);
     const bool sampled = trial % 4 != 0;
     const ops::Distributions rows = drafts.filtered(on);
-    const auto [tokens, conditional] = ops::draw_children(
+    const auto [tokens, conditional] = ops::sample_children(
         rows, {drafts.seeds.to(on), drafts.seeds.to(on), drafts.nodes.to(on), count, sampled});
     const auto [own_rows, own_tokens, own_conditional] = drafts.drafted(on, count, sampled);
     EXPECT_TRUE(same_bits(own_rows.statistics, rows.statistics)) << "trial " << trial;
@@ -53,13 +53,13 @@ void expect_filtered_and_drawn(at::Device on) {
   }
 }
 
-TEST(DraftChildren, FiltersAndDraws) {
-  expect_filtered_and_drawn(at::kCPU);
+TEST(DraftChildren, FiltersAndSamples) {
+  expect_filtered_and_sampled(at::kCPU);
 }
 
-TEST(DraftChildren, CudaFiltersAndDraws) {
+TEST(DraftChildren, CudaFiltersAndSamples) {
   if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no CUDA device";
-  expect_filtered_and_drawn(at::kCUDA);
+  expect_filtered_and_sampled(at::kCUDA);
 }
 
 }  // namespace

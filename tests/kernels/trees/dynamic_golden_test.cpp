@@ -28,9 +28,9 @@ at::Tensor golden(const Safetensors& tensors, const std::string& name) {
   return tensor.is_floating_point() ? tensor : tensor.to(at::kLong);
 }
 
-// Trees of the released EAGLE-2 style drafters, and cases with ties under our own rule.
+// Trees of the reference code of EAGLE-2 style draft models, and cases with ties under our own rule.
 TEST(DynamicGolden, PublishedTreesComeOut) {
-  const std::string folder = LAMPLIGHTER_SOURCE_DIR "/tests/golden/acceptance/dynamic_trees/";
+  const std::string folder = LAMPLIGHTER_SOURCE_DIR "/tests/golden/cases/acceptance/dynamic_trees/";
   const Json cases = parse_json(read_file(folder + "case.json", ExitCode::input), folder, ExitCode::input);
   const Safetensors tensors = Safetensors::read(folder + "io.safetensors", ExitCode::input);
   int64_t count = 0;
@@ -52,7 +52,7 @@ TEST(DynamicGolden, PublishedTreesComeOut) {
       path.erase(std::find(path.begin(), path.end(), -1), path.end());
       row_of[path] = row;
     }
-    const Drafter drafter = [&](int64_t, const Path& path) { return rows[row_of.at(path)]; };
+    const DraftModel drafter = [&](int64_t, const Path& path) { return rows[row_of.at(path)]; };
     const Pool pool = grow(drafter, 1, one.at("K").get<int64_t>(), one.at("depth").get<int64_t>());
     const Reranked got = reranked(pool, one.at("n_draft").get<int64_t>());
     const int64_t kept = tensor("pool_index").size(0);

@@ -95,13 +95,13 @@ TEST_P(DynamicTest, ExpansionIsThatOfTheHost) {
   }
 }
 
-// Whole trees over random drafters: the operator's tree equals the host's for the same pool.
+// Whole trees over random draft models: the operator's tree equals the host's for the same pool.
 TEST_P(DynamicTest, TreesAreThoseOfTheHost) {
   for (int trial = 0; trial < 40; ++trial) {
     const int64_t images = pick(rng_, 1, 2), k = pick(rng_, 1, 10), passes = pick(rng_, 0, 4);
     const int64_t vocabulary = pick(rng_, k, 60), kept = trial % 3 == 0 ? pick(rng_, 1, k) : 0;
     std::map<std::pair<int64_t, Path>, at::Tensor> rows;
-    const Drafter drafter = [&](int64_t image, const Path& path) {
+    const DraftModel drafter = [&](int64_t image, const Path& path) {
       at::Tensor& row = rows[{image, path}];
       if (!row.defined()) row = distribution(rng_, vocabulary, kept);
       return row;
@@ -169,7 +169,7 @@ TEST(Dynamic, MistakesAreErrors) {
   EXPECT_THAT(rerank(at::zeros({2, 6}), at::zeros({2, 1, 3}, at::kLong), 1), HasSubstr("tokens has shape"));
 }
 
-// Frontiers that name no candidate give a tree all the same: such nodes hang below the root.
+// Frontiers that name no candidate give a tree all the same: their nodes hang below the root.
 TEST(Dynamic, WildFrontiersStayInBounds) {
   const at::Tensor frontiers = at::tensor({int64_t{-5}, int64_t{1} << 60}).reshape({1, 1, 2});
   const auto tree = ops::rerank_dynamic(at::zeros({1, 6}, at::kLong), at::zeros({1, 6}), frontiers, 6);
@@ -190,7 +190,7 @@ TEST(Dynamic, CudaGivesTheSameBits) {
     EXPECT_TRUE(same_bits(std::get<1>(device).cpu(), std::get<1>(host)));
     EXPECT_TRUE(std::get<2>(device).cpu().equal(std::get<2>(host)));
     if (width != 1) continue;
-    const Drafter drafter = [&](int64_t image, const Path&) { return p[image][0]; };
+    const DraftModel drafter = [&](int64_t image, const Path&) { return p[image][0]; };
     const Pool pool = grow(drafter, 2, k, 3);
     const int64_t nodes = std::min<int64_t>(63, pool.tokens.size(1));
     const Pool moved = {pool.tokens.to(at::kCUDA), pool.scores.to(at::kCUDA), pool.frontiers.to(at::kCUDA)};

@@ -11,7 +11,7 @@
 
 #include "kernels/ops.h"
 
-// Dynamic trees grown by the operators over a drafter that is a function.
+// Dynamic trees grown by the operators over a draft model that is a function.
 namespace lamplighter::test {
 
 using Path = std::vector<int64_t>;
@@ -34,9 +34,9 @@ struct Pool {
 };
 
 // Distributions after a path of tokens of an image.
-using Drafter = std::function<at::Tensor(int64_t image, const Path& path)>;
+using DraftModel = std::function<at::Tensor(int64_t image, const Path& path)>;
 
-inline Pool grow(const Drafter& drafter, int64_t images, int64_t k, int64_t passes) {
+inline Pool grow(const DraftModel& drafter, int64_t images, int64_t k, int64_t passes) {
   std::vector<at::Tensor> tokens, scores, frontiers;
   std::vector<std::vector<Path>> paths(static_cast<size_t>(images), {Path()});
   at::Tensor frontier_scores = at::zeros({images, 1});

@@ -4,12 +4,12 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "kernels/window/args.h"
+#include "kernels/window/window_args.h"
 #include "tests/kernels/window/window_problem.h"
 
 #include "tests/kernels/common/emulated_device.h"
 
-#include "kernels/window/cuda.h"
+#include "kernels/window/window_cuda.h"
 
 // The CUDA kernels of a window on an emulated device against the CPU's operators: equal bits.
 namespace lamplighter::test {
@@ -58,7 +58,7 @@ TEST(WindowKernels, RenewedFansAreThoseOfTheCpu) {
   for (int trial = 0; trial < 16; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     emulated::shuffle() = static_cast<unsigned>(trial);
-    JudgeShape shape;
+    VerifyShape shape;
     shape.images = pick(rng, 1, 2);
     shape.nodes = pick(rng, 1, 14);
     shape.vocabulary = shape.codes = trial % 8 == 7 ? 1500 : pick(rng, 2, 60);
@@ -68,8 +68,8 @@ TEST(WindowKernels, RenewedFansAreThoseOfTheCpu) {
     FanProblem problem = fan_problem(rng, shape, slots, count);
     if (trial % 2 == 0) problem.tree.target = as_logits(problem.tree.target.values);
     if (trial % 9 == 8) problem.tree.temperature.zero_();
-    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
-    RenewFanArgs args = renew_fan_args(problem.tree, problem.nodes, problem.draws);
+    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.samples);
+    RenewFanArgs args = renew_fan_args(problem.tree, problem.nodes, problem.samples);
     at::Tensor own_candidates = at::empty_like(candidates), own_rows = at::empty_like(rows),
                own_left = at::empty_like(left);
     at::Tensor scratch = at::empty({shape.images * slots, shape.vocabulary}, at::kFloat);

@@ -24,8 +24,8 @@ class WindowTest : public ::testing::TestWithParam<Isa> {
   std::mt19937 rng_{17};
 };
 
-// The draft behind a node as a tree of two nodes: what judge_tree leaves there.
-int64_t judged_alone(const ops::ScoredTree& tree, int64_t image, int64_t node) {
+// The draft behind a node as a tree of two nodes: what verify_tree leaves there.
+int64_t verified_alone(const ops::ScoredTree& tree, int64_t image, int64_t node) {
   const int64_t nodes = tree.tokens.size(1), child = node + 1 < nodes ? 1 : 0;
   const auto part = [&](const at::Tensor& tensor, int64_t begin, int64_t count) {
     return tensor.narrow(0, image, 1).narrow(1, begin, count).contiguous();
@@ -39,13 +39,13 @@ int64_t judged_alone(const ops::ScoredTree& tree, int64_t image, int64_t node) {
   alone.uniforms = at::cat({part(tree.uniforms, nodes + node, 1), part(tree.uniforms, node + child, 1)}, 1);
   alone.temperature = tree.temperature.narrow(0, image, 1);
   alone.depth = child;
-  const ops::Judged judged = ops::judge_tree(alone, {});
-  return judged.count.item<int64_t>() == 1 ? alone.tokens[0][1].item<int64_t>()
-                                           : judged.token.item<int64_t>();
+  const ops::Verified verified = ops::verify_tree(alone, {});
+  return verified.count.item<int64_t>() == 1 ? alone.tokens[0][1].item<int64_t>()
+                                             : verified.token.item<int64_t>();
 }
 
-TEST_P(WindowTest, ADraftStaysOrIsDrawnAgainAsTheRuleWould) {
-  int64_t kept = 0, drawn = 0, behind = 0;
+TEST_P(WindowTest, ADraftStaysOrIsSampledAgainAsTheRuleWould) {
+  int64_t kept = 0, sampled = 0, behind = 0;
   for (int trial = 0; trial < 60; ++trial) {
     const int64_t nodes = pick(rng_, 2, 12), vocabulary = pick(rng_, 2, 40);
     WindowProblem problem = window_problem(rng_, 2, nodes, vocabulary, 0, trial % 3 == 0 ? 0.2 : 0);
@@ -63,29 +63,29 @@ TEST_P(WindowTest, ADraftStaysOrIsDrawnAgainAsTheRuleWould) {
           ++behind;
           continue;
         }
-        EXPECT_EQ(token, judged_alone(tree, image, node)) << "trial " << trial << " node " << node;
+        EXPECT_EQ(token, verified_alone(tree, image, node)) << "trial " << trial << " node " << node;
         EXPECT_TRUE(at::equal(row, tree.target.values[image][node]));
         const bool same = node + 1 < nodes && token == tree.tokens[image][node + 1].item<int64_t>();
-        ++(same ? kept : drawn);
+        ++(same ? kept : sampled);
       }
     }
   }
   EXPECT_GT(kept, 50);
-  EXPECT_GT(drawn, 50);
+  EXPECT_GT(sampled, 50);
   EXPECT_GT(behind, 50);
 }
 
-// Without keeping, a token is drawn from its row whatever stood there.
-TEST_P(WindowTest, FreshTokensAreDrawnFromTheirRows) {
+// Without keeping, a token is sampled from its row, and the draft does not matter.
+TEST_P(WindowTest, FreshTokensAreSampledFromTheirRows) {
   for (int trial = 0; trial < 30; ++trial) {
     const int64_t nodes = pick(rng_, 2, 12);
     WindowProblem problem = window_problem(rng_, 1, nodes, pick(rng_, 2, 40));
     problem.count.zero_();
     const at::Tensor tokens = std::get<0>(ops::renew_window(problem.tree, problem.count, false));
-    const at::Tensor drawn =
-        ops::draw(problem.tree.target, problem.tree.uniforms.narrow(1, nodes, nodes).contiguous(),
-                  problem.tree.temperature);
-    EXPECT_TRUE(at::equal(tokens, drawn.slice(1, 1))) << tokens << drawn;
+    const at::Tensor sampled =
+        ops::sample(problem.tree.target, problem.tree.uniforms.narrow(1, nodes, nodes).contiguous(),
+                    problem.tree.temperature);
+    EXPECT_TRUE(at::equal(tokens, sampled.slice(1, 1))) << tokens << sampled;
   }
 }
 
@@ -142,18 +142,18 @@ Left left_behind(const ops::ScoredTree& tree, int64_t image, int64_t node) {
 }
 
 TEST_P(WindowTest, AFanIsRenewedAsThePublishedProgramDoes) {
-  int64_t kept = 0, drawn = 0, none = 0;
+  int64_t kept = 0, sampled = 0, none = 0;
   for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
-    JudgeShape shape;
+    VerifyShape shape;
     shape.images = 2;
     shape.nodes = pick(rng_, 2, 14);
     shape.vocabulary = shape.codes = pick(rng_, 16, 50);
     const int64_t slots = pick(rng_, 1, 6), count = pick(rng_, 1, 3);
     const FanProblem problem = fan_problem(rng_, shape, slots, count);
-    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
-    for (int64_t place = 0; place < 2 * slots; ++place) {
-      const int64_t image = place / slots, slot = place % slots;
+    const auto [candidates, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.samples);
+    for (int64_t index = 0; index < 2 * slots; ++index) {
+      const int64_t image = index / slots, slot = index % slots;
       const auto node = problem.nodes[image][slot].item<int64_t>();
       if (node < 0) {
         EXPECT_TRUE(at::equal(candidates[image][slot], at::full({count}, -1, at::kLong)));
@@ -167,36 +167,36 @@ TEST_P(WindowTest, AFanIsRenewedAsThePublishedProgramDoes) {
       at::Tensor rest = left[image][slot].clone();
       const at::Tensor row = at::tensor(expected.row).to(at::kFloat);
       EXPECT_LT((rest - row).abs().max().item<float>(), 5e-6F);
-      ++(expected.kept < 0 ? drawn : kept);
+      ++(expected.kept < 0 ? sampled : kept);
       for (int64_t candidate = 0; candidate < count; ++candidate) {
         const auto token = candidates[image][slot][candidate].item<int64_t>();
-        const int64_t draw = expected.kept < 0 ? candidate : candidate - 1;
-        if (draw < 0) {
+        const int64_t sample = expected.kept < 0 ? candidate : candidate - 1;
+        if (sample < 0) {
           EXPECT_EQ(token, expected.kept);
           continue;
         }
-        const at::Tensor uniform = problem.draws[image][slot][draw].view({1, 1});
-        EXPECT_EQ(token, ops::draw(rest.view({1, 1, -1}), uniform, at::ones({1})).item<int64_t>());
+        const at::Tensor uniform = problem.samples[image][slot][sample].view({1, 1});
+        EXPECT_EQ(token, ops::sample(rest.view({1, 1, -1}), uniform, at::ones({1})).item<int64_t>());
         rest[token] = 0;
       }
     }
   }
   EXPECT_GT(kept, 20);
-  EXPECT_GT(drawn, 50);
+  EXPECT_GT(sampled, 50);
   EXPECT_GT(none, 10);
 }
 
-// A window of six slots, two of them known, behind `steps` codes 10, 11, .. of a picture with four a row.
+// A window of six slots, two of them known, behind `steps` codes 10, 11, .. of an image with four a row.
 at::Tensor filled(WindowFill fill, int64_t steps, at::Tensor& rows) {
   const at::Tensor tokens = integers({1, 6}, [](int64_t i) { return i < 2 ? 3 + i : -1; });
   rows = at::zeros({1, 6, 20}, at::kFloat);
   rows[0][1][7] = 1;  // the most probable code of the second slot
-  const at::Tensor drawn = integers({1, 16}, [](int64_t i) { return 10 + i % 8; });
+  const at::Tensor sampled = integers({1, 16}, [](int64_t i) { return 10 + i % 8; });
   at::Tensor uniforms = at::empty({1, 6}, at::kFloat);
   for (int64_t i = 0; i < 6; ++i) uniforms[0][i] = 0.1F * static_cast<float>(i);  // codes 0, 1, 3, 5, 7, 9
   return ops::fill_window(
       tokens, rows,
-      {uniforms, at::full({1}, steps, at::kLong), at::full({1}, 2, at::kLong), drawn, 4, 18, fill});
+      {uniforms, at::full({1}, steps, at::kLong), at::full({1}, 2, at::kLong), sampled, 4, 18, fill});
 }
 
 TEST_P(WindowTest, NewPlacesAreGuessed) {
@@ -210,14 +210,14 @@ TEST_P(WindowTest, NewPlacesAreGuessed) {
   };
   expect(WindowFill::uniform, 5, {3, 4, 3, 5, 7, 9});
   expect(WindowFill::random, 5, {3, 4, 3, 5, 7, 9});
-  expect(WindowFill::repeat, 5, {3, 4, 4, 5, 4, 4});  // place 8 begins a row
+  expect(WindowFill::repeat, 5, {3, 4, 4, 5, 4, 4});  // position 8 begins a row
   expect(WindowFill::sample, 5, {3, 4, 7, 5, 7, 7});
-  expect(WindowFill::above, 5, {3, 4, 13, 14, 7, 9});  // places 9 and 10 lie below drafts
+  expect(WindowFill::above, 5, {3, 4, 13, 14, 7, 9});  // positions 9 and 10 lie below drafts
   expect(WindowFill::above, 0, {3, 4, 3, 5, 7, 9});
 }
 
-// The law of a code drawn evenly, exactly: the uniforms that lead to it over their number.
-TEST_P(WindowTest, EvenRowsAreTheLawOfTheirCodes) {
+// The distribution of a code sampled evenly, exactly: the uniforms that lead to it over their number.
+TEST_P(WindowTest, EvenRowsAreTheDistributionOfTheirCodes) {
   constexpr int64_t kCodes = 3;
   at::Tensor rows = at::zeros({1, 1, 5}, at::kFloat);
   const at::Tensor none = integers({1, 1}, [](int64_t) { return -1; }), one = at::zeros({1}, at::kLong);
@@ -265,14 +265,14 @@ TEST_F(CudaWindow, RenewsTheDraftsOfTheCpu) {
 TEST_F(CudaWindow, RenewsTheFansOfTheCpu) {
   for (int trial = 0; trial < 40; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
-    JudgeShape shape;
+    VerifyShape shape;
     shape.images = 2;
     shape.nodes = pick(rng_, 1, 14);
     shape.vocabulary = shape.codes = pick(rng_, 2, 3000);
     const FanProblem problem = fan_problem(rng_, shape, pick(rng_, 1, 4), pick(rng_, 1, 3));
-    const auto [tokens, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.draws);
+    const auto [tokens, rows, left] = ops::renew_fan(problem.tree, problem.nodes, problem.samples);
     const auto [own_tokens, own_rows, own_left] = ops::renew_fan(
-        on_device(problem.tree, at::kCUDA), problem.nodes.to(at::kCUDA), problem.draws.to(at::kCUDA));
+        on_device(problem.tree, at::kCUDA), problem.nodes.to(at::kCUDA), problem.samples.to(at::kCUDA));
     EXPECT_TRUE(own_tokens.cpu().equal(tokens));
     expect_close(own_rows, rows);
     expect_close(own_left, left);

@@ -95,7 +95,7 @@ def test_recorded_calls_can_be_replayed(files: Files) -> None:
 
 
 def test_sizes_with_frames(files: Files) -> None:
-    """Lumina-mGPT: the height comes first, rows end with an id, the picture with two."""
+    """Lumina-mGPT: the height comes first, rows end with an id, the image with two."""
     files.write_config({"tokens": IDS, "text_length": 9, "max_positions": 4096})
     assert files.export_model("--sizes", "96x64,64x32", family="lumina-mgpt") == 0
     manifest = files.manifest()
@@ -202,7 +202,7 @@ def test_image_decoder_among_the_weights(files: Files) -> None:
 def test_image_decoder_with_other_codes(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     add_image_tokenizer(files.model, codes=41)
     assert files.export_model("--vq", files.model) == 4
-    assert "has 41 codes, expected the 40 that the model draws" in capsys.readouterr().err
+    assert "has 41 codes, expected the 40 that the model generates" in capsys.readouterr().err
     assert not files.leftovers()
 
 

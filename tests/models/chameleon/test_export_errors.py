@@ -45,13 +45,13 @@ def change_config(files: Files, **changes: Any) -> None:
     [
         ({"model_type": "llama"}, "model_type is llama, expected chameleon"),
         ({"num_attention_heads": 5}, "5 heads and 2 key/value heads do not fit a width of 32"),
-        ({"num_attention_heads": "4"}, "n_head is 4, expected a positive number"),
+        ({"num_attention_heads": "4"}, 'num_attention_heads is "4", expected a whole number'),
         ({"num_key_value_heads": 4}, "k_proj.weight has shape [16, 32], expected [32, 32] by the config"),
         ({"intermediate_size": 49}, "gate_proj.weight has shape [48, 32], expected [49, 32]"),
         ({"vocab_size": 81}, "embed_tokens.weight has shape [80, 32], expected [81, 32]"),
         ({"num_hidden_layers": 4}, "missing keys: model.layers.3.input_layernorm.weight, model.layers.3.mlp.down_proj.weight, model.layers.3.mlp.gate_proj.weight and 10 more"),
         ({"num_hidden_layers": 2}, "unexpected keys: model.layers.2.input_layernorm.weight, "),
-        ({"rope_scaling": {"factor": 2}}, "rope_scaling is {'factor': 2}, expected none"),
+        ({"rope_scaling": {"factor": 2}}, 'rope_scaling is {"factor": 2}, expected rotations of type default'),
         ({"hidden_act": "gelu"}, "hidden_act is gelu, expected silu"),
     ],
 )  # fmt: skip
@@ -138,7 +138,7 @@ def test_decoder_in_a_folder_without_one(
     ("config", "arguments", "code", "message"),
     [
         ({**CONFIG, "x": 1}, [], 2, "unknown key x, expected tokens, sizes,"),
-        ({**CONFIG, "tokens": {"boi": 1}}, [], 2, "unknown key boi, expected bos,"),
+        ({**CONFIG, "tokens": {"boi": 1}}, [], 2, "unknown key tokens.boi, expected bos,"),
         ({**CONFIG, "sizes": ["64"]}, [], 2, "got '64', expected WIDTHxHEIGHT"),
         ({**CONFIG, "sizes": ["64x60"]}, [], 2, "size 64x60: expected multiples of 16 pixels"),
         ({**CONFIG, "sizes": ["128x128"]}, [], 2, "size 128x128 takes 64 positions and its prompt 11, the model has 64"),

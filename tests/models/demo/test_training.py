@@ -59,7 +59,7 @@ def test_noise_changes_inputs_only(work: Path) -> None:
     share = (batch.inputs != batch.tokens).float().mean()
     assert 0.4 < share < 0.6
     assert batch.drop.all()
-    sides = batch.facts[:, len(SHARED) + 1 :: 2]  # of the picture and of its mirror image
+    sides = batch.facts[:, len(SHARED) + 1 :: 2]  # of the image and of its mirror image
     assert (sides[0] > 0).any() and (sides.sum(0) == 4 * (sides[0] > 0)).all()
 
 
@@ -85,12 +85,12 @@ def test_a_batch_is_learnt_with_the_caption(work: Path) -> None:
     assert torch.equal(null[1], null[2])
 
 
-def test_pictures_of_two_subjects_learn_whose_colour_is_whose(work: Path) -> None:
+def test_images_of_two_subjects_learn_whose_colour_is_whose(work: Path) -> None:
     torch.manual_seed(0)
     data, reader = load_tokens(work), CaptionReader(work / "text.model")
     scenes = [Scene.from_indices(a) for a in data.attributes]
-    told = np.array([s.pair and s.colour != s.second_colour for s in scenes])
-    rows = np.concatenate([np.flatnonzero(told)[:3], np.flatnonzero(~told)[:2]])
+    named = np.array([s.pair and s.colour != s.second_colour for s in scenes])
+    rows = np.concatenate([np.flatnonzero(named)[:3], np.flatnonzero(~named)[:2]])
     batch = make_batch(data, rows, reader, np.random.default_rng(0))
     assert batch.pairs.tolist() == [0, 1, 2] and len(batch.wrong_ids) == 3
     for right, wrong in zip(batch.ids, batch.wrong_ids):

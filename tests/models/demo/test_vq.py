@@ -1,4 +1,4 @@
-"""The demo's codes and the training of its image decoder, on a handful of pictures."""
+"""The demo's codes and the training of its image decoder, on a handful of images."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_decoder_learns_trunk_first_and_continues_from_its_checkpoint(
     before = top.clone()
     losses = [training.update(rgb, weight, whole=False) for _ in range(4)]
     assert losses[-1] < losses[0] and torch.equal(top, before)
-    assert training.draw(rgb).shape == rgb.shape
+    assert training.reconstruct(rgb).shape == rgb.shape
     losses = [training.update(rgb, weight, whole=True) for _ in range(4)]
     assert losses[-1] < losses[0] and not torch.equal(top, before)
     training.save(spent=12.5)

@@ -1,4 +1,4 @@
-"""The demo world: pictures, attributes, captions and the cells of the subject."""
+"""The demo world: images, attributes, captions and the cells of the subject."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_render_depends_on_scene_and_seed_alone(scene: Scene) -> None:
     assert not np.array_equal(first, render(scene, 4))
 
 
-def test_every_attribute_changes_the_picture() -> None:
+def test_every_attribute_changes_the_image() -> None:
     scene = Scene("house", "red", "day", "meadow", "none", "left")
     changed = {
         "subject": "tent",
@@ -72,17 +72,17 @@ def test_every_attribute_changes_the_picture() -> None:
         "side": "right",
         "weather": "rain",
     }
-    picture = render(scene, 5).astype(int)
+    image = render(scene, 5).astype(int)
     paired = replace(scene, second="tree", second_colour="green")
     recoloured = replace(paired, second_colour="white")
     for a, b in (
-        (picture, render(paired, 5)),
+        (image, render(paired, 5)),
         (render(paired, 5).astype(int), render(recoloured, 5)),
     ):
         assert np.abs(a - b).mean() > 1
     for name, value in changed.items():
         other = render(replace(scene, **{name: value}), 5).astype(int)
-        assert np.abs(picture - other).mean() > 1, name
+        assert np.abs(image - other).mean() > 1, name
 
 
 def test_attributes_are_balanced() -> None:
@@ -210,9 +210,9 @@ def test_subject_is_big_on_its_side_and_covered_by_its_cells(scene: Scene) -> No
 
 
 def test_two_subjects_stand_on_their_sides() -> None:
-    picture = render(PAIR, 4).astype(int)
+    image = render(PAIR, 4).astype(int)
     for name, half in (("colour", slice(0, 128)), ("second_colour", slice(128, 256))):
-        changed = np.abs(picture - render(replace(PAIR, **{name: "green"}), 4)).max(2) > 60
+        changed = np.abs(image - render(replace(PAIR, **{name: "green"}), 4)).max(2) > 60
         assert changed.sum() > 800
         assert changed[:, half].sum() > 0.97 * changed.sum(), name
     assert np.array_equal(
@@ -221,22 +221,22 @@ def test_two_subjects_stand_on_their_sides() -> None:
 
 
 def test_captions_name_both_subjects_with_their_colours_and_sides() -> None:
-    told = 0
+    named = 0
     for seed in range(300):
         text = captions.caption(PAIR, np.random.default_rng(seed))
         assert words(captions.SUBJECT_WORDS["lighthouse"], text)
         assert words(captions.SUBJECT_WORDS["balloon"], text)
-        told += words(captions.SIDE_PHRASES["left"], text) and words(
+        named += words(captions.SIDE_PHRASES["left"], text) and words(
             captions.SIDE_PHRASES["right"], text
         )
-    assert 50 < told < 200
+    assert 50 < named < 200
 
 
 @pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize("colour", COLOURS)
 def test_colour_stays_readable_at_every_time(time: str, colour: str) -> None:
-    picture, cells = render_with_cells(Scene("tent", colour, time, "meadow", "none", "centre"), 2)
-    pixels = picture[cells.repeat(16, 0).repeat(16, 1)].astype(float) / 255
+    image, cells = render_with_cells(Scene("tent", colour, time, "meadow", "none", "centre"), 2)
+    pixels = image[cells.repeat(16, 0).repeat(16, 1)].astype(float) / 255
     saturation = np.ptp(pixels, axis=1)
     if colour == "white":
         assert np.mean((saturation < 0.2) & (pixels.min(1) > 0.4)) > 0.25
@@ -259,9 +259,9 @@ def test_shards_join_with_their_mirror_images(tmp_path, monkeypatch) -> None:
         scene = data.scene_of(row)
         assert Scene.from_indices(joined.attributes[row]) == scene
         assert Scene.from_indices(joined.attributes[8 + row]) == mirror(scene)
-        picture, cells = render_with_cells(scene, row)
-        assert np.array_equal(joined.tokens[row].reshape(16, 16), picture[::16, ::16, 0])
-        flipped = picture[::16, ::-1][:, ::16, 0]
+        image, cells = render_with_cells(scene, row)
+        assert np.array_equal(joined.tokens[row].reshape(16, 16), image[::16, ::16, 0])
+        flipped = image[::16, ::-1][:, ::16, 0]
         assert np.array_equal(joined.tokens[8 + row].reshape(16, 16), flipped)
         assert np.array_equal(joined.cells[8 + row].reshape(16, 16), cells[:, ::-1])
     assert set(SUBJECTS) == set(captions.SUBJECT_WORDS)

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.eagle.batch import causal_bias, make_batch
 from models.eagle.config import DrafterConfig
-from models.eagle.drafter import Drafter, from_published, rotary_table, rotate
-from models.eagle.losses import causal_bias, draft, make_batch
+from models.eagle.drafter import Context, Drafter, from_published, rotary_table, rotate
+from models.eagle.losses import draft
 from models.llamagen import gpt
 from models.llamagen.config import GPTConfig
 
@@ -89,7 +90,7 @@ def row_by_row(drafter: Drafter, features: Tensor, ids: Tensor, root: int, steps
         rows = len(known)
         bias = torch.full((rows, rows), -torch.inf).triu(1)
         embeddings = drafter.embed_tokens(ids[:rows])
-        out, _ = drafter(embeddings[None], known[None], torch.arange(rows), bias)
+        out, _ = drafter(embeddings[None], known[None], torch.arange(rows), Context(bias))
         known = torch.cat([known, out[0, -1:]])
     return known[root + 1 :]
 

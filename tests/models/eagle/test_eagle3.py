@@ -38,7 +38,7 @@ Change = Callable[[dict[str, Tensor], dict[str, Any]], object]
 def published(folder: Path, change: Change, width: int = WIDTH) -> Path:
     settings = {
         "hidden_size": width, "num_attention_heads": 2, "intermediate_size": 24,
-        "rms_norm_eps": 1e-5, "draft_vocab_size": KNOWN,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "draft_vocab_size": KNOWN,
     }  # fmt: skip
     state = random_drafter(width).state_dict()
     change(state, settings)
@@ -116,7 +116,8 @@ def test_targets_give_what_inner_layers_get(bundle: Path) -> None:
     ("change", "flags", "message"),
     [
         (lambda state, _: state.pop("norm.weight"), LAYER_FLAGS, "missing keys: norm.weight"),
-        (lambda _, settings: settings.pop("rms_norm_eps"), LAYER_FLAGS, "lacks rms_norm_eps"),
+        (lambda _, settings: settings.pop("rms_norm_eps"), LAYER_FLAGS, "rms_norm_eps is missing"),
+        (lambda state, _: state.pop("d2t"), LAYER_FLAGS, "missing key d2t"),
         (lambda state, _: state["d2t"].__setitem__(0, 999), LAYER_FLAGS, "expected different ids"),
         (lambda state, _: None, ("--layers", "1", "1"), "expected ascending ones"),
         (lambda state, _: None, ("--layers", "1"), "fc.weight reads"),

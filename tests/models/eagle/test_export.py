@@ -22,7 +22,7 @@ from eagle_files import (
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.eagle.drafter import Drafter, from_published
+from models.eagle.drafter import Context, Drafter, from_published
 from models.export.__main__ import main
 from models.export.common import SPARE_POSITIONS
 from models.export.drafters.eagle import attach_drafter
@@ -44,7 +44,9 @@ def assert_same(module: torch.jit.ScriptModule, drafter: Drafter, head: Tensor) 
         fed = [t[:, part].contiguous() for t in (module.embed(ids), features, positions)]
         out.append(module(*fed, CAUSAL, torch.full((2,), part.start), cache))
     bias = torch.zeros(rows, rows).masked_fill(torch.ones(rows, rows).triu(1) > 0, -torch.inf)
-    expected, (keys, values) = drafter(drafter.embed_tokens(ids), features, positions, bias)
+    expected, (keys, values) = drafter(
+        drafter.embed_tokens(ids), features, positions, Context(bias)
+    )
     torch.testing.assert_close(torch.cat(out, 1), expected, atol=2e-5, rtol=1e-5)
     torch.testing.assert_close(cache[0, 1], values, atol=2e-5, rtol=1e-5)
     if config.rotary == "grid":
@@ -73,12 +75,12 @@ def test_published_folder(files: Files, kind: str, binary: bool) -> None:
 
 def test_files_of_others_stay(files: Files) -> None:
     (files.bundle / "notes.txt").write_text("mine")
-    (files.bundle / "pictures").mkdir()
-    (files.bundle / "pictures" / "a.png").write_bytes(b"png")
+    (files.bundle / "images").mkdir()
+    (files.bundle / "images" / "a.png").write_bytes(b"png")
     files.save(published_settings(LLAMAGEN), random_drafter(LLAMAGEN).state_dict())
     assert files.attach() == 0
     assert (files.bundle / "notes.txt").read_text() == "mine"
-    assert (files.bundle / "pictures" / "a.png").read_bytes() == b"png"
+    assert (files.bundle / "images" / "a.png").read_bytes() == b"png"
     assert "notes.txt" not in files.manifest()["files"]
 
 
@@ -171,13 +173,13 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     ("settings", "tensors", "arguments", "code", "message"),
     [
         ({"hidden_size": 16}, {}, [], 4, "hidden is 16, the bundle's target.features is 32"),
-        ({"num_attention_heads": 5}, {}, [], 4, "config: heads 5"),
-        ({"num_attention_heads": None}, {}, [], 4, "config: "),
+        ({"num_attention_heads": 5}, {}, [], 4, "config.json: heads 5"),
+        ({"num_attention_heads": None}, {}, [], 4, "num_attention_heads is null"),
         ({}, {"fc.weight": None}, [], 4, "Missing key(s) in state_dict: \"fc.weight\""),
         ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "size mismatch for fc.weight"),
         ({}, {"extra": torch.zeros(1)}, [], 4, "Unexpected key(s) in state_dict: \"extra\""),
         ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 4, "embeds 39 tokens"),
-        ({"model_type": "chameleon"}, {"embed_tokens.weight": torch.zeros(10240, 32)}, [], 4,
+        ({"model_type": "chameleon", "rope_theta": 1e4}, {"embed_tokens.weight": torch.zeros(10240, 32)}, [], 4,
          "embeds 10240 tokens, expected the 40 of the bundle"),
         ({}, {"fc.bias": torch.zeros(32, dtype=torch.int64)}, [], 4, "fc.bias is torch.int64"),
         ({}, {}, ["--name", "target"], 2, "--name target"),
@@ -216,7 +218,7 @@ def test_present_drafter_is_kept_without_overwrite(
 def test_stage_of_a_published_drafter(
     files: Files, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A drafter for 512 pixels does not go into a bundle that draws 256."""
+    """A drafter for 512 pixels does not go into a bundle that generates 256."""
     torch.save({"model": GPT(replace(TARGET, grid=16)).state_dict()}, tmp_path / "gpt.pt")
     (tmp_path / "shapes.json").write_text(json.dumps({"gpt": {"n_head": 2, "grid": 16}}))
     shapes = ["--gpt", tmp_path / "gpt.pt", "--config", tmp_path / "shapes.json"]

@@ -44,7 +44,7 @@ def test_refused(files: Files) -> None:
         read_drafter(files.drafter, manifest(files))
     settings = {**published_settings(CHAMELEON), "rope_scaling": {"factor": 2}}
     files.save(settings, random_drafter(CHAMELEON).state_dict())
-    with pytest.raises(ExportError, match="rope_scaling is {'factor': 2}, expected none"):
+    with pytest.raises(ExportError, match='rope_scaling is {"factor": 2}, expected rotations'):
         read_drafter(files.drafter, manifest(files))
 
 

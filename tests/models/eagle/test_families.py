@@ -1,4 +1,4 @@
-"""EAGLE drafters for bundles with other prompts than captions' features: data, training, and drawing with them."""
+"""EAGLE drafters for bundles with other prompts than captions' features: data, training, and generation with them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import torch
 from tokenizers import Tokenizer
 
 from models.eagle import data
+from models.eagle.batch import Batch, make_batch
 from models.eagle.drafter import Drafter
 from models.eagle.features import (
     TargetModel,
@@ -25,11 +26,12 @@ from models.eagle.features import (
     target_features,
     with_row_ends,
 )
-from models.eagle.losses import Batch, acceptance, chain_compression, guided_logits, make_batch
+from models.eagle.losses import acceptance, chain_compression, guided_logits
 from models.eagle.recipes import RECIPES
 from models.eagle.train import Trainer, drafter_config
 from models.export.checkpoint import ExportError, read_file
 from models.llamagen.config import GPTConfig
+from models.progress import Progress
 from tests.e2e import families
 from tests.e2e.support import CODES, export_bundle
 
@@ -85,7 +87,7 @@ MakeData = Callable[..., tuple[Path, Path]]
 
 @pytest.fixture(scope="module")
 def make_data(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> MakeData:
-    """Bundle and data set of a kind; drawn once for every size."""
+    """Bundle and data set of a kind; generated once for every size."""
     folders: dict[str, Path] = {}
 
     def make(kind: str, *arguments: str, images: int = 64) -> tuple[Path, Path]:
@@ -108,7 +110,7 @@ def make_data(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Make
 
 
 def surprise(model: TargetModel, batch: Batch) -> tuple[float, float]:
-    """Mean -log p of the codes, of all but the first, and the mean entropy of their laws."""
+    """Mean -log p of the codes, of all but the first, and the mean entropy of their distributions."""
     logits = guided_logits(batch.targets(1), model.head, batch.pairs, model.guidance)
     log_p, codes = logits.log_softmax(-1), batch.tokens(1)
     log_p, codes = log_p[codes >= 0], codes[codes >= 0]
@@ -139,7 +141,7 @@ def caption_ids(manifest: dict[str, Any], caption: str, width: int, height: int)
 def test_data(
     kind: str, arguments: tuple[str, ...], shape: tuple[int, int], make_data: MakeData
 ) -> None:
-    """Codes that the engine drew are as probable under the features as the target's law says."""
+    """Codes that the engine generated are as probable under the features as the target's distribution says."""
     bundle, folder = make_data(kind, *arguments)
     (shard,) = data.load_shards(folder)
     rows, columns = shape
@@ -149,7 +151,7 @@ def test_data(
     model = load_target(bundle)
     assert ("ids" in shard) == (kind != "classes")
     if kind == "lumina":
-        # Nothing, or the caption with what introduces it, in front of the picture's size.
+        # Nothing, or the caption with what introduces it, in front of the image's size.
         manifest, (width, height) = model.manifest, (16 * columns, 16 * rows)
         frame = [8804 + height // 32, 8804 + width // 32, int(shard["codes"][0, 0]) + 4]
         conditional, unconditional = shard["ids"][0, :, : model.prompt_length]
@@ -172,7 +174,7 @@ def test_data(
 def test_shards_of_many_passes(
     make_data: MakeData, build_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file does not tell how many pictures memory held at a time."""
+    """A file does not tell how many images memory held at a time."""
     bundle, folder = make_data("lumina")
     model, codes = load_target(bundle), data.read_codes(folder / "codes-00000.json")[:6]
     prompts = prompt_ids(model, list(2 * CAPTIONS)[:6], build_dir)
@@ -199,11 +201,14 @@ def test_sizes_that_there_are_not(make_data: MakeData) -> None:
 
 
 def expected_compression(
-    model: TargetModel, drafter: Drafter, captions: list[str], drawn: list[list[int]], build: Path,
+    model: TargetModel, drafter: Drafter, captions: list[str], generated: list[list[int]], build: Path,
     length: int,
 ) -> float:  # fmt: skip
-    """Tokens per target pass of these pictures, as the training log reckons."""
-    codes, prompts = with_row_ends(model, torch.tensor(drawn)), prompt_ids(model, captions, build)
+    """Tokens per target pass of these images, as the training log reckons."""
+    codes, prompts = (
+        with_row_ends(model, torch.tensor(generated)),
+        prompt_ids(model, captions, build),
+    )
     features, valid = target_features(model, codes, prompts)
     ids = next_ids(model, codes, prompts) if model.prompt_kind == "tokens" else 0
     batch = make_batch(features, codes, valid, model.prompt_length, ids)
@@ -215,8 +220,8 @@ def expected_compression(
 
 @pytest.mark.parametrize(
     "kind", ["lumina", "chameleon", "classes", "uneven"]
-)  # no others' laws are as uneven
-def test_trained_drafter_draws(
+)  # no others' distributions are as uneven
+def test_trained_drafter_generates(
     kind: str, make_data: MakeData, lamplighter: Path, build_dir: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -227,10 +232,10 @@ def test_trained_drafter_draws(
     model = load_target(bundle)
     config = drafter_config(model)
     options = replace(RECIPES["multi-step"], warm_up=10, minutes=80 * 0.05 / 60)
-    pictures = data.Pictures(folder, config, held_out=32)
+    images = data.Images(folder, config, held_out=32)
     trainer = Trainer(model, Drafter(config), options, tmp_path / "drafter.pt")
-    trainer.report(pictures, 0.0, [])
-    trainer.run(pictures)
+    trainer.report(images, 0.0, [], Progress("drafter", 1))
+    trainer.run(images)
     before, after = trainer.reports
     assert after["rates"][0] > before["rates"][0] + 0.1
 
@@ -242,20 +247,20 @@ def test_trained_drafter_draws(
     key, convert = ("class", int) if kind == "classes" else ("prompt", str)
     requests.write_text("\n".join(json.dumps({key: convert(p)}) for p in prompts))
 
-    def drawn(*arguments: object) -> tuple[list[list[int]], list[dict[str, Any]]]:
+    def generated(*arguments: object) -> tuple[list[list[int]], list[dict[str, Any]]]:
         command = [lamplighter, "generate", "-m", bundle, "--prompt-file", requests, "--json"]
         command += ["-t", 1, "--overwrite", "-o", tmp_path / "%d.png", "--batch-size", 8]
         command += ["--save-codes", tmp_path / "codes.json", "--dtype", "fp32", *arguments]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
-        saved = json.loads((tmp_path / "codes.json").read_text())["pictures"]
+        saved = json.loads((tmp_path / "codes.json").read_text())["images"]
         return [p["codes"] for p in saved], [json.loads(x) for x in done.stdout.splitlines()]
 
     eagle = ("--method", "eagle", "--drafter", "trained", "--tree")
-    greedy = drawn("--temperature", 0, *eagle, "chain-4")[0]
-    assert greedy == drawn("--temperature", 0, "--method", "ar")[0]
+    greedy = generated("--temperature", 0, *eagle, "chain-4")[0]
+    assert greedy == generated("--temperature", 0, "--method", "ar")[0]
     for length in (1, 3):
-        codes, lines = drawn("--temperature", 1, *eagle, f"chain-{length}")
+        codes, lines = generated("--temperature", 1, *eagle, f"chain-{length}")
         found = sum(map(len, codes)) / sum(line["target_passes"] for line in lines)
         expected = expected_compression(model, trainer.drafter, prompts, codes, build_dir, length)
         assert found == pytest.approx(expected, rel=0.04)
-        assert found == pytest.approx(after["chains"][length], rel=0.12)  # of other pictures
+        assert found == pytest.approx(after["chains"][length], rel=0.12)  # of other images

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from toy_target import CONFIG, PROMPT, TOKENS, VOCABULARY, toy_model, toy_pictures
+from toy_target import CONFIG, PROMPT, TOKENS, VOCABULARY, toy_images, toy_model
 
+from models.eagle.batch import make_batch
 from models.eagle.drafter import Drafter
 from models.eagle.losses import (
     Weights,
@@ -15,7 +16,6 @@ from models.eagle.losses import (
     draft,
     filtered,
     guided_logits,
-    make_batch,
     objective,
     token_loss,
     top_loss,
@@ -28,7 +28,7 @@ def test_rows_pair_features_with_the_next_token() -> None:
     batch = make_batch(features, codes, torch.tensor([PROMPT]), PROMPT, prompts=7)
     assert batch.roots == TOKENS - 1
     assert batch.ids[0].tolist() == [7] * (PROMPT - 1) + codes[0].tolist()
-    # From the last prompt row, one step predicts the feature of token 0, the law of token 1.
+    # From the last prompt row, one step predicts the feature of token 0, the distribution of token 1.
     for step in (1, 3):
         assert int(batch.targets(step)[0, 0, 0]) == PROMPT - 1 + step
         assert int(batch.tokens(step)[0, 0]) == 100 + step
@@ -63,28 +63,24 @@ def test_top_loss_reads_the_most_probable_tokens() -> None:
 
 
 def test_top_loss_is_part_of_the_objective() -> None:
-    model, pictures = toy_model(), toy_pictures(4, 5)
-    batch = make_batch(
-        pictures["features"].float(), pictures["codes"], pictures["valid"], PROMPT, 0
-    )
+    model, images = toy_model(), toy_images(4, 5)
+    batch = make_batch(images["features"].float(), images["codes"], images["valid"], PROMPT, 0)
     drafter = Drafter(CONFIG)
-    law = guided_logits(batch.targets(1), model.head, 2, model.guidance)
+    distribution = guided_logits(batch.targets(1), model.head, 2, model.guidance)
     hidden = next(draft(drafter, batch, 1))
-    expected = top_loss(guided_logits(hidden, model.head, 2, model.guidance), law)
+    expected = top_loss(guided_logits(hidden, model.head, 2, model.guidance), distribution)
     weights = Weights(feature=0.0, token=0.0, top=2.0)
     total, _ = objective(drafter, batch, model.head, model.guidance, weights, 1)
     torch.testing.assert_close(total, 2 * expected)
 
 
-def test_guided_objective_sees_the_guided_laws() -> None:
+def test_guided_objective_sees_the_guided_distributions() -> None:
     """With features that are right after guidance alone, only the guided loss reaches the entropy."""
-    model, pictures = toy_model(), toy_pictures(4, 5)
-    batch = make_batch(
-        pictures["features"].float(), pictures["codes"], pictures["valid"], PROMPT, 0
-    )
-    law = guided_logits(batch.targets(1), model.head, 2, model.guidance)
+    model, images = toy_model(), toy_images(4, 5)
+    batch = make_batch(images["features"].float(), images["codes"], images["valid"], PROMPT, 0)
+    distribution = guided_logits(batch.targets(1), model.head, 2, model.guidance)
     conditional = guided_logits(batch.targets(1)[0::2], model.head, 1, model.guidance)
-    torch.testing.assert_close(law, 1.5 * conditional, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(distribution, 1.5 * conditional, atol=1e-4, rtol=1e-4)
     torch.manual_seed(1)
     drafter = Drafter(CONFIG)
     losses = {}
@@ -94,16 +90,14 @@ def test_guided_objective_sees_the_guided_laws() -> None:
         assert float(total.detach()) == pytest.approx((parts[0] + 0.8 * parts[1]) / 1.8, rel=1e-5)
         losses[guided] = parts[0]
     hidden = next(draft(drafter, batch, 1))
-    expected = token_loss(guided_logits(hidden, model.head, 2, model.guidance), law, 0.0)
+    expected = token_loss(guided_logits(hidden, model.head, 2, model.guidance), distribution, 0.0)
     assert losses[True] == pytest.approx(float(expected.detach()), rel=1e-5)
     assert losses[True] != pytest.approx(losses[False], rel=1e-3)
 
 
-def test_acceptance_is_the_overlap_of_the_laws() -> None:
-    model, pictures = toy_model(), toy_pictures(2, 6)
-    batch = make_batch(
-        pictures["features"].float(), pictures["codes"], pictures["valid"], PROMPT, 0
-    )
+def test_acceptance_is_the_overlap_of_the_distributions() -> None:
+    model, images = toy_model(), toy_images(2, 6)
+    batch = make_batch(images["features"].float(), images["codes"], images["valid"], PROMPT, 0)
     torch.manual_seed(0)
     drafter = Drafter(CONFIG)
     rates, kept = acceptance(drafter, batch, model.head, model.guidance, 8, steps=2)
@@ -112,11 +106,11 @@ def test_acceptance_is_the_overlap_of_the_laws() -> None:
     assert int(rates.isnan().sum()) == 2
     with torch.no_grad():
         second = list(draft(drafter, batch, 2))[1]
-    root, law = 3, guided_logits(batch.targets(2), model.head, 2, model.guidance)
-    p = filtered(law[1, root], 8).double()
+    root, distribution = 3, guided_logits(batch.targets(2), model.head, 2, model.guidance)
+    p = filtered(distribution[1, root], 8).double()
     q = filtered(guided_logits(second, model.head, 2, model.guidance)[1, root], 8).double()
     assert float(rates[1, root, 1]) == pytest.approx(float(torch.minimum(p, q).sum()), rel=1e-5)
-    token = int(pictures["codes"][1, root + 2])
+    token = int(images["codes"][1, root + 2])
     assert float(kept[1, root, 1]) == pytest.approx(min(1.0, float(q[token] / p[token])), rel=1e-5)
 
 

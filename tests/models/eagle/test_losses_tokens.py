@@ -6,24 +6,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from models.eagle.batch import Batch, make_batch
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
-from models.eagle.losses import (
-    Batch,
-    Weights,
-    acceptance,
-    draft,
-    guided_logits,
-    make_batch,
-    objective,
-    token_loss,
-)
+from models.eagle.losses import Weights, acceptance, draft, guided_logits, objective, token_loss
 
 LENGTH, ROWS, COLUMNS, ROW_END, FIRST_ID, WIDTH = 6, 3, 4, 90, 10, 16
 
 
 def toy_batch() -> tuple[Batch, dict[str, Tensor]]:
-    """Random pictures with prompts of 4 tokens, and of 2 without guidance."""
+    """Random images with prompts of 4 tokens, and of 2 without guidance."""
     generator = torch.Generator().manual_seed(3)
     codes = torch.randint(8, (2, ROWS, COLUMNS), generator=generator)
     codes = torch.nn.functional.pad(codes, (0, 1), value=-1).flatten(1)[:, :-1]
@@ -53,7 +45,7 @@ def test_rows_of_prompts_of_tokens() -> None:
     # Positions count from every sequence's own first id.
     assert batch.positions[0, 2:5].tolist() == [0, 1, 2]
     assert batch.positions[1, 4:7].tolist() == [0, 1, 2]
-    # A row r is a root; one of a picture's first four codes starts a draft that ends with the fourth.
+    # A row r is a root; one of an image's first four codes starts a draft that ends with the fourth.
     marks = {step: batch.drafted(step)[0].tolist() for step in (1, 2, 3, 4)}
     inside = [COLUMNS - step for step in marks]
     for (step, found), drafts in zip(marks.items(), inside, strict=True):
@@ -82,9 +74,9 @@ def test_row_ends_do_not_count(guided: bool) -> None:
     total, parts = objective(drafter, batch, head, 2.0, weights, 2)
     expected = []
     for step, hidden in enumerate(draft(drafter, batch, 2), 1):
-        places = [r for r in range(hidden.shape[1])
+        rows = [r for r in range(hidden.shape[1])
                   if all(batch.codes[0, k] >= 0 for k in range(r, r + step + 1))]  # fmt: skip
-        hidden, target = hidden[:, places], batch.targets(step)[:, places]
+        hidden, target = hidden[:, rows], batch.targets(step)[:, rows]
         loss = token_loss(*(guided_logits(x, head, pairs, 2.0) for x in (hidden, target)), 0.5)
         assert parts[step - 1] == pytest.approx(float(loss.detach()), rel=1e-5)
         expected.append(0.7 * torch.nn.functional.smooth_l1_loss(hidden, target) + 0.3 * loss)

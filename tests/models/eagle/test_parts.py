@@ -1,4 +1,4 @@
-"""Objectives and acceptance of rows in parts are those of all rows at a time."""
+"""Objectives and acceptance of rows in parts equal the ones of all rows at a time."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from collections.abc import Iterator, Sequence
 import pytest
 import torch
 from torch import Tensor
-from toy_target import CONFIG, PROMPT, TOKENS, VOCABULARY, toy_model, toy_pictures
+from toy_target import CONFIG, PROMPT, TOKENS, VOCABULARY, toy_images, toy_model
 
+from models.eagle.batch import Batch, make_batch
 from models.eagle.drafter import Drafter
 from models.eagle.losses import (
     AnyDrafter,
-    Batch,
     acceptance,
     draft,
     feature_loss,
     guided,
-    make_batch,
     objective,
     per_sequence,
     token_loss,
     top_loss,
 )
-from models.eagle.parts import law_parts, row_parts, summed
+from models.eagle.parts import distribution_parts, row_parts, summed
 from models.eagle.recipes import RECIPES, Phase
 from models.eagle.train import new_drafter
 from models.transformer.head import Head, TwoLayers, logits_of
 
-PICTURES, CUTS = 2, (100, 400)  # a row has 48 logits and 72 or 144 scores
+IMAGES, CUTS = 2, (100, 400)  # a row has 48 logits and 72 or 144 scores
 
 Gradients = dict[str, Tensor]
 
 
 def toy_batch(row_ends: bool) -> Batch:
-    pictures = toy_pictures(PICTURES, 5)
+    images = toy_images(IMAGES, 5)
     if row_ends:
-        pictures["codes"][:, 4::5] = -1
+        images["codes"][:, 4::5] = -1
     names = ("features", "codes", "valid", "inner")
-    features, codes, valid, inner = (pictures[name] for name in names)
+    features, codes, valid, inner = (images[name] for name in names)
     ids = torch.randint(VOCABULARY, features.shape[:3])
     return make_batch(features.float(), codes, valid, PROMPT, ids, inner.float())
 
@@ -53,11 +52,11 @@ def toy_head(layers: int) -> Head:
 
 
 def toy_drafter(recipe: str) -> AnyDrafter:
-    class Pictures:
-        shards = [toy_pictures(PICTURES, 5)]
+    class Images:
+        shards = [toy_images(IMAGES, 5)]
 
     torch.manual_seed(3)
-    return new_drafter(recipe, toy_model(), CONFIG, Pictures())  # type: ignore[arg-type]
+    return new_drafter(recipe, toy_model(), CONFIG, Images())  # type: ignore[arg-type]
 
 
 def plain(drafter: AnyDrafter, batch: Batch, head: Head, phase: Phase) -> Tensor:
@@ -67,11 +66,11 @@ def plain(drafter: AnyDrafter, batch: Batch, head: Head, phase: Phase) -> Tensor
     scales = [weights.decay**step for step in range(phase.steps)]
     for step, hidden in enumerate(draft(drafter, batch, phase.steps)):
         marks = per_sequence(batch.drafted(step + 1), 2 // pairs)
-        law = guided(logits_of(batch.targets(step + 1), head), pairs, 2.0)
+        distribution = guided(logits_of(batch.targets(step + 1), head), pairs, 2.0)
         logits = guided(drafter.guess(hidden, head), pairs, 2.0)
-        loss = weights.token * token_loss(logits, law, weights.acceptance, marks)
+        loss = weights.token * token_loss(logits, distribution, weights.acceptance, marks)
         if weights.top:
-            loss = loss + weights.top * top_loss(logits, law, marks)
+            loss = loss + weights.top * top_loss(logits, distribution, marks)
         if weights.feature:
             loss = loss + weights.feature * feature_loss(hidden, batch, step)
         total = total + scales[step] * loss
@@ -111,20 +110,22 @@ def test_rows_are_cut_into_parts(cut: int) -> None:
 
 
 @pytest.mark.parametrize("row_ends", [False, True])
-def test_parts_pair_drafts_with_their_laws(cut: int, row_ends: bool) -> None:
-    """Every row of every step comes once, beside the law of its token; no part has too many logits."""
+def test_parts_pair_drafts_with_their_distributions(cut: int, row_ends: bool) -> None:
+    """Every row of every step comes once, beside the distribution of its token; no part has too many logits."""
     batch, steps = toy_batch(row_ends), 4
-    places = torch.arange(batch.roots)
-    drafts = [(places[: batch.roots - step] + step).expand(4, -1) for step in range(steps)]
+    positions = torch.arange(batch.roots)
+    drafts = [(positions[: batch.roots - step] + step).expand(4, -1) for step in range(steps)]
     seen: list[list[int]] = [[] for _ in drafts]
 
-    def laws(features: Tensor) -> Tensor:
+    def distributions(features: Tensor) -> Tensor:
         assert not cut or features.shape[1] * 4 * VOCABULARY <= cut
         return features
 
-    for step, rows, guess, law in law_parts(batch, drafts, VOCABULARY, laws, lambda x, _: x):
+    for step, rows, guess, distribution in distribution_parts(
+        batch, drafts, VOCABULARY, distributions, lambda x, _: x
+    ):
         seen[step] += range(batch.roots)[rows]
-        assert torch.equal(law, batch.targets(1)[:, guess[0]])
+        assert torch.equal(distribution, batch.targets(1)[:, guess[0]])
     assert seen == [[*range(batch.roots - step)] for step in range(steps)]
 
 

@@ -11,12 +11,13 @@ from types import ModuleType
 import pytest
 import torch
 from safetensors.torch import save_file
-from toy_target import CONFIG, toy_model, toy_pictures
+from toy_target import CONFIG, toy_images, toy_model
 
 from models.eagle import data, train
+from models.eagle.batch import make_batch
 from models.eagle.drafter import Drafter
 from models.eagle.features import load_target
-from models.eagle.losses import guided_logits, make_batch
+from models.eagle.losses import guided_logits
 from models.eagle.recipes import RECIPES
 from models.eagle.train import Trainer, evaluate, new_drafter
 from models.export.checkpoint import ExportError
@@ -32,7 +33,7 @@ def steady_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def toy_data(tmp_path: Path) -> Path:
     for shard in range(2):
-        save_file(toy_pictures(24, shard), data.shard_path(tmp_path, "features", shard))
+        save_file(toy_images(24, shard), data.shard_path(tmp_path, "features", shard))
     return tmp_path
 
 
@@ -44,18 +45,18 @@ def test_phases_follow_one_another() -> None:
 @pytest.mark.usefixtures("steady_clock")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: Path) -> None:
-    """The toy target's law follows from the last token alone, so that drafts can be nearly perfect."""
+    """The toy target's distribution follows from the last token alone, so that drafts can be nearly perfect."""
     options = replace(RECIPES[recipe], batch=8, warm_up=5, minutes=0.05)
-    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
-    start = new_drafter(recipe, toy_model(), CONFIG, pictures)  # type: ignore[arg-type]
+    images = data.Images(toy_data, CONFIG, held_out=8)
+    start = new_drafter(recipe, toy_model(), CONFIG, images)  # type: ignore[arg-type]
     trainer = Trainer(toy_model(), start, options, tmp_path / "drafter.pt")  # type: ignore[arg-type]
-    before = evaluate(trainer.drafter, trainer.model, pictures, steps=2)
-    trainer.run(pictures)
+    before = evaluate(trainer.drafter, trainer.model, images, steps=2)
+    trainer.run(images)
     after = trainer.reports[-1]
     assert after["rates"][0] > before["rates"][0] + 0.2
     assert after["chains"][2] > before["chains"][2]
     saved = torch.load(tmp_path / "drafter.pt", weights_only=True)
-    drafter = new_drafter(recipe, toy_model(), CONFIG, pictures)  # type: ignore[arg-type]
+    drafter = new_drafter(recipe, toy_model(), CONFIG, images)  # type: ignore[arg-type]
     drafter.load_state_dict(saved["model"])
     frozen = torch.equal(drafter.embed_tokens.weight, toy_model().embedding)
     assert frozen == (recipe in ("published", "hass"))
@@ -65,42 +66,42 @@ def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: P
 def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     file = tmp_path / "drafter.pt"
     options = replace(RECIPES["guided"], minutes=0.01, batch=8)
-    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
+    images = data.Images(toy_data, CONFIG, held_out=8)
     first = Trainer(toy_model(), Drafter(CONFIG), options, file)  # type: ignore[arg-type]
-    first.run(pictures)
+    first.run(images)
     longer = replace(options, minutes=0.02)
     second = Trainer(toy_model(), Drafter(CONFIG), longer, file)  # type: ignore[arg-type]
     assert second.step == first.step > 0 and second.seconds == first.seconds
     for one, two in zip(first.drafter.parameters(), second.drafter.parameters()):
         assert torch.equal(one, two)
-    second.run(pictures)
+    second.run(images)
     assert second.step > first.step and len(second.reports) == len(first.reports) + 1
     wider = replace(CONFIG, ffn=40)
     with pytest.raises(ExportError, match="another drafter"):
         Trainer(toy_model(), Drafter(wider), options, file)  # type: ignore[arg-type]
 
 
-def test_held_out_pictures_are_not_trained_on(toy_data: Path) -> None:
-    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
-    assert len(pictures) == 40
-    held = {tuple(row[0].tolist()) for b in pictures.held_out_batches() for row in b.features[::2]}
-    batches = pictures.batches(8, torch.Generator().manual_seed(0))
+def test_held_out_images_are_not_trained_on(toy_data: Path) -> None:
+    images = data.Images(toy_data, CONFIG, held_out=8)
+    assert len(images) == 40
+    held = {tuple(row[0].tolist()) for b in images.held_out_batches() for row in b.features[::2]}
+    batches = images.batches(8, torch.Generator().manual_seed(0))
     seen = [tuple(row[0].tolist()) for _ in range(5) for row in next(batches).features[::2]]
-    first = [tuple(x) for s in pictures.shards for x in s["features"][:, 0, 0].tolist()]
+    first = [tuple(x) for s in images.shards for x in s["features"][:, 0, 0].tolist()]
     assert len(set(first)) == len(first)
     assert held == set(first[:8]) and sorted(seen) == sorted(first[8:])
 
 
-def test_fewer_pictures_than_a_batch_are_one(toy_data: Path) -> None:
-    pictures = data.Pictures(toy_data, CONFIG, held_out=8)
-    places = next(pictures.places(len(pictures) + 1, torch.Generator().manual_seed(1)))
-    assert len(places) == len(set(places)) == len(pictures)
+def test_fewer_images_than_a_batch_are_one(toy_data: Path) -> None:
+    images = data.Images(toy_data, CONFIG, held_out=8)
+    rows = next(images.rows(len(images) + 1, torch.Generator().manual_seed(1)))
+    assert len(rows) == len(set(rows)) == len(images)
 
 
 def test_data_of_the_demo_bundle(
     tmp_path: Path, demo_bundle: Path, build_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens that the engine drew are as probable under the stored features as its law says."""
+    """Tokens that the engine generated are as probable under the stored features as its distribution says."""
     monkeypatch.setattr("sys.argv", ["data", "--bundle", str(demo_bundle), "--captions", "demo",
         "--out", str(tmp_path), "--images", "4", "--build", str(build_dir)])  # fmt: skip
     threads = torch.get_num_threads()
@@ -133,8 +134,8 @@ def test_data_of_the_demo_bundle(
         (data, {"size": "8x8"}, 2, "got size 8x8, expected one of 256x256"),
         (data, {"build": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/lamplighter: No such file or directory"),
         (train, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
-        (train, {"data": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: got no features, expected those of"),
-        (train, {"held-out": "24"}, 2, "got 24 pictures to hold out, expected fewer than the 24"),
+        (train, {"data": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: got no features, expected the files of"),
+        (train, {"held-out": "24"}, 2, "got 24 images to hold out, expected fewer than the 24"),
         (train, {"out": "{tmp}/other.pt"}, 7, "{tmp}/other.pt: holds another drafter"),
     ],
 )  # fmt: skip

@@ -12,14 +12,14 @@ import pytest
 import torch
 from llamagen_files import GPT_SHAPE
 from torch import Tensor
-from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_pictures
+from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_images
 
 from models import ops
 from models.archive import write_archive
+from models.eagle.batch import make_batch
 from models.eagle.config import DrafterConfig
-from models.eagle.losses import make_batch
 from models.export.__main__ import main
-from models.heads.flash import Flash, FlashConfig
+from models.heads.flash import Flash, FlashConfig, FlashLayerConfig
 from models.heads.flash_module import FlashModule
 
 HIDDEN, CODES = GPT_SHAPE.dim, GPT_SHAPE.vocab_size
@@ -33,22 +33,26 @@ def random_flash(config: FlashConfig) -> Flash:
     return flash
 
 
-@pytest.mark.parametrize("window", [0, 1, 4, 30])
-def test_the_scripted_form_drafts_as_trained(tmp_path: Path, window: int) -> None:
-    """Row by row behind a cache, with the rows beyond the window compressed as the engine does it."""
+@pytest.mark.parametrize(("window", "groups"), [(0, 0), (0, 3), (1, 0), (4, 3), (30, 0)])
+def test_the_scripted_form_drafts_as_trained(tmp_path: Path, window: int, groups: int) -> None:
+    """Row by row behind a cache, with the rows beyond the window compressed as the engine does it.
+
+    Groups need not divide the heads.
+    """
     ops.load()
-    config = FlashConfig(CONFIG, 3, *((2, window) if window else ()))
+    layer = FlashLayerConfig(**{**vars(CONFIG), "kv_heads": groups or CONFIG.kv_heads})
+    config = FlashConfig(layer, 3, *((2, window) if window else ()))
     flash = random_flash(config)
     flash.begin(torch.randn(VOCABULARY, WIDTH), torch.randn(VOCABULARY, WIDTH))
     write_archive(FlashModule(flash, flash.head), tmp_path / "flash.pt")
     module = torch.jit.load(tmp_path / "flash.pt")
     module.prepare(torch.empty(0))
-    shard = toy_pictures(2, 5)
+    shard = toy_images(2, 5)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
     expected = torch.nn.functional.linear(flash.ahead(batch), flash.head)
     embeddings, (sequences, rows) = module.embed(batch.ids), batch.features.shape[:2]
     slots = rows + config.queries
-    cache = torch.zeros(1, 2, sequences, CONFIG.kv_heads, slots, CONFIG.head_dim)
+    cache = torch.zeros(1, 2, sequences, layer.kv_heads, slots, CONFIG.head_dim)
     for row in range(rows):
         hidden = step(module, config, batch.features, embeddings, row, cache)
         if row >= PROMPT - 1:
@@ -70,8 +74,10 @@ def step(
         return result
     old = max(0, row - PROMPT + 1 - config.window)
     history, last = features[:, PROMPT - 1 :], torch.full((sequences,), old)
-    places = (row - config.window + 1 - config.queries + torch.arange(config.queries)).clamp_min(0)
-    positions = torch.cat([positions, places.expand(sequences, -1)], 1)
+    compressed = (
+        row - config.window + 1 - config.queries + torch.arange(config.queries)
+    ).clamp_min(0)
+    positions = torch.cat([positions, compressed.expand(sequences, -1)], 1)
     columns = torch.arange(row + 1 + config.queries)
     seen = (columns < PROMPT) | ((columns > row - config.window) & (columns <= row))
     seen = seen | ((columns > row) & (old > 0))
@@ -83,12 +89,18 @@ def step(
     return out[:, :1]
 
 
-def published(folder: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], object]) -> Path:
-    """A folder as the published training writes one: 4 heads, 2 groups, 3 tokens in a pass."""
-    layer = config_of(HIDDEN, CODES)
+def published(
+    folder: Path,
+    change: Callable[[dict[str, Tensor], dict[str, Any]], object],
+    groups: int = 2,
+) -> Path:
+    """A folder as the published training writes one: 4 heads, 3 tokens in a pass."""
+    layer = FlashLayerConfig(**{**vars(config_of(HIDDEN, CODES)), "kv_heads": groups})
     state = random_flash(FlashConfig(layer, 3)).state_dict()
     state["layers.rotary_emb.inv_freq"] = torch.zeros(2)
-    settings: dict[str, Any] = {"hidden_size": HIDDEN, "num_attention_heads": 4, "k": 3}
+    settings: dict[str, Any] = {
+        "hidden_size": HIDDEN, "num_attention_heads": 4, "k": 3, "rope_theta": 10000.0,
+    }  # fmt: skip
     change(state, settings)
     folder.mkdir()
     torch.save(state, folder / "pytorch_model.bin")
@@ -105,11 +117,17 @@ def attach(bundle: Path, drafter: Path, *more: str) -> int:
     return main(["flash", *words])
 
 
-def test_published_folders(bundle: Path, tmp_path: Path) -> None:
-    assert attach(bundle, published(tmp_path / "flash", lambda state, settings: None)) == 0
+@pytest.mark.parametrize("groups", [2, 3])
+def test_published_folders(bundle: Path, tmp_path: Path, groups: int) -> None:
+    """num_key_value_heads of the released configuration is not the number of groups."""
+
+    def change(_: dict[str, Tensor], settings: dict[str, Any]) -> None:
+        settings["num_key_value_heads"] = 4
+
+    assert attach(bundle, published(tmp_path / "flash", change, groups)) == 0
     manifest = json.loads((bundle / "manifest.json").read_text())
     entry = manifest["drafters"]["f"]
-    assert (entry["kind"], entry["heads"], entry["kv_heads"]) == ("flash", 3, 2)
+    assert (entry["kind"], entry["heads"], entry["kv_heads"]) == ("flash", 3, groups)
     assert entry["prompt_id"] == 0 and "queries" not in entry
     methods = {r["method"] for r in manifest["golden"]["records"] if r["module"] == "f"}
     assert methods == {"embed", "forward", "heads"}
@@ -137,7 +155,10 @@ def test_files_of_training_with_queries(bundle: Path, tmp_path: Path) -> None:
     [
         (lambda state, _: state.pop("fc.bias"), "missing keys: fc.bias"),
         (lambda state, _: state.update(extra=torch.zeros(1)), "unexpected keys: extra"),
-        (lambda _, settings: settings.update(num_attention_heads=3), "num_attention_heads: got 3"),
+        (
+            lambda _, settings: settings.update(num_attention_heads=3),
+            "num_attention_heads is 3, expected",
+        ),
         (
             lambda state, _: state.update({"embed_tokens.weight": torch.zeros(3, HIDDEN)}),
             "embeds 3 tokens",

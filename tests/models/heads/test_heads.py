@@ -12,11 +12,11 @@ import torch
 from llamagen_files import GPT_SHAPE
 from safetensors.torch import save_file
 from torch import Tensor
-from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_model, toy_pictures
+from toy_target import CONFIG, PROMPT, VOCABULARY, WIDTH, toy_images, toy_model
 
 from models import ops
 from models.archive import write_archive
-from models.eagle.losses import make_batch
+from models.eagle.batch import make_batch
 from models.export.__main__ import main
 from models.heads.flash import Flash, FlashConfig
 from models.heads.medusa import Heads, HeadsConfig
@@ -67,7 +67,7 @@ def test_the_scripted_form_is_the_plain_one(tmp_path: Path, blocks: int) -> None
 def test_the_scripted_speculator_is_the_plain_one(
     tmp_path: Path, inner: int, tied: bool, scale_input: bool
 ) -> None:
-    """Step by step, with the rows of the head that belong to pictures."""
+    """Step by step, with the rows of the head that belong to images."""
     ops.load()
     plain = random_speculator(SpeculatorConfig(24, 30, 3, inner, tied, scale_input))
     write_archive(SpeculatorModule(plain, 5, 20), tmp_path / "steps.pt")
@@ -165,19 +165,19 @@ def toy_heads(kind: str) -> Heads | Speculator | Flash:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_raises_the_acceptance(kind: str) -> None:
-    """Of a target whose next token follows from the last."""
+    """The target: every token follows from the last."""
     model = toy_model()
-    shard = toy_pictures(48, 5)
+    shard = toy_images(48, 5)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
-    pictures = SimpleNamespace(held_out_batches=lambda: [batch])
+    images = SimpleNamespace(held_out_batches=lambda: [batch])
     heads = toy_heads(kind)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=1e-2)
-    first = evaluate(heads, model, pictures)
+    first = evaluate(heads, model, images)
     for _ in range(60):
         optimizer.zero_grad()
         objective(heads, model, batch).backward()
         optimizer.step()
-    last = evaluate(heads, model, pictures)
+    last = evaluate(heads, model, images)
     assert last["rates"][0] > first["rates"][0] + 0.1
     assert last["chains"][2] > first["chains"][2] > 1
 
@@ -189,7 +189,7 @@ def test_rows_in_parts_give_the_same(
 ) -> None:
     if loss is published_objective and "flash" not in kind:
         return
-    model, shard, heads = toy_model(), toy_pictures(2, 5), toy_heads(kind)
+    model, shard, heads = toy_model(), toy_images(2, 5), toy_heads(kind)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
     found = []
     for numbers in (1 << 25, 400, 100):  # a row has 48 logits and 144 scores
@@ -204,7 +204,7 @@ def test_rows_in_parts_give_the_same(
 
 
 def test_the_published_recipe_of_flash_lowers_its_loss() -> None:
-    model, shard = toy_model(), toy_pictures(16, 5)
+    model, shard = toy_model(), toy_images(16, 5)
     batch = make_batch(shard["features"].float(), shard["codes"], shard["valid"], PROMPT, 0)
     torch.manual_seed(0)
     flash = Flash(FlashConfig(CONFIG, 2))

@@ -46,10 +46,10 @@ def test_the_scripted_form_is_the_plain_one(tmp_path: Path) -> None:
     stale[0, 1] = -1
     read, state = refiner.read(hidden, stale), torch.zeros(4, 20)
     torch.testing.assert_close(module.read(hidden, stale), read)
-    for place in range(3):
+    for position in range(3):
         tokens = torch.randint(30, (4,))
-        own = module.step(read[:, place : place + 1], state[:, None], tokens[:, None])
-        state = refiner.step(read[:, place], state, tokens)
+        own = module.step(read[:, position : position + 1], state[:, None], tokens[:, None])
+        state = refiner.step(read[:, position], state, tokens)
         torch.testing.assert_close(own[:, 0], state)
         torch.testing.assert_close(module.logits(own)[:, 0], refiner.logits(state))
 
@@ -85,7 +85,7 @@ def test_refiners_of_other_targets_are_refused(
 
 
 def test_windows_know_what_the_target_says(demo_bundle: Path, build_dir: Path) -> None:
-    """Rows of a pass are the target's own of the same tokens, and laws of known tokens those that were drawn from."""
+    """Rows of a pass are the target's own of the same tokens, and distributions of known tokens those that were sampled from."""
     torch.manual_seed(3)
     model = load_target(demo_bundle)
     head = check(model)
@@ -95,22 +95,22 @@ def test_windows_know_what_the_target_says(demo_bundle: Path, build_dir: Path) -
         tokens, seen = windows.newest, windows.seen
         drafts, logits = windows.draft(refiner)
         read, state = refiner.read(seen.hidden, seen.stale), torch.zeros(2, 16)
-        for place in range(3):
-            state = refiner.step(read[:, place], state, tokens)
-            row = seen.hidden[:, place] @ head.T * (seen.stale[:, place] >= 0)[:, None]
-            torch.testing.assert_close(logits[:, place], row + refiner.logits(state))
-            tokens = drafts[:, place]
-            assert (windows.law(logits[:, place]).gather(1, tokens[:, None]) > 0).all()
+        for position in range(3):
+            state = refiner.step(read[:, position], state, tokens)
+            row = seen.hidden[:, position] @ head.T * (seen.stale[:, position] >= 0)[:, None]
+            torch.testing.assert_close(logits[:, position], row + refiner.logits(state))
+            tokens = drafts[:, position]
+            assert (windows.distribution(logits[:, position]).gather(1, tokens[:, None]) > 0).all()
         hidden, before = windows.score(drafts), windows.count.clone()
         windows.accept(drafts, logits, hidden)
         kept = windows.count - before - 1
         stale = windows.seen.stale
-        for picture, count in enumerate(kept.tolist()):
-            left = drafts[picture, count:].tolist()
-            assert stale[picture].tolist() == left + [-1] * count
-            for place in range(3):
-                row = hidden[picture, min(count + 1 + place, 3)]
-                assert torch.equal(windows.seen.hidden[picture, place], row)
+        for image, count in enumerate(kept.tolist()):
+            left = drafts[image, count:].tolist()
+            assert stale[image].tolist() == left + [-1] * count
+            for position in range(3):
+                row = hidden[image, min(count + 1 + position, 3)]
+                assert torch.equal(windows.seen.hidden[image, position], row)
 
 
 def test_training_raises_the_acceptance(demo_bundle: Path, build_dir: Path, tmp_path: Path) -> None:
@@ -118,11 +118,11 @@ def test_training_raises_the_acceptance(demo_bundle: Path, build_dir: Path, tmp_
     words = ["--bundle", str(demo_bundle), "--captions", str(tmp_path / "captions.txt")]
     words += ["--out", str(tmp_path / "r.pt"), "--slots", "3", "--batch", "8", "--inner", "64"]
     words += ["--build", str(build_dir)]
-    told = []
+    steps = []
     for minutes in ("0.01", "0.2"):
         assert train([*words, "--minutes", minutes]) == 0
-        told.append(torch.load(tmp_path / "r.pt", weights_only=True)["step"])
-    assert 0 < told[0] < told[1]
+        steps.append(torch.load(tmp_path / "r.pt", weights_only=True)["step"])
+    assert 0 < steps[0] < steps[1]
     model = load_target(demo_bundle)
     head = check(model)
     refiners = [Refiner(RefinerConfig(head.shape[1], len(head), 64)) for _ in range(2)]
@@ -154,7 +154,7 @@ def test_a_file_of_another_refiner_is_not_continued(
 def test_rows_that_end_are_refused(demo_bundle: Path) -> None:
     model = load_target(demo_bundle)
     model.grid = {**model.grid, "row_end": [3]}
-    with pytest.raises(Exception, match="rows of its pictures end with a token"):
+    with pytest.raises(Exception, match="rows of its images end with a token"):
         check(model)
 
 

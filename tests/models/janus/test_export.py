@@ -88,10 +88,10 @@ def test_only_the_trained_size_by_default(files: Files, capsys: pytest.CaptureFi
     """384 pixels a side, for which this model has no positions."""
     files.config.write_text("{}")
     assert files.export() == 2
-    assert "pictures of 576 codes behind prompts of 258 ids take 834" in capsys.readouterr().err
+    assert "images of 576 codes behind prompts of 258 ids take 834" in capsys.readouterr().err
 
 
-def test_published_models_draw_the_trained_size_alone() -> None:
+def test_published_models_generate_the_trained_size_alone() -> None:
     config = replace(SHAPE, codes=16384, max_positions=16384)
     entries = partial(target_entries, config, prompt={"length": 258}, downsample=16)
     assert [grid["width"] for grid in entries(PUBLISHED)["grids"]] == [384]
@@ -105,24 +105,24 @@ LANGUAGE = "language_config"
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("model_type",), "janus", "model_type is janus, expected multi_modality"),
-        (("gen_head_config",), ..., "no gen_head_config, expected a model that draws"),
+        (("model_type",), "llava", "model_type is llava, expected multi_modality"),
+        (("gen_head_config",), ..., "no gen_head_config, expected a model that generates"),
         (("gen_aligner_config", "params", "projector_type"), "linear", "projector_type is linear, expected mlp_gelu"),
         (("gen_aligner_config", "cls"), "Other", "gen_aligner_config.cls is Other, expected MlpProjector"),
         (("gen_vision_config", "cls"), "VQ-8", "gen_vision_config.cls is VQ-8, expected VQ-16"),
         (("gen_vision_config", "params", "image_token_size"), 41, "image_token_size is 41, expected 40"),
-        (("gen_head_config", "params", "n_embed"), 31, "gen_head_config: n_embed is 31, expected 32"),
-        (("gen_head_config", "params"), 3, "params: got 3, expected an object"),
-        ((LANGUAGE, "rope_scaling"), {"factor": 2}, "language_config.rope_scaling is {'factor': 2}, expected None"),
-        ((LANGUAGE, "attention_bias"), True, "language_config.attention_bias is True, expected False"),
+        (("gen_head_config", "params", "n_embed"), 31, "gen_head_config.params.n_embed is 31, expected 32"),
+        (("gen_head_config", "params"), 3, "gen_head_config.params is 3, expected an object"),
+        ((LANGUAGE, "rope_scaling"), {"factor": 2}, 'language_config.rope_scaling is {"factor": 2}, expected rotations of type default'),
+        ((LANGUAGE, "attention_bias"), True, "language_config.attention_bias is true, expected false"),
         ((LANGUAGE, "hidden_act"), "gelu", "language_config.hidden_act is gelu, expected silu"),
         ((LANGUAGE, "num_attention_heads"), 5, "5 heads and 2 key/value heads do not fit a width of 32"),
-        ((LANGUAGE, "num_attention_heads"), "4", "n_head is 4, expected a positive number"),
-        ((LANGUAGE, "head_dim"), 16, "language_config: head_dim is 16, expected 8"),
+        ((LANGUAGE, "num_attention_heads"), "4", 'num_attention_heads is "4", expected a whole number'),
+        ((LANGUAGE, "head_dim"), 16, "language_config.head_dim is 16, expected 8"),
         ((LANGUAGE, "vocab_size"), 641, "embed_tokens.weight has shape [640, 32], expected [641, 32]"),
         ((LANGUAGE, "intermediate_size"), ..., "gate_proj.weight has shape [48, 32], expected [11008, 32]"),
         ((LANGUAGE, "num_hidden_layers"), 2, "unexpected keys: language_model.model.layers.2."),
-        ((LANGUAGE,), ..., "language_config: got None, expected an object"),
+        ((LANGUAGE,), ..., "language_config is missing, expected an object"),
     ],
 )  # fmt: skip
 def test_configurations(

@@ -84,7 +84,7 @@ def test_wrong_tensors(
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         (b"", "damaged or no checkpoint: the file is empty"),
         (b"PK\x03\x04 truncated", "damaged or no checkpoint"),
-        (b"junk\n", "damaged or no checkpoint: its bytes are no pickle"),
+        (b"junk\n", "damaged or no checkpoint: it begins with b'junk', expected what torch.save"),
         (None, "no such file"),
     ],
 )
@@ -119,7 +119,7 @@ def test_foreign_bytes_in_a_checkpoint_are_one_line(tmp_path: Path, zipped: bool
 def test_checkpoints_cut_short(
     files: Files, capsys: pytest.CaptureFixture[str], zipped: bool
 ) -> None:
-    """At any place: exit code 4 and the file's name, never the advice to run its code."""
+    """Anywhere: exit code 4 and the file's name, never the advice to run its code."""
     torch.save({"model": files.states["vq"]}, files.vq, _use_new_zipfile_serialization=zipped)
     whole = files.vq.read_bytes()
     for tenth in range(1, 10):

@@ -116,10 +116,10 @@ def test_parts_of_the_layers_are_the_whole(tmp_path: Path) -> None:
     expected, _ = target.forward(rows, positions, CAUSAL, lengths, decoders[0].cache)
     residual = rows
     for first, end in ((0, 1), (1, 1), (1, 3)):
-        place = torch.tensor([first, end])
+        part = torch.tensor([first, end])
         before = residual.clone()
         left, hidden = target.forward_layers(
-            residual, positions, CAUSAL, lengths, decoders[1].cache, place
+            residual, positions, CAUSAL, lengths, decoders[1].cache, part
         )
         assert torch.equal(residual, before)
         torch.testing.assert_close(hidden, model.norm(left))

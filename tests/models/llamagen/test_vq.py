@@ -81,6 +81,6 @@ def test_half_precision_storage_decodes_in_fp32() -> None:
     scripted.prepare(torch.empty(0))
     codes = torch.randint(20, (1, 2, 2))
     with torch.inference_mode():
-        picture = scripted.decode(codes)
-        assert picture.dtype == torch.float32
-        torch.testing.assert_close(picture, model.decode_code(codes), atol=1e-2, rtol=0)
+        image = scripted.decode(codes)
+        assert image.dtype == torch.float32
+        torch.testing.assert_close(image, model.decode_code(codes), atol=1e-2, rtol=0)

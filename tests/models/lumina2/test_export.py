@@ -16,7 +16,7 @@ from models.export.chameleon.weights import read_weights
 from models.export.image_decoders.movqgan import load_movqgan
 from models.export.lumina2.bundle import bos_piece, read_names
 
-CASES = Path(__file__).parents[2] / "golden" / "families"
+CASES = Path(__file__).parents[2] / "golden/cases/lumina2"
 MODEL = CASES / "lumina2_target_tiny"
 VQ = CASES / "lumina2_movq_f8" / "movqgan_270M.ckpt"
 NAMES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")

@@ -122,7 +122,7 @@ def test_latents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @torch.inference_mode()
 def test_the_decoder_starts_from_codes() -> None:
-    """From rows of the codebook it draws nearly what the demo draws, whose decoder has more attention."""
+    """From rows of the codebook it decodes nearly what the demo decodes, whose decoder has more attention."""
     torch.manual_seed(3)
     known = torch.jit.load(BUNDLE / "image_decoder.pt").float()
     known.prepare(torch.empty(0))
@@ -172,7 +172,7 @@ def test_a_stage_goes_on(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
 
 
-def test_drawing_fills_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generation_fills_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every token once, by chains of the conditions that its step saw."""
     config = replace(SHAPE, classes=CLASSES, channels=16)
     monkeypatch.setattr(target, "CONFIG", config)
@@ -182,7 +182,7 @@ def test_drawing_fills_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         model, "context", lambda x, visible, c: (seen.append(visible), context(x, visible, c))[1]
     )
-    tokens = target.draw(model, torch.tensor([3, 8]), 5)
+    tokens = target.generate(model, torch.tensor([3, 8]), 5)
     assert tokens.shape == (2, 12, 16) and tokens.isfinite().all()
     counts = [visible.sum(1).tolist() for visible in seen]
     assert counts == [[n, n] for n in (0, 1, 3, 5, 9)]
@@ -198,9 +198,9 @@ def test_the_pair_fits_together() -> None:
 
 def test_evaluation_knows_renderings() -> None:
     """The classifier finds what the classes name; with the classes exchanged it does not."""
-    pictures, classes = evaluate.renderings(24)  # those it compares with
-    report = evaluate.evaluate(pictures, classes)
-    assert min(report["drawn"].values()) > 0.8  # type: ignore[attr-defined]
-    exchanged = evaluate.evaluate(pictures, [(c + 7) % CLASSES for c in classes])
-    assert max(exchanged["drawn"].values()) < 0.5  # type: ignore[attr-defined]
+    images, classes = evaluate.renderings(24)  # those it compares with
+    report = evaluate.evaluate(images, classes)
+    assert min(report["generated"].values()) > 0.8  # type: ignore[attr-defined]
+    exchanged = evaluate.evaluate(images, [(c + 7) % CLASSES for c in classes])
+    assert max(exchanged["generated"].values()) < 0.5  # type: ignore[attr-defined]
     assert abs(report["frechet"]) < 1e-3 < report["frechet of renderings"]  # type: ignore[arg-type]

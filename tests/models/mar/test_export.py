@@ -128,7 +128,7 @@ def test_half_precision_is_storage_alone(files: Files, model: MAR) -> None:
     ("config", "settings", "message"),
     [
         (replace(DRAFT_SHAPE, channels=3), {}, "channels of a token: got 3, the model's are 4"),
-        (replace(DRAFT_SHAPE, positions=9), {}, "tokens of a picture: got 9, the model's are 12"),
+        (replace(DRAFT_SHAPE, positions=9), {}, "tokens of an image: got 9, the model's are 12"),
         (replace(DRAFT_SHAPE, classes=6), {}, "classes: got 6, the model's are 5"),
         (DRAFT_SHAPE, {"num_sampling_steps": "8"}, "denoising steps: got 8, the model's are 7"),
     ],

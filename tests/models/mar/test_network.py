@@ -23,7 +23,7 @@ def module_of(model: MAR, respacing: str = "7", like: Tensor | None = None) -> t
 
 @torch.inference_mode()
 def test_context_is_the_plain_network(model: MAR) -> None:
-    """Each picture alone in the plain one, all at once in the module, whatever is hidden."""
+    """Each image alone in the plain one, all at once in the module, whatever is hidden."""
     module, count = module_of(model, like=torch.empty(0, dtype=torch.bfloat16)), SHAPE.positions
     latents = normal(4, count, SHAPE.channels)
     shown = torch.tensor([0, 5, count - 1, count])[:, None]
@@ -132,7 +132,7 @@ def test_a_later_last_step_leaves_more_noise() -> None:
     assert float(late.betas[0]) > 50 * float(early.betas[0])
 
 
-def test_the_autoencoder_reads_and_draws() -> None:
+def test_the_autoencoder_encodes_and_decodes() -> None:
     torch.manual_seed(1)
     kl = AutoencoderKL(KL_SHAPE).requires_grad_(False)
     rgb = normal(2, 3, 8, 12)

@@ -100,7 +100,7 @@ class Video:
         return h + (self.conv(short, x) if f"{short}.conv3d.weight" in self.state else x)
 
     def attention(self, name: str, x: Tensor, rows: str) -> Tensor:
-        """Over the places of a frame (hw) or over the frames of a place (t)."""
+        """Over the positions of a frame (hw) or over the frames of a position (t)."""
         h = self.norm(f"{name}.norm", x)
         q, k, v = (self.conv(f"{name}.{part}", h) for part in "qkv")
 
@@ -160,7 +160,7 @@ def test_folded_decoder_is_the_video_network(config: CosmosConfig) -> None:
 
 
 def test_the_published_decoder() -> None:
-    """Its size tells the default shape: 66,148,080 parameters."""
+    """Its size gives the default shape: 66,148,080 parameters."""
     shapes = published_shapes(CosmosConfig())
     assert sum(torch.Size(shape).numel() for shape in shapes.values()) == 66_148_080
     assert len(shapes) == 178 and CosmosConfig().downsample == 16

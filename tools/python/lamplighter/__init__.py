@@ -1,4 +1,4 @@
-"""Draws images with visual autoregressive models, several tokens per step of the model.
+"""Generates images with visual autoregressive models and speculative decoding.
 
 engine = lamplighter.TextToImage("models/demo/bundle")
 engine.generate("a red boat on the sea at dawn", method="sjd")[0].image.save("boat.png")
@@ -6,9 +6,15 @@ engine.generate("a red boat on the sea at dawn", method="sjd")[0].image.save("bo
 
 import torch
 
-from ._built import TORCH as _BUILT_WITH
+try:
+    from ._built import TORCH as _BUILT_WITH
+except ModuleNotFoundError:
+    raise ImportError(
+        f"lamplighter: the native part is not built in {__path__[0]}; "
+        "run scripts/setup.sh and set PYTHONPATH=build/python, or run pip install --no-build-isolation ."
+    ) from None
 
-# Torch comes first: the native part finds its libraries loaded and loads no second copy.
+# Import Torch first, so that the native part uses its libraries and loads no second copy.
 _REBUILD = (
     f"lamplighter was built with Torch {_BUILT_WITH}, found {torch.__version__}; build it again: "
     "pip install --force-reinstall --no-deps --no-build-isolation ."
@@ -20,7 +26,24 @@ try:
 except ImportError as error:
     raise ImportError(f"{_REBUILD} ({str(error).splitlines()[0]})") from None
 
-from .engine import Error, Result, Statistics, TextToImage  # noqa: E402  after the native part
+from .engine import (  # noqa: E402  after the native part
+    Error,
+    Result,
+    Statistics,
+    TextToImage,
+    methods,
+    option_meanings,
+)
+from .pipeline import Pipeline, PipelineOutput  # noqa: E402
 
 __version__ = _native.version
-__all__ = ["Error", "Result", "Statistics", "TextToImage"]
+__all__ = [
+    "Error",
+    "Pipeline",
+    "PipelineOutput",
+    "Result",
+    "Statistics",
+    "TextToImage",
+    "methods",
+    "option_meanings",
+]

@@ -5,6 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 version: str
+methods: dict[str, str]
+options: list[tuple[str, str, str, list[str]]]
 error_class: type[Exception] | None
 
 class RuntimeOptions:
@@ -31,7 +33,16 @@ class Engine:
         self,
         records: list[str],
         on_result: Callable[
-            [int, NDArray[np.uint8], NDArray[np.int32], dict[str, Any], str], object
+            [
+                int,
+                NDArray[np.uint8],
+                NDArray[np.int32],
+                dict[str, Any],
+                NDArray[np.int64],
+                str,
+                list[str],
+            ],
+            object,
         ],
         on_row: Callable[[int, int, NDArray[np.int32]], object] | None,
         on_progress: Callable[[int, int], object] | None,

@@ -1,12 +1,16 @@
-"""The engine as Python sees it: prompts to pictures, codes and statistics."""
+"""The Python interface of the engine: from prompts to images, codes and statistics."""
 
 from __future__ import annotations
 
+import inspect
+import io
 import json
+import keyword
 import logging
 import os
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +21,13 @@ from PIL import Image
 
 from . import _native
 
-USAGE = 2  # exit code of the command line for flags
+USAGE = 2  # exit code for wrong flags
 
 _log = logging.getLogger("lamplighter")
 
 
 class Error(Exception):
-    """What the engine cannot do, in one line; `exit_code` is the command line's (2 usage, 3 input, 4 bundle, ...)."""
+    """A failure of the engine, in one line; `exit_code` is that of the program (2 usage, 3 input, 4 bundle, ...)."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -33,47 +37,75 @@ class Error(Exception):
 _native.error_class = Error
 
 
+def methods() -> dict[str, str]:
+    """All decoding methods with what they do, the baseline first. `auto` is the fastest lossless one on this machine."""
+    return dict(_native.methods)
+
+
+def option_meanings() -> dict[str, str]:
+    """All options of methods with what they do and the values that they take."""
+    return {
+        name: meaning + (f" ({', '.join(choices)})" if choices else "")
+        for name, _, meaning, choices in _native.options
+    }
+
+
 @dataclass(frozen=True)
 class Statistics:
-    """What one picture cost."""
+    """Cost of one image."""
 
     tokens: int
     """Image tokens committed."""
     target_passes: int
-    """Passes of the target, prefill included."""
+    """Target passes, prefill included."""
     batch: int
-    """Most pictures that were drawn side by side with it."""
+    """Largest number of images in its batch."""
     step_compression: float
     """Tokens per target pass."""
     acceptance_length: float
-    """Tokens per cycle on average, bonus token included."""
+    """Average tokens per cycle, bonus token included."""
     acceptance_lengths: list[int]
-    """Tokens of every cycle, bonus token included; without the prefill, which commits the first token."""
+    """Tokens of every cycle, bonus token included; the prefill, which commits the first token, does not count."""
     drafted_by_depth: list[int]
-    """Tree nodes that were drafted at depth 1, 2, ..."""
+    """Drafted tree nodes at depth 1, 2, ..."""
     accepted_by_depth: list[int]
     """How often the accepted path reached depth 1, 2, ..."""
     seconds: dict[str, float]
-    """Wall-clock seconds of text, prefill, decode and image; draft, score, judge and commit are parts of decode."""
+    """Wall-clock seconds of text, prefill, decode and image; draft, score, verify and commit are parts of decode."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """A picture."""
+    """An image. Notebooks show it."""
 
     image: Image.Image
     """RGB."""
     codes: NDArray[np.int32]
     """Codebook indices, (rows, columns)."""
     statistics: Statistics
+    tokens_per_pass: NDArray[np.int64]
+    """For every token, how many tokens the target pass committed that committed it, (rows, columns)."""
     settings: dict[str, Any]
-    """Everything that decides the picture, as picture files carry it: model, seed, method and its options, ..."""
+    """Everything that determines the image, as stored in image files: model, seed, method and its options, ..."""
+    warnings: list[str]
+    """What the model does not know of the prompt, or cut off: a line each."""
+
+    def __repr__(self) -> str:
+        width, height = self.image.size
+        shown = {name: self.settings.get(name) for name in ("method", "seed", "prompt")}
+        words = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
+        return f"<Result {width}x{height}, S {self.statistics.step_compression:.2f}, {words}>"
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.image.save(file, "PNG")
+        return file.getvalue()
 
 
 class TextToImage:
-    """Draws pictures with one bundle. Arguments are the long flags of `lamplighter generate` with underscores.
+    """Generates images with one bundle. Arguments are the long flags of `lamplighter generate` with underscores.
 
-    Raises Error when the bundle or the device does not do.
+    Raises Error when the bundle or the device cannot be used.
     """
 
     def __init__(
@@ -94,7 +126,10 @@ class TextToImage:
         options.graph, options.verify_checksums = not no_graph, not skip_checksums
         self._engine = _native.Engine(os.fspath(bundle), options, _log.info)
         self._lock = threading.Lock()
-        self._drawing: int | None = None  # the thread that draws
+        self._generating: int | None = None  # the thread that generates
+
+    def __repr__(self) -> str:
+        return f"<TextToImage {self.model} on {self.device} in {self.dtype}>"
 
     @property
     def model(self) -> str:
@@ -115,50 +150,88 @@ class TextToImage:
         self,
         prompts: str | int | Sequence[str | int],
         *,
+        method: str | None = None,
         seed: int | Sequence[int] = 42,
+        cfg_scale: float | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        cfg_interval: int | None = None,
+        negative_prompt: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
         on_row: Callable[[int, int, NDArray[np.int32]], object] | None = None,
-        progress: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
         **options: Any,
     ) -> list[Result]:
-        """Draws a picture of every prompt, in their order; other threads run meanwhile.
+        """Generates an image for every prompt, in their order. Other Python threads run meanwhile.
 
-        prompts: captions, or class numbers for bundles of classes.
-        seed: of the first picture, the others follow it; or one for each; -1: random.
-        on_row: called as on_row(picture, row, codes) when a row of tokens is complete, in the order of the
-            rows; codes is (row + 1, columns), all rows so far, which `decode` makes a picture of.
-        progress: a bar on the terminal.
-        options: method, tree, cfg_scale, temperature, width and what else `lamplighter generate --help` lists
-            of sampling and methods; `lambda_` is --lambda. None: not given.
+        What is None is the bundle's or the method's default.
 
-        Raises Error, what on_row raises, and KeyboardInterrupt; a run that is stopped leaves the engine as it was.
+        prompts: captions, or class numbers for class-conditional bundles.
+        method: one of `methods()`; None: ar.
+        seed: the seed of the first image, from which the others count up; or one seed per image; -1: random.
+        on_row: called as on_row(image, row, codes) when a row of tokens is complete, row by row; codes is
+            (row + 1, columns), all rows so far, which `decode` turns into an image.
+        progress: show a bar on the terminal, or a function that is called as progress(tokens, of_all).
+        options: of the method; `option_meanings()` lists them, `lambda_` is lambda.
+
+        Raises Error, exceptions of on_row, and KeyboardInterrupt. An interrupted engine can be used again.
         """
-        records = [_record(*picture, options) for picture in _pictures(prompts, seed)]
+        options |= {
+            "method": method, "cfg_scale": cfg_scale, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+            "cfg_interval": cfg_interval, "negative_prompt": negative_prompt, "width": width, "height": height,
+        }  # fmt: skip
+        records = [_record(*generated, options) for generated in _images(prompts, seed)]
         results: list[Result] = []
 
-        def on_result(_: int, pixels: Any, codes: Any, statistics: Any, settings: str) -> None:
-            image = Image.fromarray(pixels)
-            results.append(Result(image, codes, Statistics(**statistics), json.loads(settings)))
+        def on_result(
+            _: int, pixels: Any, codes: Any, statistics: Any, tokens: Any, settings: str, notes: list[str]
+        ) -> None:  # fmt: skip
+            image, cost = Image.fromarray(pixels), Statistics(**statistics)
+            results.append(Result(image, codes, cost, tokens, json.loads(settings), notes))
 
-        if self._drawing == threading.get_ident():
-            raise Error("generate: got a call out of on_row, expected one after the run", USAGE)
+        if self._generating == threading.get_ident():
+            raise Error("generate: got a call from on_row, expected one after the run", USAGE)
         with self._lock:
-            self._drawing = threading.get_ident()
+            self._generating = threading.get_ident()
             try:
                 with _Bar(progress) as on_progress:
                     self._engine.generate(records, on_result, on_row, on_progress)
             finally:
-                self._drawing = None
+                self._generating = None
+        for note in (note for result in results for note in result.warnings):
+            warnings.warn(note, stacklevel=2)
         return results
 
     def decode(self, codes: NDArray[np.int32]) -> Image.Image:
-        """The picture of codebook indices, (rows, columns). Raises Error when they do not fit the decoder."""
+        """Decodes codebook indices, (rows, columns), to an image. Raises Error when they do not fit the decoder."""
         return Image.fromarray(self._engine.decode(codes))
 
 
-def _pictures(
+def _typed(function: Any) -> inspect.Signature:
+    """The signature of `generate` with the options of methods in the place of its **options, for completion."""
+    types = {"str": "str | None", "int": "int | None", "float": "float | None"}
+    signature = inspect.signature(function)
+    known = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for name, kind, _, _ in _native.options:
+        annotation = types.get(kind, "float | Sequence[float] | None")
+        word = f"{name}_" if keyword.iskeyword(name) else name
+        known.append(
+            inspect.Parameter(
+                word, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
+        )
+    return signature.replace(parameters=known)
+
+
+TextToImage.generate.__signature__ = _typed(TextToImage.generate)  # type: ignore[attr-defined]
+
+
+def _images(
     prompts: str | int | Sequence[str | int], seed: int | Sequence[int]
 ) -> list[tuple[str | int, int]]:
-    """Every prompt with its seed."""
+    """Pairs every prompt with its seed."""
     listed = [prompts] if isinstance(prompts, (str, int)) else list(prompts)
     if isinstance(seed, int):
         first = secrets.randbits(63) if seed == -1 else seed
@@ -166,12 +239,12 @@ def _pictures(
     else:
         seeds = list(seed)
     if len(seeds) != len(listed):
-        raise Error(f"seed: got {len(seeds)} seeds, expected {len(listed)}: one a prompt", USAGE)
+        raise Error(f"seed: got {len(seeds)} seeds, expected {len(listed)}: one per prompt", USAGE)
     return list(zip(listed, seeds))
 
 
 def _record(prompt: str | int, seed: int, options: dict[str, Any]) -> str:
-    """A request in the engine's form, which knows the options and their types."""
+    """Encodes a request as JSON; the engine checks the options and their types."""
     record: dict[str, Any] = {"class" if isinstance(prompt, int) else "prompt": prompt}
     for name in record.keys() | {"seed"}:
         if name in options:
@@ -185,17 +258,18 @@ def _record(prompt: str | int, seed: int, options: dict[str, Any]) -> str:
 
 
 class _Bar:
-    """A bar of tokens on the terminal, as a callback; None where none is wanted."""
+    """A context manager that gives a callback for a progress bar, or None."""
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool | Callable[[int, int], object]) -> None:
         self._bar: Any = None
-        if wanted:
+        self._given = wanted if callable(wanted) else None
+        if wanted is True:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(unit="token")
 
     def __enter__(self) -> Callable[[int, int], object] | None:
-        return self._show if self._bar is not None else None
+        return self._show if self._bar is not None else self._given
 
     def _show(self, done: int, total: int) -> None:
         self._bar.total = total

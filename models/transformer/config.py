@@ -1,0 +1,34 @@
+"""Sizes that the decoders of all families have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(kw_only=True)
+class DecoderConfig:
+    """Sizes of one decoder; a family adds its own and its defaults."""
+
+    HEAD_MULTIPLE: ClassVar[int] = 2  # rotations turn pairs of a head's features
+
+    dim: int
+    n_layer: int
+    n_head: int
+    n_kv_head: int = 0  # 0: as many as heads
+    ffn_dim: int
+    vocab_size: int
+    rope_base: float = 10000.0
+    norm_eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        self.n_kv_head = self.n_kv_head or self.n_head
+        if self.dim % (self.HEAD_MULTIPLE * self.n_head) or self.n_head % self.n_kv_head:
+            raise ValueError(
+                f"{self.n_head} heads and {self.n_kv_head} key/value heads do not fit a width of "
+                f"{self.dim}"
+            )
+
+    @property
+    def head_dim(self) -> int:
+        return self.dim // self.n_head

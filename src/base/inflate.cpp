@@ -1,0 +1,31 @@
+#include "base/inflate.h"
+
+#include <zlib.h>
+
+#include <array>
+#include <new>
+
+namespace lamplighter {
+
+std::optional<std::string> inflate_text(std::string_view packed, std::size_t most, Packing packing) {
+  constexpr int kEither = 32;  // zlib finds out which of the two formats it is
+  z_stream stream{};
+  if (inflateInit2(&stream, MAX_WBITS + (packing == Packing::zlib ? 0 : kEither)) != Z_OK)
+    throw std::bad_alloc();
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib reads only
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string text;
+  std::array<char, 16384> piece{};
+  int state = Z_OK;
+  while (state == Z_OK && text.size() <= most) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    text.append(piece.data(), piece.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (state != Z_STREAM_END && text.size() <= most) return std::nullopt;
+  return text;
+}
+
+}  // namespace lamplighter

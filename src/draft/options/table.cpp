@@ -1,0 +1,325 @@
+#include <algorithm>
+#include <iterator>
+
+#include "base/suggestion.h"
+#include "draft/options/resolve.h"
+#include "draft/options/tables.h"
+#include "tree/tree.h"
+#include "tree/window_fill.h"
+
+namespace lamplighter {
+
+using namespace option_rows;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr const char* kMethod = "Method";
+constexpr const char* kDynamic = "Dynamic trees";
+
+bool verifies(const Run& run) {
+  return run.entry.verifies();
+}
+bool borrows(const Run& run) {
+  return verifies(run) && traits_of(run.rule).borrows();
+}
+bool has_drafter(const Run& run) {
+  return run.entry.needs_drafter();
+}
+bool drafts_itself(const Run& run) {
+  return run.entry.drafts_itself();
+}
+bool has_rule(const Run& run) {
+  return verifies(run) || run.entry.is_continuous();
+}
+bool verifies_drafter(const Run& run) {
+  return verifies(run) && has_drafter(run);
+}
+bool verifies_nothing(const Run& run) {
+  return run.entry.tree == TreeKind::parallel_rows;
+}
+bool ends_early(const Run& run) {
+  return verifies(run) && run.options.draft_length == "auto";
+}
+bool keeps_window(const Run& run) {
+  return run.entry.keeps_window();
+}
+bool renews_drafts(const Run& run) {
+  return run.entry.renews_drafts();
+}
+bool fills_front(const Run& run) {
+  return keeps_window(run) && has_drafter(run);
+}
+bool is_row_parallel(const Run& run) {
+  return run.entry.is_row_parallel();
+}
+bool has_dynamic_tree(const Run& run) {
+  const bool by_default = run.options.tree.empty() && run.entry.tree == TreeKind::dynamic;
+  return verifies(run) && (by_default || run.options.tree == kDynamicTree);
+}
+bool verifies_paths(const Run& run) {
+  return traits_of(run.rule).walk == Walk::paths;
+}
+bool is_official_pac(const Run& run) {
+  return run.rule == Rule::official_pac;
+}
+
+std::string rule_help() {
+  std::string lossless, lossy;
+  for (const RuleTraits& rule : kRules) {
+    std::string& names = rule.lossy() ? lossy : lossless;
+    names += (names.empty() ? "" : ", ") + std::string(rule.name);
+  }
+  return "Acceptance rule. Lossless: " + lossless + ". Lossy: " + lossy +
+         " (the authors' code of sjd-pac). For cspd: " + list_of(continuous_rules());
+}
+
+std::vector<std::string> all_rules() {
+  std::vector<std::string> names = rule_names();
+  for (const std::string& name : continuous_rules()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+// Chains of any length may be named.
+std::vector<std::string> some_trees() {
+  std::vector<std::string> names = tree_presets();
+  for (int nodes = 1; nodes <= 8; ++nodes) names.push_back("chain-" + std::to_string(nodes));
+  names.emplace_back(kDynamicTree);
+  return names;
+}
+
+Value usual_rule(const Run& run) {
+  return run.continuous ? "exact" : to_string(run.rule);
+}
+
+Narrow rules_of(const Run& run) {
+  if (run.continuous) return {choices(continuous_rules(), for_method(run))};
+  if (is_official_pac(run) && (run.entry.tree != TreeKind::multi_candidate || has_drafter(run)))
+    refuse("rule official-pac needs method sjd-pac, but this run has " + run.options.method);
+  return {};
+}
+
+Value usual_children(const Run& run) {
+  return std::string(run.options.tree == kDynamicTree ? "top" : run.entry.children);
+}
+
+Narrow children_of(const Run& run) {
+  Narrow all;
+  if (!drafts_itself(run) && (!has_drafter(run) || run.entry.keeps_window()))
+    all.push_back(choices({run.entry.children}, for_method(run)));
+  if (run.options.tree == kDynamicTree)
+    all.push_back(choices({"top"}, ": the tree dynamic expands the most probable ones"));
+  if (verifies_paths(run)) all.push_back(choices({"sampled"}, for_rule(run)));
+  const bool named = borrows(run) && !run.options.residual.empty();
+  const Residual residual = named ? residual_from(run.options.residual) : Residual::paper;
+  const bool top = residual == Residual::official_dynamic || residual == Residual::official_lumina_dynamic;
+  if (is_official(residual))
+    all.push_back(choices({top ? "top" : "sampled"}, " for residual " + run.options.residual));
+  return all;
+}
+
+Value usual_neighbours(const Run& run) {
+  const std::int64_t codes = run.manifest->tokens.codebook_size;
+  const std::int64_t usual = run.rule == Rule::lantern ? std::max<std::int64_t>(1, codes / 32) : 10;
+  return std::min(usual, codes - 1);
+}
+
+Narrow neighbours_of(const Run& run) {
+  const std::int64_t codes = run.manifest->tokens.codebook_size;
+  return {whole(0, codes - 1, ": there are " + std::to_string(codes) + " codes")};
+}
+
+Narrow guidance_of(const Run& run) {
+  return run.entry.needs_refiner() ? Narrow{choices({"combined"}, for_method(run))} : Narrow{};
+}
+
+// Chains end early where a network drafts them token by token.
+Narrow lengths_of(const Run& run) {
+  const MethodEntry& entry = run.entry;
+  if (!has_drafter(run) || entry.keeps_window() || entry.needs_heads() || entry.needs_refiner())
+    return {choices({"full"}, for_method(run))};
+  const std::string& tree = run.options.tree;
+  if (!tree.empty() && (tree == kDynamicTree || load_tree(tree).max_children() > 1))
+    return {choices({"full"}, ": the tree " + tree_name(tree) + " has siblings")};
+  return {};
+}
+
+Value usual_layers(const Run& run) {
+  return std::max<std::int64_t>(1, run.manifest->cache.layers / 2);
+}
+
+Narrow layers_of(const Run& run) {
+  return {whole(1, run.manifest->cache.layers, ", the layers of the target")};
+}
+
+Narrow draft_windows_of(const Run& run) {
+  if (rows_end(*run.manifest))
+    refuse("draft_window needs image rows of codes only, but in bundle " + run.manifest->name +
+           " a token ends each row");
+  return {};
+}
+
+Value usual_init(const Run& run) {
+  return std::string(is_official_pac(run) ? "uniform" : "repeat");
+}
+
+Narrow inits_of(const Run& run) {
+  Narrow all;
+  if (is_official_pac(run)) all.push_back(choices({"uniform"}, for_rule(run)));
+  if (run.entry.is_row_parallel())
+    all.push_back(choices({"uniform", "random", "repeat", "above"}, for_method(run)));
+  return all;
+}
+
+// A short window that is drafted anew has as many tokens accepted as one that stays, for less work. Drafts
+// that stay depend on those before them, while whole paths are verified by products of probabilities.
+Value usual_tail(const Run& run) {
+  return std::string(verifies_paths(run) || run.entry.needs_refiner() ? "fresh" : "keep");
+}
+
+Narrow tails_of(const Run& run) {
+  Narrow all;
+  if (run.options.method == "scd") all.push_back(choices({"keep"}, " for method scd; sjd has both"));
+  if (verifies_paths(run)) all.push_back(choices({"fresh"}, for_rule(run)));
+  if (is_official_pac(run)) all.push_back(choices({"keep"}, for_rule(run)));
+  if (run.entry.needs_refiner() && run.options.children == "top")
+    all.push_back(choices({"fresh"}, ": children top are not sampled"));
+  return all;
+}
+
+std::int64_t heads_of(const Run& run) {
+  return run.manifest->drafters.at(run.options.drafter).heads;
+}
+
+Value usual_front(const Run& run) {
+  const std::int64_t heads = heads_of(run), depth = load_tree(run.options.tree).max_depth();
+  return std::min<std::int64_t>({2, heads > 0 ? heads : 2, depth});
+}
+
+Narrow fronts_of(const Run& run) {
+  Narrow all{whole(1, load_tree(run.options.tree).max_depth(),
+                   ", the depth of the tree " + tree_name(run.options.tree))};
+  if (const std::int64_t heads = heads_of(run))
+    all.push_back(whole(1, heads, ", the heads of drafter " + run.options.drafter));
+  return all;
+}
+
+// Every expanded node has as many children, of different codes.
+Value usual_width(const Run& run) {
+  return std::min<std::int64_t>(10, run.manifest->tokens.codebook_size);
+}
+
+Narrow widths_of(const Run& run) {
+  const std::int64_t codes = run.manifest->tokens.codebook_size;
+  return {whole(1, codes, ": there are " + std::to_string(codes) + " codes")};
+}
+
+Narrow depths_of(const Run& run) {
+  const std::int64_t width = *run.options.dynamic_width;
+  return {whole(1, kMaxTreeNodes / width, " with dynamic_width " + std::to_string(width))};
+}
+
+// All nodes of a dynamic tree below the root, of which the best stay.
+std::int64_t pool_of(const MethodOptions& method) {
+  const std::int64_t width = *method.dynamic_width;
+  return width + *method.dynamic_depth * width * width;
+}
+
+Value usual_nodes(const Run& run) {
+  return std::min<std::int64_t>(58, pool_of(run.options));
+}
+
+Narrow nodes_of(const Run& run) {
+  return {whole(1, std::min(pool_of(run.options), kMaxTreeNodes - 1))};
+}
+
+std::vector<MethodOption> rows_before_numbers() {
+  return {with_words(row("rule", "rule", "Rule", kMethod, "NAME", rule_help(), &M::rule, has_rule, {},
+                         {"the method's", usual_rule}, rules_of),
+                     all_rules()),
+          common(with_words(
+              row("tree", "tree", "Tree", kMethod, "NAME|FILE",
+                  "Draft tree: chain-N, lantern-26, lantern-58, fan-K-S-N (windows), dynamic, or a file of "
+                  "tune-tree",
+                  &M::tree, verifies, {}, {"one that suits the method and the device", usual_tree}),
+              some_trees())),
+          row("children", "children", "Children", kMethod, "NAME",
+              "How the drafter's tokens are chosen: sampled, or top (the most probable)", &M::children,
+              verifies, choices({"sampled", "top"}), {"the method's", usual_children}, children_of),
+          row("relax_k", "k", "Relax-k", kRelaxed, "K",
+              "Neighbours that may stand for a token (lantern, lantern++)", &M::k, borrows, range(0),
+              {"1/32 of the codes (lantern), 10 (lantern++)", usual_neighbours}, neighbours_of, "rule")};
+}
+
+std::vector<MethodOption> rows_of_codes() {
+  const double nodes = static_cast<double>(kMaxTreeNodes);
+  return {
+      row("residual", "residual", "Residual", kRelaxed, "NAME",
+          "Distribution after a rejection: " + list_of(residual_names()) + " (lantern, lantern++)",
+          &M::residual, borrows, choices(residual_names()), fixed("paper"), {}, "rule"),
+      row("drafter", "drafter", "Drafter", kMethod, "NAME", "Name of the drafter in the bundle", &M::drafter,
+          has_drafter, {}, {"the first that suits the method", find_drafter}),
+      row("draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
+          "Drafts with guidance (combined) or without (conditional)", &M::draft_guidance, verifies_drafter,
+          choices({"combined", "conditional"}), fixed("combined"), guidance_of),
+      row("draft_length", "length", "Draft length", kMethod, "NAME",
+          "full, or auto: a chain ends where the drafter is unsure", &M::draft_length, verifies,
+          choices({"full", "auto"}), unset("full"), lengths_of),
+      row("draft_confidence", "confidence", "Draft confidence", kMethod, "X",
+          "With --draft-length auto: a chain continues while the product of the drafter's largest "
+          "probabilities is "
+          "X or more",
+          &M::draft_confidence, ends_early, range(0, 1), fixed(0.4F), {}, "draft_length"),
+      row("draft_layers", "layers", "Draft layers", kMethod, "N",
+          "Number of the target's first layers that draft (self)", &M::draft_layers, drafts_itself, range(1),
+          {"half of its layers", usual_layers}, layers_of),
+      row("draft_window", "window", "Draft window", kMethod, "N",
+          "Newest tokens of the image that these layers attend to, beside the prompt (self)",
+          &M::draft_window, drafts_itself, range(1), unset("all"), draft_windows_of),
+      row("init", "init", "Init", kMethod, "NAME",
+          "Content of new positions of a window: uniform, random, repeat, sample or above (sjd)", &M::init,
+          keeps_window, choices({std::begin(kWindowFills), std::end(kWindowFills)}), {"repeat", usual_init},
+          inits_of),
+      row("tail", "tail", "Tail", kMethod, "NAME",
+          "keep: drafts may stay in the window for the next cycle; fresh: all are sampled anew (sjd, refine)",
+          &M::tail, renews_drafts, choices({"keep", "fresh"}),
+          {"keep, fresh for refine and for rules that verify paths", usual_tail}, tails_of),
+      row("front", "front", "Front", kMethod, "N",
+          "Positions of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, fills_front,
+          range(1, nodes - 1), {"2", usual_front}, fronts_of),
+      row("ahead", "ahead", "Ahead", kMethod, "N",
+          "Tokens by which an image row is ahead of the next one; with a whole row or more, rows are "
+          "generated one "
+          "after the other (zipar, zipar+sjd, pjd)",
+          &M::ahead, is_row_parallel, range(1, 4096), unset("half of a row")),
+      row("zipar", "zipar", "ZipAR", kMethod, "NAME",
+          "clean, or released: missing tokens of the row above are seen as zeros, as in the authors' code "
+          "(zipar)",
+          &M::zipar, verifies_nothing, choices({"clean", "released"}), fixed("clean")),
+      row("neighbours", "neighbours", "Neighbours", kRelaxed, "FILE",
+          "File with the table of neighbours (lantern, lantern++)", &M::neighbours, borrows, {},
+          unset("the bundle's, or one computed from the codebook")),
+      row("dynamic_depth", "depth", "Dynamic depth", kDynamic, "N",
+          "Tree dynamic: expansions after the first", &M::dynamic_depth, has_dynamic_tree, range(1, nodes),
+          fixed(std::int64_t{4}), depths_of, "tree"),
+      row("dynamic_width", "width", "Dynamic width", kDynamic, "N", "Tree dynamic: nodes expanded per level",
+          &M::dynamic_width, has_dynamic_tree, range(1, nodes), {"10, or all codes", usual_width}, widths_of,
+          "tree"),
+      row("dynamic_nodes", "nodes", "Dynamic nodes", kDynamic, "N", "Tree dynamic: nodes that are verified",
+          &M::dynamic_nodes, has_dynamic_tree, range(1, nodes - 1), {"58", usual_nodes}, nodes_of, "tree")};
+}
+
+}  // namespace
+
+const std::vector<MethodOption>& method_options() {
+  static const std::vector<MethodOption> options = [] {
+    std::vector<MethodOption> all = rows_before_numbers();
+    for (const auto& rows : {rule_number_options(), rows_of_codes(), continuous_options()})
+      all.insert(all.end(), rows.begin(), rows.end());
+    return all;
+  }();
+  return options;
+}
+
+}  // namespace lamplighter

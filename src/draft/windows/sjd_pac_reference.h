@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "draft/method.h"
+
+namespace lamplighter {
+
+// The window of the SJD-PAC authors' code (github.com/KangJialiang/SJD-PAC): all candidates of a position
+// outlive the cycle, and the uniforms that verified a draft also decide whether it stays. Lossy; the rule is
+// official-pac.
+std::unique_ptr<DraftMethod> make_sjd_pac_reference(const Method& method, const Models& models);
+
+}  // namespace lamplighter

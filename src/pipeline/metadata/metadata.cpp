@@ -1,0 +1,165 @@
+#include "pipeline/metadata/metadata.h"
+
+#include "base/files.h"
+#include "draft/options/options.h"
+#include "draft/registry.h"
+#include "lamplighter/error.h"
+#include "lamplighter/version.h"
+
+namespace lamplighter {
+namespace {
+
+constexpr int kSchema = 1;
+constexpr const char* kBundleTree = "bundle";  // the tree that the bundle brings for the device
+constexpr std::int64_t kMaxSide = 1 << 20;     // pixels
+
+// The method's part of an image's description. Methods that draft nothing have their name alone, and the
+// number of passes where it is an option.
+void describe_method(const Origin& origin, const MethodOptions& method, const Statistics& statistics,
+                     Json& json) {
+  if (!find_method(method.method).drafts() && !method.steps) return;
+  write_options(method, json);
+  if (origin.trees.count(method.tree) != 0) json["tree"] = kBundleTree;
+  json["step_compression"] = statistics.step_compression();
+  json["acceptance_length"] = statistics.acceptance_length();
+}
+
+MethodOptions read_method(JsonReader& reader) {
+  MethodOptions method = read_options(reader);
+  method.method = reader.text("method");
+  if (method.tree == kBundleTree) method.tree.clear();
+  return method;
+}
+
+// A value of the "parameters" text, in quotes where it would parse as several.
+std::string quoted(const Json& value) {
+  std::string text;
+  if (value.is_array()) {
+    for (const Json& element : value) text += (text.empty() ? "" : ", ") + element.dump();
+  } else {
+    text = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return text.find_first_of(",:\n\"") == std::string::npos ? text : Json(text).dump();
+}
+
+// ", Rule: lantern++, Tree: chain-4, ...": the options that change the image.
+std::string method_words(const Json& image) {
+  std::string text;
+  for (const MethodOption& option : method_options()) {
+    if (image.contains(option.key))
+      text += std::string(", ") + option.label + ": " + quoted(image.at(option.key));
+  }
+  return text;
+}
+
+}  // namespace
+
+Origin describe_origin(const TextToImage& engine) {
+  const Manifest& manifest = engine.manifest();
+  const std::string device = engine.device();
+  Origin origin{manifest.name,
+                sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
+                device.substr(0, device.find(':')),
+                engine.dtype(),
+                engine.cache_dtype(),
+                engine.instructions(),
+                {}};
+  for (const auto& [kind, file] : manifest.trees) origin.trees.insert(join_path(manifest.directory, file));
+  return origin;
+}
+
+Json describe_image(const Origin& origin, const Request& request, const Result& result) {
+  Json json;
+  json["schema"] = kSchema;
+  json["version"] = kVersion;
+  json["model"] = origin.model;
+  json["manifest_sha256"] = origin.manifest_sha256;
+  if (request.class_id) {
+    json["class"] = *request.class_id;
+  } else {
+    json["prompt"] = request.prompt;
+    if (request.negative_prompt) json["negative_prompt"] = *request.negative_prompt;
+    if (!result.cut.empty()) json["cut"] = result.cut;
+  }
+  json["seed"] = result.seed;
+  json["width"] = result.image.width;
+  json["height"] = result.image.height;
+  json["method"] = result.method.method;
+  json["cfg_scale"] = shortest(result.sampling.cfg_scale);
+  json["cfg_interval"] = result.sampling.cfg_interval;
+  json["temperature"] = shortest(result.sampling.temperature);
+  json["top_k"] = result.sampling.top_k;
+  json["top_p"] = shortest(result.sampling.top_p);
+  json["device"] = origin.device;
+  json["dtype"] = origin.dtype;
+  if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
+  if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
+  json["tokens"] = result.statistics.tokens;
+  json["target_passes"] = result.statistics.target_passes;
+  describe_method(origin, result.method, result.statistics, json);
+  return json;
+}
+
+ImageText image_text(const Json& image) {
+  std::string text =
+      image.contains("prompt") ? image.at("prompt").get<std::string>() : "class " + image.at("class").dump();
+  if (image.contains("negative_prompt"))
+    text += "\nNegative prompt: " + image.at("negative_prompt").get<std::string>();
+  const auto value = [&](const char* key) { return image.at(key).dump(); };
+  text += "\nSteps: " + value("target_passes") + ", Sampler: " + image.at("method").get<std::string>() +
+          ", CFG scale: " + value("cfg_scale") + ", Seed: " + value("seed") + ", Size: " + value("width") +
+          "x" + value("height") + ", Model: " + image.at("model").get<std::string>() +
+          ", Temperature: " + value("temperature") + ", Top-k: " + value("top_k") +
+          ", Top-p: " + value("top_p") + method_words(image) + ", Version: lamplighter " +
+          image.at("version").get<std::string>();
+  return {{"parameters", text}, {"lamplighter", image.dump()}};
+}
+
+Recorded parse_image(const Json& image, const std::string& where) {
+  JsonReader reader(image, where, ExitCode::input);
+  const auto caption = [&](const char* key) {
+    const std::string text = reader.text(key);
+    if (text.find('\0') != std::string::npos) reader.fail(std::string(key) + ": got a zero byte");
+    return text;
+  };
+  reader.integer("schema", kSchema, kSchema);
+  reader.text("version");
+  reader.integer("target_passes", 0);
+  Request request;
+  if (reader.has("class")) {
+    request.class_id = reader.integer("class", 0);
+  } else {
+    request.prompt = caption("prompt");
+    if (reader.has("negative_prompt")) request.negative_prompt = caption("negative_prompt");
+  }
+  request.seed = reader.unsigned_integer("seed");
+  request.width = static_cast<int>(reader.integer("width", 1, kMaxSide));
+  request.height = static_cast<int>(reader.integer("height", 1, kMaxSide));
+  request.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  request.cfg_interval = reader.integer("cfg_interval");
+  request.temperature = static_cast<float>(reader.number("temperature"));
+  request.top_k = reader.integer("top_k");
+  request.top_p = static_cast<float>(reader.number("top_p"));
+  return {request,
+          read_method(reader),
+          reader.text("model"),
+          reader.text("manifest_sha256"),
+          reader.text("dtype"),
+          reader.has("cache_dtype") ? reader.text("cache_dtype") : "auto",
+          reader.has("instructions") ? reader.text("instructions") : ""};
+}
+
+Recorded read_recorded(const std::string& png_path) {
+  std::string text;
+  for (const auto& [keyword, value] : read_image_text(png_path)) {
+    if (keyword == "lamplighter") text = value;
+  }
+  if (text.empty()) {
+    throw Error(ExitCode::input,
+                png_path + ": holds no parameters of lamplighter; was it generated without metadata?");
+  }
+  const std::string where = png_path + ": parameters";
+  return parse_image(parse_json(text, where, ExitCode::input), where);
+}
+
+}  // namespace lamplighter

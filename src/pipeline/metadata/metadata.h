@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "lamplighter/image.h"
+#include "lamplighter/pipeline.h"
+#include "lamplighter/sinks.h"
+
+namespace lamplighter {
+
+// Everything that decides an image, as JSON. Times and batch sizes are left out: equal runs give equal bytes.
+Json describe_image(const Origin& origin, const Request& request, const Result& result);
+
+// The text chunks of an image: "parameters" in the form that image viewers and web UIs read, and
+// "lamplighter", the JSON.
+ImageText image_text(const Json& image);
+
+// The settings that an image was generated with.
+struct Recorded {
+  Request request;
+  MethodOptions method;
+  std::string model, manifest_sha256, dtype, cache_dtype, instructions;  // as in Origin
+};
+
+// Parses the JSON of describe_image; `where` names it in messages. Throws Error(ExitCode::input).
+Recorded parse_image(const Json& image, const std::string& where);
+
+// Reads the settings from a PNG file. Throws Error(ExitCode::input).
+Recorded read_recorded(const std::string& png_path);
+
+}  // namespace lamplighter

@@ -1,0 +1,82 @@
+#include "image/acceptance_map.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/format.h"
+#include "base/json.h"
+#include "lamplighter/sinks.h"
+#include "tree/tree.h"
+
+namespace lamplighter {
+namespace {
+
+// For example "lantern++ chain-5 (k 10, lambda 3)".
+std::string words_of(const MethodOptions& method) {
+  std::string words = method.method;
+  if (!method.tree.empty()) words += " " + std::filesystem::path(tree_name(method.tree)).filename().string();
+  std::string bounds;
+  const auto add = [&](const char* name, float value) {
+    bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
+  };
+  if (method.ahead) bounds += "ahead " + std::to_string(*method.ahead);
+  if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
+  if (method.delta) add("delta", *method.delta);
+  if (method.epsilon) add("epsilon", *method.epsilon);
+  if (method.alpha) add("alpha", *method.alpha);
+  if (method.group_gap) add("gap", *method.group_gap);
+  if (method.group_distance) add("distance", *method.group_distance);
+  if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
+  return bounds.empty() ? words : words + " (" + bounds + ")";
+}
+
+// One image with all images, how their tokens were committed, and a line with the method.
+class AcceptanceSink : public Sink {
+ public:
+  using Paint = Image (*)(const std::vector<AcceptanceGrid>& grids, const std::string& caption);
+
+  AcceptanceSink(Paint paint, std::string path, bool overwrite)
+      : paint_(paint), path_(std::move(path)), overwrite_(overwrite) {}
+
+  void image(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
+    const Codes& codes = result.codes;
+    grids_.push_back({result.image, codes.rows, codes.columns,
+                      committed_with(result.statistics, codes.places()), result.statistics.order});
+    const std::string method = words_of(result.method);
+    if (!method_.empty() && method != method_) mixed_ = true;
+    method_ = method;
+    tokens_ += result.statistics.tokens;
+    passes_ += result.statistics.target_passes;
+  }
+
+  void done() override { write_image(path_, paint_(grids_, caption()), {}, overwrite_); }
+  void stopped() override {
+    if (!grids_.empty()) done();
+  }
+
+ private:
+  std::string caption() const {
+    std::string compression = std::to_string(static_cast<double>(tokens_) / static_cast<double>(passes_));
+    compression.resize(compression.find('.') + 3);
+    return (mixed_ ? "several methods" : method_) + ": " + counted(tokens_, "token") + " in " +
+           counted(passes_, "target pass") + ", S = " + compression;
+  }
+
+  Paint paint_;
+  std::string path_, method_;
+  bool overwrite_, mixed_ = false;
+  std::vector<AcceptanceGrid> grids_;
+  std::int64_t tokens_ = 0, passes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite) {
+  return std::make_unique<AcceptanceSink>(acceptance_map, std::move(path), overwrite);
+}
+
+std::unique_ptr<Sink> growth_sink(std::string path, bool overwrite) {
+  return std::make_unique<AcceptanceSink>(growth_strips, std::move(path), overwrite);
+}
+
+}  // namespace lamplighter

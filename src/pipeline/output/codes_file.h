@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter {
+
+// A file of saved codes, JSON:
+//   {"format": "lamplighter codes", "schema": 1,
+//    "images": [{"rows": 16, "columns": 16, "codes": [codebook indices in raster order], "parameters":
+//    {...}}, ...]}
+// "parameters" is what the image's PNG carries (pipeline/metadata/metadata.h) and may be missing.
+struct SavedCodes {
+  Codes codes;
+  Json parameters;  // null when missing
+};
+
+// Throws Error(ExitCode::output), without `overwrite` also for a file that exists.
+void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite = true);
+std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
+
+}  // namespace lamplighter

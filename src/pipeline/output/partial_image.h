@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "image/canvas.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter {
+
+// The colour of rows that are not generated yet.
+inline constexpr Colour kNotGenerated{128, 128, 128};
+
+// Decodes the rows of tokens that are complete, one at least; kNotGenerated below. `ids`: tokens so far
+// in raster order; `decode` turns codes into an image, as TextToImage::decode does.
+Image paint_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
+                 const std::function<Image(const Codes& codes)>& decode);
+
+}  // namespace lamplighter

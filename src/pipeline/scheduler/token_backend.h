@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "decode/decode.h"
+#include "decode/prompts.h"
+#include "decode/recorder.h"
+#include "pipeline/pixel_decoder.h"
+#include "pipeline/scheduler/backend.h"
+#include "pipeline/scheduler/prompt_reader.h"
+
+namespace lamplighter {
+
+// The decode loop of a method for image tokens.
+class TokenBackend : public Backend {
+ public:
+  // All of it but the limits outlives the backend.
+  TokenBackend(const Models& models, const PromptEncoder& prompts, const PixelDecoder& decoder,
+               const RuntimeOptions& options, const ResolvedRequest& first, const RunLimits& limits);
+
+  // Without guidance an image takes half the sequences: it may run beside guided ones, not the other way
+  // round.
+  bool takes(const ResolvedRequest& request) const override { return shape_.guided || !request.is_guided(); }
+  std::int64_t free_slots() const override { return run_.free_slots(); }
+  void begin(const std::vector<const ResolvedRequest*>& requests,
+             const std::vector<PromptPointer>& upcoming) override;
+  Step step() override;
+  std::vector<std::int32_t> codes(std::int64_t image) override { return recorder_.of(image).known(); }
+  void drop(std::int64_t image) override;
+  CompleteImage take(std::int64_t image) override;
+  void check_decoding() const override;
+
+ private:
+  const Models models_;
+  const PixelDecoder& decoder_;
+  const std::shared_ptr<RunMethod> run_method_;
+  const Method& method_;
+  const RunShape shape_;
+  DecodeRun run_;
+  Recorder recorder_;
+  PromptReader reader_;
+  PendingImages pending_;          // begin with the next step
+  std::int64_t begun_ = 0;         // images
+  std::set<std::int64_t> active_;  // neither complete nor dropped
+};
+
+// The networks of a bundle of image tokens.
+class TokenNetworks : public Networks {
+ public:
+  // Loads all but the drafters, which are loaded by the first method that names them. All of it outlives the
+  // networks. Throws Error(ExitCode::bundle).
+  TokenNetworks(const Manifest& manifest, const Placement& placement, const RuntimeOptions& options,
+                const PixelDecoder& decoder)
+      : manifest_(manifest),
+        placement_(placement),
+        options_(options),
+        decoder_(decoder),
+        prompts_(manifest, placement),
+        target_(manifest, placement) {}
+
+  std::unique_ptr<Backend> backend(const ResolvedRequest& first, const RunLimits& limits) override;
+
+ private:
+  const Manifest& manifest_;
+  const Placement& placement_;
+  const RuntimeOptions& options_;
+  const PixelDecoder& decoder_;
+  PromptEncoder prompts_;
+  Target target_;
+  std::map<std::string, DraftModel> drafters_;
+};
+
+}  // namespace lamplighter

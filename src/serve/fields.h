@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "serve/http_error.h"
+#include "serve/parse.h"
+
+// What the forms of requests have in common. All throw Error.
+namespace lamplighter {
+
+inline constexpr const char* kBody = "body";
+
+std::uint64_t random_seed();
+
+// Comparing alone would take 2^64 - 1 for it.
+bool is_minus_one(const Json& value);
+
+// Drops fields that are null.
+Json without_nulls(const Json& object);
+
+// A seed of -1 is not given; one may be a text of digits, because JavaScript has no whole numbers above 2^53.
+void read_seed_forms(Json& object);
+
+void read_method(JsonReader& reader, ImagesWanted& wanted);
+void read_prompt(JsonReader& reader, const RequestLimits& limits, const Request& request);
+void read_deadline(JsonReader& reader, const RequestLimits& limits, ImagesWanted& wanted);
+
+// f() with its Error as an HttpError.
+template <class F>
+auto with_http_errors(F f) {
+  try {
+    return f();
+  } catch (const HttpError&) {
+    throw;
+  } catch (const Error& error) {
+    throw to_http_error(error);
+  }
+}
+
+}  // namespace lamplighter

@@ -1,0 +1,135 @@
+#include "serve/openapi.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "draft/options/options.h"
+#include "draft/registry.h"
+#include "lamplighter/version.h"
+
+namespace lamplighter {
+namespace {
+
+Json text(const char* meaning) {
+  return {{"type", "string"}, {"description", meaning}};
+}
+
+Json whole(const char* meaning, std::int64_t least) {
+  return {{"type", "integer"}, {"minimum", least}, {"description", meaning}};
+}
+
+Json number(const char* meaning, double least) {
+  return {{"type", "number"}, {"minimum", least}, {"description", meaning}};
+}
+
+Json choice(const char* meaning, const std::vector<std::string>& values) {
+  return {{"type", "string"}, {"enum", values}, {"description", meaning}};
+}
+
+// The type of an option is the kind of its field.
+Json option_schema(const MethodOption& option) {
+  constexpr std::size_t kText = 0, kWhole = 1, kNumber = 2;
+  Json schema{{"description", option.help}};
+  if (option.field.index() == kText) {
+    schema["type"] = "string";
+    if (!option.limits.choices.empty()) schema["enum"] = option.limits.choices;
+    return schema;
+  }
+  schema["type"] = option.field.index() == kWhole    ? "integer"
+                   : option.field.index() == kNumber ? "number"
+                                                     : "array";
+  if (schema["type"] == "array") {
+    schema["items"] = {{"type", "number"}};
+  } else {
+    schema["minimum"] = option.limits.least;
+  }
+  return schema;
+}
+
+// Fields that both forms of requests have.
+Json shared_fields(const RequestLimits& limits) {
+  Json fields{{"prompt", text("The caption.")},
+              {"class", whole("In place of a prompt, for bundles of classes.", 0)},
+              {"negative_prompt", text("What guidance leads away from, where the model takes one.")},
+              {"seed", whole("Of the first image, up to 2^64 - 1; the next ones count up. -1: random.", -1)},
+              {"cfg_scale", number("Guidance.", 0)},
+              {"temperature", number("0: always the most probable token.", 0)},
+              {"top_k", whole("Most probable tokens that are kept. 0: all.", 0)},
+              {"top_p", number("Probability of the tokens that are kept. 1: all.", 0)},
+              {"cfg_interval", whole("Tokens that are guided. -1: all.", -1)},
+              {"width", whole("Pixels.", 1)},
+              {"height", whole("Pixels.", 1)},
+              {"deadline", number("Seconds from the request to its last image.", 0)}};
+  fields["prompt"]["maxLength"] = limits.prompt_bytes;
+  fields["deadline"]["maximum"] = limits.deadline_s;
+  std::vector<std::string> names{"auto"};
+  for (const MethodEntry& method : methods()) names.emplace_back(method.name);
+  fields["method"] = choice("How tokens are drafted and verified.", names);
+  for (const MethodOption& option : method_options()) {
+    if (option.key != std::string("neighbours")) fields[option.key] = option_schema(option);
+  }
+  return fields;
+}
+
+Json generations_schema(const RequestLimits& limits) {
+  Json fields = shared_fields(limits);
+  fields["model"] = text("Name of a model.");
+  fields["n"] = whole("Images.", 1);
+  fields["n"]["maximum"] = limits.images;
+  fields["size"] = text("WIDTHxHEIGHT, or auto.");
+  fields["response_format"] = choice("How images come.", {"b64_json", "url"});
+  fields["output_format"] = choice("Kind of file.", {"png", "jpeg", "webp"});
+  fields["output_compression"] = whole("Quality of jpeg and webp files; webp at 100 is lossless.", 0);
+  fields["output_compression"]["maximum"] = 100;
+  fields["stream"] = {{"type", "boolean"}, {"description", "Server-sent events while images grow."}};
+  fields["partial_images"] = whole("In a stream: images of the rows that are complete so far.", 0);
+  fields["partial_images"]["maximum"] = 256;
+  return {{"type", "object"}, {"properties", std::move(fields)}};
+}
+
+Json txt2img_schema(const RequestLimits& limits) {
+  Json fields = shared_fields(limits);
+  fields.erase("steps");
+  fields["batch_size"] = whole("Images; times n_iter.", 1);
+  fields["n_iter"] = whole("Images; times batch_size.", 1);
+  fields["sampler_name"] = text("A method, where it is the name of one.");
+  fields["send_images"] = {{"type", "boolean"}, {"description", "Whether the answer has the images."}};
+  fields["override_settings"] = {{"type", "object"},
+                                 {"properties", {{"sd_model_checkpoint", text("Name of a model.")}}}};
+  return {{"type", "object"}, {"properties", std::move(fields)}, {"additionalProperties", true}};
+}
+
+Json body_of(const char* schema) {
+  const Json reference{{"$ref", std::string("#/components/schemas/") + schema}};
+  return {{"required", true}, {"content", {{"application/json", {{"schema", reference}}}}}};
+}
+
+}  // namespace
+
+Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits) {
+  Json described = Json::object();
+  for (const ApiPath& one : paths) {
+    Json operation{
+        {"responses",
+         {{"200", {{"description", "done"}}}, {"default", {{"description", "an error, in words"}}}}}};
+    std::string path = one.path;
+    if (path.back() == '*') {
+      path = path.substr(0, path.size() - 1) + "{name}";
+      operation["parameters"] = Json::array(
+          {{{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}}});
+    }
+    if (path == "/v1/images/generations") operation["requestBody"] = body_of("Generations");
+    if (path == "/sdapi/v1/txt2img") operation["requestBody"] = body_of("Txt2Img");
+    described[path][one.method == "GET" ? "get" : "post"] = std::move(operation);
+  }
+  const Json key{{"type", "http"}, {"scheme", "bearer"}}, basic{{"type", "http"}, {"scheme", "basic"}};
+  return {{"openapi", "3.1.0"},
+          {"info", {{"title", "lamplighter"}, {"version", kVersion}}},
+          {"paths", std::move(described)},
+          {"components",
+           {{"securitySchemes", {{"key", key}, {"basic", basic}}},
+            {"schemas", {{"Generations", generations_schema(limits)}, {"Txt2Img", txt2img_schema(limits)}}}}},
+          {"security", Json::array({Json::object(), {{"key", Json::array()}}, {{"basic", Json::array()}}})}};
+}
+
+}  // namespace lamplighter

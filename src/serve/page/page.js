@@ -1,0 +1,259 @@
+import {ImageView, colour, element, seconds} from './image.js';
+import * as server from './server.js';
+import * as past from './history.js';
+
+const PARTIAL = 8;  // images of the rows so far, of one that grows
+const SLOWEST = 4;  // seconds that a race takes at least when it is shown again
+const MOST_SEED = 2n ** 64n - 1n;
+const TIE = 0.02;  // times that differ by less are equal
+const EXAMPLES = ['a lighthouse on a cliff at dusk, oil painting', 'a bowl of oranges on a wooden table', 'a red fox in fresh snow'];
+const byId = id => document.getElementById(id);
+const TEXTS = ['prompt', 'negative_prompt', 'temperature', 'cfg_scale', 'tree', 'lambda', 'seed'];
+let models = [], abort = null, shown = [], race = 0, raced = false;
+
+function say(text, bad = false) {
+  byId('message').textContent = text;
+  byId('message').className = bad ? 'bad' : '';
+  byId('message').setAttribute('role', bad ? 'alert' : 'status');
+  if (bad) byId('message').scrollIntoView({block: 'nearest'});  // in a narrow window it lies below the form
+}
+
+// The form.
+const model = () => models.find(m => m.id === byId('model').value) ?? models[0];
+const option = value => element('option', {value, textContent: value});
+
+function showMethod() {
+  const method = byId('method').value, settings = model().settings[method] ?? {};
+  byId('meaning').textContent = model().meanings[method] ?? '';
+  for (const name of ['tree', 'lambda']) {
+    byId(name + '-field').hidden = !(name in settings);
+    const value = settings[name] ?? '';
+    byId(name).placeholder = value === 'bundle' ? "the model's" : [value].flat().join(', ');
+  }
+}
+function showExamples() {
+  const one = model(), wanted = one.prompt !== 'class' && !byId('prompt').value;
+  const texts = one.examples.length ? one.examples : EXAMPLES;
+  byId('examples').hidden = !wanted;
+  byId('examples').replaceChildren(...texts.map(text => {
+    const button = element('button', {type: 'button', textContent: text});
+    button.onclick = () => { byId('prompt').value = text; showExamples(); byId('prompt').focus(); };
+    return button;
+  }));
+}
+function showModel() {
+  const one = model();
+  byId('method').replaceChildren(...one.methods.map(option));
+  byId('method').value = one.methods.includes(one.method) ? one.method : one.methods[0];
+  byId('size').replaceChildren(...one.sizes.map(option));
+  byId('trees').replaceChildren(...one.trees.map(option));
+  byId('count').max = one.most_images;
+  byId('prompt-label').textContent = one.prompt === 'class' ? 'Class' : 'Prompt';
+  byId('prompt').placeholder = one.prompt === 'class' ? 'a number' : one.example || 'what the image shows';
+  byId('negative-label').hidden = one.negative_prompt === null;
+  byId('negative_prompt').placeholder = one.negative_prompt ?? '';
+  showMethod();
+  showExamples();
+}
+function seed() {
+  const text = byId('seed').value.trim();
+  if (!text) return String(crypto.getRandomValues(new Uint32Array(1))[0]);
+  if (!/^\d+$/.test(text) || BigInt(text) > MOST_SEED) throw new Error(`the seed is ${text}, expected a whole number up to ${MOST_SEED}`);
+  return text;
+}
+function numbers(text) {
+  return text.split(/[\s,;/]+/).filter(Boolean).map(Number);
+}
+// The request of the form.
+function wanted() {
+  const one = model(), prompt = byId('prompt').value.trim() || (one.prompt === 'class' ? '0' : one.example);
+  if (!prompt) throw new Error('write a prompt first');
+  const request = {model: one.id, method: byId('method').value, size: byId('size').value, seed: seed(), n: Number(byId('count').value)};
+  if (one.prompt === 'class') request.class = Number(prompt); else request.prompt = prompt;
+  const negative = byId('negative_prompt').value.trim();
+  if (negative && one.negative_prompt !== null) request.negative_prompt = negative;
+  for (const name of ['temperature', 'cfg_scale']) if (byId(name).value) request[name] = Number(byId(name).value);
+  if (!byId('tree-field').hidden && byId('tree').value) request.tree = byId('tree').value.trim();
+  if (!byId('lambda-field').hidden && byId('lambda').value) request.lambda = numbers(byId('lambda').value);
+  return request;
+}
+// Fills the form with the request of an earlier image.
+function restore(request) {
+  if (models.some(m => m.id === request.model)) byId('model').value = request.model;
+  showModel();
+  for (const name of TEXTS) byId(name).value = request[name] ?? '';
+  if (request.class !== undefined) byId('prompt').value = request.class;
+  if (request.lambda) byId('lambda').value = request.lambda.join(', ');
+  for (const name of ['method', 'size'])
+    if ([...byId(name).options].some(o => o.value === request[name])) byId(name).value = request[name];
+  byId('count').value = 1;
+  showMethod();
+  showExamples();
+}
+
+// The images.
+function showColours() {
+  const on = shown.filter(view => !view.passes.hidden);
+  byId('legend').hidden = on.length === 0;
+  const most = Math.max(1, ...on.map(view => view.most));
+  byId('legend').replaceChildren(element('span', {textContent: 'tokens per pass: 1'}), ...Array.from({length: most}, (_, i) => {
+    const field = element('i');
+    field.style.background = colour(i + 1, most);
+    return field;
+  }), ...(most > 1 ? [element('span', {textContent: String(most)})] : []));
+}
+function present(list, isRace) {
+  race++;
+  for (const old of shown) if (!list.includes(old)) old.release();
+  shown = list;
+  raced = isRace;
+  byId('empty').hidden = true;
+  byId('stage').className = list.length === 1 ? 'one' : '';
+  byId('stage').replaceChildren(...list.map(view => view.figure));
+  byId('again').hidden = true;
+  byId('notes').hidden = true;
+  showColours();
+}
+function showNotes() {
+  const notes = [...new Set(shown.flatMap(view => view.done?.warnings ?? []))];
+  byId('notes').hidden = notes.length === 0;
+  byId('notes').replaceChildren(...notes.map(textContent => element('li', {textContent})));
+}
+// Clocks of the server: each image was generated alone.
+function verdict([one, other]) {
+  const [first, last] = one.time <= other.time ? [one, other] : [other, one];
+  const ratio = last.time / first.time, times = `${seconds(first.time)} against ${seconds(last.time)}`;
+  for (const view of [one, other]) view.figure.classList.toggle('won', view === first && ratio >= 1 + TIE);
+  if (ratio < 1 + TIE) return `a tie: ${times}`;
+  return `${first.request.method} won by ${seconds(last.time - first.time)}: ${times} for ${last.request.method}, ${ratio.toFixed(2)} times as fast`;
+}
+function summary() {
+  if (raced) return verdict(shown);
+  return shown.length === 1 ? 'done in ' + seconds(shown[0].time) : `${shown.length} images, generated side by side`;
+}
+function paintAll(time) {
+  const most = Math.max(...shown.map(view => view.mostCommitted()));
+  for (const view of shown) view.paintAt(time, most);
+  showColours();
+}
+// Both images grow side by side as they were generated, on clocks that run more slowly where that was fast.
+function runAgain() {
+  const mine = ++race, last = Math.max(...shown.map(view => view.time)), slow = Math.max(1, SLOWEST / last), begin = performance.now();
+  const colours = byId('colours').checked;
+  for (const view of shown) view.showColours(colours);
+  const frame = () => {
+    if (mine !== race) return;
+    const now = (performance.now() - begin) / 1000 / slow;
+    paintAll(now);
+    if (now < last) return requestAnimationFrame(frame);
+    for (const view of shown) view.showColours(false);
+  };
+  requestAnimationFrame(frame);
+}
+
+// Earlier images.
+async function showPast() {
+  const entries = await past.list();
+  byId('past').hidden = entries.length === 0;
+  for (const image of byId('history').querySelectorAll('img')) URL.revokeObjectURL(image.src);
+  byId('history').replaceChildren(...entries.map(entry => {
+    const {request} = entry, words = request.prompt ?? 'class ' + request.class;
+    const button = element('button', {type: 'button', title: `${words}, ${request.method}, seed ${entry.facts.seed}`, 'aria-label': `${words}, ${request.method}, seed ${entry.facts.seed}: show it again`},
+      element('img', {src: URL.createObjectURL(entry.blob), alt: '', loading: 'lazy'}), element('span', {textContent: words}),
+      element('span', {textContent: `${request.method}, ${entry.facts.seed}`}));
+    button.onclick = () => recall(entry);
+    return element('li', {}, button);
+  }));
+}
+async function recall(entry) {
+  if (abort) return;
+  const view = new ImageView(entry.request, entry.grid, {onColours: showColours, say});
+  Object.assign(view, {committed: entry.committed, inOrder: entry.inOrder});
+  present([view], false);
+  await view.finish(entry.facts, entry.blob);
+  restore({...entry.request, seed: entry.facts.seed});
+  say('an earlier image; the form has its settings');
+  showNotes();
+}
+async function keep(views) {
+  for (const {request, columns, rows, done, committed, inOrder, blob} of views)
+    await past.add({request: {...request, seed: done.seed, n: 1}, grid: {columns, rows}, facts: done, committed, inOrder, blob});
+  await showPast();
+}
+
+async function run(request, views) {
+  const begin = performance.now();
+  const tick = setInterval(() => views.forEach(view => view.tick((performance.now() - begin) / 1000)), 40);
+  try {
+    await server.generate(request, byId('key').value, abort.signal, (event, time) => views[event.index].take(event, time));
+  } finally {
+    clearInterval(tick);
+  }
+}
+async function generate() {
+  let request;
+  try {
+    request = wanted();
+  } catch (error) {
+    return say(error.message, true);
+  }
+  const isRace = byId('compare').checked && request.method !== 'ar';
+  const requests = isRace ? [{...request, n: 1}, {...request, n: 1, method: 'ar', tree: undefined, lambda: undefined}] : [request];
+  const grid = model().grids[model().sizes.indexOf(request.size)];
+  const partial_images = isRace ? 0 : Math.min(PARTIAL, grid.rows - 1);  // a race runs for the clocks alone
+  const parts = requests.map(one => Array.from({length: one.n}, () => new ImageView(one, grid, {onColours: showColours, say})));
+  abort = new AbortController();
+  byId('generate').disabled = true;
+  byId('stop').disabled = false;
+  present(parts.flat(), isRace);
+  for (const view of shown) view.coloursWanted = byId('colours').checked;
+  byId('result').scrollIntoView({block: 'nearest'});  // in a narrow window it lies below the form
+  try {
+    for (const [i, one] of requests.entries()) {
+      say(`generating with ${one.method} ...`);
+      await run({...one, partial_images}, parts[i]);
+    }
+    say(summary());
+    showNotes();
+    byId('again').hidden = !isRace;
+    await keep(shown);
+    if (isRace) runAgain();
+  } catch (error) {
+    say(error.name === 'AbortError' ? 'stopped' : error.message, error.name !== 'AbortError');
+    if (error.status === 401) askForKey();
+  }
+  abort = null;
+  byId('generate').disabled = false;
+  byId('stop').disabled = true;
+}
+function askForKey() {
+  byId('key-label').hidden = false;
+  byId('key').focus();
+}
+async function begin() {
+  try {
+    models = await server.models(byId('key').value);
+    byId('model').replaceChildren(...models.map(m => option(m.id)));
+    byId('model-label').hidden = models.length < 2;
+    byId('about').textContent = models.length === 1 ? models[0].id : '';
+    showModel();
+    say('');
+  } catch (error) {
+    say(error.message, true);
+    if (error.status === 401) askForKey();
+  }
+}
+
+byId('form').onsubmit = event => { event.preventDefault(); if (models.length && !abort) generate(); };
+for (const id of ['prompt', 'negative_prompt'])
+  byId(id).onkeydown = event => { if (event.key === 'Enter' && !event.shiftKey) { event.preventDefault(); byId('form').requestSubmit(); } };
+byId('prompt').oninput = () => models.length && showExamples();
+byId('stop').onclick = () => abort?.abort();
+byId('model').onchange = showModel;
+byId('method').onchange = showMethod;
+byId('colours').onchange = () => { for (const view of shown) if (!view.done) view.showColours(byId('colours').checked); };
+byId('key').onchange = begin;
+byId('again').onclick = runAgain;
+byId('forget').onclick = async () => { await past.clear(); await showPast(); };
+begin();
+showPast();

@@ -1,0 +1,67 @@
+// Requests to the server, and its errors in words.
+const GONE = 'the server has stopped, or cannot be reached';
+
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function headers(key) {
+  return {'Content-Type': 'application/json', ...(key && {Authorization: 'Bearer ' + key})};
+}
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Error(GONE);
+  }
+  if (response.ok) return response;
+  const body = await response.json().catch(() => ({}));
+  let words = body.error?.message ?? 'the server answered ' + response.status;
+  if (response.status === 401) words = 'the server asks for a key';
+  if (response.status === 429) words = `the server is busy: ${words}; try again in ${response.headers.get('Retry-After') ?? 'some'} s`;
+  throw new Refused(words, response.status);
+}
+
+export async function models(key) {
+  const response = await ask('v1/models', {headers: headers(key)});
+  return (await response.json()).data;
+}
+
+// Seeds go up to 2^64 - 1, numbers of JavaScript to 2^53: they stay texts. A quote inside a text is escaped, so that this
+// finds only the field itself.
+const parse = text => JSON.parse(text.replace(/"seed":(\d+)/g, '"seed":"$1"'));
+
+// Calls onEvent with every event of a stream and the seconds since it began.
+export async function generate(request, key, signal, onEvent) {
+  const begin = performance.now();
+  const response = await ask('v1/images/generations', {
+    method: 'POST', headers: headers(key), signal, body: JSON.stringify({...request, stream: true})});
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let complete = 0, text = '';
+  while (true) {
+    let part;
+    try {
+      part = await reader.read();
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      throw new Error('the server has stopped before the image was complete');
+    }
+    if (part.done) break;
+    text += part.value;
+    const blocks = text.split('\n\n');
+    text = blocks.pop();
+    for (const block of blocks) {
+      const event = parse(block.slice(block.indexOf('data: ') + 6));
+      if (event.error) throw new Error(event.error.message);
+      if (event.type === 'image_generation.completed') complete++;
+      await onEvent(event, (performance.now() - begin) / 1000);
+    }
+  }
+  if (complete < (request.n ?? 1)) throw new Error('the server has stopped before the image was complete');
+}

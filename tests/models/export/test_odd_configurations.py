@@ -1,0 +1,153 @@
+"""Configurations that people have: what is read, what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import janus_files
+import pytest
+import simplear_files
+from export_run import refused
+from llamagen_files import CONFIG, Files
+
+from models.export.simplear.weights import simplear_config
+
+
+@pytest.fixture(scope="module")
+def simplear(tmp_path_factory: pytest.TempPathFactory) -> simplear_files.Files:
+    folder = tmp_path_factory.mktemp("simplear")
+    return simplear_files.Files(
+        folder, simplear_files.random_state(simplear_files.SHAPE), "safetensors"
+    )
+
+
+def settings_of(files: simplear_files.Files) -> dict[str, Any]:
+    return dict(json.loads((files.model / "config.json").read_text()))
+
+
+def nested(settings: dict[str, Any]) -> dict[str, Any]:
+    outer = ("architectures", "model_type", "tie_word_embeddings")
+    inner = {k: v for k, v in settings.items() if k not in ("architectures", "tie_word_embeddings")}
+    return {**{k: settings[k] for k in outer}, "model_type": "llava", "text_config": inner}
+
+
+def rope_parameters(settings: dict[str, Any]) -> dict[str, Any]:
+    base = settings.pop("rope_theta")
+    return {
+        **settings,
+        "rope_parameters": {"rope_type": "default", "rope_theta": base},
+        "dtype": "bfloat16",
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rope_parameters,
+        nested,
+        lambda s: nested(rope_parameters(s)),
+        lambda s: {**s, "rope_scaling": {"type": "default"}},
+        lambda s: {**s, "rope_scaling": None, "rope_parameters": {"rope_theta": 500}},
+        lambda s: {**s, "layer_types": ["full_attention"] * 3},
+    ],
+)
+def test_layouts_of_transformers(
+    simplear: simplear_files.Files, change: Any, tmp_path: Path
+) -> None:
+    from models.export.config_file import Section
+
+    (tmp_path / "config.json").write_text(json.dumps(change(settings_of(simplear))))
+    assert simplear_config(Section.read(tmp_path / "config.json")) == simplear_files.SHAPE
+
+
+DEEP = '{"a": ' * 5000 + "1" + "}" * 5000
+ODD_CONFIGS = [
+    ({"rope_theta": ...}, "rope_theta is missing, expected the base of the rotations"),
+    ({"rms_norm_eps": ...}, "rms_norm_eps is missing, expected a value, because images depend on it"),
+    ({"num_attention_heads": ...}, "num_attention_heads is missing"),
+    ({"hidden_size": ...}, "hidden_size is missing"),
+    ({"max_position_embeddings": ...}, "max_position_embeddings is missing"),
+    ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, expected a whole number from 1 to 1000"),
+    ({"max_position_embeddings": 10**9}, "expected a whole number from 1 to 16777216"),
+    ({"hidden_size": 0}, "hidden_size is 0, expected a whole number from 1"),
+    ({"hidden_size": "64"}, 'hidden_size is "64", expected a whole number'),
+    ({"hidden_size": 32.0}, "hidden_size is 32.0, expected a whole number"),
+    ({"num_attention_heads": True}, "num_attention_heads is true, expected a whole number"),
+    ({"rms_norm_eps": "1e-3"}, "rms_norm_eps is 1e-3, expected a positive number"),
+    ({"rms_norm_eps": 0}, "rms_norm_eps is 0, expected a positive number"),
+    ({"rms_norm_eps": [1]}, "rms_norm_eps is [1], expected a positive number"),
+    ({"rope_theta": -1.0}, "rope_theta is -1.0, expected a positive number"),
+    ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "expected rotations of type default"),
+    ({"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "expected rotations of type default"),
+    ({"rope_parameters": {"rope_theta": 7.0}}, "rope_theta is 500 and rope_parameters.rope_theta is 7"),
+    ({"rope_parameters": 3}, "rope_parameters is 3, expected an object"),
+    ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5, expected 1.0"),
+    ({"text_config": {"hidden_size": 48}}, "hidden_size is 32, and 48 in text_config; expected one value"),
+    ({"quantization_config": {"quant_method": "gptq"}}, "the model is quantised (gptq), expected weights in"),
+    ({"layer_types": ["sliding_attention"]}, "expected full_attention alone"),
+    ({"tie_word_embeddings": "yes"}, "tie_word_embeddings is yes, expected true or false"),
+    (DEEP, "not valid JSON: nested too deeply"),
+    ('{"a": 1, "a": 2}', "not valid JSON: key a stands there twice"),
+    ('{"rope_theta": NaN}', "NaN is no number of JSON"),
+    ('{"rope_theta": 1e999}', "1e999 is too large a number"),
+    ('{"vocab_size": ' + "9" * 5000 + "}", "is too large a number"),
+    ("[1]", "expected a JSON object, got list"),
+    ("\x00", "not valid JSON"),
+    ("", "not valid JSON"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), ODD_CONFIGS, ids=range(len(ODD_CONFIGS)))
+def test_odd_configurations(
+    simplear: simplear_files.Files, change: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = simplear.model / "config.json"
+    before = file.read_text()
+    settings = json.loads(before)
+    if isinstance(change, str):
+        file.write_text(change)
+    else:
+        changed = {**settings, **change}
+        file.write_text(json.dumps({k: v for k, v in changed.items() if v is not ...}))
+    try:
+        assert message in refused(simplear, capsys, 4)
+    finally:
+        file.write_text(before)
+
+
+def test_defaults_of_nested_parts_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Published Janus-Pro folders leave out what equals Llama's defaults."""
+    state = janus_files.random_state(janus_files.SHAPE)
+    files = janus_files.Files(tmp_path, state, "safetensors")
+    for key in ("rope_theta", "rms_norm_eps"):
+        files.change("config.json", "language_config", key, value=...)
+    from models.export.janus.weights import read_folder as read_janus
+
+    config = read_janus(files.model).weights.config
+    assert (config.rope_base, config.norm_eps) == (10000.0, 1e-6)
+    out = capsys.readouterr().out
+    assert (
+        "language_config leaves out what equals the defaults: rope_theta 10000.0, rms_norm_eps 1e-06"
+        in out
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_head", "2"), ("n_head", 10**9), ("n_head", 0), ("n_head", [2]), ("grid", "4"), ("grid", 4.5),
+        ("block_size", "16"), ("rope_base", "10000"), ("rope_base", 0), ("norm_eps", -1), ("dim", True),
+        ("prefix_rotation", 3),
+    ],
+)  # fmt: skip
+def test_odd_values_of_config(
+    files: Files, name: str, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.write_config({"gpt": {**CONFIG["gpt"], name: value}})
+    assert files.export_gpt() in (2, 4)
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1 and name in error

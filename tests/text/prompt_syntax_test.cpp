@@ -1,0 +1,53 @@
+#include "text/prompt_syntax.h"
+
+#include <gmock/gmock.h>
+
+namespace lamplighter {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(PromptSyntax, IsFoundInAnyPlace) {
+  EXPECT_THAT(find_prompt_syntax("a (red:1.3) boat"), ElementsAre("(red:1.3)"));
+  EXPECT_THAT(find_prompt_syntax("a (very red boat: .5 )"), ElementsAre("(very red boat: .5 )"));
+  EXPECT_THAT(find_prompt_syntax("<lora:add_detail:0.8> a boat"), ElementsAre("<lora:add_detail:0.8>"));
+  EXPECT_THAT(find_prompt_syntax("{red|blue|} boat"), ElementsAre("{red|blue|}"));
+  EXPECT_THAT(find_prompt_syntax("a {{red|blue} boat|x}"), ElementsAre("{red|blue}"));
+  EXPECT_THAT(find_prompt_syntax("__colour__ boat"), ElementsAre("__colour__"));
+  EXPECT_THAT(find_prompt_syntax("a __my_set/colour-2__"), ElementsAre("__my_set/colour-2__"));
+  EXPECT_THAT(find_prompt_syntax("(a:1) <lyco:b:1> {c|d} __e__"),
+              ElementsAre("(a:1)", "<lyco:b:1>", "{c|d}", "__e__"));
+}
+
+TEST(PromptSyntax, IsNotSeenInPlainText) {
+  for (const char* text : {"a clock at 10:30 (late)", "ratio (16:9", "(see: 3 boats)", "x <b> y", "{one}",
+                           "a | b", "} a | b {", "snake__case", "____", "__ a __", "(:1)", ""}) {
+    EXPECT_THAT(find_prompt_syntax(text), IsEmpty()) << text;
+  }
+}
+
+TEST(PromptSyntax, IsReportedOnceARun) {
+  PromptSyntax syntax;
+  syntax.add("a boat");
+  EXPECT_EQ(syntax.note(), "");
+  syntax.add("a (red:1.3) boat");
+  syntax.add("a (blue:1.4) {a|b}");
+  const std::string note = syntax.note();
+  EXPECT_THAT(note, HasSubstr("(red:1.3), {a|b}:"));
+  syntax.add("__x__");
+  EXPECT_EQ(syntax.note(), "");
+}
+
+// Every search is linear in the length of a caption.
+TEST(PromptSyntax, ReadsLongCaptions) {
+  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:"}) {
+    std::string text;
+    while (text.size() < 1'000'000) text += piece;
+    find_prompt_syntax(text);
+  }
+}
+
+}  // namespace
+}  // namespace lamplighter
