@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/format.h"
 #include "base/limits.h"
 #include "base/message.h"
 #include "image/acceptance_map.h"
@@ -87,9 +88,9 @@ void OutputFlags::check_room(std::int64_t count, const Extent& image) const {
     const Extent extent = kOutputs[i].extent(count, image);
     if (std::max(extent.width, extent.height) <= limits::kPngSide) continue;
     throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + std::to_string(count) +
-                                     " images, which take " + std::to_string(extent.width) + "x" +
-                                     std::to_string(extent.height) + " pixels, expected at most " +
-                                     std::to_string(limits::kPngSide) + " a side; generate fewer");
+                                     " images, which take " + sides(extent.width, extent.height) +
+                                     " pixels, expected at most " + std::to_string(limits::kPngSide) +
+                                     " a side; generate fewer");
   }
 }
 

@@ -62,7 +62,7 @@ struct Codes {
   int rows = 0, columns = 0;
   std::vector<std::int32_t> ids;
 
-  std::size_t places() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
+  std::size_t positions() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
 };
 
 struct Result {

@@ -81,8 +81,10 @@ struct RuleOption {
 enum RuleFlag : unsigned {
   kLossless = 0,
   kLossy = 1,
-  kBorrows = 2,           // tokens borrow the probability of their neighbours
-  kOfficialResiduals = 4  // may leave what the authors' code of LANTERN leaves
+  kBorrows = 2,            // tokens borrow the probability of their neighbours
+  kOfficialResiduals = 4,  // may leave what the authors' code of LANTERN leaves
+  kCodebook = 8,           // compares the codebook's vectors
+  kChosenByNumber = 16     // its first number alone selects it where the method's rule is exact
 };
 
 struct RuleTraits {
@@ -94,6 +96,8 @@ struct RuleTraits {
 
   constexpr bool lossy() const { return (flags & kLossy) != 0; }
   constexpr bool borrows() const { return (flags & kBorrows) != 0; }
+  constexpr bool reads_codebook() const { return (flags & kCodebook) != 0; }
+  constexpr bool chosen_by_number() const { return (flags & kChosenByNumber) != 0; }
   constexpr bool official_residuals() const { return (flags & kOfficialResiduals) != 0; }
 };
 
@@ -162,7 +166,7 @@ inline constexpr RuleTraits kRules[] = {
        {"alpha", "alpha", "Alpha", "See epsilon", &MethodOptions::alpha, 0.3F}}}},
     {"grouped",
      Walk::nodes,
-     kLossy,
+     kLossy | kCodebook,
      rule_numbers::group,
      {{{"group_gap", "gap", "Group gap", "Most difference of probabilities in a group of tokens",
         &MethodOptions::group_gap, 0.15F, 0, 1},
@@ -170,12 +174,11 @@ inline constexpr RuleTraits kRules[] = {
         &MethodOptions::group_distance, 0.5F}}}},
     {"lenient",
      Walk::nodes,
-     kLossy,
+     kLossy | kChosenByNumber,
      rule_numbers::lenience,
      {{{"lenience", "lenience", "Lenience",
         "Drafts are accepted with probability min(1, p / (X q)); 1 is lossless; where the method's rule is "
-        "exact, "
-        "this option selects lenient",
+        "exact, this option selects lenient",
         &MethodOptions::lenience, 0.5F, 0.001, 1}}}},
     {"official-pac", Walk::longest_chain, kLossy}};
 

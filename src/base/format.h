@@ -13,6 +13,12 @@ inline std::string format_fixed(double value, int digits) {
   return text.data();
 }
 
+// "256x256": two sides.
+template <class Count>
+std::string sides(Count first, Count second) {
+  return std::to_string(first) + "x" + std::to_string(second);
+}
+
 // "1 image", "3 images", "1 pass", "3 passes".
 template <class Count>
 std::string counted(Count count, const std::string& unit) {

@@ -83,7 +83,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   verify.sampled = resolved.children == "sampled" && !greedy;
   const RuleTraits& traits = traits_of(verify.rule);
   if (traits.set != nullptr) traits.set(resolved, verify.numbers);
-  if (verify.rule == Rule::grouped) verify.codebook = unit_vectors(manifest).to(device);
+  if (traits.reads_codebook()) verify.codebook = unit_vectors(manifest).to(device);
   if (!traits.borrows()) return method;
   verify.k = *resolved.k;
   verify.neighbours = neighbours_of(resolved, manifest).to(device);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/format.h"
 #include "base/limits.h"
 #include "lamplighter/error.h"
 
@@ -54,9 +55,9 @@ void check(const Image& image, const char* kind) {
   if (sized && image.pixels.size() == std::size_t{kChannels} * static_cast<std::size_t>(image.width) *
                                           static_cast<std::size_t>(image.height))
     return;
-  throw Error(ExitCode::output, "cannot encode an image of " + std::to_string(image.width) + "x" +
-                                    std::to_string(image.height) + " pixels and " +
-                                    std::to_string(image.pixels.size()) + " bytes as " + kind);
+  throw Error(ExitCode::output, "cannot encode an image of " + sides(image.width, image.height) +
+                                    " pixels and " + std::to_string(image.pixels.size()) + " bytes as " +
+                                    kind);
 }
 
 // `done` is false when memory ran out.

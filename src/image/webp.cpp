@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/format.h"
 #include "image/exif.h"
 #include "image/formats.h"
 #include "lamplighter/error.h"
@@ -65,8 +66,7 @@ std::string encode_webp(const Image& image, const ImageText& text, int quality) 
           : WebPEncodeRGB(pixels, image.width, image.height, stride, static_cast<float>(quality), &data);
   const std::unique_ptr<std::uint8_t, void (*)(void*)> guard(data, WebPFree);
   if (size == 0) {
-    throw Error(ExitCode::output, "cannot encode an image of " + std::to_string(image.width) + "x" +
-                                      std::to_string(image.height) +
+    throw Error(ExitCode::output, "cannot encode an image of " + sides(image.width, image.height) +
                                       " pixels as WebP, expected at most 16383 a side; write PNG");
   }
   const std::string_view file(reinterpret_cast<const char*>(data), size);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/format.h"
 #include "base/message.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
@@ -19,10 +20,6 @@ void check(const Manifest& manifest, const Request& request) {
     if (error.code() != ExitCode::bundle) throw;
     throw HttpError(400, "not_supported", error.what());
   }
-}
-
-std::string size_of(int width, int height) {
-  return std::to_string(width) + "x" + std::to_string(height);
 }
 
 // How far a grid is from the sides that are given: first in shape, by steps of 5 %, then in size.
@@ -44,11 +41,11 @@ void choose_size(const Manifest& manifest, std::int64_t most_pixels, Request& re
   }
   if (nearest == nullptr || (nearest->width == request.width && nearest->height == request.height)) return;
   const std::string given = request.width > 0 && request.height > 0
-                                ? size_of(request.width, request.height)
+                                ? sides(request.width, request.height)
                                 : (request.width > 0 ? "width " + std::to_string(request.width)
                                                      : "height " + std::to_string(request.height));
   warnings.push_back("size: " + manifest.name + " has no " + given + ", the nearest it has is " +
-                     size_of(nearest->width, nearest->height));
+                     sides(nearest->width, nearest->height));
   request.width = nearest->width;
   request.height = nearest->height;
 }
@@ -63,7 +60,7 @@ bool has_method(const Manifest& manifest, const std::string& name) {
 void check_pixels(const Manifest& manifest, const Request& request, std::int64_t most) {
   const Grid& grid = find_grid(manifest, request.width, request.height);
   if (std::int64_t{grid.width} * grid.height <= most) return;
-  throw Error(ExitCode::usage, "size: got " + size_of(grid.width, grid.height) + ", expected at most " +
+  throw Error(ExitCode::usage, "size: got " + sides(grid.width, grid.height) + ", expected at most " +
                                    std::to_string(most) + " pixels");
 }
 

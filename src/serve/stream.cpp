@@ -4,16 +4,13 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/format.h"
 #include "pipeline/caption_notes.h"
 #include "pipeline/output/partial_image.h"
 #include "serve/answers.h"
 
 namespace lamplighter {
 namespace {
-
-std::string size_of(int width, int height) {
-  return std::to_string(width) + "x" + std::to_string(height);
-}
 
 // The fields that OpenAI's clients expect of every image.
 Json image_event(const std::string& type, std::size_t index, const std::string& size,
@@ -73,7 +70,7 @@ std::string EventStream::row_events(const JobUpdate& update, FinishedImage& imag
   image.partial = due;
   const Image part = paint_rows(update.codes, grid.rows, grid.columns,
                                 [&](const Codes& codes) { return model_.engine.decode(codes); });
-  Json event = image_event("image_generation.partial_image", update.image, size_of(part.width, part.height));
+  Json event = image_event("image_generation.partial_image", update.image, sides(part.width, part.height));
   event["partial_image_index"] = due - 1;
   event["b64_json"] = base64(encode_png(part));
   return events + server_event("image_generation.partial_image", event);
@@ -87,7 +84,7 @@ std::string EventStream::completed_event(std::size_t index) {
   for (std::string& note : caption_notes(model_.engine.manifest(), request, result.cut))
     warnings.push_back(std::move(note));
   Json event = image_event("image_generation.completed", index,
-                           size_of(result.image.width, result.image.height), format_);
+                           sides(result.image.width, result.image.height), format_);
   event.update(image_entry(content_(request, result), result, warnings));
   event["usage"] = usage_of({&result});
   return server_event("image_generation.completed", event);

@@ -116,7 +116,7 @@ class SampleImages {
          sample.method,
          sample.seed,
          sample.statistics.step_compression(),
-         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.places()),
+         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.positions()),
           sample.statistics.order}});
   }
 

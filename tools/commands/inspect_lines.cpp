@@ -23,7 +23,7 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 std::string size(const Grid& grid) {
-  return std::to_string(grid.width) + "x" + std::to_string(grid.height);
+  return sides(grid.width, grid.height);
 }
 
 std::string list_ids(const std::vector<std::int64_t>& ids) {

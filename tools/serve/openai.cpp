@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/base64.h"
+#include "base/format.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
 #include "lamplighter/method.h"
@@ -69,7 +70,7 @@ Json model_entry(const Service::Model& model, const RequestLimits& limits) {
   Json sizes = Json::array(), grids = Json::array(), names = Json::array(), meanings = Json::object();
   Json settings = Json::object();
   for (const Grid& grid : manifest.grids) {
-    sizes.push_back(std::to_string(grid.width) + "x" + std::to_string(grid.height));
+    sizes.push_back(sides(grid.width, grid.height));
     grids.push_back({{"rows", grid.rows}, {"columns", grid.columns}});
   }
   for (const MethodEntry& method : methods()) {
@@ -134,7 +135,7 @@ void Routes::generations(HttpRequest& request, HttpResponse& response) {
   Json answer{{"created", std::time(nullptr)},
               {"data", std::move(data)},
               {"output_format", order.wanted.format.name},
-              {"size", std::to_string(first.width) + "x" + std::to_string(first.height)},
+              {"size", sides(first.width, first.height)},
               {"model", order.model->name()},
               {"usage", usage_of(results)}};
   if (!warnings.empty()) answer["warnings"] = warnings;

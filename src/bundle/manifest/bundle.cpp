@@ -68,11 +68,11 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
   for (const Grid& grid : manifest.grids) {
     // With one side given, the first grid that has it.
     if ((width == 0 || width == grid.width) && (height == 0 || height == grid.height)) return grid;
-    known += (known.empty() ? "" : ", ") + std::to_string(grid.width) + "x" + std::to_string(grid.height);
+    known += (known.empty() ? "" : ", ") + sides(grid.width, grid.height);
   }
   const std::string got = height == 0  ? "width " + std::to_string(width)
                           : width == 0 ? "height " + std::to_string(height)
-                                       : std::to_string(width) + "x" + std::to_string(height);
+                                       : sides(width, height);
   throw Error(ExitCode::usage, "size: got " + got + ", this bundle generates " + known);
 }
 

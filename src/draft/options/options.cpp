@@ -41,7 +41,12 @@ const MethodOption& find_option(const std::string& word, const std::string& wher
 Rule rule_of(const MethodOptions& method) {
   const MethodEntry& entry = find_method(method.method);
   if (!method.rule.empty()) return rule_from(method.rule);
-  return method.lenience && entry.rule == Rule::exact ? Rule::lenient : entry.rule;
+  if (entry.rule != Rule::exact) return entry.rule;
+  for (const RuleTraits& rule : kRules) {
+    if (rule.chosen_by_number() && is_set(method, option_of(rule.options[0].key)))
+      return rule_from(rule.name);
+  }
+  return entry.rule;
 }
 
 bool is_read(const MethodOptions& method, const MethodOption& option) {
@@ -71,6 +76,21 @@ void write_options(const MethodOptions& method, Json& json) {
   if (name == method.tree) return;
   json["tree"] = name;
   json[kTreePaths] = tree_to_json(load_tree(method.tree)).at("paths");
+}
+
+std::string number_words(const MethodOptions& method) {
+  std::string words;
+  for (const MethodOption& option : method_options()) {
+    if (std::holds_alternative<std::string MethodOptions::*>(option.field)) continue;
+    if (!is_set(method, option) || !is_read(method, option)) continue;
+    const Json value = to_json(method, option);
+    std::string text;
+    for (const Json& number : value.is_array() ? value : Json::array({value}))
+      text += (text.empty() ? "" : "/") +
+              (number.is_number_float() ? number_text(number.get<float>()) : number.dump());
+    words += (words.empty() ? "" : ", ") + std::string(option.word) + " " + text;
+  }
+  return words;
 }
 
 MethodOptions read_options(JsonReader& reader) {

@@ -91,6 +91,9 @@ bool parse_option(MethodOptions& method, const MethodOption& option, const std::
 
 // The options that are set, by key, texts as UTF-8. What only other rules read is left out.
 void write_options(const MethodOptions& method, Json& json);
+// The numbers that are set and read, by word: "k 10, lambda 3".
+std::string number_words(const MethodOptions& method);
+
 // The options that `reader` has, by key; a single number is a list, too.
 MethodOptions read_options(JsonReader& reader);
 

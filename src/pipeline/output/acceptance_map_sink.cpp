@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/json.h"
+#include "draft/options/options.h"
 #include "lamplighter/sinks.h"
 #include "tree/tree.h"
 
@@ -15,19 +15,8 @@ namespace {
 std::string words_of(const MethodOptions& method) {
   std::string words = method.method;
   if (!method.tree.empty()) words += " " + std::filesystem::path(tree_name(method.tree)).filename().string();
-  std::string bounds;
-  const auto add = [&](const char* name, float value) {
-    bounds += (bounds.empty() ? "" : ", ") + std::string(name) + " " + Json(shortest(value)).dump();
-  };
-  if (method.ahead) bounds += "ahead " + std::to_string(*method.ahead);
-  if (method.k && (method.delta || !method.lambda.empty())) bounds += "k " + std::to_string(*method.k);
-  if (method.delta) add("delta", *method.delta);
-  if (method.epsilon) add("epsilon", *method.epsilon);
-  if (method.alpha) add("alpha", *method.alpha);
-  if (method.group_gap) add("gap", *method.group_gap);
-  if (method.group_distance) add("distance", *method.group_distance);
-  if (method.lambda.size() == 1) add("lambda", method.lambda[0]);
-  return bounds.empty() ? words : words + " (" + bounds + ")";
+  const std::string numbers = number_words(method);
+  return numbers.empty() ? words : words + " (" + numbers + ")";
 }
 
 // One image with all images, how their tokens were committed, and a line with the method.
@@ -41,7 +30,7 @@ class AcceptanceSink : public Sink {
   void image(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     const Codes& codes = result.codes;
     grids_.push_back({result.image, codes.rows, codes.columns,
-                      committed_with(result.statistics, codes.places()), result.statistics.order});
+                      committed_with(result.statistics, codes.positions()), result.statistics.order});
     const std::string method = words_of(result.method);
     if (!method_.empty() && method != method_) mixed_ = true;
     method_ = method;

@@ -10,10 +10,6 @@
 namespace lamplighter {
 namespace {
 
-std::string extent_of(std::int64_t rows, std::int64_t columns) {
-  return std::to_string(rows) + "x" + std::to_string(columns);
-}
-
 [[noreturn]] void refuse(const std::string& where, const std::string& got, const std::string& expected) {
   throw Error(ExitCode::input, where + ": got " + got + ", expected " + expected);
 }
@@ -23,9 +19,9 @@ void check_listed(const Manifest& manifest, const Codes& codes, const std::strin
   for (const Grid& grid : manifest.grids) {
     const bool fits = rows == CodeRows::all ? codes.rows == grid.rows : codes.rows <= grid.rows;
     if (fits && codes.columns == grid.columns) return;
-    known += (known.empty() ? "" : ", ") + extent_of(grid.rows, grid.columns);
+    known += (known.empty() ? "" : ", ") + sides(grid.rows, grid.columns);
   }
-  refuse(where, extent_of(codes.rows, codes.columns) + " (rows x columns)",
+  refuse(where, sides(codes.rows, codes.columns) + " (rows x columns)",
          known + (rows == CodeRows::first ? " or its first rows" : "") + ", as bundle " + manifest.name +
              " generates");
 }
@@ -35,7 +31,7 @@ void check_bounds(const Manifest& manifest, const Codes& codes, const std::strin
   if (static_cast<std::int64_t>(codes.ids.size()) <= limits::kCodes &&
       side * manifest.decoder.downsample <= limits::kPngSide)
     return;
-  refuse(where, extent_of(codes.rows, codes.columns) + " (rows x columns)",
+  refuse(where, sides(codes.rows, codes.columns) + " (rows x columns)",
          "at most " + std::to_string(limits::kCodes) + " codes, and sides of " +
              std::to_string(limits::kPngSide / manifest.decoder.downsample));
 }

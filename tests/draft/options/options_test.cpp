@@ -141,6 +141,21 @@ TEST(MethodOptionTable, WhatTheRuleDoesNotReadIsNotWritten) {
   EXPECT_EQ(json, Json({{"rule", "cool"}, {"delta", 3.0}}));
 }
 
+TEST(MethodOptionTable, NumbersThatTheRunReadsAreWords) {
+  MethodOptions method;
+  method.method = "lantern++";
+  EXPECT_EQ(number_words(method), "");
+  method.tree = "chain-5";
+  method.k = 10;
+  method.lambda = {3, 2.5F};
+  method.delta = 0.1F;  // of another rule
+  EXPECT_EQ(number_words(method), "k 10, lambda 3/2.5");
+  method.lambda = {3};
+  method.method = "zipar+sjd";
+  method.ahead = 4;
+  EXPECT_EQ(number_words(method), "ahead 4");
+}
+
 TEST(MethodOptionTable, WhatIsGivenGoesOverWhatIsRecorded) {
   for (const MethodOption& option : method_options()) {
     const MethodOptions one = read({{option.key, sample_of(option).json}});
