@@ -18,7 +18,7 @@ run_ctest() {
   shift
   run ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$LAMPLIGHTER_JOBS" "$@"
 }
-run_pytest() { run .venv/bin/python -m pytest "$@"; }
+run_pytest() { run .venv/bin/python -m pytest --durations 10 "$@"; }
 
 if [ $# = 0 ]; then
   scripts/setup.sh
@@ -29,13 +29,21 @@ if [ $# = 0 ]; then
     LAMPLIGHTER_TARGET="kernel_tests lamplighter_cli" scripts/setup.sh "$other"
     run_ctest "build-$other" -L kernels
   fi
-  # Two halves of about the same length, each on a core of its own.
-  .venv/bin/python -m pytest tests/e2e --ignore tests/e2e/batch --ignore tests/e2e/input >.cache/pytest-e2e.log 2>&1 &
+  # Three parts on two cores, because those of the server wait more than they compute.
+  background() {
+    local name=$1
+    shift
+    .venv/bin/python -m pytest --durations 10 "$@" >".cache/pytest-$name.log" 2>&1 &
+  }
+  background e2e tests/e2e --ignore tests/e2e/batch --ignore tests/e2e/input --ignore tests/e2e/serve
   e2e=$!
+  background serve tests/e2e/serve
+  serve=$!
   run_pytest tests --ignore tests/e2e
   run_pytest tests/e2e/batch tests/e2e/input
   run wait "$e2e"
-  cat .cache/pytest-e2e.log
+  run wait "$serve"
+  cat .cache/pytest-e2e.log .cache/pytest-serve.log
 else
   scripts/setup.sh
   for selection; do
