@@ -14,7 +14,7 @@ std::string describe(const Manifest& manifest, const Understanding& caption) {
   for (const std::string& word : caption.unknown) words += (words.empty() ? "" : ", ") + word;
   const std::string unknown = words.empty() ? "" : "does not know: " + shorten(words, 200);
   const std::string subject = caption.subject ? "" : "finds no subject that it can generate";
-  return manifest.name + " " + subject + (subject.empty() || unknown.empty() ? "" : " and ") + unknown +
+  return manifest.name + " " + subject + (subject.empty() || unknown.empty() ? "" : ", and ") + unknown +
          "; try \"" + manifest.prompt->vocabulary->example + "\", `lamplighter inspect` lists what it knows";
 }
 

@@ -47,7 +47,7 @@ def read_blocks(document: str) -> list[Block]:
     """All fenced blocks of a document, in order."""
     text = (ROOT / document).read_text()
     found = re.finditer(
-        r"(?:^<!-- (?P<kind>not run|needs): (?P<why>.+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+        r"(?:^<!-- (?P<kind>not run|needs): (?P<why>[^\n]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
         text,
         re.MULTILINE | re.DOTALL,
     )

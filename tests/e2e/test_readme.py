@@ -31,7 +31,8 @@ BLOCKS = [block for document in DOCUMENTS for block in read_blocks(document)]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 CPP = [block for block in BLOCKS if block.language == "cpp"]
 SETUP = ("scripts/setup.sh", "scripts/test.sh")  # their work is done before a test runs
-ELSEWHERE = ("cmake", ".venv/bin/pip")  # programs of others in blocks that are not run
+# Programs of others in blocks that are not run.
+ELSEWHERE = ("cmake", "tar", "pip", ".venv/bin/pip")
 # Defaults of one rule of cspd, which models/mar/README.md gives.
 EXPLAINED = {"--prefill-ratio": {"0.15"}, "--cap": {"100"}}
 
@@ -69,8 +70,13 @@ def test_readme_is_short() -> None:
 def test_blocks_have_a_language_and_scripts_are_there() -> None:
     assert {block.language for block in BLOCKS} == {"sh", "python", "cpp"}
     assert len(PYTHON) >= 5 and CPP
-    for document in DOCUMENTS:  # code that is only indented would not be tested
-        assert not re.search(r"^\n {4,}\S", (ROOT / document).read_text(), re.MULTILINE), document
+    for document in DOCUMENTS:
+        text = (ROOT / document).read_text()
+        # Code that is only indented would not be tested, nor a block that the reader of blocks does not see.
+        assert not re.search(r"^\n {4,}\S", text, re.MULTILINE), document
+        assert 2 * len(read_blocks(document)) == len(re.findall(r"^```", text, re.MULTILINE)), (
+            document
+        )
     for script in {word for block in BLOCKS for word in re.findall(r"scripts/\w+\.sh", block.text)}:
         assert os.access(ROOT / script, os.X_OK), script
 
@@ -105,8 +111,8 @@ def test_flags_of_commands_that_cannot_run(
     for command in block.commands:
         if command[0] == ".venv/bin/lamplighter-export":
             assert export(command[1:]) != 0  # wrong flags exit
-        elif command[0] == "build/lamplighter":
-            result = workspace.run(*command, LAMPLIGHTER_MODEL="none")
+        elif Path(command[0]).name == "lamplighter":
+            result = workspace.run("build/lamplighter", *command[1:], LAMPLIGHTER_MODEL="none")
             assert result.returncode == 4, f"{' '.join(command)}\n{result.stderr}"
         else:
             assert command[0] in ELSEWHERE or (ROOT / command[0]).is_file(), command

@@ -240,7 +240,8 @@ void add_page(CLI::App& command, BenchFlags& flags) {
 
 void add_outputs(CLI::App& command, BenchFlags& flags) {
   command.add_flag("--json", flags.json, "Print JSON with all samples instead of a table");
-  common(command, command.add_option("--export-json", flags.export_json, "Also write that JSON to a file"))
+  common(command,
+         command.add_option("--export-json", flags.export_json, "Write the results to a file, as JSON"))
       ->type_name("FILE");
   command.add_option("--export-csv", flags.export_csv, "Also write a CSV row per method and batch size")
       ->type_name("FILE");

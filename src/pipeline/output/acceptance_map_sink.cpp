@@ -45,8 +45,8 @@ class AcceptanceSink : public Sink {
 
  private:
   std::string caption() const {
-    std::string compression = std::to_string(static_cast<double>(tokens_) / static_cast<double>(passes_));
-    compression.resize(compression.find('.') + 3);
+    const std::string compression =
+        format_fixed(static_cast<double>(tokens_) / static_cast<double>(passes_), 2);
     return (mixed_ ? "several methods" : method_) + ": " + counted(tokens_, "token") + " in " +
            counted(passes_, "target pass") + ", S = " + compression;
   }

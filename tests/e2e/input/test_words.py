@@ -45,7 +45,7 @@ def test_words_that_a_bundle_does_not_know(cli: Cli, landscapes: Path) -> None:
     nothing, partly = notes(result.stderr)
     name = json.loads((landscapes / "manifest.json").read_text())["name"]
     assert nothing.startswith(
-        f"note: prompt 2: {name} finds no subject that it can generate and does not know: two, zebras, zebra; "
+        f"note: prompt 2: {name} finds no subject that it can generate, and does not know: two, zebras, zebra; "
     )
     assert partly.startswith(f"note: prompt 3: {name} does not know: zebra; ")
     assert all(
