@@ -134,6 +134,7 @@ def add_part(
     if part.bits:
         exact = results_in(part, dtype, path)
         round_products(part.module, part.bits)
+    check_range(role, part.module)
     write_archive(part.module, path)
     stored = Storage(part.dtype, part.bits)
     manifest[kind][role] = {"file": path.name, "dtype": stored.name, **part.entries}
@@ -142,6 +143,18 @@ def add_part(
         manifest[kind][role]["methods"] = more
     if part.calls:
         recorded.record(role, prepared_module(part, dtype, path), part.calls, dtype, exact)
+
+
+def check_range(role: str, module: nn.Module) -> None:
+    """ValueError: finite weights became infinite in fp16."""
+    for name, tensor in module.state_dict().items():
+        if tensor.dtype != torch.float16 or not tensor.numel():
+            continue
+        if not all(bound.isfinite() for bound in torch.aminmax(tensor)):
+            raise ValueError(
+                f"{role}: {name} has values beyond 65504, the largest of fp16; store it with --dtype "
+                "bf16 or fp32"
+            )
 
 
 def results_in(part: BundleModule, dtype: torch.dtype, path: Path) -> list[list[Tensor]]:

@@ -14,6 +14,7 @@ from .tensors import (
     load_strictly,
     shape_of,
     usable,
+    widest,
     without,
 )
 from .weight_file import damaged, is_script, read_file
@@ -34,5 +35,6 @@ __all__ = [
     "shape_of",
     "unwrap",
     "usable",
+    "widest",
     "without",
 ]

@@ -20,7 +20,7 @@ from ..scratch import clean_leftovers, temporary
 from ..transformer.config import DecoderConfig
 from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
-from .checkpoint import ExportError
+from .checkpoint import ExportError, widest
 
 STORAGES = {
     "fp32": Storage(torch.float32),
@@ -244,7 +244,7 @@ def decoder_part(
     scripted: Callable[[ImageTokenizer], nn.Module] = ImageDecoderModule,
 ) -> BundleModule:
     """The image decoder, stored in its own precision unless another one is wanted."""
-    dtype = wanted or model.post_quant_conv.weight.dtype
+    dtype = wanted or widest(model.parameters())
     size = model.quantize.embedding.num_embeddings
     codes = torch.randint(size, (1, 4, 4), generator=seeded())
     return BundleModule(scripted(model).to(dtype), dtype, [Call("decode", [codes])])

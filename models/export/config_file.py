@@ -6,7 +6,8 @@ The rules, the same for every file:
   Only parts nested in the config.json of a model of several parts may leave out what equals the library's
   default, because the library leaves it out when it saves them; which values these are is printed.
   `swin_norm` (Chameleon) is false where it is left out: only the 30B has it.
-- The language model may be described at the top or in `text_config`; both have to agree.
+- The language model may be described at the top or in `text_config`; both have to agree, also on
+  `tie_word_embeddings`.
 - The rotary base is `rope_theta`, at the top or in `rope_parameters` or `rope_scaling` (transformers 5);
   all places have to agree, and their rotation has to be the plain one, of type `default`.
 - Precisions (`torch_dtype`, `dtype`) are not read: the tensors tell. Quantised models are refused.
@@ -52,15 +53,16 @@ FLAGS = {"swin_norm": False}  # and what leaving one out means, which published 
 NESTED = ("text_config", "language_config", "llm_config")
 # Keys that a nested description of the language model and the outer one may give differently.
 OWN = (
-    "model_type", "architectures", "torch_dtype", "dtype", "transformers_version", "tie_word_embeddings",
-    "vocab_size",
+    "model_type", "architectures", "torch_dtype", "dtype", "transformers_version", "vocab_size",
 )  # fmt: skip
 ROPE_KEYS = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
 
 def shown(value: Any) -> str:
-    """A value as the file has it; of texts only the ones in digits are quoted."""
-    plain = isinstance(value, str) and value != "" and not value[:2].strip("+-.").isdecimal()
+    """A value as the file has it; of texts only those are quoted that look like other values."""
+    words = ("", "true", "false", "null")
+    plain = isinstance(value, str) and value not in words
+    plain = plain and not value[:2].strip("+-.").isdecimal()
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 120 else f"{text[:100]} ..."
 

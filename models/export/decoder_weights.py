@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from ..transformer.config import DecoderConfig
 from ..transformer.rotary import adjacent_pairs
 from .messages import ExportError, note
 from .shards import same
-from .tensors import FLOATS, State, check_form, check_keys, shape_is, shape_text, usable
+from .tensors import State, check_form, check_keys, shape_is, shape_text, usable, widest
 
 
 def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
@@ -85,10 +84,7 @@ class DecoderWeights:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The narrowest precision that holds all tables and products; fp64 counts as fp32."""
-        found = [t.dtype for t in self.state.values() if t.dim() > 1 and t.dtype in FLOATS]
-        widest = functools.reduce(torch.promote_types, found)
-        return torch.float32 if widest == torch.float64 else widest
+        return widest(self.state.values())
 
     def sources(self, name: str) -> list[str]:
         """Names in the checkpoint of what makes up a weight."""

@@ -33,8 +33,10 @@ RAW = (
 )  # fmt: skip
 AVERAGED = (
     "ema", "model_ema", "ema_model", "ema_state_dict", "params_ema", "ema_params", "state_dict_ema",
-    "model_ema_state_dict", "ema_model_state_dict", "shadow", "shadow_params",
+    "model_ema_state_dict", "ema_model_state_dict", "shadow", "shadow_params", "ema_weights", "swa",
+    "swa_model", "swa_state_dict", "averaged", "averaged_model",
 )  # fmt: skip
+HEAD = "lm_head.weight"
 MOST_NESTED = 4  # containers in containers
 BESIDE = ("n_averaged",)  # counters that wrappers keep among the tensors
 WEIGHTS: ContextVar[str | None] = ContextVar("weights", default=None)  # --weights: "ema", "model"
@@ -93,9 +95,23 @@ def contained(
     keys, state = chosen(fitting, lambda each: is_averaged(each[0]), where, usual, label)
     if keys and (len(found) > 1 or keys[0] not in RAW or len(keys) > 1):
         note(f"{where}: takes the tensors under {label((keys, state))}")
+    if left := [label((path, value)) for path, value in unknown(content, keys, anchors)]:
+        note(
+            f"{where}: takes the tensors under {label((keys, state))}, not those under {listed(left)}"
+        )
     for name in nameless(content):
         note(f"{where}: leaves out the averaged weights under {name}, which have no names")
     return tensors_of(state, where)
+
+
+def unknown(
+    content: Mapping[Any, Any], taken: tuple[str, ...], anchors: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Models beside the one that is taken, under keys that say nothing."""
+    for key, value in content.items():
+        known = key in (*RAW, *AVERAGED) or (str(key),) == taken[:1]
+        if taken and not known and is_state(value) and has_anchor(value, anchors):
+            yield (str(key),), value
 
 
 def nameless(content: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -195,6 +211,19 @@ def settled(
     return result
 
 
+def head_beside(state: State, prefix: str) -> str | None:
+    """The name of the head of the model whose tensors have this prefix: the one that shares most of it.
+
+    An averaged head is none of raw weights, nor the reverse.
+    """
+    kind = is_averaged(prefix.split("."))
+    found = [name for name in state if name == HEAD or name.endswith(f".{HEAD}")]
+    heads = [name for name in found if is_averaged(name.split(".")) == kind]
+    if len(heads) > 1:
+        heads = [name for name in heads if prefix.startswith(name.removesuffix(HEAD))]
+    return max(heads, key=len, default=None)
+
+
 def tell(where: str, done: Sequence[str]) -> None:
     if done:
         note(f"{where}: {', '.join(done)}")
@@ -203,18 +232,17 @@ def tell(where: str, done: Sequence[str]) -> None:
 def rebased(state: State, prefix: str, base: str, others: Sequence[str]) -> tuple[State, list[str]]:
     """The tensors of one prefix with `base` instead, and what was done; others: prefixes of other models.
 
-    A head beside the tensors (`lm_head`) stays one.
+    The head beside the tensors (`lm_head`) stays one.
     """
     if prefix == base and not others:
         return state, []
     longer = tuple(other for other in others if other.startswith(prefix))
     own = [n for n in state if n.startswith(prefix) and not (longer and n.startswith(longer))]
     result = {base + name[len(prefix) :]: state[name] for name in own}
-    heads = [name for name in state if base and name.endswith("lm_head.weight")]
-    if len(heads) == 1:
-        if heads[0] in own:
-            del result[base + heads[0][len(prefix) :]]
-        result["lm_head.weight"] = state[heads[0]]
-    left = sorted(set(state) - set(own) - set(heads))
+    head = head_beside(state, prefix) if base else None
+    if head is not None:
+        result.pop(base + head[len(prefix) :] if head in own else "", None)
+        result[HEAD] = state[head]
+    left = sorted(set(state) - set(own) - {head})
     done = [f"reads the tensors under {prefix or 'no prefix'}"]
     return result, done + ([f"leaves out {listed(left)}"] if left else [])

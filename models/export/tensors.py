@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import torch
@@ -67,6 +68,13 @@ def usable(name: str, tensor: Tensor, where: str) -> Tensor:
     if tensor.numel() and not all(bound.isfinite() for bound in torch.aminmax(tensor)):
         raise ExportError(f"{where}: {name} has values that are NaN or infinite")
     return tensor
+
+
+def widest(tensors: Iterable[Tensor]) -> torch.dtype:
+    """The narrowest precision that holds all tables and products; fp64 counts as fp32."""
+    found = [t.dtype for t in tensors if t.dim() > 1 and t.dtype in FLOATS]
+    dtype = functools.reduce(torch.promote_types, found)
+    return torch.float32 if dtype == torch.float64 else dtype
 
 
 def check_stored(name: str, tensor: Tensor, where: str) -> None:

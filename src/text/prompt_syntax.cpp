@@ -73,9 +73,22 @@ std::string_view find_wildcard(std::string_view text) {
 }
 
 using Find = std::string_view (*)(std::string_view text);
-constexpr std::array<Find, 4> kForms{find_weight, find_network, find_choice, find_wildcard};
+constexpr std::array<Find, 5> kForms{find_weight, find_network, find_choice, find_wildcard, find_flag};
 
 }  // namespace
+
+std::string_view find_flag(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  for (std::size_t at = text.find("--"); at != kNone; at = text.find("--", at + 2)) {
+    if (at > 0 && text[at - 1] != ' ') continue;
+    const std::string_view word = text.substr(at, text.find_first_of(" \t=\r\n", at) - at);
+    const bool is_name = word.size() > 2 && is_letter(word[2]) &&
+                         std::all_of(word.begin() + 2, word.end(),
+                                     [&](char c) { return is_letter(c) || c == '-' || c == '_'; });
+    if (is_name) return word;
+  }
+  return {};
+}
 
 std::vector<std::string> find_prompt_syntax(std::string_view caption) {
   std::vector<std::string> found;
@@ -102,7 +115,7 @@ std::string PromptSyntax::note() {
   if (examples.empty() || is_reported_) return "";
   is_reported_ = true;
   return "note: captions contain " + examples +
-         ": weights, networks, choices and wildcards of web UIs are read as plain text";
+         ": weights, networks, choices, wildcards and flags of web UIs are read as plain text";
 }
 
 }  // namespace lamplighter

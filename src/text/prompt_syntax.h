@@ -6,9 +6,12 @@
 
 namespace lamplighter {
 
+// The first flag in a caption or a line: "--ar" of "a cat --ar 16:9"; empty: none.
+std::string_view find_flag(std::string_view text);
+
 // The forms of web UIs that a caption contains, as they stand there: weights "(word:1.3)", networks
-// "<lora:name:1>", choices "{red|blue}" and wildcards "__colour__". A bundle reads them as plain text. At
-// most one example of each form.
+// "<lora:name:1>", choices "{red|blue}", wildcards "__colour__" and flags "--ar". A bundle reads them as
+// plain text. At most one example of each form.
 std::vector<std::string> find_prompt_syntax(std::string_view caption);
 
 // Collects the forms of all captions of a run.

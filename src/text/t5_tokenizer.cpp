@@ -89,15 +89,16 @@ T5Tokenizer::T5Tokenizer(const std::string& model, const TokenizerEntry& setting
   if (!status.ok() || processor.GetPieceSize() == 0) {
     throw Error(ExitCode::bundle, model + ": not a SentencePiece model: " + status.ToString());
   }
-  const auto expect = [&](const char* name, std::int64_t got, std::int64_t expected) {
+  const auto expect = [&](const char* name, const char* field, std::int64_t got, std::int64_t expected) {
     if (got != expected) {
       throw Error(ExitCode::bundle, model + ": id of " + name + ": got " + std::to_string(got) +
-                                        ", expected " + std::to_string(expected) + " as the manifest says");
+                                        ", expected " + std::to_string(expected) +
+                                        " as the manifest's tokenizer." + field + " says");
     }
   };
-  expect("<pad>", processor.pad_id(), settings.pad);
-  expect("</s>", processor.eos_id(), settings.eos);
-  expect("<unk>", processor.unk_id(), settings.unk);
+  expect("<pad>", "pad", processor.pad_id(), settings.pad);
+  expect("</s>", "eos", processor.eos_id(), settings.eos);
+  expect("<unk>", "unk", processor.unk_id(), settings.unk);
   implementation_->settings = settings;
   auto& special = implementation_->special;
   special = {{"<pad>", settings.pad}, {"</s>", settings.eos}, {"<unk>", settings.unk}};

@@ -74,6 +74,20 @@ def test_small_limits_end_with_one_line(cli: Cli, kind: int, sizes: tuple[int, .
         assert result.stderr.count("\n") == 1
 
 
+def test_small_stacks_end_with_one_line(cli: Cli) -> None:
+    """A limit that may be raised is raised."""
+    for size, most, code in ((64, 64, 6), (200, 255, 6), (64, 8192, 0), (256, 256, 0)):
+
+        def limit(size: int = size, most: int = most) -> None:
+            resource.setrlimit(resource.RLIMIT_STACK, (size << 10, most << 10))
+
+        result = cli("generate", "-p", "a", "-o", f"{size}-{most}.png", preexec_fn=limit)
+        assert result.returncode == code, (size, result.stderr)
+        if code:
+            assert "the limit of the stack (ulimit -s) is below 256 kB" in result.stderr
+            assert result.stderr.count("\n") == 1
+
+
 def test_no_home_is_needed(cli: Cli) -> None:
     found = cli("generate", "-p", "a", "-o", "a.png", "--method", "auto", env={"HOME": ""})
     assert found.returncode == 0, found.stderr

@@ -17,13 +17,16 @@ TEST(PromptSyntax, IsFoundInAnyPlace) {
   EXPECT_THAT(find_prompt_syntax("a {{red|blue} boat|x}"), ElementsAre("{red|blue}"));
   EXPECT_THAT(find_prompt_syntax("__colour__ boat"), ElementsAre("__colour__"));
   EXPECT_THAT(find_prompt_syntax("a __my_set/colour-2__"), ElementsAre("__my_set/colour-2__"));
+  EXPECT_THAT(find_prompt_syntax("a cat --ar 16:9 --v 5"), ElementsAre("--ar"));
+  EXPECT_THAT(find_prompt_syntax("--prompt=\"a\""), ElementsAre("--prompt"));
   EXPECT_THAT(find_prompt_syntax("(a:1) <lyco:b:1> {c|d} __e__"),
               ElementsAre("(a:1)", "<lyco:b:1>", "{c|d}", "__e__"));
 }
 
 TEST(PromptSyntax, IsNotSeenInPlainText) {
-  for (const char* text : {"a clock at 10:30 (late)", "ratio (16:9", "(see: 3 boats)", "x <b> y", "{one}",
-                           "a | b", "} a | b {", "snake__case", "____", "__ a __", "(:1)", ""}) {
+  for (const char* text :
+       {"a clock at 10:30 (late)", "ratio (16:9", "(see: 3 boats)", "x <b> y", "{one}", "a | b", "} a | b {",
+        "snake__case", "____", "__ a __", "(:1)", "", "a--b", "a -- b", "a --3", "--", "a --b/c"}) {
     EXPECT_THAT(find_prompt_syntax(text), IsEmpty()) << text;
   }
 }
@@ -42,7 +45,7 @@ TEST(PromptSyntax, IsReportedOnceARun) {
 
 // Every search is linear in the length of a caption.
 TEST(PromptSyntax, ReadsLongCaptions) {
-  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:"}) {
+  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:", " --", " --a!"}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;
     find_prompt_syntax(text);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -21,6 +22,7 @@
 
 namespace {
 
+constexpr int kLeastStack = 256;                 // kB
 constexpr int kMemoryCode = 6, kOutputCode = 7;  // ExitCode::memory, ExitCode::output
 
 // Returns the compiled-in text that the command line asks for, or nullptr.
@@ -64,6 +66,16 @@ bool is_limited() {
     if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
   }
   return false;
+}
+
+// Gives the engine a stack (ulimit -s): with less than some 128 kB it would end without a word. False where
+// the limit cannot be raised.
+bool has_stack() {
+  constexpr rlim_t kLeast = kLeastStack << 10, kUsual = 8 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeast) return true;
+  limit.rlim_cur = std::min(limit.rlim_max, kUsual);
+  return limit.rlim_cur >= kLeast && ::setrlimit(RLIMIT_STACK, &limit) == 0;
 }
 
 // The messages of a program that prints its version, and how it ended. Nothing when it cannot be started.
@@ -118,6 +130,13 @@ int main(int count, char** arguments) {
   const std::string engine = engine_path();
   ::setenv("GLIBC_TUNABLES", kMemory, 0);
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", kSpins, 0);
+  if (!has_stack()) {
+    std::fprintf(
+        stderr,
+        "lamplighter: error: out of memory: the limit of the stack (ulimit -s) is below %d kB; raise it\n",
+        kLeastStack);
+    return kMemoryCode;
+  }
   if (lacks_memory(engine)) {
     std::fputs(
         "lamplighter: error: out of memory: the limits of this process (ulimit -v, -d) leave no room for the "

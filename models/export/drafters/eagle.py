@@ -16,7 +16,7 @@ from ...bundle import BundleModule, Storage
 from ...eagle.drafter import Drafter, rotary_table
 from ...eagle.module import DrafterModule, drafter_module
 from ...transformer.head import Head, keep_head
-from ..checkpoint import ExportError
+from ..checkpoint import ExportError, widest
 from ..common import SPARE_POSITIONS, STORAGES
 from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry, target_head
 from .files import check_fit, load_drafter, read_drafter, read_manifest
@@ -81,7 +81,7 @@ def drafter_part(
 ) -> BundleModule:
     """The module for positions below `length`; head and angles keep their precision."""
     config = replace(drafter.config, max_length=length)
-    storage = wanted or Storage(drafter.embed_tokens.weight.dtype)
+    storage = wanted or Storage(widest(drafter.parameters()))
     module = make(drafter, head).to(storage.dtype)
     module.rotary = rotary_table(config)
     keep_head(module, head)

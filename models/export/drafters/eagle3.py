@@ -31,6 +31,11 @@ from .files import (
     trained_config,
 )
 
+INTEGERS = (
+    torch.uint8, torch.uint16, torch.uint32, torch.uint64,
+    torch.int8, torch.int16, torch.int32, torch.int64,
+)  # fmt: skip
+
 
 def add_parser(families: Any) -> None:
     parser = families.add_parser(
@@ -140,22 +145,18 @@ def load_eagle3(config: Eagle3Config, state: State, where: str) -> Eagle3Drafter
     table = state["d2t"]
     if table.is_nested or table.layout != torch.strided or table.is_meta:
         raise ExportError(f"{where}: d2t: expected a dense tensor of whole numbers")
-    if (
-        table.is_complex()
-        or table.dtype == torch.bool
-        or table.is_floating_point()
-        or table.shape != (config.draft_vocabulary,)
-    ):
+    if table.dtype not in INTEGERS or table.shape != (config.draft_vocabulary,):
         raise ExportError(
             f"{where}: d2t: got {table.dtype} of shape {list(table.shape)}, expected "
             f"{config.draft_vocabulary} integers"
         )
+    table = table.long()
     ids, last = table + torch.arange(len(table)), config.layer.vocabulary - 1
     if len(ids.unique()) != len(ids) or int(ids.min()) < 0 or int(ids.max()) > last:
         raise ExportError(f"{where}: d2t: expected different ids, 0 to {last}")
     del drafter.d2t, drafter.t2d  # no weights
     checkpoint.load_strictly(drafter, checkpoint.without(state, ("d2t", "t2d")), where)
-    drafter.register_buffer("d2t", table.long())
+    drafter.register_buffer("d2t", table)
     drafter.rotary = rotary_table(config.layer)
     return drafter.requires_grad_(False)
 
@@ -167,7 +168,7 @@ def eagle3_part(
     config = drafter.config
     layer = replace(config.layer, max_length=manifest["cache"]["max_length"] + SPARE_POSITIONS)
     first, codes = manifest["tokens"]["first_image_id"], manifest["target"]["head"]
-    storage = wanted or Storage(drafter.fc.weight.dtype)
+    storage = wanted or Storage(checkpoint.widest(drafter.parameters()))
     module = Eagle3Module(drafter, first, codes).to(storage.dtype)
     if not module.known:
         raise ExportError("the drafter's vocabulary has no id of an image")

@@ -139,6 +139,7 @@ def published_config(settings: Section, state: State, manifest: Mapping[str, Any
 
 def layer_facts(settings: Section) -> dict[str, Any]:
     """Sizes of a drafter's layer by a published configuration."""
+    settings.fixed({"hidden_act": "silu"})
     return {
         "hidden": settings.integer("hidden_size", most=MOST["dim"]),
         "heads": settings.integer("num_attention_heads", most=MOST["n_head"]),

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     flash.requires_grad_(False)
 
     def make(folder: Path, manifest: dict[str, Any]) -> BundleModule:
-        storage = STORAGES.get(options.dtype) or Storage(flash.fc.weight.dtype)
+        storage = STORAGES.get(options.dtype) or Storage(checkpoint.widest(flash.parameters()))
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
         part = flash_part(flash, target_head(folder, manifest), length, storage)
         part.entries.update(prompt_entry(config.layer, manifest))

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     make = heads_part if options.family == "medusa" else speculator_part
     read = read_heads if options.family == "medusa" else read_speculator
     guesser: Any = read(options.heads, manifest)
-    dtype = next(guesser.parameters()).dtype
+    dtype = checkpoint.widest(guesser.parameters())
     part = make(guesser, STORAGES.get(options.dtype) or Storage(dtype), manifest)
     attach(options.bundle, options.name, options.overwrite, lambda *_: part)
 

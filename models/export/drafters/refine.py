@@ -33,7 +33,7 @@ def add_parser(families: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     manifest = read_manifest(options.bundle)
     refiner = read_refiner(options.drafter, manifest)
-    storage = STORAGES.get(options.dtype) or Storage(refiner.head.weight.dtype)
+    storage = STORAGES.get(options.dtype) or Storage(checkpoint.widest(refiner.parameters()))
     part = refiner_part(refiner, storage)
     attach(options.bundle, options.name, options.overwrite, lambda *_: part)
 

@@ -18,7 +18,7 @@ from ...llamagen.target_module import ClassTargetModule, TargetModule
 from ...llamagen.text_encoder_module import TextEncoderModule
 from ...llamagen.vq import VQModel
 from ...recording import Call
-from ..checkpoint import ExportError
+from ..checkpoint import ExportError, widest
 from ..common import decoder_part, grid_entry, network_entries, sampling_entry, seeded, target_calls
 from ..config_file import Section
 
@@ -146,7 +146,7 @@ def extra_ids_of(folder: Path) -> int:
 
 
 def target_part(model: GPT, wanted: Storage | None) -> BundleModule:
-    storage = wanted or Storage(model.output.weight.dtype)
+    storage = wanted or Storage(widest(model.parameters()))
     stored = model.to(storage.dtype)
     c2i = model.config.model_type == "c2i"
     module = ClassTargetModule(stored) if c2i else TargetModule(stored)
@@ -154,7 +154,7 @@ def target_part(model: GPT, wanted: Storage | None) -> BundleModule:
 
 
 def text_part(model: T5Encoder, wanted: Storage | None) -> BundleModule:
-    storage = wanted or Storage(model.shared.weight.dtype)
+    storage = wanted or Storage(widest(model.parameters()))
     ids = torch.randint(model.config.vocab_size, (1, 6), generator=seeded())
     calls = [Call("encode", [ids, torch.ones_like(ids)])]
     module = TextEncoderModule(model.to(storage.dtype))

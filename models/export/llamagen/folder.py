@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from ..checkpoint import ExportError, State, count_blocks, read_folder
-from ..config_file import Section, refuse_quantised, rope_base
+from ..checkpoint import ExportError, State, check_form, count_blocks, read_folder, shape_of
+from ..config_file import Section, language, refuse_quantised, rope_base
 from ..decoder_weights import ANCHORS, BASE, hugging_face_names, tie
 
 ROPE_BASE = 10000.0  # a constant of the official code
@@ -37,11 +39,7 @@ def official_state(state: State, where: str) -> State:
     for layer in range(count_blocks(state, "model.layers.")):
         prefix = f"model.layers.{layer}."
         names = [f"{prefix}self_attn.{part}_proj.weight" for part in "qkv"]
-        missing = [name for name in names if name not in rest]
-        if missing:
-            raise ExportError(f"{where}: missing keys: {', '.join(missing)}")
-        joined = torch.cat([rest.pop(name) for name in names])
-        result[f"layers.{layer}.attention.wqkv.weight"] = joined
+        result[f"layers.{layer}.attention.wqkv.weight"] = joined(rest, names, where)
         for old, new in INNER.items():
             key = f"{prefix}{old}.weight"
             if key in rest:
@@ -55,20 +53,37 @@ def official_state(state: State, where: str) -> State:
     return result
 
 
+def joined(rest: State, names: Sequence[str], where: str) -> Tensor:
+    """The rows of these tensors, which are taken out of `rest`, in one table."""
+    missing = [name for name in names if name not in rest]
+    if missing:
+        raise ExportError(f"{where}: missing keys: {', '.join(missing)}")
+    width = shape_of(rest, names[0], 2, where)[1]
+    for name in names:
+        rows, columns = shape_of(rest, name, 2, where)
+        if columns != width:
+            raise ExportError(
+                f"{where}: {name} has shape {[rows, columns]}, expected [{rows}, {width}] as {names[0]}"
+            )
+        check_form(name, rest[name], where)
+    return torch.cat([rest.pop(name) for name in names])
+
+
 def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
     """Official state dict of the folder, and what its config.json says about shapes.
 
     Its rms_norm_eps is not used: the weights were trained with the official 1e-5, whatever the
     conversion wrote.
     """
-    settings = Section.read(folder / "config.json")
+    settings = language(Section.read(folder / "config.json"))
     refuse_quantised(settings)
+    settings.fixed({"hidden_act": "silu"})
     block: dict[str, Any] = {"rope_base": rope_base(settings, "rope_base", ROPE_BASE)}
     for name, key in (("n_head", "num_attention_heads"), ("block_size", "block_size")):
         if key in settings:
             block[name] = settings.integer(key)
     state, where = read_folder(folder, ANCHORS, BASE), str(folder)
     tie(hugging_face_names(), state, settings.flag("tie_word_embeddings", False), where)
-    if "lm_head.weight" not in state:
-        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    if "model.embed_tokens.weight" in state:
+        state.setdefault("lm_head.weight", state["model.embed_tokens.weight"])
     return official_state(state, where), block

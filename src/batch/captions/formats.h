@@ -34,8 +34,6 @@ Entry make_failure(std::string where, const std::string& message);
 // Reads a line in the form of web UIs. Throws Error(ExitCode::input).
 Entry read_flags(std::string_view line, const std::string& where, const std::string& column);
 bool begins_flags(std::string_view line);
-// The first flag behind a caption: "--ar" of "a cat --ar 16:9"; empty: none.
-std::string_view find_flag(std::string_view line);
 
 // The separator of a table that begins with `text`, or 0 when its first line cannot head one: it has several
 // columns, and one of them holds prompts or classes, or is `column`.

@@ -63,7 +63,23 @@ void take_array(const Json& array, const Source& source, const TakeEntry& take) 
   }
 }
 
-void take_list(const std::string& key, const Json& array, const Source& source, const TakeEntry& take) {
+// Settings beside a list of captions would belong to none of them. Values that `fits` takes are columns.
+template <class Fits>
+void refuse_settings_beside(const std::string& list, const Json& object, const Source& source,
+                            const Fits& fits) {
+  for (const auto& [name, value] : object.items()) {
+    const std::string field = field_name(name);
+    const bool is_setting = is_one_of(field, kRecordNames) && field != "class" && field != "output";
+    if (name == list || !is_setting || value.is_null() || fits(value)) continue;
+    throw Error(ExitCode::input, source.name + ": " + quote(name) + ": got " + shorten(to_text(value), 60) +
+                                     " beside " + quote(list) +
+                                     ", expected it in the record of each caption, or as a flag for all");
+  }
+}
+
+void take_list(const std::string& key, const Json& object, const Source& source, const TakeEntry& take) {
+  refuse_settings_beside(key, object, source, [](const Json&) { return false; });
+  const Json& array = object.at(key);
   for (std::size_t i = 0; i < array.size(); ++i) {
     take_element(array[i], Entry::Form::data,
                  source.name + " " + excerpt_of(key) + "[" + std::to_string(i) + "]", source, take);
@@ -93,6 +109,7 @@ const Json* value_of_row(const Json& column, const std::string& key, std::size_t
 void take_columns(const Json& object, const std::string& prompts, const Source& source,
                   const TakeEntry& take) {
   const Json& leading = object.at(prompts);
+  refuse_settings_beside(prompts, object, source, [](const Json& value) { return value.is_structured(); });
   for (const auto& [name, column] : object.items()) {
     const bool is_short = column.is_array() && leading.is_array() && column.size() != leading.size();
     if (is_short && is_one_of(field_name(name), kRecordNames)) {
@@ -172,11 +189,13 @@ void read_object(const Json& object, const std::string& where, const Source& sou
     const bool is_plain = is_list_of(*found, is_text);
     if (found->is_object() || (is_plain && object.size() > 1))
       return take_columns(object, prompts, source, take);
-    if (is_list_of(*found, is_text_or_object)) return take_list(prompts, *found, source, take);
+    if (is_list_of(*found, is_text_or_object)) return take_list(prompts, object, source, take);
   }
-  if (is_record(object)) return take(make_record(Entry::Form::record, where, object, source.options.column));
   const std::vector<std::string> lists = lists_of(object);
-  if (lists.size() == 1) return take_list(lists.front(), object.at(lists.front()), source, take);
+  const bool holds_list = prompts.empty() && lists.size() == 1 && !is_one_of("class", names_of(object));
+  if (is_record(object) && !holds_list)
+    return take(make_record(Entry::Form::record, where, object, source.options.column));
+  if (lists.size() == 1) return take_list(lists.front(), object, source, take);
   if (lists.size() > 1) {
     throw Error(ExitCode::input, where + ": got several arrays of captions, " + list_keys(object) +
                                      "; --column names the one to read");

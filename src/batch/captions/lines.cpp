@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/lines.h"
 #include "base/message.h"
 #include "batch/captions/formats.h"
 #include "pipeline/metadata/request_fields.h"
+#include "text/prompt_syntax.h"
 
 namespace lamplighter::captions {
 namespace {
@@ -44,6 +46,21 @@ void for_each_piece(std::string_view text, const Take& take) {
   }
 }
 
+// Editors turn the two hyphens of a flag into a dash.
+void refuse_dash(std::string_view line, const std::string& where) {
+  constexpr std::array<std::string_view, 5> kDashes{"\u2014", "\u2013-", "\u2013\u2013", "\u2013",
+                                                    "\u2212\u2212"};
+  constexpr std::array<std::string_view, 4> kFirst{"prompt", "negative_prompt", "seed", "cfg_scale"};
+  for (const std::string_view dash : kDashes) {
+    if (line.substr(0, dash.size()) != dash) continue;
+    const std::size_t end = std::min(line.find_first_of(" \t="), line.size());
+    const std::string name = field_name(line.substr(dash.size(), end - dash.size()));
+    if (std::find(kFirst.begin(), kFirst.end(), name) == kFirst.end()) continue;
+    throw Error(ExitCode::input, where + ": got " + quote(line.substr(0, end)) +
+                                     " with a dash, expected two hyphens: --" + name);
+  }
+}
+
 void take_line(const Piece& line, const Source& source, Lines kind, const TakeEntry& take) {
   const std::string where = source.line(line.number);
   const std::string_view text = without_mark(line.text);  // of a file that was appended
@@ -70,6 +87,7 @@ void take_line(const Piece& line, const Source& source, Lines kind, const TakeEn
                       "caption with this text use {\"prompt\": \"...\"}");
     }
     refuse_settings(content, where);
+    refuse_dash(content, where);
     take(make_text(where, std::string(text)));
   } catch (const Error& error) {
     Entry entry;
@@ -125,8 +143,12 @@ void read_lines(const Source& source, Lines kind, const TakeEntry& take) {
 }
 
 void refuse_settings(std::string_view line, const std::string& where) {
-  const bool is_list = line.substr(0, 7) == "Steps: " && line.find(", Sampler: ") != kNone;
-  if (!is_list && line.substr(0, 17) != "Negative prompt: ") return;
+  const std::size_t colon = line.find(':');
+  if (colon == kNone) return;
+  const std::string name = field_name(line.substr(0, colon));
+  const std::string others = field_name(line.substr(colon + 1));
+  const bool is_list = name == "steps" && others.find(",_sampler:") != std::string::npos;
+  if (!is_list && name != "negative_prompt") return;
   throw Error(ExitCode::input,
               where + ": got " + excerpt_of(line) +
                   ", expected a caption; settings as web UIs write them into images are read by "
@@ -135,17 +157,6 @@ void refuse_settings(std::string_view line, const std::string& where) {
 
 bool begins_flags(std::string_view line) {
   return is_flag(line);
-}
-
-std::string_view find_flag(std::string_view line) {
-  for (std::size_t at = line.find(" --"); at != kNone; at = line.find(" --", at + 1)) {
-    const std::string_view word = line.substr(at + 1, line.find_first_of(" \t=", at + 1) - at - 1);
-    const bool is_name = is_flag(word) && std::all_of(word.begin() + 2, word.end(), [](char c) {
-                           return is_letter(c) || c == '-' || c == '_';
-                         });
-    if (is_name) return word;
-  }
-  return {};
 }
 
 // A text without quotes goes on to the next flag, as in web UIs.

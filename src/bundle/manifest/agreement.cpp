@@ -149,12 +149,13 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
     reader.fail("decoder.codebook_size " + number(manifest.decoder.codebook_size) +
                 " disagrees with tokens.codebook_size " + number(manifest.tokens.codebook_size));
   }
-  for (const Grid& grid : manifest.grids) {
+  for (std::size_t i = 0; i < manifest.grids.size(); ++i) {
+    const Grid& grid = manifest.grids[i];
     const std::int64_t factor = manifest.decoder.downsample;
     if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
-      reader.fail("grid of " + number(grid.rows) + " x " + number(grid.columns) + " tokens disagrees with " +
-                  number(grid.width) + " x " + number(grid.height) + " pixels at decoder.downsample " +
-                  number(factor));
+      reader.fail("grids[" + number(i) + "] of " + number(grid.rows) + " x " + number(grid.columns) +
+                  " tokens disagrees with " + number(grid.width) + " x " + number(grid.height) +
+                  " pixels at decoder.downsample " + number(factor));
     }
   }
 }

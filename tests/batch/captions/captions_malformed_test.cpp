@@ -97,6 +97,13 @@ const std::vector<Malformed> kJson = {
 };
 
 const std::vector<Malformed> kObjects = {
+    {"SeedBesideTexts", R"({"prompts": ["a", "b"], "seed": 7})",
+     "c: 'seed': got 7 beside 'prompts', expected it in the record of each caption"},
+    {"ScaleBesideRecords", R"({"data": [{"prompt": "a"}], "CFG Scale": 3})",
+     "c: 'CFG Scale': got 3 beside 'data'"},
+    {"SeedsBesideRecords", R"({"prompts": [{"text": "a"}], "seed": [1]})", "c: 'seed': got [1] beside"},
+    {"NegativeBesideColumn", R"({"prompt": {"0": "a"}, "negative_prompt": "x"})",
+     "c: 'negative_prompt': got \"x\" beside 'prompt'"},
     {"SeveralArrays", R"({"animals": ["a cat"], "places": ["a lake"]})",
      "c line 1: got several arrays of captions, 'animals', 'places'; --column names"},
     {"NumbersById", R"({"a": 1, "b": 2})", "c line 1: got an object of 'a', 'b', expected prompt"},

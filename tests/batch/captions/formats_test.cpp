@@ -44,6 +44,20 @@ TEST(Texts, AreNoOtherFiles) {
   EXPECT_THAT(
       message_of([] { parse("a cat\nNegative prompt: dog\nSteps: 20, Sampler: Euler a, Seed: 1\n"); }),
       HasSubstr("c line 2: got Negative prompt: dog, expected a caption"));
+  for (const char* line : {"negative prompt:dog", "NEGATIVE PROMPT : dog", "steps: 20, sampler: Euler a",
+                           "Steps:20,Size: 8x8, Sampler: x"})
+    EXPECT_THAT(message_of([&] { parse(std::string("a cat\n") + line + "\n"); }),
+                HasSubstr("expected a caption"))
+        << line;
+  EXPECT_EQ(prompts(parse("Steps: a staircase\na boat: red\n")).size(), 2U);
+}
+
+TEST(Texts, AreNoFlagsWithDashes) {
+  for (const char* line :
+       {"\u2014prompt \"a\" \u2014seed 3", "\u2013-prompt=a", "\u2013\u2013Negative-Prompt x"})
+    EXPECT_THAT(message_of([&] { parse(std::string(line) + "\n"); }), HasSubstr("expected two hyphens: --"))
+        << line;
+  EXPECT_EQ(prompts(parse("\u2014promptly a cat\n\u2014 prompt\n")).size(), 2U);
 }
 
 TEST(CsvCaptions, HaveOneColumn) {

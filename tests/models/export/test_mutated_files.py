@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from torch import Tensor
 from models.chameleon.transformer import weight_shapes
 from models.eagle.config import DrafterConfig
 from models.eagle.drafter import Drafter
+from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.export.__main__ import main
 from models.heads.flash import Flash, FlashConfig
 from models.llamagen.gpt import GPT
@@ -29,6 +31,7 @@ from models.llamagen.t5 import T5Encoder
 
 State = dict[Any, Any]
 CASES = 14  # of a family
+CASES_OF_LLAMAGEN = Path(__file__).parents[2] / "golden/cases/llamagen"
 VALUES: list[Any] = [
     None, True, 0, 1, -1, 3, "64", "", "a\nb", "\ud800", [], {}, [1], {"a": 1}, 1.5, 1e-30, 1e30, 10**9, 10**15,
     float("nan"), float("inf"), {"rope_type": "yarn"}, ...,
@@ -41,6 +44,7 @@ TENSORS: list[Callable[[Tensor], Tensor]] = [
     lambda t: t.to(torch.complex64),
     lambda t: t > 0,
     lambda t: t.to(torch.int64),
+    lambda t: t.to(torch.uint16),
     lambda t: t * torch.nan,
     lambda t: t.flatten(),
     lambda t: t[:0],
@@ -122,6 +126,13 @@ def t5(folder: Path) -> Case:
     return ["llamagen", "--t5", str(files.t5)], ["t5/model.safetensors", "t5/config.json"]
 
 
+def converted(folder: Path) -> Case:
+    """LANTERN's layout of LlamaGen."""
+    shutil.copytree(CASES_OF_LLAMAGEN / "llamagen_end_to_end_t2i/target_hf", folder / "model")
+    words = ["llamagen", "--gpt", str(folder / "model")]
+    return words, ["model/model.safetensors", "model/config.json"]
+
+
 def simplear(folder: Path) -> Case:
     state = simplear_files.random_state(simplear_files.SHAPE)
     files = simplear_files.Files(folder, state, "safetensors")
@@ -169,6 +180,17 @@ def drafters(folder: Path, kind: str) -> Case:
     return [*words, "--drafter", str(folder / "d")], ["d/model.safetensors", "d/config.json"]
 
 
+def eagle3(folder: Path) -> Case:
+    words, files = drafters(folder, "drafter")
+    layer = DrafterConfig(16, 2, 24, 40, 40, rotary="line")
+    module = Eagle3Drafter(Eagle3Config(layer, 2 * 32, 37, (0, 1)))
+    save_file(module.state_dict(), folder / "d/model.safetensors")
+    settings = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24}
+    settings |= {"rms_norm_eps": 1e-5, "rope_theta": 1e4}
+    (folder / "d/config.json").write_text(json.dumps(settings))
+    return ["eagle-3", *words[1:], "--layers", "0", "1"], files
+
+
 def eagle(folder: Path) -> Case:
     return drafters(folder, "drafter")
 
@@ -177,7 +199,10 @@ def flash(folder: Path) -> Case:
     return drafters(folder, "flash")
 
 
-@pytest.fixture(params=[llamagen, t5, simplear, janus, anole, mar, eagle, flash], scope="module")
+@pytest.fixture(
+    params=[llamagen, converted, t5, simplear, janus, anole, mar, eagle, eagle3, flash],
+    scope="module",
+)
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Path, Case]]:

@@ -113,6 +113,45 @@ def test_averaged_weights_beside_raw_ones(files: Files, form: str, tmp_path: Pat
     assert all(torch.equal(unwrap(content, tmp_path, anchors, "ema")[n], averaged[n]) for n in raw)
 
 
+def test_other_models_beside_the_one_are_named(
+    files: Files, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    raw = files.states["gpt"]
+    content = {"model": raw, "best": {name: tensor + 1 for name, tensor in raw.items()}}
+    state = unwrap(content, tmp_path / "x.pt", ("tok_embeddings.weight",))
+    assert all(torch.equal(state[name], tensor) for name, tensor in raw.items())
+    assert "takes the tensors under model, not those under best" in capsys.readouterr().out
+
+
+def test_heads_belong_to_their_model(tmp_path: Path) -> None:
+    """Averaged weights of an untied model beside raw ones: both have a head."""
+    raw = simplear_files.random_state(simplear_files.SHAPE, tied=False)
+    folder = simplear_files.save_model(
+        tmp_path / "m", simplear_files.SHAPE, raw, "safetensors", tied=False
+    )
+    state = load_file(folder / "model.safetensors")
+    averaged = {f"ema.{name}": tensor + 1 for name, tensor in state.items()}
+    save_file({**state, **averaged}, folder / "model.safetensors")
+    for wish, added in (("model", 0), ("ema", 1)):
+        token = WEIGHTS.set(wish)
+        try:
+            weights = read_simplear(folder)
+        finally:
+            WEIGHTS.reset(token)
+        assert torch.equal(weights.read("head"), state["lm_head.weight"] + added)
+        assert torch.equal(weights.read("norm"), state["model.norm.weight"] + added)
+    save_file(
+        {**state, **{n: t for n, t in averaged.items() if "lm_head" not in n}},
+        folder / "model.safetensors",
+    )
+    token = WEIGHTS.set("ema")
+    try:
+        with pytest.raises(ExportError, match="missing keys: lm_head.weight"):
+            read_simplear(folder)
+    finally:
+        WEIGHTS.reset(token)
+
+
 def test_averaged_weights_without_names_are_named(
     files: Files, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -253,6 +292,23 @@ def test_fp64_is_converted(files: Files) -> None:
     torch.save({n: t.double() for n, t in files.states["gpt"].items()}, files.gpt)
     assert files.export_gpt() == 0
     assert files.manifest()["modules"]["target"]["dtype"] == "float32"
+
+
+@pytest.mark.parametrize("name", ["output.weight", KEY])
+def test_the_widest_precision_is_kept(files: Files, name: str) -> None:
+    state = {n: t.bfloat16() for n, t in files.states["gpt"].items()}
+    torch.save({**state, name: files.states["gpt"][name]}, files.gpt)
+    assert files.export_gpt() == 0
+    assert files.manifest()["modules"]["target"]["dtype"] == "float32"
+
+
+def test_values_beyond_fp16_are_refused(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({**files.states["gpt"], KEY: files.states["gpt"][KEY] * 1e7}, files.gpt)
+    assert files.export_gpt("--dtype", "fp16") == 4
+    error = capsys.readouterr().err
+    assert "has values beyond 65504, the largest of fp16" in error and "target: " in error
+    assert not files.leftovers()
+    assert files.export_gpt("--dtype", "bf16") == 0
 
 
 @pytest.mark.parametrize(

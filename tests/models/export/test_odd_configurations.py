@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,8 @@ def settings_of(files: simplear_files.Files) -> dict[str, Any]:
 
 
 def nested(settings: dict[str, Any]) -> dict[str, Any]:
-    outer = ("architectures", "model_type", "tie_word_embeddings")
-    inner = {k: v for k, v in settings.items() if k not in ("architectures", "tie_word_embeddings")}
-    return {**{k: settings[k] for k in outer}, "model_type": "llava", "text_config": inner}
+    """With everything inside."""
+    return {"architectures": ["x"], "model_type": "llava", "text_config": settings}
 
 
 def rope_parameters(settings: dict[str, Any]) -> dict[str, Any]:
@@ -62,6 +62,25 @@ def test_layouts_of_transformers(
     assert simplear_config(Section.read(tmp_path / "config.json")) == simplear_files.SHAPE
 
 
+def test_nested_descriptions_are_exported(
+    simplear: simplear_files.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also what ties the head is read inside."""
+    file = simplear.model / "config.json"
+    before = file.read_text()
+    settings = nested(rope_parameters(settings_of(simplear)))
+    try:
+        file.write_text(json.dumps(settings))
+        assert simplear.export("--overwrite") == 0
+        file.write_text(json.dumps({**settings, "tie_word_embeddings": False}))
+        assert simplear.export("--overwrite") == 4
+        error = capsys.readouterr().err
+        assert "tie_word_embeddings is false, and true in text_config; expected one value" in error
+    finally:
+        file.write_text(before)
+        shutil.rmtree(simplear.out)
+
+
 DEEP = '{"a": ' * 5000 + "1" + "}" * 5000
 ODD_CONFIGS = [
     ({"rope_theta": ...}, "rope_theta is missing, expected the base of the rotations"),
@@ -87,6 +106,7 @@ ODD_CONFIGS = [
     ({"text_config": {"hidden_size": 48}}, "hidden_size is 32, and 48 in text_config; expected one value"),
     ({"quantization_config": {"quant_method": "gptq"}}, "the model is quantised (gptq), expected weights in"),
     ({"layer_types": ["sliding_attention"]}, "expected full_attention alone"),
+    ({"tie_word_embeddings": "true"}, 'tie_word_embeddings is "true", expected true or false'),
     ({"tie_word_embeddings": "yes"}, "tie_word_embeddings is yes, expected true or false"),
     (DEEP, "not valid JSON: nested too deeply"),
     ('{"a": 1, "a": 2}', "not valid JSON: key a stands there twice"),
