@@ -74,6 +74,10 @@ void pack_rounded_blocks(const void* rounded, void* packed, int64_t out_features
 
 int64_t linear_rows_per_pass(int64_t rows, int64_t in);
 
+// Bytes that a kernel may take for 64 features of a row, and for a longer line of one: 4 for each feature,
+// and what is kept of a group.
+constexpr int64_t kLinearScratchBytes = 4 * kLinearGroup + 8;
+
 // CPU kernels over the packed blocks [begin, end). Every output is one chain of sums in the order of the
 // input features, so its bits depend on its row of x and on its weights alone: not on other rows and not on
 // the partition of the blocks. Results in floating point do depend on the kernel. `scratch`:

@@ -83,7 +83,7 @@ int64_t linear_rows_per_pass(int64_t rows, int64_t in) {
 }
 
 size_t linear_scratch_bytes(const LinearArgs& args) {
-  return static_cast<size_t>(args.rows_per_pass * linear_groups(args.in) * 4 * kLinearGroup);
+  return static_cast<size_t>(args.rows_per_pass * linear_groups(args.in) * kLinearScratchBytes);
 }
 
 }  // namespace lamplighter

@@ -85,6 +85,8 @@ constexpr int64_t kCachedWeights = 1 << 19;
 //   compute<R, N>(tile)             computes a tile; N <= most_blocks(R)
 template <class Kernel>
 void run_linear(const LinearArgs& args, int64_t begin, int64_t end, char* scratch) {
+  constexpr int64_t kLines = Kernel::kLineElements < kLinearGroup ? kLinearGroup / Kernel::kLineElements : 1;
+  static_assert(kLines * Kernel::kLineBytes <= kLinearScratchBytes, "linear_scratch_bytes is too little");
   using Element = typename Kernel::Element;
   const auto* x = static_cast<const Element*>(args.x);
   auto* out = static_cast<Element*>(args.out);
