@@ -139,7 +139,7 @@ void Routes::admit(const HttpRequest& head) {
   check_head(*route, head);
 }
 
-// A kilobyte may unpack to a megabyte: such bodies count until they are answered, and one is unpacked at a
+// A kilobyte may unpack to a megabyte: packed bodies count until they are answered; one is unpacked at a
 // time. Returns what counts it.
 std::shared_ptr<void> Routes::unpack_body(HttpRequest& request) {
   const std::string* given = request.header("content-encoding");
