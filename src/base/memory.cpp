@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
@@ -37,6 +38,13 @@ std::optional<std::int64_t> free_host_memory() {
 void release_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
+#endif
+}
+
+void share_heaps() {
+#ifdef __GLIBC__
+  constexpr int heaps = 4;
+  if (std::getenv("MALLOC_ARENA_MAX") == nullptr) mallopt(M_ARENA_MAX, heaps);
 #endif
 }
 

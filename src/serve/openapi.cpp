@@ -1,6 +1,7 @@
 #include "serve/openapi.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "draft/options/options.h"
@@ -40,7 +41,7 @@ Json option_schema(const MethodOption& option) {
                                                      : "array";
   if (schema["type"] == "array") {
     schema["items"] = {{"type", "number"}};
-  } else {
+  } else if (std::isfinite(option.limits.least)) {
     schema["minimum"] = option.limits.least;
   }
   return schema;

@@ -21,6 +21,9 @@ constexpr std::array kForeign{"guidance",
                               "guidance_scale_2",
                               "true_cfg_scale",
                               "num_inference_steps",
+                              "step",
+                              "batch_size",
+                              "cfg",
                               "sampler",
                               "sampler_name",
                               "sampler_index",
@@ -49,6 +52,8 @@ constexpr std::array kForeign{"guidance",
                               "vae_use_tiling",
                               "safety_checker",
                               "enable_safety_checker",
+                              "disable_safety_checker",
+                              "safety_identifier",
                               "safety_tolerance",
                               "prompt_upsampling",
                               "prompt_extend",
@@ -60,6 +65,9 @@ constexpr std::array kForeign{"guidance",
                               "num_images",
                               "tiling",
                               "restore_faces",
+                              "sequential_image_generation",
+                              "style_preset",
+                              "user_id",
                               "watermark",
                               "metadata",
                               "extra_body",
@@ -150,7 +158,11 @@ Json parse_body(std::string_view body) {
       throw Error(ExitCode::input, "body: invalid JSON: bytes that are not UTF-8");
     if (count_values(body) > kMostValues)
       throw Error(ExitCode::input, "body: got more than " + std::to_string(kMostValues) + " values");
-    return without_nulls(parse_json(body, kBody, ExitCode::input));
+    Json json = without_nulls(parse_json(body, kBody, ExitCode::input));
+    if (json.is_object()) {
+      for (auto& field : json) make_whole(field);
+    }
+    return json;
   });
 }
 

@@ -72,6 +72,7 @@ Json parse_body(std::string_view body);
 // The requests to a bundle, and one line for everything that differs from what was asked for.
 struct PlannedRequests {
   std::vector<Request> requests;
+  std::vector<std::string> unused;  // fields that change nothing, also because of the bundle
   std::vector<std::string> warnings;
 };
 // `method` is for those that name none. Throws HttpError for what the bundle cannot generate.

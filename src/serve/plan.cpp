@@ -97,6 +97,7 @@ PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manife
       for (const std::string& name : unused) names += (names.empty() ? "" : ", ") + excerpt_of(name);
       plan.warnings.push_back("not used: " + names);
     }
+    plan.unused = std::move(unused);
     plan.requests.assign(static_cast<std::size_t>(wanted.count), request);
     for (std::size_t i = 0; i < plan.requests.size(); ++i) plan.requests[i].seed += i;
     return plan;

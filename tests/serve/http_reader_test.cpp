@@ -91,6 +91,11 @@ TEST(HttpReaderTest, RefusesWhatCouldBeReadInTwoWays) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400) << "no host";
   for (const char* chunk : {"x\r\n", "-1\r\n", "0x3\r\nabc\r\n", "3\r\nabcd\r\n", "\r\n", " \r\n"})
     EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + chunk), 400) << chunk;
+  for (const char* chunks :
+       {"3\nabc\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3;\nabc\r\n0\r\n\r\n", "3;a\rb\r\nabc\r\n0\r\n\r\n",
+        "0\r\n\n", "0\r\na: b\n\r\n", "0\r\nGET / HTTP/1.1\r\n\r\n", "0\r\n a: b\r\n\r\n"})
+    EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + chunks), 400) << chunks;
+  EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\na: b\r\n\r\n"), 200);
 }
 
 TEST(HttpReaderTest, LimitsHoldBeforeTheEndOfALine) {

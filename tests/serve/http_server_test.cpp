@@ -332,6 +332,7 @@ TEST_F(HttpServerTest, APortIsTakenOnce) {
   start();
   HttpServer other(handler_, {});
   EXPECT_THROW(other.bind("127.0.0.1", port_), Error);
+  EXPECT_THROW(other.bind("localhost", port_), Error) << "also where it is ::1 first";
 }
 
 }  // namespace

@@ -145,6 +145,31 @@ TEST(ServeParseTest, WidthAndHeightAreMoreThanASize) {
   EXPECT_THROW(parse_generations(body, strict), HttpError);
 }
 
+TEST(ServeParseTest, WholeNumbersMayHaveAPoint) {
+  const ImagesWanted wanted =
+      parse(R"({"prompt": "a", "n": 2.0, "seed": 42.0, "width": 512.0, "top_k": 1e2})");
+  EXPECT_EQ(wanted.count, 2);
+  EXPECT_EQ(wanted.request.seed, 42U);
+  EXPECT_EQ(wanted.request.width, 512);
+  EXPECT_EQ(wanted.request.top_k, 100);
+  EXPECT_NE(refusal(R"({"prompt": "a", "n": 1.5})").find("n: got 1.5"), std::string::npos);
+  EXPECT_NE(refusal(R"({"prompt": "a", "seed": 1e300})").find("seed"), std::string::npos);
+}
+
+TEST(ServeParseTest, TheWebUiTakesNumbersAsTexts) {
+  const auto read = [](const std::string& text) { return parse_txt2img(parse_body(text), {}); };
+  const ImagesWanted wanted =
+      read(R"({"prompt": "7", "width": "512", "height": "256.0", "cfg_scale": "3.5", "batch_size": "2"})");
+  EXPECT_EQ(wanted.request.prompt, "7");
+  EXPECT_EQ(wanted.request.width, 512);
+  EXPECT_EQ(wanted.request.height, 256);
+  EXPECT_EQ(wanted.request.cfg_scale, 3.5F);
+  EXPECT_EQ(wanted.count, 2);
+  EXPECT_EQ(read(R"({"prompt": "a", "cfg_scale": "7"})").request.cfg_scale, std::nullopt);
+  for (const char* width : {R"("wide")", R"("")", R"("[512]")", R"("512.5")"})
+    EXPECT_THROW(read(std::string(R"({"prompt": "a", "width": )") + width + "}"), HttpError) << width;
+}
+
 TEST(ServeParseTest, ADeadlineIsTheServersAtMost) {
   EXPECT_EQ(parse(R"({"prompt": "a", "deadline": 1e12})").deadline_s, RequestLimits().deadline_s);
 }
@@ -291,6 +316,7 @@ TEST(ServeParseTest, TheWebUisDefaultsAreNamedAsUnused) {
   EXPECT_EQ(wanted.sampler, "Euler a");
   const PlannedRequests plan = plan_requests(wanted, captions(), {}, {});
   EXPECT_FALSE(plan.requests[0].negative_prompt) << "the bundle has none";
+  EXPECT_EQ(plan.unused.size(), wanted.unused.size() + 2) << "sampler_name, negative_prompt";
   ASSERT_EQ(plan.warnings.size(), 1U);
   EXPECT_NE(plan.warnings[0].find("sampler_name, negative_prompt"), std::string::npos) << plan.warnings[0];
 }

@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/message.h"
 #include "base/suggestion.h"
 #include "commands.h"
@@ -241,6 +242,7 @@ void serve(ServeFlags flags) {
   if (!key.value.empty()) terminal.log("clients must send the key " + key.source);
   flags.http.api_key = key.value;
   const OrderlyStop orderly;
+  share_heaps();
   Service service(flags.service);
   load(flags, service);
   terminal.write_in_background();  // a log that nobody reads must not stop the server

@@ -22,23 +22,13 @@ namespace lamplighter::cli {
 namespace {
 
 constexpr const char* kJson = "application/json";
+constexpr std::size_t kMostUnpacked = std::size_t{32} << 20;  // bytes of bodies that came packed
 
 // A browser asks the server before it sends JSON to another site; other types it sends without asking.
 void require_json(const HttpRequest& request) {
   const std::string* type = request.header("content-type");
   if (type == nullptr || lower_case(*type).rfind(kJson, 0) != 0)
     throw HttpError(415, "unsupported_media_type", "Content-Type: expected application/json");
-}
-
-void unpack_body(HttpRequest& request, std::size_t most) {
-  const std::string* given = request.header("content-encoding");
-  const std::string coding = given == nullptr ? "identity" : lower_case(*given);
-  if (coding == "gzip" || coding == "deflate") {
-    request.body = inflate_body(request.body, most);
-  } else if (coding != "identity") {
-    throw HttpError(415, "unsupported_media_type",
-                    "Content-Encoding: expected gzip, deflate, identity or none");
-  }
 }
 
 ErrorForm form_of(const std::string& path) {
@@ -149,6 +139,25 @@ void Routes::admit(const HttpRequest& head) {
   check_head(*route, head);
 }
 
+// A kilobyte may unpack to a megabyte: packed bodies count until they are answered; one is unpacked at a
+// time. Returns what counts it.
+std::shared_ptr<void> Routes::unpack_body(HttpRequest& request) {
+  const std::string* given = request.header("content-encoding");
+  const std::string coding = given == nullptr ? "identity" : lower_case(*given);
+  if (coding == "identity") return nullptr;
+  if (coding != "gzip" && coding != "deflate") {
+    throw HttpError(415, "unsupported_media_type",
+                    "Content-Encoding: expected gzip, deflate, identity or none");
+  }
+  const std::lock_guard lock(unpacking_);
+  if (unpacked_ >= kMostUnpacked)
+    throw HttpError(503, "busy", "too many large requests are being answered", 1);
+  request.body = inflate_body(request.body, options.body_bytes);
+  const std::size_t bytes = request.body.size();
+  unpacked_ += bytes;
+  return {nullptr, [this, bytes](std::nullptr_t) { unpacked_ -= bytes; }};
+}
+
 void Routes::answer(HttpRequest& request, HttpResponse& response) {
   try {
     if (options.api_key.empty()) origin_.check(request);
@@ -159,7 +168,7 @@ void Routes::answer(HttpRequest& request, HttpResponse& response) {
       refuse_path(request);
     } else {
       check_head(*route, request);
-      unpack_body(request, options.body_bytes);
+      const std::shared_ptr<void> held = unpack_body(request);
       route->handler(request, response);
     }
   } catch (const Error& error) {
@@ -235,6 +244,7 @@ Routes::Order Routes::submit(ImagesWanted wanted, bool follows) {
   for (std::string& warning : plan.warnings) order.warnings.push_back(std::move(warning));
   order.job = order.model->queue.submit(std::move(plan.requests), wanted.deadline_s, follows);
   order.wanted = std::move(wanted);
+  order.wanted.unused = std::move(plan.unused);
   return order;
 }
 
@@ -272,14 +282,17 @@ void Routes::add_rest() {
     if (service_.is_closed()) throw HttpError(503, "shutting_down", "the server is stopping", 5);
     send(response, {{"status", "ok"}, {"version", kVersion}});
   });
-  get("/openapi.json", Access::open, [this](const HttpRequest&, HttpResponse& response) {
-    std::vector<ApiPath> paths;
-    for (const Route& route : routes_) paths.push_back({route.method, route.path});
-    send(response, describe_api(paths, service_.options.rules.limits));
+  const auto description = std::make_shared<std::string>();
+  get("/openapi.json", Access::open, [description](const HttpRequest&, HttpResponse& response) {
+    response.body = description;
+    response.type = kJson;
   });
   get("/metrics", Access::key, [this](const HttpRequest&, HttpResponse& response) {
     response.set_body(service_.metrics_text(), "text/plain; version=0.0.4");
   });
+  std::vector<ApiPath> paths;
+  for (const Route& route : routes_) paths.push_back({route.method, route.path});
+  *description = to_text(describe_api(paths, service_.options.rules.limits)) + "\n";
 }
 
 }  // namespace lamplighter::cli

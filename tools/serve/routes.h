@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -64,6 +66,7 @@ class Routes : public HttpHandler {
   [[noreturn]] void refuse_path(const HttpRequest& request) const;
   void fail(HttpResponse& response, const HttpError& error, const std::string& path) const;
   void check_head(const Route& route, const HttpRequest& head) const;
+  std::shared_ptr<void> unpack_body(HttpRequest& request);
   void require_key(const HttpRequest& request) const;
   void add_cors(HttpResponse& response) const;
 
@@ -99,7 +102,8 @@ class Routes : public HttpHandler {
   Terminal& terminal_;
   const RequestOrigin origin_;
   std::vector<Route> routes_;
-  std::mutex work_mutex_, decoding_;
+  std::mutex work_mutex_, decoding_, unpacking_;
+  std::atomic<std::size_t> unpacked_{0};  // bytes
   std::vector<WebuiWork> work_;
   struct {
     std::weak_ptr<Job> job;

@@ -56,18 +56,23 @@ std::string field_name(std::string_view text) {
   return name;
 }
 
-void normalize_numbers(Json& record) {
+void make_whole(Json& value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers below it are exact
+  if (!value.is_number_float()) return;
+  const double number = value.get<double>();
+  if (std::trunc(number) != number || std::abs(number) >= kExact) return;
+  const auto whole = static_cast<std::int64_t>(number);
+  value = whole < 0 ? Json(whole) : Json(static_cast<std::uint64_t>(whole));
+}
+
+void normalize_numbers(Json& record) {
   for (const NumberField& field : kNumbers) {
     const auto found = record.find(field.name);
     if (found == record.end()) continue;
     if (found->is_null()) {
       record.erase(found);
-    } else if (field.is_whole && found->is_number_float()) {
-      const double value = found->get<double>();
-      if (std::trunc(value) != value || std::abs(value) >= kExact) continue;
-      const auto whole = static_cast<std::int64_t>(value);
-      *found = whole < 0 ? Json(whole) : Json(static_cast<std::uint64_t>(whole));
+    } else if (field.is_whole) {
+      make_whole(*found);
     }
   }
 }

@@ -24,6 +24,9 @@ std::optional<std::uint64_t> read_request_fields(JsonReader& record, Request& re
 // The name of a field in any spelling: "Negative Prompt" and "negative-prompt" are negative_prompt.
 std::string field_name(std::string_view text);
 
+// Makes 42 of 42.0, where it is exact: many languages have one kind of number.
+void make_whole(Json& value);
+
 // Data frames write whole numbers as 42.0 and missing values as null. Makes integers of the former and
 // removes the latter where a request has a number. `record` has names of field_name.
 void normalize_numbers(Json& record);

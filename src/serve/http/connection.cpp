@@ -179,6 +179,7 @@ void HttpServer::send_to(Connection& connection) {
 
 void HttpServer::end_answer(Connection& connection) {
   const std::shared_ptr<Exchange> done = std::move(connection.exchange);
+  ++answered_;
   handler_.answered(done->method, done->label, done->status, done->watch.elapsed() / 1000);
   hold_body(connection, 0);
   count_unread(connection);

@@ -5,7 +5,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/message.h"
 #include "lamplighter/error.h"
@@ -55,13 +58,20 @@ bool is_own(const std::string& host) {
 
 }  // namespace
 
+// Listens on the first address of a name. The port must be free on the others as well: where localhost is ::1
+// and 127.0.0.1, a second server would find the latter free, and its clients the first server.
 Listener listen_on(const std::string& host, int port) {
   const Addresses found = find_addresses(host, port);
+  std::vector<Descriptor> bound;
+  bool is_taken = false;
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     Descriptor socket = bind_to(*one);
-    if (!socket.valid() || ::listen(socket.get(), kBacklog) != 0) continue;
-    const int bound = port_of(socket);
-    return {std::move(socket), bound};
+    is_taken = is_taken || (!socket.valid() && errno == EADDRINUSE);
+    if (socket.valid()) bound.push_back(std::move(socket));
+  }
+  if (!is_taken && !bound.empty() && ::listen(bound.front().get(), kBacklog) == 0) {
+    const int own = port_of(bound.front());
+    return {std::move(bound.front()), own};
   }
   if (!is_own(host)) {
     throw Error(ExitCode::usage,

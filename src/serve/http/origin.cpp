@@ -52,7 +52,7 @@ void RequestOrigin::check(const HttpRequest& request) const {
                     "name of --host or --allow-host");
   }
   const std::string* origin = request.header("origin");
-  if (origin == nullptr || cors_ == "*" || *origin == cors_) return;
+  if (origin == nullptr || cors_ == "*" || (!cors_.empty() && *origin == cors_)) return;
   if (host != nullptr && (*origin == "http://" + *host || *origin == "https://" + *host)) return;
   throw HttpError(403, "foreign_origin",
                   "origin: got a page of another site, expected this server's own or the one of --cors");

@@ -49,6 +49,17 @@ bool read_number(std::string_view text, int base, std::size_t& value) {
   return digits && error == std::errc() && rest == end;
 }
 
+// NAME: VALUE.
+std::pair<std::string_view, std::string_view> split_header(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  const std::string_view name = line.substr(0, std::min(colon, line.size()));
+  if (colon == std::string_view::npos || !is_token(name))
+    refuse(400, "got the header line " + quote(line) + ", expected NAME: VALUE");
+  const std::string_view value = trim(line.substr(colon + 1));
+  if (has_control(value)) refuse(400, "header " + quote(name) + ": got control characters");
+  return {name, value};
+}
+
 [[noreturn]] void refuse_body(std::size_t most) {
   throw HttpError(413, "body_too_large",
                   "the body is too large, expected at most " + std::to_string(most) + " bytes");
@@ -66,6 +77,9 @@ bool RequestReader::next_line(std::string& line, std::size_t most, int status, c
                     std::string(what) + " is too long, expected at most " + std::to_string(most) + " bytes");
   }
   if (end == std::string::npos) return false;
+  // Between chunks only CR LF ends a line: a proxy may read on behind a bare LF.
+  if (state_ == State::body && (size == 0 || buffer_[end - 1] != '\r'))
+    refuse(400, std::string(what) + " ends with a bare line feed, expected CR LF");
   line.assign(buffer_, position_, size);
   if (!line.empty() && line.back() == '\r') line.pop_back();
   position_ = end + 1;
@@ -124,12 +138,7 @@ void RequestReader::read_header(const std::string& line) {
     throw HttpError(431, "headers_too_large",
                     "got more than " + std::to_string(limits_.headers) + " headers, expected no more");
   }
-  const std::size_t colon = line.find(':');
-  const std::string_view name = std::string_view(line).substr(0, std::min(colon, line.size()));
-  if (colon == std::string::npos || !is_token(name))
-    refuse(400, "got the header line " + quote(line) + ", expected NAME: VALUE");
-  const std::string_view value = trim(std::string_view(line).substr(colon + 1));
-  if (has_control(value)) refuse(400, "header " + quote(name) + ": got control characters");
+  const auto [name, value] = split_header(line);
   request_.headers.emplace_back(lower_case(name), value);
 }
 
@@ -239,7 +248,7 @@ bool RequestReader::read_part() {
       if (!next_line(line, kChunkLine, 400, "the line of a chunk")) return false;
       head_ = 0;
       const std::string_view digits = trim(std::string_view(line).substr(0, line.find(';')));
-      if (!read_number(digits, 16, left_))
+      if (!read_number(digits, 16, left_) || has_control(line))
         refuse(400, "got the chunk " + quote(line) + ", expected its size");
       if (left_ > limits_.body - request_.body.size()) refuse_body(limits_.body);
       part_ = left_ == 0 ? Part::trailer : Part::chunk;
@@ -257,8 +266,12 @@ bool RequestReader::read_part() {
       return true;
     case Part::trailer:
       if (!next_line(line, limits_.line, 431, "a header")) return false;
-      if (line.empty()) state_ = State::complete;
-      return !line.empty();
+      if (line.empty()) {
+        state_ = State::complete;
+      } else {
+        split_header(line);  // checked, and dropped
+      }
+      return state_ != State::complete;
   }
   return false;
 }

@@ -26,6 +26,7 @@ constexpr auto kLinger = std::chrono::seconds(2);
 constexpr auto kSlow = std::chrono::seconds(1);  // for a part of an answer, when there is no room
 constexpr std::size_t kReserved = 256;           // descriptors for other things than connections
 constexpr int kAccepted = 64;                    // in one go
+constexpr std::size_t kCrowd = 64;               // answers
 
 std::string address_of(const sockaddr_storage& storage) {
   std::array<char, INET6_ADDRSTRLEN> text{};
@@ -205,6 +206,7 @@ void HttpServer::close(Connection& connection) {
   if (connection.exchange) {
     connection.exchange->abandon();
     const Exchange& left = *connection.exchange;
+    ++answered_;
     handler_.answered(left.method, left.label, 499, left.watch.elapsed() / 1000);
     connection.exchange.reset();
   }
@@ -276,7 +278,9 @@ void HttpServer::check_times() {
   const Clock::time_point now = Clock::now();
   if (now < next_check_) return;
   next_check_ = now + kCheck;
+  bool is_quiet = true;
   for (const auto& [number, connection] : connections_) {
+    is_quiet = is_quiet && connection->phase != Connection::Phase::answering;
     if (!is_overdue(*connection, now)) continue;
     if (connection->phase == Connection::Phase::reading && !connection->is_waiting()) {
       refuse(*connection, HttpError(408, "request_timeout", "the request took too long to come"));
@@ -284,12 +288,13 @@ void HttpServer::check_times() {
       close(*connection);
     }
   }
-  // What a crowd of large requests has taken is given back when they have gone.
+  // What a crowd or its large requests have taken is given back when they have gone.
   constexpr std::size_t much = std::size_t{8} << 20;
   const std::size_t held = unread_ + held_bodies_ + unsent_;
   if (held > much) held_much_ = true;
-  if (held_much_ && held < much / 8) {
+  if ((held_much_ && held < much / 8) || (is_quiet && answered_ >= kCrowd)) {
     held_much_ = false;
+    answered_ = 0;
     release_free_memory();
   }
   if (!accepts_ && (connections_.size() - closed_.size() < options_.connections || make_room()))

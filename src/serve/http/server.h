@@ -108,7 +108,9 @@ class HttpServer {
   bool accepts_ = true;
   Clock::time_point next_check_ = Clock::now();
   std::size_t unread_ = 0, held_bodies_ = 0, unsent_ = 0;
-  bool held_much_ = false;  // since free memory was given back
+  // Since free memory was given back:
+  bool held_much_ = false;
+  std::size_t answered_ = 0;  // requests
   std::atomic<bool> stopping_{false};
   std::mutex woken_mutex_;
   std::vector<Number> woken_;

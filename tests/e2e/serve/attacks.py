@@ -244,6 +244,19 @@ def many_values(server: Server) -> bytes:
     return f"HTTP/1.1 {requests_at_once(server, TXT2IMG, body, 40)}".encode()
 
 
+def packed_bodies(server: Server) -> bytes:
+    """A kilobyte each, which unpacks to a megabyte."""
+    packed = gzip.compress(b'{"prompt": "' + b" " * 1_040_000 + b'"}', 9)
+    head = f"{HEAD}Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    with connections(server, 600, buffer=4096) as made:
+        for one in made:
+            with contextlib.suppress(OSError):
+                one.sendall(head.encode() + packed)
+        status = server.get("/health").status
+        time.sleep(3)
+        return f"HTTP/1.1 {status}".encode()
+
+
 def large_requests_in_work(server: Server) -> bytes:
     """They fill the queue with a megabyte each; others are still answered."""
     body = b'{"prompt": "a house", "styles": ["' + b"x" * 1_000_000 + b'"]}'
@@ -283,6 +296,7 @@ ATTACKS: dict[Callable[[Server], bytes], bytes] = {
     idle_connections: b"HTTP/1.1 200",
     many_values: b"HTTP/1.1 200",
     large_requests_in_work: b"HTTP/1.1 200",
+    packed_bodies: b"HTTP/1.1 200",
     packed_texts: b"HTTP/1.1 200",
 }
 

@@ -220,6 +220,7 @@ def test_negative_prompts(
     assert strict.status == 400 and b"negative_prompt" in strict.body
     unused = server.post(TXT2IMG, {"prompt": PROMPT, "negative_prompt": "fog"})
     assert "negative_prompt" in unused.headers["X-Lamplighter-Warning"]
+    assert json.loads(unused.json["info"])["unused"] == ["negative_prompt"]
     assert server.post(TXT2IMG, {"prompt": PROMPT, "negative_prompt": ""}).status == 200
 
     bundle = simplear(tmp_path_factory.mktemp("simplear"))
