@@ -63,12 +63,12 @@ std::vector<std::string> AcceptanceLegend::wrap(const std::string& text, double 
 void AcceptanceLegend::add_centred(const std::string& words, int left, int range, int top,
                                    Figure& figure) const {
   const int letters_wide = width(words);
-  figure.parts.push_back(Figure::Text{words, left + (range - letters_wide) / 2 + letters_wide / 2.0,
-                                      1.0 * top, 1.0 * letters(), kAcceptanceInk, Anchor::middle});
+  figure.parts.emplace_back(Figure::Text{words, left + (range - letters_wide) / 2 + letters_wide / 2.0,
+                                         1.0 * top, 1.0 * letters(), kAcceptanceInk, Anchor::middle});
 }
 
 void AcceptanceLegend::add_words(const std::string& words, double left, double top, Figure& figure) const {
-  figure.parts.push_back(Figure::Text{words, left, top, 1.0 * letters(), kAcceptanceInk});
+  figure.parts.emplace_back(Figure::Text{words, left, top, 1.0 * letters(), kAcceptanceInk});
 }
 
 // Where fields are narrow, only every second, third, ... is labelled.
@@ -78,7 +78,7 @@ void AcceptanceLegend::add_bar(int top, std::int64_t most, Figure& figure) const
   const int stride = (width(std::to_string(most)) + space() + wide - 1) / wide;
   int left = margin();
   for (int i = 1; i <= fields; ++i, left += wide) {
-    figure.parts.push_back(
+    figure.parts.emplace_back(
         Figure::Area{1.0 * left, 1.0 * top, 1.0 * wide, 1.0 * bar(), acceptance_colour(i, most)});
     if (i % stride == 0) add_centred(std::to_string(i), left, wide, top + bar() + space(), figure);
   }

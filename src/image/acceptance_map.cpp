@@ -72,10 +72,10 @@ void add_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known
     if (!begins && shown[static_cast<std::size_t>(i) - 1] == committed) continue;
     const Rectangle area = cell_of(grid, i);
     const int below = area.top + area.height + grid.image.height / grid.rows;
-    figure.parts.push_back(Figure::Area{1.0 * area.left, 1.0 * (top + area.top),
-                                        1.0 * (grid.image.width - area.left),
-                                        1.0 * (std::min(below, grid.image.height) - area.top),
-                                        committed == 0 ? kGround : acceptance_colour(committed, most)});
+    figure.parts.emplace_back(Figure::Area{1.0 * area.left, 1.0 * (top + area.top),
+                                           1.0 * (grid.image.width - area.left),
+                                           1.0 * (std::min(below, grid.image.height) - area.top),
+                                           committed == 0 ? kGround : acceptance_colour(committed, most)});
   }
 }
 
@@ -117,7 +117,8 @@ Figure pair_of(const AcceptanceGrid& grid, std::int64_t most, const AcceptanceLe
   const int width = grid.image.width, height = grid.image.height;
   Figure cells{1.0 * width, 1.0 * height, {}};
   add_cells(grid, most, std::int64_t{grid.rows} * grid.columns, 0, cells);
-  Figure pair{2.0 * width + kGap, 1.0 * height, {Figure::Photo{0, 0, grid.image}}};
+  Figure pair{2.0 * width + kGap, 1.0 * height, {}};
+  pair.parts.emplace_back(Figure::Photo{0, 0, grid.image});
   place(std::move(cells), pair, width + kGap, 0);
   if (grid.label.empty()) return pair;
   for (const std::string& line : legend.wrap(grid.label, pair.width)) {
@@ -150,7 +151,7 @@ Figure moments_of(const AcceptanceGrid& grid, std::int64_t most, const Acceptanc
     for (std::int64_t i = known; i < std::int64_t{grid.rows} * grid.columns; ++i)
       fill(known_part, cell_of(grid, cell_after(grid.order, i)), kUnknown);
     Figure figure{1.0 * width, 2.0 * height + kGap + legend.line(), {}};
-    figure.parts.push_back(Figure::Photo{0, 0, std::move(known_part)});
+    figure.parts.emplace_back(Figure::Photo{0, 0, std::move(known_part)});
     add_cells(grid, most, known, height + kGap, figure);
     // In narrow images the words would run into each other.
     const std::string number = std::to_string(pass), all = std::to_string(count);

@@ -133,3 +133,5 @@ void give_bench_results(const BenchFlags& flags, const BenchResults& results, co
     write_file(flags.export_html, html(results, files, terminal), flags.overwrite);
   if (!flags.export_svg.empty()) write_figures(flags.export_svg, figures(flags, results), flags.overwrite);
 }
+
+}  // namespace lamplighter::cli

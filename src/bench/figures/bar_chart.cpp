@@ -70,13 +70,13 @@ class Layout {
 
   void add_text(const std::string& words, double x, double top, double size, Colour colour,
                 Anchor anchor = Anchor::start) {
-    figure_.parts.push_back(Figure::Text{words, x, top, size, colour, anchor});
+    figure_.parts.emplace_back(Figure::Text{words, x, top, size, colour, anchor});
   }
   void add_area(double left, double top, double width, double height, Colour colour) {
-    figure_.parts.push_back(Figure::Area{left, top, width, height, colour});
+    figure_.parts.emplace_back(Figure::Area{left, top, width, height, colour});
   }
   void add_line(double from_x, double from_y, double to_x, double to_y, double width, Colour colour) {
-    figure_.parts.push_back(Figure::Line{from_x, from_y, to_x, to_y, width, colour});
+    figure_.parts.emplace_back(Figure::Line{from_x, from_y, to_x, to_y, width, colour});
   }
 
   // Lines over the whole width.
