@@ -20,29 +20,33 @@ struct SinkInput {
   bool overwrite;
 };
 
+enum class Kind { text, image, figure };
+
 struct Output {
   const char *flag, *help;
-  bool is_image;
+  Kind kind;
   std::unique_ptr<Sink> (*make)(const SinkInput& input);
   Extent (*extent)(std::int64_t count, const Extent& image) = nullptr;  // of a file that grows with the run
   bool needs_codes = false;
 };
 
 constexpr Output kOutputs[] = {
-    {"--grid", "Also write all images on one contact sheet", true,
+    {"--grid", "Also write all images on one contact sheet", Kind::image,
      [](const SinkInput& input) { return sheet_sink(input.path, input.overwrite); },
      [](std::int64_t count, const Extent& image) { return square_sheet_extent(count, image); }},
-    {"--save-codes", "Also write the image tokens, for `lamplighter decode`", false,
+    {"--save-codes", "Also write the image tokens, for `lamplighter decode`", Kind::text,
      [](const SinkInput& input) { return codes_sink(input.origin, input.path, input.overwrite); }, nullptr,
      true},
-    {"--trace", "Also write every image's settings and cycles, as JSON lines", false,
+    {"--trace", "Also write every image's settings and cycles, as JSON lines", Kind::text,
      [](const SinkInput& input) { return trace_sink(input.origin, input.path, input.overwrite); }},
-    {"--acceptance-map", "Also write every image beside its tokens, coloured by tokens per cycle", true,
+    {"--acceptance-map",
+     "Also write every image beside its tokens, coloured by tokens per cycle; .png, .svg, .pdf", Kind::figure,
      [](const SinkInput& input) { return acceptance_map_sink(input.path, input.overwrite); },
      acceptance_map_extent},
-    {"--growth", "Also write six stages of every image, coloured in the same way", true,
-     [](const SinkInput& input) { return growth_sink(input.path, input.overwrite); }, growth_strips_extent},
-    {"--preview", "Rewrite this image whenever a row of tokens is complete", true,
+    {"--growth", "Also write six stages of every image, coloured in the same way; .png, .svg, .pdf",
+     Kind::figure, [](const SinkInput& input) { return growth_sink(input.path, input.overwrite); },
+     growth_strips_extent},
+    {"--preview", "Rewrite this image whenever a row of tokens is complete", Kind::image,
      [](const SinkInput& input) {
        TextToImage& engine = input.engine;
        return preview_sink(
@@ -50,6 +54,14 @@ constexpr Output kOutputs[] = {
      },
      nullptr, true},
 };
+
+void check_name(const Output& output, const std::string& path) {
+  if (output.kind == Kind::image) check_image_name(output.flag, path);
+  const std::string expected = output.kind == Kind::figure ? refuse_figure_name(path) : "";
+  if (!expected.empty())
+    throw Error(ExitCode::usage,
+                std::string(output.flag) + ": got " + quote(path) + ", expected " + expected);
+}
 
 }  // namespace
 
@@ -64,7 +76,7 @@ std::vector<std::string> OutputFlags::paths() const {
   std::vector<std::string> wanted;
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (paths_[i].empty()) continue;
-    if (kOutputs[i].is_image) check_image_name(kOutputs[i].flag, paths_[i]);
+    check_name(kOutputs[i], paths_[i]);
     if (paths_[i].find_first_of("%{") != std::string::npos)
       throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + quote(paths_[i]) +
                                        ", expected one name: all images go into one file");

@@ -69,7 +69,7 @@ LAMPLIGHTER_API std::unique_ptr<Sink> codes_sink(Origin origin, std::string path
 LAMPLIGHTER_API std::unique_ptr<Sink> trace_sink(Origin origin, std::string path, bool overwrite = true);
 
 // Writes the images beside their tokens, coloured by how many a pass committed, with the method and its
-// tokens per target pass in words.
+// tokens per target pass in words. The file is SVG or PDF where its name ends in .svg or .pdf, else an image.
 LAMPLIGHTER_API std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite = true);
 
 // Writes the same at six moments of the run, a row for every image.

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "image/lettering.h"
+#include "image/acceptance_legend.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -14,39 +14,13 @@ namespace {
 
 constexpr int kGap = 4;      // pixels between an image and its grid
 constexpr int kMargin = 12;  // pixels between pairs
-constexpr Colour kGround{255, 255, 255}, kInk{40, 40, 40}, kUnknown{224, 224, 224};
+constexpr Colour kGround{255, 255, 255}, kUnknown{224, 224, 224};
 constexpr int kMoments = 6;  // steps that a growth strip shows
 
-// Ten steps of the viridis scale (Smith and van der Walt, matplotlib), which is perceptually uniform, also in
-// grey and for colour-blind readers.
-constexpr std::array<Colour, 10> kScale{{{68, 1, 84},
-                                         {72, 40, 120},
-                                         {62, 74, 137},
-                                         {49, 104, 142},
-                                         {38, 130, 142},
-                                         {31, 158, 137},
-                                         {53, 183, 121},
-                                         {109, 205, 89},
-                                         {180, 222, 44},
-                                         {253, 231, 37}}};
-
-// Sizes of the legend below the images. It scales with them, so that it stays readable in a thumbnail.
-struct Legend {
-  int dot;  // pixels
-
-  explicit Legend(std::int64_t width) : dot(static_cast<int>(std::max<std::int64_t>(1, width / 128))) {}
-  int margin() const { return 12 * dot; }
-  int bar() const { return 12 * dot; }
-  int field() const { return 24 * dot; }  // width of a field at most
-  int space() const { return 4 * dot; }   // above text
-  int line() const { return kLetterHeight * dot + space(); }
-  int height(bool words) const { return 2 * margin() + bar() + line() * (words ? 2 : 1); }
-};
-
-Legend legend_of(const std::vector<AcceptanceGrid>& grids) {
+AcceptanceLegend legend_of(const std::vector<AcceptanceGrid>& grids, Typeface typeface) {
   int width = 0;
   for (const AcceptanceGrid& grid : grids) width = std::max(width, grid.image.width);
-  return Legend(width);
+  return AcceptanceLegend(width, typeface);
 }
 
 void check(const std::vector<AcceptanceGrid>& grids) {
@@ -84,17 +58,74 @@ std::int64_t cell_after(const std::vector<std::int64_t>& order, std::int64_t mad
   return order.empty() ? made : order[static_cast<std::size_t>(made)];
 }
 
-// Paints the first `known` cells of a grid at the size of the image.
-Image paint_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known) {
-  Image image = make_canvas(grid.image.width, grid.image.height, kGround);
+// Adds the first `known` cells of a grid at the size of the image. A field reaches below its neighbours to
+// the right and below, which cover it: readers that smooth edges show no ground between them.
+void add_cells(const AcceptanceGrid& grid, std::int64_t most, std::int64_t known, int top, Figure& figure) {
+  std::vector<std::int64_t> shown(grid.committed.size());  // 0: not known
   for (std::int64_t i = 0; i < known; ++i) {
-    const std::int64_t cell = cell_after(grid.order, i);
-    fill(image, cell_of(grid, cell), acceptance_colour(grid.committed.begin()[cell], most));
+    const auto cell = static_cast<std::size_t>(cell_after(grid.order, i));
+    shown[cell] = grid.committed[cell];
   }
-  return image;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(shown.size()); ++i) {
+    const bool begins = i % grid.columns == 0;
+    const std::int64_t committed = shown[static_cast<std::size_t>(i)];
+    if (!begins && shown[static_cast<std::size_t>(i) - 1] == committed) continue;
+    const Rectangle area = cell_of(grid, i);
+    const int below = area.top + area.height + grid.image.height / grid.rows;
+    figure.parts.emplace_back(Figure::Area{1.0 * area.left, 1.0 * (top + area.top),
+                                           1.0 * (grid.image.width - area.left),
+                                           1.0 * (std::min(below, grid.image.height) - area.top),
+                                           committed == 0 ? kGround : acceptance_colour(committed, most)});
+  }
 }
-Image paint_cells(const AcceptanceGrid& grid, std::int64_t most) {
-  return paint_cells(grid, most, std::int64_t{grid.rows} * grid.columns);
+
+// Places figures as contact_sheet places images.
+Figure sheet_of(std::vector<Figure> figures, std::int64_t columns, int gap) {
+  double width = 0, height = 0;  // of a place
+  for (const Figure& figure : figures) {
+    width = std::max(width, figure.width);
+    height = std::max(height, figure.height);
+  }
+  const auto count = static_cast<std::int64_t>(figures.size());
+  const Extent extent = sheet_extent(
+      count, columns, {static_cast<std::int64_t>(width), static_cast<std::int64_t>(height)}, gap);
+  Figure sheet{static_cast<double>(extent.width), static_cast<double>(extent.height), {}};
+  for (std::int64_t i = 0; i < count; ++i) {
+    Figure& figure = figures[static_cast<std::size_t>(i)];
+    const double left =
+        static_cast<double>(i % columns) * (width + gap) + std::floor((width - figure.width) / 2);
+    const double top =
+        static_cast<double>(i / columns) * (height + gap) + std::floor((height - figure.height) / 2);
+    place(std::move(figure), sheet, left, top);
+  }
+  return sheet;
+}
+
+// The columns of pairs, nearly as many as rows, that leave the fewest places empty.
+std::int64_t pair_columns(std::int64_t count) {
+  const std::int64_t square = square_columns(count);
+  std::int64_t best = square;
+  const auto empty = [&](std::int64_t columns) { return (columns - count % columns) % columns; };
+  for (std::int64_t columns = square - 1; 2 * columns >= square; --columns) {
+    if (empty(columns) < empty(best)) best = columns;
+  }
+  return best;
+}
+
+// An image beside its cells, above its label.
+Figure pair_of(const AcceptanceGrid& grid, std::int64_t most, const AcceptanceLegend& legend) {
+  const int width = grid.image.width, height = grid.image.height;
+  Figure cells{1.0 * width, 1.0 * height, {}};
+  add_cells(grid, most, std::int64_t{grid.rows} * grid.columns, 0, cells);
+  Figure pair{2.0 * width + kGap, 1.0 * height, {}};
+  pair.parts.emplace_back(Figure::Photo{0, 0, grid.image});
+  place(std::move(cells), pair, width + kGap, 0);
+  if (grid.label.empty()) return pair;
+  for (const std::string& line : legend.wrap(grid.label, pair.width)) {
+    legend.add_words(line, 0, pair.height + legend.space(), pair);
+    pair.height += legend.line();
+  }
+  return pair;
 }
 
 // Number of tokens after every pass. The first pass is the prefill.
@@ -109,70 +140,32 @@ std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
 }
 
 // Shows the image after every sixth of its passes, above the grid of the tokens known by then.
-Image paint_moments(const AcceptanceGrid& grid, std::int64_t most, const Legend& legend) {
+Figure moments_of(const AcceptanceGrid& grid, std::int64_t most, const AcceptanceLegend& legend) {
   const std::vector<std::int64_t> passes = tokens_by_pass(grid);
   const int count = static_cast<int>(passes.size()), width = grid.image.width, height = grid.image.height;
-  std::vector<Image> moments;
+  std::vector<Figure> moments;
   for (int moment = 1; moment <= kMoments; ++moment) {
     const int pass = std::max(1, count * moment / kMoments);
     const std::int64_t known = passes[static_cast<std::size_t>(pass) - 1];
     Image known_part = grid.image;
     for (std::int64_t i = known; i < std::int64_t{grid.rows} * grid.columns; ++i)
       fill(known_part, cell_of(grid, cell_after(grid.order, i)), kUnknown);
-    Image image = make_canvas(width, 2 * height + kGap + legend.line(), kGround);
-    paste(known_part, image, 0, 0);
-    paste(paint_cells(grid, most, known), image, 0, height + kGap);
-    const std::string words = "pass " + std::to_string(pass) + " of " + std::to_string(count);
-    write_text(image, words, (width - text_width(words, legend.dot)) / 2, 2 * height + kGap + legend.space(),
-               kInk, legend.dot);
-    moments.push_back(std::move(image));
+    Figure figure{1.0 * width, 2.0 * height + kGap + legend.line(), {}};
+    figure.parts.emplace_back(Figure::Photo{0, 0, std::move(known_part)});
+    add_cells(grid, most, known, height + kGap, figure);
+    // In narrow images the words would run into each other.
+    const std::string number = std::to_string(pass), all = std::to_string(count);
+    for (const std::string& words : {"pass " + number + " of " + all, number + "/" + all}) {
+      if (legend.width(words) > width) continue;
+      legend.add_centred(words, 0, width, 2 * height + kGap + legend.space(), figure);
+      break;
+    }
+    moments.push_back(std::move(figure));
   }
-  return contact_sheet(moments, kMoments, kGap);
-}
-
-// Paints a field per number 1 .. most. Where fields are narrow, only every second, third, ... is labelled.
-void paint_bar(Image& image, int top, std::int64_t most, const Legend& legend) {
-  const int fields = static_cast<int>(most), room = image.width - 2 * legend.margin();
-  const int width = std::max(1, std::min(legend.field(), room / fields));
-  const int stride = (text_width(std::to_string(most), legend.dot) + legend.space() + width - 1) / width;
-  int left = legend.margin();
-  for (int i = 1; i <= fields; ++i, left += width) {
-    fill(image, {left, top, width, legend.bar()}, acceptance_colour(i, most));
-    if (i % stride != 0) continue;
-    const std::string number = std::to_string(i);
-    write_text(image, number, left + (width - text_width(number, legend.dot)) / 2,
-               top + legend.bar() + legend.space(), kInk, legend.dot);
-  }
-}
-
-// Adds the bar and a caption below a sheet.
-Image with_legend(const Image& sheet, const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
-  const Legend legend = legend_of(grids);
-  Image image = make_canvas(sheet.width, sheet.height + legend.height(!caption.empty()), kGround);
-  paste(sheet, image, 0, 0);
-  const int top = sheet.height + legend.margin();
-  paint_bar(image, top, most_of(grids), legend);
-  write_text(image, caption, legend.margin(), top + legend.bar() + legend.line() + legend.space(), kInk,
-             legend.dot);
-  return image;
+  return sheet_of(std::move(moments), kMoments, kGap);
 }
 
 }  // namespace
-
-Colour acceptance_colour(std::int64_t committed, std::int64_t most) {
-  if (most <= 1) return kScale.front();
-  const double position = static_cast<double>(committed - 1) / static_cast<double>(most - 1) *
-                          static_cast<double>(kScale.size() - 1);
-  const auto low = static_cast<std::size_t>(position);
-  const std::size_t high = std::min(low + 1, kScale.size() - 1);
-  const double share = position - static_cast<double>(low);
-  Colour colour{};
-  for (std::size_t i = 0; i < colour.size(); ++i) {
-    colour[i] =
-        static_cast<std::uint8_t>(std::lround(kScale[low][i] + share * (kScale[high][i] - kScale[low][i])));
-  }
-  return colour;
-}
 
 std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens) {
   std::vector<std::int64_t> counts(tokens, 1);
@@ -187,34 +180,51 @@ std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size
   return counts;
 }
 
-Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
+Figure acceptance_figure(const std::vector<AcceptanceGrid>& grids, const std::string& caption,
+                         Typeface typeface, int columns) {
   check(grids);
-  std::vector<Image> pairs;
+  const std::int64_t most = most_of(grids);
+  const AcceptanceLegend legend = legend_of(grids, typeface);
+  std::vector<Figure> pairs;
   pairs.reserve(grids.size());
-  for (const AcceptanceGrid& grid : grids)
-    pairs.push_back(contact_sheet({grid.image, paint_cells(grid, most_of(grids))}, 2, kGap));
-  return with_legend(square_sheet(pairs, kMargin), grids, caption);
+  for (const AcceptanceGrid& grid : grids) pairs.push_back(pair_of(grid, most, legend));
+  const std::int64_t across = columns > 0 ? columns : pair_columns(static_cast<std::int64_t>(pairs.size()));
+  Figure figure = sheet_of(std::move(pairs), across, kMargin);
+  legend.add_below(most, caption, figure);
+  return figure;
+}
+
+Figure growth_figure(const std::vector<AcceptanceGrid>& grids, const std::string& caption,
+                     Typeface typeface) {
+  check(grids);
+  const std::int64_t most = most_of(grids);
+  const AcceptanceLegend legend = legend_of(grids, typeface);
+  std::vector<Figure> strips;
+  strips.reserve(grids.size());
+  for (const AcceptanceGrid& grid : grids) strips.push_back(moments_of(grid, most, legend));
+  Figure figure = sheet_of(std::move(strips), 1, kMargin);
+  legend.add_below(most, caption, figure);
+  return figure;
+}
+
+Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
+  return to_pixels(acceptance_figure(grids, caption, Typeface::dots));
 }
 
 Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string& caption) {
-  check(grids);
-  std::vector<Image> strips;
-  strips.reserve(grids.size());
-  for (const AcceptanceGrid& grid : grids)
-    strips.push_back(paint_moments(grid, most_of(grids), legend_of(grids)));
-  return with_legend(contact_sheet(strips, 1, kMargin), grids, caption);
+  return to_pixels(growth_figure(grids, caption, Typeface::dots));
 }
 
 Extent acceptance_map_extent(std::int64_t count, const Extent& image) {
-  const Extent sheet = square_sheet_extent(count, sheet_extent(2, 2, image, kGap), kMargin);
-  return {sheet.width, sheet.height + Legend(image.width).height(true)};
+  const Extent sheet = sheet_extent(count, pair_columns(count), sheet_extent(2, 2, image, kGap), kMargin);
+  return {sheet.width, sheet.height + AcceptanceLegend(image.width).height(1)};
 }
 
 Extent growth_strips_extent(std::int64_t count, const Extent& image) {
-  const Legend legend(image.width);
+  const AcceptanceLegend legend(image.width);
   const Extent moment{image.width, 2 * image.height + kGap + legend.line()};
   const Extent sheet = sheet_extent(count, 1, sheet_extent(kMoments, kMoments, moment, kGap), kMargin);
-  return {sheet.width, sheet.height + legend.height(true)};
+  return {sheet.width, sheet.height + legend.height(1)};
 }
 
 }  // namespace lamplighter

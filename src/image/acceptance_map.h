@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "image/canvas.h"
+#include "image/acceptance_legend.h"
+#include "image/figure.h"
 #include "lamplighter/pipeline.h"
 
 namespace lamplighter {
@@ -15,25 +16,30 @@ struct AcceptanceGrid {
   int rows = 0, columns = 0;
   std::vector<std::int64_t> committed;   // [rows * columns], raster order, 1 or more
   std::vector<std::int64_t> order = {};  // cells in the order of generation; empty: raster order
+  std::string label = {};                // below the pair in an acceptance map
 };
 
 // For every token, how many tokens its cycle committed. The prefill commits one.
 std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens);
 
-// Colour of a cell, from dark (1) to bright (`most`). 1 <= committed <= most.
-Colour acceptance_colour(std::int64_t committed, std::int64_t most);
-
 // A contact sheet of images beside their grids. Cells are coloured up to the largest number of the set; below
-// stand a bar with one numbered field per number and a caption. Throws Error(usage) when there is no image or
-// a grid does not match its cells.
-Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "");
+// stand a bar with one numbered field per number and a caption, which is wrapped at the width of the sheet.
+// columns: of pairs; 0: nearly as many as rows. Throws Error(usage) when there is no image or a grid does not
+// match its cells.
+Figure acceptance_figure(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "",
+                         Typeface typeface = Typeface::dots, int columns = 0);
 
 // Shows every image, one per row, at six steps of its generation, evenly spaced in target passes, above the
 // grid of the tokens known by then. Partial images are cut out of the finished one. Throws like
-// acceptance_map.
+// acceptance_figure.
+Figure growth_figure(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "",
+                     Typeface typeface = Typeface::dots);
+
+// The same as pixels.
+Image acceptance_map(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "");
 Image growth_strips(const std::vector<AcceptanceGrid>& grids, const std::string& caption = "");
 
-// Sizes of both for `count` images of one size, with a caption.
+// Sizes of both for `count` images of one size, with a caption of one line.
 Extent acceptance_map_extent(std::int64_t count, const Extent& image);
 Extent growth_strips_extent(std::int64_t count, const Extent& image);
 

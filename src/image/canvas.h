@@ -19,7 +19,8 @@ struct Extent {
 
 // Size of contact_sheet for `count` images of one size.
 Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& image, int gap = 2);
-// Size of square_sheet.
+// Columns and size of square_sheet.
+std::int64_t square_columns(std::int64_t count);
 Extent square_sheet_extent(std::int64_t count, const Extent& image, int gap = 2);
 
 Image make_canvas(int width, int height, Colour ground);

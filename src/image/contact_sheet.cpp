@@ -9,11 +9,11 @@ namespace {
 
 constexpr Colour kGround{255, 255, 255};
 
+}  // namespace
+
 std::int64_t square_columns(std::int64_t count) {
   return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
 }
-
-}  // namespace
 
 Extent sheet_extent(std::int64_t count, std::int64_t columns, const Extent& image, int gap) {
   const std::int64_t across = std::min(columns, count), down = (count + across - 1) / across;

@@ -8,6 +8,9 @@
 
 namespace lamplighter {
 
+// The ending of a name in small letters, with its dot: ".png". Empty: none.
+std::string ending_of(const std::string& path);
+
 // Image formats besides PNG. Encoders throw Error (output, memory). The Exif block is empty when a file has
 // none or is damaged.
 

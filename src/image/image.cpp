@@ -16,13 +16,6 @@ namespace {
 
 enum class Kind { png, jpeg, webp };
 
-std::string ending_of(const std::string& path) {
-  std::string ending = std::filesystem::path(path).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending;
-}
-
 Kind kind_of(const std::string& path) {
   const std::string ending = ending_of(path);
   if (ending == ".jpg" || ending == ".jpeg") return Kind::jpeg;
@@ -30,6 +23,13 @@ Kind kind_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::string ending_of(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending;
+}
 
 std::string refuse_image_name(const std::string& path) {
   constexpr std::array others{".gif", ".bmp", ".tif", ".tiff", ".avif", ".ppm"};

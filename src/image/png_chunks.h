@@ -16,6 +16,9 @@ inline constexpr std::string_view kPngSignature{"\x89PNG\r\n\x1a\n", 8};
 ImageText parse_png_text(std::string_view bytes, const std::string& path,
                          std::size_t most = limits::kPngText);
 
+// The packed rows in a file of encode_png: the data of its chunks IDAT, a zlib stream (section 11.2.4).
+std::string png_data(std::string_view bytes);
+
 // Encodes a PNG chunk: length, type, data, CRC-32 (PNG specification, section 5.3).
 std::string encode_png_chunk(std::string_view type, std::string_view data);
 

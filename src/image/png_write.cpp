@@ -21,6 +21,17 @@ std::string encode_png_chunk(std::string_view type, std::string_view data) {
          encode_32(static_cast<std::uint32_t>(crc));
 }
 
+std::string png_data(std::string_view bytes) {
+  std::string data;
+  std::size_t at = kPngSignature.size();
+  while (at < bytes.size()) {
+    const std::size_t size = read_32(bytes.substr(at));
+    if (bytes.substr(at + 4, 4) == "IDAT") data += bytes.substr(at + 8, size);
+    at += 12 + size;  // length, type and CRC take 4 bytes each
+  }
+  return data;
+}
+
 std::string encode_png_text(std::string_view keyword, std::string_view text) {
   // After the keyword: not compressed, method 0, no language, no translated keyword.
   std::string data(keyword);

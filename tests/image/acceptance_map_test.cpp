@@ -87,6 +87,66 @@ TEST(AcceptanceMap, HasALineOfWords) {
   EXPECT_EQ(map.height, acceptance_map_extent(1, {100, 40}).height);
 }
 
+TEST(AcceptanceMap, WrapsWords) {
+  const std::vector<AcceptanceGrid> grids{{make_canvas(64, 40, kRed), 1, 3, {1, 2, 3}}};
+  const std::string words = "eagle chain-4: 12 tokens in 6 target passes, S = 2.00";
+  for (const Typeface typeface : {Typeface::dots, Typeface::helvetica}) {
+    const Figure figure = acceptance_figure(grids, words, typeface);
+    EXPECT_EQ(figure.width, 132);
+    std::string all;
+    double bottom = 0;
+    for (const Figure::Part& part : figure.parts) {
+      const auto* const text = std::get_if<Figure::Text>(&part);
+      if (text == nullptr || text->anchor == Anchor::middle) continue;  // numbers of the bar
+      EXPECT_LE(text->x + width_of(text->words, typeface, text->size), figure.width - 12);
+      EXPECT_GT(text->top, bottom);
+      all += (all.empty() ? "" : " ") + text->words;
+      bottom = text->top + text->size;
+    }
+    EXPECT_EQ(all, words);
+    EXPECT_EQ(figure.height, bottom + 12);
+  }
+}
+
+TEST(AcceptanceMap, LeavesFewPlacesEmpty) {
+  const AcceptanceGrid grid{make_canvas(20, 20, kRed), 1, 1, {1}};
+  for (const auto& [count, across, down] :
+       {std::array{1, 1, 1}, {2, 2, 1}, {3, 1, 3}, {4, 2, 2}, {5, 3, 2}, {6, 3, 2}, {8, 2, 4}, {9, 3, 3}}) {
+    const Image map = acceptance_map(std::vector<AcceptanceGrid>(static_cast<std::size_t>(count), grid));
+    EXPECT_EQ(map.width, across * (44 + 12) - 12) << count;
+    const Extent extent = acceptance_map_extent(count, {20, 20});
+    EXPECT_EQ(extent.width, map.width) << count;
+    EXPECT_EQ(extent.height, acceptance_map_extent(1, {20, 20}).height + (down - 1) * (20 + 12)) << count;
+  }
+}
+
+TEST(AcceptanceMap, LabelsPairs) {
+  AcceptanceGrid grid{make_canvas(100, 40, kRed), 1, 3, {1, 2, 3}};
+  const double bare = acceptance_figure({grid}).height;
+  grid.label = "sjd\nS = 2.31";
+  const Figure figure = acceptance_figure({grid, grid}, "", Typeface::helvetica, 1);
+  EXPECT_EQ(figure.height, 2 * bare + 2 * 2 * 13 + 12 - 49);  // one bar
+  int labels = 0;
+  for (const Figure::Part& part : figure.parts) {
+    const auto* const text = std::get_if<Figure::Text>(&part);
+    labels += text != nullptr && (text->words == "sjd" || text->words == "S = 2.31");
+  }
+  EXPECT_EQ(labels, 4);
+}
+
+TEST(GrowthStrips, WordsStayBelowTheirImages) {
+  const auto labels = [](int side) {
+    std::string all;
+    for (const Figure::Part& part : growth_figure({{make_canvas(side, 8, kRed), 1, 2, {1, 1}}}).parts) {
+      if (const auto* const text = std::get_if<Figure::Text>(&part)) all += text->words + ";";
+    }
+    return all;
+  };
+  EXPECT_EQ(labels(100).substr(0, 12), "pass 1 of 2;");
+  EXPECT_EQ(labels(30).substr(0, 4), "1/2;");
+  EXPECT_EQ(labels(8), "1;");  // of the bar
+}
+
 TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
   // After the passes there are 1, 2, 4, 5, 6 and 8 tokens.
   const AcceptanceGrid grid{make_canvas(40, 20, kRed), 2, 4, {1, 1, 2, 2, 1, 1, 2, 2}};

@@ -5,17 +5,15 @@
 #include <memory>
 #include <set>
 
-#include "base/files.h"
 #include "bench/cycles.h"
-#include "bench/report/csv.h"
 #include "bench_compare.h"
+#include "bench_outputs.h"
 #include "bench_startup.h"
 #include "bundle/synthetic/shape.h"
 #include "commands.h"
 #include "draft/auto.h"
 #include "draft/options/options.h"
 #include "lamplighter/error.h"
-#include "lamplighter/outputs.h"
 #include "tools/help.h"
 #include "tools/values.h"
 
@@ -31,10 +29,10 @@ struct Kind {
 
 const Kind kSynthetic{
     "--synthetic",
-    {"--synthetic",       "--layers",      "--accept",   "--clock",     "--tree",        "--methods",
-     "--sweep",           "--batch-sizes", "--repeats",  "--json",      "--export-json", "--export-csv",
-     "--export-markdown", "--export-html", "--growth",   "--overwrite", "--device",      "--dtype",
-     "--cache-dtype",     "--threads",     "--no-graph", "--quiet",     "--verbose"},
+    {"--synthetic",       "--layers",      "--accept",     "--clock",    "--tree",        "--methods",
+     "--sweep",           "--batch-sizes", "--repeats",    "--json",     "--export-json", "--export-csv",
+     "--export-markdown", "--export-html", "--export-svg", "--growth",   "--overwrite",   "--device",
+     "--dtype",           "--cache-dtype", "--threads",    "--no-graph", "--quiet",       "--verbose"},
     ": random weights have no bundle and no images"};
 const Kind kCompare{
     "--compare", {"--compare", "--json", "--quiet", "--verbose"}, ": files take the place of a run"};
@@ -53,16 +51,6 @@ void check_kind(const CLI::App& command, const Kind& kind) {
   }
 }
 
-void check_outputs(const BenchFlags& flags) {
-  std::vector<std::string> files;
-  for (const std::string& file :
-       {flags.export_json, flags.export_csv, flags.export_markdown, flags.export_html}) {
-    if (!file.empty()) files.push_back(file);
-  }
-  check_distinct(files);
-  for (const std::string& file : files) check_output(file, flags.overwrite);
-}
-
 void check_flags(const BenchFlags& flags) {
   const auto positive = [](const char* flag, std::int64_t got) {
     if (got < 1)
@@ -76,73 +64,8 @@ void check_flags(const BenchFlags& flags) {
     throw Error(ExitCode::usage, "--batch-sizes: got a size twice, expected every size once");
   if (flags.warmup < 0)
     throw Error(ExitCode::usage, "--warmup: got " + std::to_string(flags.warmup) + ", expected 0 or more");
-  check_outputs(flags);
+  check_bench_outputs(flags);
   if (flags.save_table) require_cache_folder();
-}
-
-// Names the model and the machine as precisely as it is known.
-std::string title(const Json& json) {
-  std::string machine = json.at("device");
-  for (const char* key : {"cpu", "gpu"}) {
-    const std::string name = json.value("environment", Json::object()).value(key, "");
-    if (!name.empty()) machine = name;
-  }
-  return json.at("model").get<std::string>() + " on " + machine;
-}
-
-// Files that a page shows beside the run.
-struct PageFiles {
-  Json scores = Json::object(), growth;
-};
-
-PageFiles read_page_files(const BenchFlags& flags) {
-  PageFiles files;
-  if (!flags.scores.empty()) files.scores = read_scores(flags.scores);
-  if (!flags.growth.empty()) files.growth = read_growth(flags.growth);
-  return files;
-}
-
-std::string html(const BenchResults& results, const PageFiles& files, Terminal& terminal) {
-  BenchPage page{title(results.json), results.heading, {},           results.remarks,
-                 results.json,        files.scores,    files.growth, results.images};
-  for (const Table& table : results.tables) page.tables.push_back({table.head, table.rows});
-  for (const auto& [name, values] : files.scores.items()) {
-    const Json& methods = results.json.at("methods");
-    if (std::none_of(methods.begin(), methods.end(),
-                     [&, &method = name](const Json& one) { return one.at("method") == method; }))
-      terminal.log("note: scores of " + name + " are left out: this run has no such method");
-  }
-  return bench_page(page);
-}
-
-std::string markdown(const BenchResults& results) {
-  std::string text;
-  for (const std::string& line : results.heading) text += line + "\n\n";
-  for (const Table& table : results.tables) text += table.markdown() + "\n";
-  for (const std::string& line : results.remarks) text += line + "\n\n";
-  text.pop_back();
-  return text;
-}
-
-// Prints results before writing files, so that a failed write loses no measurement.
-void give_results(const BenchFlags& flags, const BenchResults& results, const PageFiles& files,
-                  Terminal& terminal) {
-  for (const std::string& line : results.heading) terminal.log(line);
-  if (flags.json) {
-    terminal.result(results.json.dump());
-  } else {
-    for (const Table& table : results.tables) {
-      if (&table != &results.tables.front()) terminal.result("");
-      for (const std::string& line : table.lines()) terminal.result(line);
-    }
-  }
-  for (const std::string& line : results.remarks) terminal.log(line);
-  if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n", flags.overwrite);
-  if (!flags.export_csv.empty())
-    write_file(flags.export_csv, to_csv(results.json.at("methods")), flags.overwrite);
-  if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results), flags.overwrite);
-  if (!flags.export_html.empty())
-    write_file(flags.export_html, html(results, files, terminal), flags.overwrite);
 }
 
 void add_captions(CLI::App& command, BenchFlags& flags) {
@@ -248,6 +171,11 @@ void add_outputs(CLI::App& command, BenchFlags& flags) {
   command.add_option("--export-markdown", flags.export_markdown, "Also write the tables as Markdown")
       ->type_name("FILE");
   add_page(command, flags);
+  command
+      .add_option("--export-svg", flags.export_svg,
+                  "Also write figures for documents into a folder, each as SVG and PDF: speed-up, step "
+                  "compression, time per cycle, acceptance maps")
+      ->type_name("DIR");
   command.add_flag("--overwrite", flags.overwrite, "Replace files that exist");
   common(command, command.add_flag("--save-table", flags.save_table, kSaveTable));
   common(command, command.add_option("--compare", flags.compare,
@@ -307,8 +235,9 @@ void add_bench(CLI::App& app) {
     if (flags->startup) check_kind(*command, kStartup);
     check_flags(*flags);
     const PageFiles files = read_page_files(*flags);
+    flags->command = command_line(*command);
     const auto measure = flags->startup ? bench_startup : synthetic ? bench_synthetic : bench_bundle;
-    give_results(*flags, measure(*flags, terminal), files, terminal);
+    give_bench_results(*flags, measure(*flags, terminal), files, terminal);
   });
 }
 

@@ -35,8 +35,10 @@ struct BenchFlags {
   std::vector<double> accept;
   bool startup = false, json = false, overwrite = false, save_table = false;
   std::string export_json, export_csv, export_markdown, export_html;
+  std::string export_svg;            // folder
   std::string scores, growth;        // files
   std::vector<std::string> compare;  // two files
+  std::string command;               // as one types it, without outputs
 };
 
 // Results of a run: lines above and below the tables, and everything as JSON, whose `methods` are the rows of
@@ -46,7 +48,7 @@ struct BenchResults {
   std::vector<Table> tables;
   std::vector<std::string> remarks;
   Json json;
-  std::vector<PageImage> images;  // sample images for --export-html
+  std::vector<PageImage> images;  // sample images for --export-html and --export-svg
 };
 
 // Parses --sweep, with --tree as its first option.

@@ -97,13 +97,13 @@ bool is_guided(const std::vector<Request>& requests, const Manifest& manifest) {
   });
 }
 
-// Sample images for the page, from the first captions at the first batch size.
+// Sample images for the page and the figures, from the first captions at the first batch size.
 class SampleImages {
  public:
   SampleImages(const BenchFlags& flags, const BenchOptions& options) : requests_(options.requests) {
     constexpr std::size_t kMost = 24, kCaptions = 3;
     size_ = options.batch_sizes.front();
-    if (!flags.export_html.empty())
+    if (!flags.export_html.empty() || !flags.export_svg.empty())
       captions_ = std::clamp<std::size_t>(kMost / options.methods.size(), 1, kCaptions);
   }
 

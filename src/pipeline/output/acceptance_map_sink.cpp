@@ -19,13 +19,14 @@ std::string words_of(const MethodOptions& method) {
   return numbers.empty() ? words : words + " (" + numbers + ")";
 }
 
-// One image with all images, how their tokens were committed, and a line with the method.
+// One figure with all images, how their tokens were committed, and a line with the method.
 class AcceptanceSink : public Sink {
  public:
-  using Paint = Image (*)(const std::vector<AcceptanceGrid>& grids, const std::string& caption);
+  using Arrange = Figure (*)(const std::vector<AcceptanceGrid>& grids, const std::string& caption,
+                             Typeface typeface);
 
-  AcceptanceSink(Paint paint, std::string path, bool overwrite)
-      : paint_(paint), path_(std::move(path)), overwrite_(overwrite) {}
+  AcceptanceSink(Arrange arrange, std::string path, bool overwrite)
+      : arrange_(arrange), path_(std::move(path)), overwrite_(overwrite) {}
 
   void image(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
     const Codes& codes = result.codes;
@@ -38,7 +39,7 @@ class AcceptanceSink : public Sink {
     passes_ += result.statistics.target_passes;
   }
 
-  void done() override { write_image(path_, paint_(grids_, caption()), {}, overwrite_); }
+  void done() override { write_figure(path_, arrange_(grids_, caption(), typeface_of(path_)), overwrite_); }
   void stopped() override {
     if (!grids_.empty()) done();
   }
@@ -51,7 +52,7 @@ class AcceptanceSink : public Sink {
            counted(passes_, "target pass") + ", S = " + compression;
   }
 
-  Paint paint_;
+  Arrange arrange_;
   std::string path_, method_;
   bool overwrite_, mixed_ = false;
   std::vector<AcceptanceGrid> grids_;
@@ -61,11 +62,13 @@ class AcceptanceSink : public Sink {
 }  // namespace
 
 std::unique_ptr<Sink> acceptance_map_sink(std::string path, bool overwrite) {
-  return std::make_unique<AcceptanceSink>(acceptance_map, std::move(path), overwrite);
+  const auto arrange = [](const std::vector<AcceptanceGrid>& grids, const std::string& caption,
+                          Typeface typeface) { return acceptance_figure(grids, caption, typeface); };
+  return std::make_unique<AcceptanceSink>(arrange, std::move(path), overwrite);
 }
 
 std::unique_ptr<Sink> growth_sink(std::string path, bool overwrite) {
-  return std::make_unique<AcceptanceSink>(growth_strips, std::move(path), overwrite);
+  return std::make_unique<AcceptanceSink>(growth_figure, std::move(path), overwrite);
 }
 
 }  // namespace lamplighter
