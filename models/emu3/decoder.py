@@ -10,7 +10,7 @@ from ..lumina2.movqgan import MoVQGAN
 
 
 class TimeBlock(nn.Module):
-    """A residual block over time. Its norms are those of training: the second one is part of conv1."""
+    """A residual block over time. Its norms scale and shift; the second one is part of conv1."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

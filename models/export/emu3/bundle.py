@@ -71,6 +71,8 @@ def read_names(tokenizer: Path, listed: Mapping[str, int], vocabulary: int) -> N
 
 def read_tags(file: Path) -> dict[str, str]:
     settings = checkpoint.read_json(file) if file.is_file() else {}
+    more = settings.get("extra_special_tokens")
+    settings = {**more, **settings} if isinstance(more, dict) else settings
     tags = {}
     for name, usual in TAGS.items():
         tag = settings.get(name, usual)
@@ -144,3 +146,15 @@ def target_entries(
         "sampling": {**SAMPLING, **settings.sampling},
         "tokenizer": {"kind": "bpe", "file": names.where.name, "max_length": text_length},
     }
+
+
+def levels_note(folder: Path) -> str:
+    """Names what the image processor makes of pixels where bundles differ; empty where they do not."""
+    for file in (folder / "processor_config.json", folder / "preprocessor_config.json"):
+        settings = checkpoint.read_json(file) if file.is_file() else {}
+        settings = settings.get("image_processor", settings)
+        for name in ("image_mean", "image_std"):
+            value = settings.get(name, 0.5) if isinstance(settings, dict) else 0.5
+            if value not in (0.5, [0.5] * 3):
+                return f"note: {file.name}: {name} is {value}, images of a bundle are made with 0.5"
+    return ""

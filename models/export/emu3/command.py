@@ -21,7 +21,7 @@ from ..common import (
 )
 from ..mapped_target import mapped_target
 from ..settings import read_settings
-from .bundle import LICENCE, PUBLISHED, Names, read_names, target_entries
+from .bundle import LICENCE, PUBLISHED, Names, levels_note, read_names, target_entries
 from .tokenizer import find_tokenizer
 from .vq import read_tokenizer, vq_part
 from .weights import Folder, Weights, read_folder, weight_shapes
@@ -74,6 +74,8 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
             "pixels": "truncate",
         }
         bundle.modules["image_decoder"] = vq_part(vq)
+        if note := levels_note(options.vq or options.model):
+            bundle.log(note)
     if not folder:
         return
     config = folder.weights.config

@@ -75,7 +75,7 @@ def tokenizer_of(state: State, settings: Section, where: str) -> Emu3VQ | None:
 
 
 def emu3_config(settings: Section) -> Emu3Config:
-    """Sizes by config.json; in transformers' layout those of a nested part."""
+    """Sizes by config.json; in transformers' layout a nested part has them."""
     kind = settings.values.get("model_type")
     if kind not in (CONVERTED, ORIGINAL):
         raise settings.error("model_type", f"{CONVERTED} or {ORIGINAL}")

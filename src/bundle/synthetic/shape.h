@@ -16,7 +16,8 @@ namespace lamplighter {
 // is Anole or Lumina-mGPT: prompts are tokens, query and key heads are normed, rotations follow the position.
 // With a `head_width` besides it is Janus-Pro (Chen et al. 2025): a head of two layers with biases, and no
 // norms of query and key heads. With `qkv_bias` it is SimpleAR (Wang et al. 2025), a Qwen2: biases of
-// queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al. 2024), which has neither.
+// queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al. 2024), which has
+// neither.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;
