@@ -142,7 +142,8 @@ def test_the_authors_layout(files: Files) -> None:
     assert files.export("--dtype", "fp32", "--vq", vision, "--overwrite") == 0
     assert torch.equal(decoded(files.out), expected)
     assert files.manifest()["files"]["target.pt"] == target
-    assert files.export("--overwrite") == 0  # without images
+    files.config.write_text(json.dumps({"sizes": ["32x24"]}))  # of the published codes
+    assert files.export("--overwrite") == 0
     assert set(files.manifest()["modules"]) == {"target"}
 
 
