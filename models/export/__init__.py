@@ -1,7 +1,7 @@
 """Turns official checkpoints into bundles: python -m models.export FAMILY ...
 
 Every family has a room with its command line, what its manifest says and how its files are read:
-chameleon (also Anole and Lumina-mGPT), janus, llamagen, lumina2, mar, simplear. They stand on
+chameleon (also Anole and Lumina-mGPT), emu3, janus, llamagen, lumina2, mar, simplear. They stand on
 
     drafters        drafters for bundles that are there
     image_decoders  image decoders that no family has for itself
@@ -16,6 +16,7 @@ and all of these on the modules beside this one:
         json_file.py      JSON, strictly
     config_file.py      what a configuration says, the same for all families and drafters
     tokenizer_file.py   the pieces of a tokenizer.json
+    qwen_tokenizer.py   a tokenizer.json of other files
     messages.py         errors and notes in one line
     command.py          how commands end
     common.py           options, entries and recorded calls that families share

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +52,28 @@ def all_pieces(path: Path) -> dict[str, int]:
     """Ids by piece, added ones too."""
     content = read_json(path)
     return {**bpe_pieces(path, content), **added_pieces(path, content)}
+
+
+def check_embedded(path: Path, pieces: Mapping[str, int], count: int) -> None:
+    """ExportError: a piece has an id that the model, which has `count`, does not embed."""
+    for piece, number in pieces.items():
+        if number >= count:
+            raise ExportError(f"{path}: {piece} has id {number}, the model embeds 0 to {count - 1}")
+
+
+def image_codes(
+    path: Path, pieces: Mapping[str, int], pattern: re.Pattern[str], first: str, family: str
+) -> tuple[int, int]:
+    """Id of code 0 and the number of codes, by names whose number the pattern's group is.
+
+    first: the name of code 0. ExportError: there is none, or ids do not follow one another.
+    """
+    ids = {int(m[1]): number for piece, number in pieces.items() if (m := pattern.fullmatch(piece))}
+    if 0 not in ids:
+        raise ExportError(f"{path}: no token {first}, expected {family}'s tokenizer")
+    for code in range(len(ids)):
+        if ids.get(code) != ids[0] + code:
+            raise ExportError(
+                f"{path}: code {code} has id {ids.get(code)}, expected {ids[0] + code}"
+            )
+    return ids[0], len(ids)

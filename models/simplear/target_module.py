@@ -1,17 +1,13 @@
 """TorchScript form of SimpleAR: the common decoder with biases of queries, keys and values."""
 
 import torch
-from torch import Tensor
 
-from ..transformer.decoder import Decoder
+from ..transformer.codes_target import CodesTarget
 from ..transformer.layer import Keep, Read, layer_shape
-from ..transformer.rotary import line_table
 from .config import ImageIds, SimpleARConfig
 
 
-class TargetModule(Decoder):
-    """The network with the head's rows of the ids that are sampled."""
-
+class TargetModule(CodesTarget):
     def __init__(
         self,
         config: SimpleARConfig,
@@ -21,12 +17,5 @@ class TargetModule(Decoder):
         keep: Keep = torch.clone,
     ) -> None:
         """positions: rows of the rotary table; `read` as in network.weight_shapes."""
-
-        def kept(name: str) -> Tensor:
-            weight = read(name).detach()
-            if name == "head":
-                weight = weight[ids.first : ids.first + ids.count]
-            return keep(weight)
-
-        rotary = line_table(positions, config.head_dim, config.rope_base)
-        super().__init__(layer_shape(config, qkv_bias=True), config.n_layer, kept, rotary)
+        shape = layer_shape(config, qkv_bias=True)
+        super().__init__(shape, config, ids.first, ids.count, positions, read, keep)

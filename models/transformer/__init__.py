@@ -3,6 +3,7 @@
     config.py   sizes that the decoders of all families have
     layer.py    one block: attention and feed-forward part
     decoder.py  blocks between an embedding and a head: what a target is
+    codes_target.py a target with the head's rows of image codes
     head.py     heads of one product or of two layers
     blocks.py   blocks in plain PyTorch
     plain.py    the whole decoder in plain PyTorch

@@ -8,6 +8,8 @@ statistics.
 Shapes: B images, C channels, H x W pixels of a map, h x w cells of the latent, L its width.
 """
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -253,10 +255,14 @@ class BandedOut(nn.Module):
 
 
 class SpatialDecoderModule(nn.Module):
-    """The blocks of the official decoder in the order they run."""
+    """The blocks of the official decoder in the order they run.
 
-    def __init__(self, model: ImageTokenizer) -> None:
+    over_time: of tokenizers of videos, blocks behind the first convolution that the latent passes, too.
+    """
+
+    def __init__(self, model: ImageTokenizer, over_time: Iterable[nn.Module] = ()) -> None:
         super().__init__()
+        self.over_time = nn.ModuleList(over_time)
         decoder = model.decoder
         self.first = nn.ModuleList([Conv(model.post_quant_conv), Conv(decoder.conv_in)])
         blocks: list[nn.Module] = []
@@ -277,6 +283,8 @@ class SpatialDecoderModule(nn.Module):
     def prepare(self, like: Tensor) -> None:
         for conv in self.first:
             conv.prepare(like)
+        for block in self.over_time:
+            block.prepare(like)
         for block in self.blocks:
             block.prepare(like)
 
@@ -285,9 +293,10 @@ class SpatialDecoderModule(nn.Module):
         """codes int64 [B,rows,cols] -> rgb fp32 [B,3,h,w], nominally [-1,1], not clamped."""
         latent = F.embedding(codes, self.codebook.to(self.first[0].weight))
         latent = latent.permute(0, 3, 1, 2).contiguous()
-        x = latent
-        for conv in self.first:
-            x = conv(x)
+        x = self.first[0](latent)
+        for block in self.over_time:
+            x, latent = block(x), block(latent)
+        x = self.first[1](x)
         for block in self.blocks:
             x = block(x, latent)
         return x.float()

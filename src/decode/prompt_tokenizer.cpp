@@ -46,8 +46,13 @@ PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) cons
   return {{*request.class_id}};
 }
 
-PromptTokenizer::Filled PromptTokenizer::fill(std::string text, const std::string& caption) {
-  constexpr const char* kPlace = "{prompt}";
+PromptTokenizer::Filled PromptTokenizer::fill(std::string text, const std::string& caption,
+                                              const Grid& grid) {
+  replace_all(text, "{width}", std::to_string(grid.width));
+  replace_all(text, "{height}", std::to_string(grid.height));
+  replace_all(text, "{rows}", std::to_string(grid.rows));
+  replace_all(text, "{columns}", std::to_string(grid.columns));
+  constexpr const char* kPlace = "{prompt}";  // last: a caption may have braces of its own
   const std::size_t begin = text.find(kPlace);
   replace_all(text, kPlace, caption);
   return {std::move(text), caption, begin};
@@ -56,10 +61,8 @@ PromptTokenizer::Filled PromptTokenizer::fill(std::string text, const std::strin
 PromptTokenizer::Filled PromptTokenizer::prompt_text(const Request& request, const Grid& grid) const {
   const std::string caption =
       prompt_.strip ? encode_utf8(strip(decode_utf8(request.prompt))) : request.prompt;
-  std::string text = caption.empty() ? prompt_.empty_text.value_or(prompt_.text) : prompt_.text;
-  replace_all(text, "{width}", std::to_string(grid.width));
-  replace_all(text, "{height}", std::to_string(grid.height));
-  return fill(std::move(text), caption);  // last: a caption may have braces of its own
+  const std::string text = caption.empty() ? prompt_.empty_text.value_or(prompt_.text) : prompt_.text;
+  return fill(text, caption, grid);
 }
 
 std::vector<std::int64_t> PromptTokenizer::encode_text(const std::string& text) const {
@@ -118,7 +121,7 @@ PromptIds PromptTokenizer::encode_tokens(const Request& request, const Grid& gri
     prompt.unconditional.insert(prompt.unconditional.end(), encoded.size(), *prompt_.unconditional_pad);
     append(prompt.unconditional, prompt_.suffix);
   } else if (prompt_.negative_text) {
-    negative = fill(*prompt_.negative_text, request.negative_prompt.value_or(prompt_.negative_prompt));
+    negative = fill(*prompt_.negative_text, request.negative_prompt.value_or(prompt_.negative_prompt), grid);
     negative_ids = encode_text(negative.text);
     append(prompt.unconditional, negative_ids);
   }

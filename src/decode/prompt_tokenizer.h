@@ -41,7 +41,7 @@ class PromptTokenizer {
     std::string text, caption;
     std::size_t begin = std::string::npos;
   };
-  static Filled fill(std::string text, const std::string& caption);
+  static Filled fill(std::string text, const std::string& caption, const Grid& grid);
   Filled prompt_text(const Request& request, const Grid& grid) const;
   // Ids of a text that the target embeds.
   std::vector<std::int64_t> encode_text(const std::string& text) const;

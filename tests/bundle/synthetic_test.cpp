@@ -227,6 +227,10 @@ TEST(Synthetic, PublishedShapes) {
   const SyntheticShape simplear = synthetic_shape("simplear-0.5b-1024");
   EXPECT_EQ(simplear.heads * simplear.head_dim, simplear.hidden);
   EXPECT_EQ(simplear.rows * simplear.columns, 4096);
+  const SyntheticShape emu3 = synthetic_shape("emu3-720");
+  EXPECT_FALSE(emu3.has_head_norms());
+  EXPECT_EQ(emu3.rows * emu3.columns, 8100);
+  EXPECT_EQ(emu3.row_end() + 1, emu3.embedding);
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "lamplighter/error.h"
 #include "tests/text/bpe_file.h"
+#include "text/bpe_tokenizer.h"
 
 namespace lamplighter {
 namespace {
@@ -74,6 +75,24 @@ TEST(PromptTokenizer, QuotesTheUsersLettersOfComposedTexts) {
   const Prompts prompts(12, "{prompt}.", file);
   EXPECT_THAT(prompts.refusal("cafe\u0301 at night now"), HasSubstr("from 'night now'"));
   EXPECT_THAT(prompts.refusal("a boat at cafe\u0301"), HasSubstr("from 'caf\u00E9'"));
+}
+
+// In pixels and in codes, in both halves; a caption's own braces stay.
+TEST(PromptTokenizer, FillsInSizes) {
+  Prompts prompts(80, "{prompt} {width}x{height} {rows}*{columns}");
+  prompts.manifest.prompt->negative_text = "{prompt} {rows}*{columns}";
+  Grid grid;
+  grid.width = 96;
+  grid.height = 64;
+  grid.rows = 8;
+  grid.columns = 12;
+  Request request;
+  request.prompt = "{rows}";
+  request.negative_prompt = "fog";
+  const BpeTokenizer tokenizer(prompts.file.path());
+  const PromptIds ids = PromptTokenizer(prompts.manifest).encode(request, grid);
+  EXPECT_EQ(tokenizer.decode(ids.ids), "{rows} 96x64 8*12");
+  EXPECT_EQ(tokenizer.decode(ids.unconditional), "fog 8*12");
 }
 
 TEST(PromptTokenizer, QuotesNegativePrompts) {

@@ -267,3 +267,10 @@ def simplear(folder: Path, sizes: Sequence[str] = ("64x64",), *words: object) ->
     parts += ("--decoder", CASES / "cosmos" / "cosmos_dv_decoder" / "decoder.jit")
     run_exporter("simplear", *parts, *with_sizes(folder, sizes, 112), *words)
     return folder / "bundle"
+
+
+def emu3(folder: Path, sizes: Sequence[str] = ("8x6",)) -> Path:
+    """Rows that end, negative prompts, the size in the text; a code for every 2 x 2 pixels."""
+    model = CASES / "emu3" / "emu3_generate_tiny" / "model"
+    run_exporter("emu3", "--model", model, *with_sizes(folder, sizes, 200))
+    return folder / "bundle"

@@ -72,6 +72,7 @@ KINDS = (
     "families/simplear_logits",
     "families/simplear_prompts",
     "families/simplear_generate",
+    "families/emu3_generate",
     "families/cosmos_fsq",
     "families/cosmos_dv_decoder",
 )

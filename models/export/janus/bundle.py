@@ -11,7 +11,7 @@ from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import fitted_grids, network_entries, sampling_entry
 from ..settings import Settings, require_trained
-from ..tokenizer_file import all_pieces
+from ..tokenizer_file import all_pieces, check_embedded
 
 LICENCE = "DeepSeek License Agreement (model), with its restrictions of use"
 ROLES = ("<|User|>", "<|Assistant|>")  # Janus-Pro's; the first Janus has User, Assistant
@@ -28,11 +28,7 @@ SAMPLING = sampling_entry(5.0, 0)  # the published script's
 def read_tags(tokenizer: Path, text_ids: int) -> dict[str, int]:
     """Ids of the tags that prompts need, by their names: they differ between the published models."""
     pieces = all_pieces(tokenizer)
-    for piece, number in pieces.items():
-        if number >= text_ids:
-            raise ExportError(
-                f"{tokenizer}: {piece} has id {number}, the model embeds 0 to {text_ids - 1}"
-            )
+    check_embedded(tokenizer, pieces, text_ids)
     for tag in (BOS, PAD, BEGIN_OF_IMAGE):
         if tag not in pieces:
             raise ExportError(f"{tokenizer}: no token {tag}, expected a tokenizer of Janus-Pro")

@@ -14,7 +14,7 @@ from ..chameleon.bundle import fed_after_prompt
 from ..checkpoint import ExportError
 from ..common import grid_entry, network_entries, sampling_entry
 from ..config_file import Section
-from ..tokenizer_file import all_pieces, check_ids
+from ..tokenizer_file import all_pieces, check_embedded, check_ids, image_codes
 
 LICENCE = "see Alpha-VLLM/Lumina-mGPT-2.0 and ai-forever/MoVQGAN (code: Apache License 2.0)"
 TEXT = (
@@ -62,25 +62,12 @@ def read_names(model: Path, tokenizer: Path, vocabulary: int) -> Names:
     listed = config.section("vocabulary_map").values if "vocabulary_map" in config else {}
     check_ids(model / "config.json", dict(listed))
     pieces = {**listed, **all_pieces(tokenizer)}
-    for piece, number in pieces.items():
-        if number >= vocabulary:
-            raise ExportError(
-                f"{tokenizer}: {piece} has id {number}, the model embeds 0 to {vocabulary - 1}"
-            )
-    ids = {int(m[1]): number for piece, number in pieces.items() if (m := CODE.fullmatch(piece))}
-    if 0 not in ids:
-        raise ExportError(
-            f"{tokenizer}: no token <MOVQGAN00000>, expected Lumina-mGPT 2.0's tokenizer"
-        )
-    for code in range(len(ids)):
-        if ids.get(code) != ids[0] + code:
-            raise ExportError(
-                f"{tokenizer}: code {code} has id {ids.get(code)}, expected {ids[0] + code}"
-            )
+    check_embedded(tokenizer, pieces, vocabulary)
+    codes = image_codes(tokenizer, pieces, CODE, "<MOVQGAN00000>", "Lumina-mGPT 2.0")
     bos = bos_piece(tokenizer.parent / "tokenizer_config.json", model / "tokenizer_config.json")
     if bos not in pieces:
         raise ExportError(f"{tokenizer}: no token {bos}, which begins prompts")
-    return Names(tokenizer, pieces, pieces[bos], ids[0], len(ids))
+    return Names(tokenizer, pieces, pieces[bos], *codes)
 
 
 def bos_piece(*files: Path) -> str:

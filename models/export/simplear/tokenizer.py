@@ -8,13 +8,8 @@ from typing import Any
 
 from .. import checkpoint
 from ..checkpoint import ExportError
+from ..qwen_tokenizer import FLAGS, qwen_tokenizer
 from ..tokenizer_file import check_ids
-
-PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-    r"\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 
 def read_tokenizer(folder: Path, scratch: Path) -> Path:
@@ -39,30 +34,7 @@ def from_slow(folder: Path) -> dict[str, Any]:
     merges = [line for line in lines if line and not line.startswith("#version")]
     vocabulary = checkpoint.read_json(folder / "vocab.json")
     check_ids(folder / "vocab.json", vocabulary)
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": False,
-    }
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": PATTERN},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    return {
-        "version": "1.0",
-        "added_tokens": added_tokens(folder),
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level]},
-        "decoder": byte_level,
-        "model": {
-            "type": "BPE",
-            "vocab": vocabulary,
-            "merges": merges,
-        },
-    }
+    return qwen_tokenizer(vocabulary, merges, added_tokens(folder))
 
 
 def added_tokens(folder: Path) -> list[dict[str, Any]]:

@@ -100,6 +100,20 @@ SyntheticShape simplear() {
   return shape;
 }
 
+// Emu3-Gen (Wang et al. 2024): 720 x 720 pixels; the row end's id here is the last one of the vocabulary. Its
+// negative prompt is as long as a caption of usual length.
+SyntheticShape emu3() {
+  SyntheticShape shape = chameleon("emu3-720", 90, true, 60);
+  shape.llama = true;
+  shape.vocabulary = 32768;
+  shape.embedding = 184622;
+  shape.first_image_id = 151853;
+  shape.kv_heads = 8;
+  shape.ffn = 14336;
+  shape.sampling.top_k = 2048;
+  return shape;
+}
+
 const std::vector<SyntheticShape>& published() {
   static const std::vector<SyntheticShape> shapes{llamagen("llamagen-l-256", 24, 16, 2816, 16),
                                                   llamagen("llamagen-xl-256", 36, 20, 3584, 16),
@@ -109,7 +123,8 @@ const std::vector<SyntheticShape>& published() {
                                                   lumina2("lumina2-768", 96),
                                                   janus("janus-pro-1b", 24, 16, 5632),
                                                   janus("janus-pro-7b", 30, 32, 11008),
-                                                  simplear()};
+                                                  simplear(),
+                                                  emu3()};
   return shapes;
 }
 

@@ -1,0 +1,1 @@
+"""Exporter of Emu3-Gen."""

@@ -1,0 +1,113 @@
+"""Exporter of Emu3-Gen: a folder of transformers, or the authors' two, to a bundle."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ...bundle import Bundle, BundleModule, Storage
+from ...emu3.decoder import Emu3VQ
+from ...transformer.codes_target import CodesTarget
+from ...transformer.layer import Keep, Read, layer_shape
+from ..checkpoint import ExportError
+from ..common import (
+    SPARE_POSITIONS,
+    STORAGES,
+    add_bundle_options,
+    add_model_options,
+    make_bundle,
+    require_parts,
+)
+from ..mapped_target import mapped_target
+from ..settings import read_settings
+from .bundle import LICENCE, PUBLISHED, Names, levels_note, read_names, target_entries
+from .tokenizer import find_tokenizer
+from .vq import read_tokenizer, vq_part
+from .weights import Folder, Weights, read_folder, weight_shapes
+
+DOWNSAMPLE = 8  # of the published image tokenizer
+
+
+def add_parser(families: Any) -> None:
+    parser = families.add_parser(
+        "emu3",
+        help="Emu3-Gen, a folder of transformers, or the authors' with Emu3-VisionTokenizer",
+        description="Writes a bundle from published folders: weights, config.json, tokenizer.",
+    )
+    parser.set_defaults(run=run)
+    add_model_options(
+        parser,
+        "folder of transformers (model_type emu3) or of the authors (Emu3-Gen)",
+        "default: DIR/tokenizer.json, or made of emu3.tiktoken",
+    )
+    parser.add_argument(
+        "--vq",
+        type=Path,
+        metavar="DIR",
+        help="folder of Emu3-VisionTokenizer; default: the image tokenizer in --model, if it has one",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help='JSON with "sizes" (["720x720"] by default; others of its area, or for models other than '
+        'the published one any), "text_length", "sampling"',
+    )
+    add_bundle_options(parser, LICENCE)
+
+
+def run(options: argparse.Namespace) -> None:
+    files = require_parts(options, "model", "vq")
+    make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
+
+
+def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
+    """Adds the parts that the command line names."""
+    settings = read_settings(options.config, PUBLISHED)
+    folder = read_folder(options.model) if options.model else None
+    vq = read_tokenizer(options.vq) if options.vq else folder.vq if folder else None
+    if vq:
+        bundle.entries["decoder"] = {
+            "codebook_size": vq.config.n_embed,
+            "downsample": vq.config.downsample,
+            "pixels": "truncate",
+        }
+        bundle.modules["image_decoder"] = vq_part(vq)
+        if note := levels_note(options.vq or options.model):
+            bundle.log(note)
+    if not folder:
+        return
+    config = folder.weights.config
+    tokenizer = options.tokenizer or find_tokenizer(options.model, scratch)
+    names = read_names(tokenizer, folder.vocabulary_map, config.vocab_size)
+    check_codes(options, folder, vq, names)
+    downsample = vq.config.downsample if vq else DOWNSAMPLE
+    bundle.entries.update(target_entries(config, names, settings, downsample))
+    bundle.files[tokenizer.name] = tokenizer
+    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
+    storage = STORAGES.get(options.dtype, Storage(folder.weights.dtype))
+    bundle.modules["target"] = target_part(folder.weights, names, positions, storage, scratch)
+
+
+def check_codes(
+    options: argparse.Namespace, folder: Folder, vq: Emu3VQ | None, names: Names
+) -> None:
+    if vq and vq.config.n_embed != names.codes:
+        where = options.vq or folder.weights.where
+        raise ExportError(
+            f"{where}: the image tokenizer has {vq.config.n_embed} codes, the model generates "
+            f"{names.codes}"
+        )
+
+
+def target_part(
+    weights: Weights, names: Names, positions: int, storage: Storage, scratch: Path
+) -> BundleModule:
+    """The target with its weights in files of the folder `scratch`."""
+
+    def make(read: Read, keep: Keep) -> CodesTarget:
+        shape, ids = layer_shape(weights.config), (names.first_image_id, names.codes)
+        return CodesTarget(shape, weights.config, *ids, positions, read, keep)
+
+    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)

@@ -1,0 +1,80 @@
+"""Emu3 with the methods that need no trained drafter: row ends, negative prompts, sizes in the text."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from models.export.drafters.draft_model import attach_model
+from tests.e2e import families
+from tests.e2e.bundles import checks
+from tests.e2e.support import Cli, Refused
+
+CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<|extra_200|> typed {rows}")
+NEGATIVES = (None, "fog", "")
+SIZES = ((8, 12), (10, 4))
+LINES = [
+    line | ({} if negative is None else {"negative_prompt": negative})
+    for line, negative in zip(
+        checks.requests(SIZES, CAPTIONS, (3, 2, 1)), NEGATIVES * len(SIZES), strict=True
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def emu3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle with its own target as draft model."""
+    sizes = [f"{width}x{height}" for width, height in SIZES]
+    bundle = families.emu3(tmp_path_factory.mktemp("emu3"), sizes)
+    attach_model(bundle, bundle, "twin")
+    return bundle
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_lossless_methods_generate_the_autoregressive_codes(
+    cli: Cli, emu3: Path, tmp_path: Path, dtype: str
+) -> None:
+    generate = partial(checks.generate_requests, cli, emu3, tmp_path, LINES)
+    expected = checks.check_lossless_methods(generate, dtype)
+    assert len({tuple(image["codes"]) for image in expected}) == len(expected)
+
+
+@pytest.mark.parametrize("method", checks.BATCHED, ids=lambda method: method[0])
+def test_images_of_batches_equal_images_generated_alone(
+    cli: Cli, emu3: Path, tmp_path: Path, method: tuple[object, ...]
+) -> None:
+    generate = partial(checks.generate_requests, cli, emu3, tmp_path, LINES)
+    checks.check_batches(generate, method)
+
+
+@pytest.mark.parametrize("method", checks.SIDE_BY_SIDE, ids=lambda method: method[0])
+def test_row_parallel_methods_refuse_row_ends(
+    refused: Refused, emu3: Path, method: tuple[object, ...]
+) -> None:
+    message = refused(2, "generate", "-p", "a", "-o", "x.png", "--method", *method, model=emu3)
+    assert "needs image rows of codes only" in message
+
+
+def test_inspect(cli: Cli, emu3: Path) -> None:
+    lines = cli("inspect", model=emu3).stdout
+    assert '"{prompt}<|image start|>{rows}*{columns}<|image token|>"' in lines
+    assert 'negative prompt: "lowres, bad anatomy' in lines
+
+
+def test_other_sizes_are_refused(refused: Refused, emu3: Path) -> None:
+    message = refused(2, "generate", "-p", "a", "-W", 96, "-H", 96, "-o", "x.png", model=emu3)
+    assert "8x12" in message and "10x4" in message
+
+
+def test_the_default_negative_prompt(cli: Cli, emu3: Path, tmp_path: Path) -> None:
+    usual = json.loads((emu3 / "manifest.json").read_text())["prompt"]["negative_prompt"]
+    found = []
+    for words in ((), ("--negative-prompt", usual), ("--negative-prompt", "fog")):
+        save = ("--save-codes", "codes.json", "--overwrite", "-o", "x.png", "-q", "-t", 1)
+        assert cli("generate", "-p", "a boat", *save, *words, model=emu3).returncode == 0
+        codes = json.loads((tmp_path / "codes.json").read_text())["images"][0]["codes"]
+        found.append(codes)
+    assert found[0] == found[1] != found[2]

@@ -1,0 +1,129 @@
+"""Exports Emu3's recorded cases and compares bundles with them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import golden_engine as engine
+import golden_pixels as pixels
+import torch
+from golden_cases import Case
+from golden_chameleon import Target
+from torch import Tensor
+
+TEXT_LENGTH = 200
+METHODS = (("ar",), ("sjd",), ("ngram",))  # exact ones, at temperature 0
+
+
+def cell(case: Case) -> int:
+    """Pixels a side of a code."""
+    return 2 ** (len(case.info["shape"]["vq"].get("channel_multiplier", [1, 1])) - 1)
+
+
+def size(case: Case, run: dict[str, Any]) -> tuple[int, int]:
+    """Width and height in pixels."""
+    rows, columns = run["grid"]
+    return cell(case) * columns, cell(case) * rows
+
+
+def export(case: Case, folder: Path) -> Path:
+    """A bundle in fp32."""
+    sizes = dict.fromkeys(f"{w}x{h}" for w, h in (size(case, run) for run in case.info["runs"]))
+    config = {"sizes": list(sizes), "text_length": TEXT_LENGTH}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    words = ("--model", case.folder / "model", "--config", folder / "config.json")
+    command = ("models.export", "emu3", *words, "--dtype", "fp32", "--out", folder / "bundle")
+    engine.run(sys.executable, "-m", *command)
+    return folder / "bundle"
+
+
+def check_prompts(case: Case, bundle: Path) -> None:
+    requests = [
+        {"prompt": run["prompt"], "negative_prompt": run["negative_prompt"],
+         "width": size(case, run)[0], "height": size(case, run)[1]}
+        for run in case.info["runs"]
+    ]  # fmt: skip
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
+    for run, line in zip(case.info["runs"], found, strict=True):
+        ids = json.loads(line)
+        assert ids["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]
+        assert ids["unconditional"] == case.tensors[f"{run['run']}.negative_ids"].tolist()
+
+
+def check_frame(case: Case, bundle: Path) -> None:
+    """What the engine forces around the codes is what transformers allows there."""
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    for run in case.info["runs"]:
+        width, height = size(case, run)
+        (grid,) = (g for g in manifest["grids"] if (g["width"], g["height"]) == (width, height))
+        rows = case.long(f"{run['run']}.tokens")
+        rows, end = rows[: -len(grid["after"])], rows[-len(grid["after"]) :]
+        assert end.tolist() == grid["after"]
+        assert rows.view(grid["rows"], -1)[:, -1:].unique().tolist() == grid["row_end"]
+
+
+def codes_of(case: Case, run: dict[str, Any], bundle: Path) -> Tensor:
+    """[rows, columns]."""
+    rows, columns = run["grid"]
+    first = Target(bundle, 1, 1).tokens["first_image_id"]
+    tokens = case.long(f"{run['run']}.tokens")[: rows * (columns + 1)]
+    return tokens.view(rows, columns + 1)[:, :-1] - first
+
+
+@torch.inference_mode()
+def check_logits(case: Case, bundle: Path) -> None:
+    """Prompts of unequal length side by side, then id by id with the cache; what is left by top-k."""
+    for run in case.info["runs"]:
+        name = run["run"]
+        tokens = case.long(f"{name}.tokens")
+        pair = [case.long(f"{name}.ids"), case.long(f"{name}.negative_ids")]
+        target = Target(bundle, 2, max(map(len, pair)) + len(tokens))
+        hidden = [torch.stack([rows[-1] for rows in target.prefill(pair)])]
+        hidden += [target.step(token) for token in tokens[:-1]]
+        logits = target.logits(torch.stack(hidden, 1))
+        allowed = case.info["tolerance"]["logits"]
+        for got, half in zip(logits, ("logits", "negative_logits"), strict=True):
+            engine.assert_close(f"{name} {half}", got, case.tensors[f"{name}.{half}"], allowed)
+        if case.has(f"{name}.scores"):
+            check_scores(case, run, logits)
+
+
+def check_scores(case: Case, run: dict[str, Any], logits: Tensor) -> None:
+    """Probabilities wherever codes are due, whatever the row ends that are forced."""
+    scores = case.tensors[f"{run['run']}.scores"].double()
+    due = scores.isfinite().any(-1)
+    assert int(due.sum()) == run["grid"][0] * run["grid"][1]
+    for pair, expected in zip(logits.transpose(0, 1)[due], scores[due].softmax(-1), strict=True):
+        got = engine.probabilities(pair, 1.0, run["top_k"], 1.0, guidance=run["guidance"])[0]
+        engine.assert_close(run["run"], got, expected, case.info["tolerance"]["probabilities"])
+        engine.assert_same_support(run["run"], got, expected)
+
+
+def check_codes(case: Case, bundle: Path, folder: Path, method: tuple[object, ...]) -> None:
+    """Codes and pixels of greedy images by the program."""
+    for run in (run for run in case.info["runs"] if not run["top_k"]):
+        width, height = size(case, run)
+        engine.run(
+            engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
+            "-p", run["prompt"], "--negative-prompt", run["negative_prompt"], "-W", width, "-H", height,
+            "--cfg-scale", run["guidance"], "--temperature", 0, "--dtype", "fp32", "--device", "cpu",
+            "--threads", 1, "-o", folder / "image.png", "--save-codes", folder / "codes.json",
+            "--method", *method,
+        )  # fmt: skip
+        (image,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
+        assert image["codes"] == codes_of(case, run, bundle).flatten().tolist(), run["run"]
+        check_levels(case, run, bundle, pixels.read_png(folder / "image.png"))
+
+
+@torch.inference_mode()
+def check_levels(case: Case, run: dict[str, Any], bundle: Path, got: Tensor) -> None:
+    """Bytes, and the floats that they are made of."""
+    image = engine.load_module(bundle, "image_decoder").decode(codes_of(case, run, bundle)[None])[0]
+    name, allowed = run["run"], case.info["tolerance"]["image"]
+    engine.assert_close(name, image, case.tensors[f"{name}.image"], allowed)
+    levels = case.tensors[f"{name}.levels"].permute(1, 2, 0)
+    pixels.assert_truncated(name, got, levels, image, 127.5 * allowed)
