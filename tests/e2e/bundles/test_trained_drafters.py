@@ -1,4 +1,4 @@
-"""Janus-Pro, Lumina-mGPT 2.0 and SimpleAR with drafters of all trainers."""
+"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR and Emu3 with drafters of all trainers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SIZES = {
     "janus": ((64, 64), (80, 48)),
     "lumina2": ((32, 64), (64, 32)),
     "simplear": ((64, 64), (80, 48)),
+    "emu3": ((8, 12), (10, 4)),
 }
 GUESSERS: dict[str, tuple[str, ...]] = {
     "medusa": (),
