@@ -77,9 +77,9 @@ def test_acceptance_map(generate: Any, tmp_path: Path) -> None:
 def test_acceptance_map_of_several_images(generate: Any, tmp_path: Path) -> None:
     generate("-p", "a", "-b", 3, "--acceptance-map", "map.png", "-o", "%d.png")
     image = array(tmp_path / "map.png")
-    pair = 2 * SIDE + 4
-    assert image.shape[1] == 2 * pair + 12
-    assert (image[:SIDE, pair + 12 : pair + 12 + SIDE] == array(tmp_path / "1.png")).all()
+    assert image.shape[1] == 2 * SIDE + 4  # three pairs, one below the other: no place is empty
+    below = SIDE + 12
+    assert (image[below : below + SIDE, :SIDE] == array(tmp_path / "1.png")).all()
 
 
 def frames(stream: bytes) -> list[numpy.ndarray]:  # type: ignore[type-arg]
