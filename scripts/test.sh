@@ -29,7 +29,7 @@ if [ $# = 0 ]; then
     LAMPLIGHTER_TARGET="kernel_tests lamplighter_cli" scripts/setup.sh "$other"
     run_ctest "build-$other" -L kernels
   fi
-  # Three parts on two cores, because those of the server wait more than they compute.
+  # Three parts on two cores: the tests of the server wait more than they compute.
   background() {
     local name=$1
     shift
