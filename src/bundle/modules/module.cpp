@@ -161,7 +161,8 @@ std::vector<at::Tensor> Module::call(const std::string& method,
     }
   } catch (const std::exception& error) {
     if (const std::optional<Error> known = machine_error(error, role_ + "." + method)) throw *known;
-    fail(role_ + "." + method + ": " + last_line(error.what()));
+    fail(role_ + "." + method + ": " + last_line(error.what()) +
+         "; check the sizes of this module in manifest.json (layers, kv_heads, head_dim)");
   }
   const c10::IValue result = std::move(stack.back());
   if (result.isTensor()) return {result.toTensor()};

@@ -93,6 +93,15 @@ def test_without_a_tokenizer(cli: Cli, refused: Refused, copy: Path) -> None:
     assert cli("check", model=copy).returncode == 0
 
 
+@pytest.mark.parametrize(("field", "value"), [("kv_heads", 1), ("head_dim", 2)])
+def test_caches_that_the_archive_does_not_fit(
+    refused: Refused, copy: Path, field: str, value: int
+) -> None:
+    edit_manifest(copy, lambda manifest: manifest["cache"].update({field: value}))
+    line = refused(4, *GENERATE, model=copy)
+    assert "target" in line and field in line
+
+
 def test_archives_that_disagree_with_the_manifest(refused: Refused, copy: Path) -> None:
     """A target whose codebook size differs from the manifest."""
 
