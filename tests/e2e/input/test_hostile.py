@@ -235,7 +235,7 @@ def test_nan_pixels(
     assert "image_decoder: got pixels that are NaN" in words
 
 
-@pytest.mark.parametrize(("flag", "images"), [("--grid", 300_000), ("--acceptance-map", 50_000)])
+@pytest.mark.parametrize(("flag", "images"), [("--grid", 300_000), ("--acceptance-map", 100_000)])
 def test_sheets_too_large_are_refused_before_generating(
     refused: Refused, flag: str, images: int
 ) -> None:
