@@ -62,9 +62,9 @@ std::vector<std::string> AcceptanceLegend::wrap(const std::string& text, double 
 // Letters of dots begin at whole pixels.
 void AcceptanceLegend::add_centred(const std::string& words, int left, int range, int top,
                                    Figure& figure) const {
-  const int letters_wide = width(words);
-  figure.parts.emplace_back(Figure::Text{words, left + (range - letters_wide) / 2 + letters_wide / 2.0,
-                                         1.0 * top, 1.0 * letters(), kAcceptanceInk, Anchor::middle});
+  const int letters_wide = width(words), before = (range - letters_wide) / 2;
+  figure.parts.emplace_back(Figure::Text{words, left + before + letters_wide / 2.0, 1.0 * top,
+                                         1.0 * letters(), kAcceptanceInk, Anchor::middle});
 }
 
 void AcceptanceLegend::add_words(const std::string& words, double left, double top, Figure& figure) const {

@@ -92,10 +92,9 @@ Figure sheet_of(std::vector<Figure> figures, std::int64_t columns, int gap) {
   Figure sheet{static_cast<double>(extent.width), static_cast<double>(extent.height), {}};
   for (std::int64_t i = 0; i < count; ++i) {
     Figure& figure = figures[static_cast<std::size_t>(i)];
-    const double left =
-        static_cast<double>(i % columns) * (width + gap) + std::floor((width - figure.width) / 2);
-    const double top =
-        static_cast<double>(i / columns) * (height + gap) + std::floor((height - figure.height) / 2);
+    const std::int64_t column = i % columns, row = i / columns;
+    const double left = static_cast<double>(column) * (width + gap) + std::floor((width - figure.width) / 2);
+    const double top = static_cast<double>(row) * (height + gap) + std::floor((height - figure.height) / 2);
     place(std::move(figure), sheet, left, top);
   }
   return sheet;
@@ -154,12 +153,10 @@ Figure moments_of(const AcceptanceGrid& grid, std::int64_t most, const Acceptanc
     figure.parts.emplace_back(Figure::Photo{0, 0, std::move(known_part)});
     add_cells(grid, most, known, height + kGap, figure);
     // In narrow images the words would run into each other.
-    const std::string number = std::to_string(pass), all = std::to_string(count);
-    for (const std::string& words : {"pass " + number + " of " + all, number + "/" + all}) {
-      if (legend.width(words) > width) continue;
+    std::string words = std::string("pass ") + std::to_string(pass) + " of " + std::to_string(count);
+    if (legend.width(words) > width) words = std::to_string(pass) + "/" + std::to_string(count);
+    if (legend.width(words) <= width)
       legend.add_centred(words, 0, width, 2 * height + kGap + legend.space(), figure);
-      break;
-    }
     moments.push_back(std::move(figure));
   }
   return sheet_of(std::move(moments), kMoments, kGap);
