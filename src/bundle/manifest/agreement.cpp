@@ -153,9 +153,9 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
     const Grid& grid = manifest.grids[i];
     const std::int64_t factor = manifest.decoder.downsample;
     if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
-      reader.fail("grids[" + number(i) + "] of " + number(grid.rows) + " x " + number(grid.columns) +
-                  " tokens disagrees with " + number(grid.width) + " x " + number(grid.height) +
-                  " pixels at decoder.downsample " + number(factor));
+      reader.fail("grids[" + number(static_cast<std::int64_t>(i)) + "] of " + number(grid.rows) + " x " +
+                  number(grid.columns) + " tokens disagrees with " + number(grid.width) + " x " +
+                  number(grid.height) + " pixels at decoder.downsample " + number(factor));
     }
   }
 }
