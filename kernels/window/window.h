@@ -11,7 +11,7 @@ namespace lamplighter {
 // renew_window: what becomes of the window after a cycle. The nodes of `verify` are a chain, node n at depth
 // n, of which the first count + 1 positions behind the root are committed: node n's row T is the distribution
 // of position n + 1. Slot k = 1 .. L = nodes - 1 of the next window is position count + 1 + k, so its row is
-// that of node n = count + k:
+// the row of node n = count + k:
 // - with `keep`, the draft x of that position stays where u[n + 1] * D(x) < T(x), else a token of
 //   norm((T - D)+) replaces it: a maximal coupling, so drafts change as seldom as they can (SCD);
 // - without `keep`, and where there was no draft, the token is sampled from T.

@@ -39,7 +39,8 @@ def recomputed(
 
 
 def step_parts(distributions: slice, steps: int) -> Iterator[tuple[int, slice, slice]]:
-    """Splits a part of the distributions' rows by step from 0; row r of a step has that of row r + step.
+    """Splits a part of the distributions' rows by step from 0; row r of a step has the
+    distribution of row r + step.
 
     Yields the step, its rows, and where their distributions are in the part.
     """

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="folder with config.json and model.safetensors or pytorch_model.bin, or a file of "
         "our training",
     )
-    add_dtype_option(parser, "storage precision, default: that of the checkpoint")
+    add_dtype_option(parser, "storage precision, default: as in the checkpoint")
 
 
 def attach(

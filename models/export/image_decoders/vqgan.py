@@ -49,7 +49,7 @@ def vqgan_part(
 ) -> tuple[BundleModule, dict[str, Any]]:
     """The image decoder and the manifest's entry `decoder`; arguments as in load_vqgan.
 
-    `dtype` is the storage precision, None that of the checkpoint.
+    `dtype` is the storage precision, None the precision of the checkpoint.
     """
     model = load_vqgan(path, config)
     entry = {
