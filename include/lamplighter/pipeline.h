@@ -61,12 +61,13 @@ struct Statistics {
 struct Codes {
   int rows = 0, columns = 0;
   std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> preview = {};  // of the smaller image that was generated in front of them, if any
 
   std::size_t positions() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
 };
 
 struct Result {
-  Image image;
+  Image image;  // without pixels where the bundle has no image decoder
   Codes codes;
   SamplingOptions sampling;  // as used: request over bundle defaults
   MethodOptions method;      // as used: complete

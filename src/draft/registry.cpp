@@ -137,12 +137,15 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
   return std::find(known.begin(), known.end(), method.calls) != known.end();
 }
 
-bool rows_end(const Manifest& manifest) {
-  return !manifest.grids.empty() && !manifest.grids.front().row_end.empty();
+std::string beside_rows(const Manifest& manifest) {
+  if (manifest.grids.empty()) return "";
+  const Grid& grid = manifest.grids.front();
+  if (!grid.row_end.empty()) return "row_end";
+  return grid.preview_tokens() > 0 ? "preview" : "";
 }
 
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
-  std::vector<std::string> missing = missing_for_generation(manifest);
+  std::vector<std::string> missing = missing_for_tokens(manifest);
   if (method.drafts() && method.is_continuous() != manifest.is_continuous()) {
     missing.emplace_back(method.is_continuous() ? "tokens.kind: continuous" : "tokens.kind: codes");
     return missing;
@@ -152,7 +155,8 @@ std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& 
     missing.emplace_back("drafters");
   if (!has_calls(method, manifest))
     missing.emplace_back(std::string("modules.target.methods: ") + method.calls);
-  if (method.is_row_parallel() && rows_end(manifest)) missing.emplace_back("grids without row_end");
+  const std::string beside = beside_rows(manifest);
+  if (method.is_row_parallel() && !beside.empty()) missing.emplace_back("grids without " + beside);
   return missing;
 }
 

@@ -92,8 +92,9 @@ std::string method_names(bool drafting = false);
 // Whether the target's archive has the optional method that `method` calls.
 bool has_calls(const MethodEntry& method, const Manifest& manifest);
 
-// Whether image rows end with a token, which rules out row-parallel decoding.
-bool rows_end(const Manifest& manifest);
+// The entry of grids by which an image has tokens beside the codes of its rows: row_end or preview; empty
+// without one. It rules out row-parallel decoding.
+std::string beside_rows(const Manifest& manifest);
 
 // The manifest entries that a bundle lacks for a method. A table of neighbours is never among them: it can be
 // computed.

@@ -59,17 +59,18 @@ struct TextToImage::Implementation {
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
     if (tokenizer) return;
-    require_generatable(manifest);
+    require_tokens(manifest);
     tokenizer.emplace(manifest);
   }
   // Loads all that every method needs.
   void load() {
     load_tokenizer();
     if (networks) return;
-    const PixelDecoder& pixels = load_decoder();
+    const PixelDecoder* pixels = manifest.has("image_decoder") ? &load_decoder() : nullptr;
     if (manifest.is_continuous()) {
+      require_generatable(manifest);
       networks = std::make_unique<ContinuousNetworks>(
-          manifest, placement, [&pixels](const at::Tensor& latents) { return pixels.decode(latents); });
+          manifest, placement, [pixels](const at::Tensor& latents) { return pixels->decode(latents); });
     } else {
       networks = std::make_unique<TokenNetworks>(manifest, placement, options, pixels);
     }

@@ -231,6 +231,10 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_FALSE(emu3.has_head_norms());
   EXPECT_EQ(emu3.rows * emu3.columns, 8100);
   EXPECT_EQ(emu3.row_end() + 1, emu3.embedding);
+  const SyntheticShape glm = synthetic_shape("glm-image-1024");
+  EXPECT_EQ(glm.grid().preview_tokens(), 256);
+  EXPECT_EQ(glm.grid().tokens(), 1280);
+  EXPECT_FALSE(glm.has_head_norms());
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

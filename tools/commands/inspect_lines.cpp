@@ -66,6 +66,9 @@ std::string describe_grid(const Grid& grid) {
   std::string text =
       size(grid) + " (" + std::to_string(grid.rows) + "x" + counted(grid.columns, "token") + ")";
   if (!grid.before.empty()) text += " after " + list_ids(grid.before);
+  if (grid.preview_tokens() > 0)
+    text += " behind a preview (" + std::to_string(grid.preview_rows) + "x" +
+            counted(grid.preview_columns, "token") + ")";
   if (!grid.row_end.empty()) text += ", rows end with " + list_ids(grid.row_end);
   return text;
 }
@@ -191,7 +194,9 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   }
   const std::vector<std::string> missing = missing_for_generation(manifest);
   if (!missing.empty()) {
-    lines.emplace_back("missing for generate", list(missing));
+    const bool has_codes = missing_for_tokens(manifest).empty();
+    lines.emplace_back(has_codes ? "missing for images" : "missing for generate", list(missing));
+    if (has_codes) lines.emplace_back("", "generate --save-codes FILE writes the codes of images");
   } else if (manifest.is_continuous() && manifest.drafters.empty()) {
     lines.emplace_back("", "cspd needs a drafter (lamplighter-export mar --drafter)");
   } else if (manifest.drafters.empty()) {

@@ -198,7 +198,7 @@ void tune(TuneFlags& flags, const CLI::App& command) {
   check_flags(flags, command);
   if (!flags.bundle.empty()) flags.model.model = flags.bundle;
   const Manifest manifest = read_manifest(flags.model.folder());
-  require_generatable(manifest);
+  require_tokens(manifest);
   const std::vector<Request> requests = read_requests(flags, manifest);
   const MethodOptions method = read_method(flags, manifest);
   const Placement placement = resolve_placement(flags.model.options(), manifest);

@@ -154,7 +154,7 @@ Narrow layers_of(const Run& run) {
 }
 
 Narrow draft_windows_of(const Run& run) {
-  if (rows_end(*run.manifest))
+  if (beside_rows(*run.manifest) == "row_end")
     refuse("draft_window needs image rows of codes only, but in bundle " + run.manifest->name +
            " a token ends each row");
   return {};

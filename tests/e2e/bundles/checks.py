@@ -45,9 +45,11 @@ def generate_requests(
 ) -> Images:
     """The images' entries of the codes file; `folder` is where the program runs."""
     (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    modules = json.loads((bundle / "manifest.json").read_text())["modules"]
+    images = ("-o", "%d.png") if "image_decoder" in modules else ()
     result = cli(
         "generate", "--prompt-file", "requests.jsonl", "-q", "-t", 1, "--skip-checksums",
-        "-o", "%d.png", "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
+        *images, "--overwrite", "--save-codes", "codes.json", *arguments, model=bundle,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     return list(json.loads((folder / "codes.json").read_text())["images"])
