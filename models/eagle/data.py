@@ -103,7 +103,7 @@ def generate_codes(
 
 
 def read_codes(path: Path) -> Tensor:
-    """Image tokens int64 [n, N] of a codes file, those of previews first."""
+    """Image tokens int64 [n, N] of a codes file, with previews in front."""
     images = json.loads(path.read_text(encoding="utf-8"))["images"]
     return torch.tensor([image.get("preview", []) + image["codes"] for image in images])
 

@@ -2,8 +2,8 @@
 
 Shapes: n images of N image tokens, P sequences an image (conditional, unconditional; the first alone
 without guidance), L = prompt length + M - 1 rows of a sequence, F width of a feature. The M >= N tokens
-of an image are its image tokens, those of a preview in front of them too, and the ends of its rows. The rows of a prompt are the last of its
-length, rows in front of them are padding.
+of an image are its image tokens, a preview's in front of them, and the ends of its rows. The rows of a
+prompt are the last of its length, rows in front of them are padding.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TargetModel:
 
     @property
     def tokens(self) -> int:
-        """Tokens of an image, those of its preview and ends of rows included."""
+        """Tokens of an image, with its preview and the ends of rows."""
         rows, columns = self.grid["rows"], self.grid["columns"]
         return int(self.preview + rows * columns + (rows - 1) * len(self.grid["row_end"]))
 

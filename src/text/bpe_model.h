@@ -17,8 +17,8 @@ class BpeModel {
  public:
   // `vocabulary` maps texts to ids. `merges` lists "left right" or ["left", "right"], best first. `where`
   // names the file in messages. Throws Error(ExitCode::bundle) when they are malformed, when two texts share
-  // an id, when a byte of UTF-8 has no entry, or when a part or the result of a merge has none. With `whole` a
-  // piece that is an entry gets its id, which merges may not reach.
+  // an id, when a byte of UTF-8 has no entry, or when a part or the result of a merge has none. With `whole`
+  // a piece that is an entry gets its id, which merges may not reach.
   BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where,
            bool whole = false);
 

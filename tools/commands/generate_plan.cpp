@@ -106,8 +106,7 @@ std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings
 }
 
 // Makes the folders of images and checks that their files can be written.
-void prepare_files(const GenerateFlags& flags, const Settings& settings,
-                   std::vector<PlannedImage>& images) {
+void prepare_files(const GenerateFlags& flags, const Settings& settings, std::vector<PlannedImage>& images) {
   std::vector<OutputRequest> outputs;
   std::vector<std::string> paths, all;
   for (const PlannedImage& image : images) {
@@ -158,8 +157,8 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
 std::string codes_alone(const GenerateFlags& flags, const Given& given, const Manifest& manifest) {
   if (manifest.has("image_decoder")) return "";
   const auto refuse = [&](const std::string& flag, const std::string& got, const std::string& expected) {
-    throw Error(ExitCode::usage, flag + ": got " + got + ", expected " + expected + ": bundle " + manifest.name +
-                                     " has no image decoder, it generates codes");
+    throw Error(ExitCode::usage, flag + ": got " + got + ", expected " + expected + ": bundle " +
+                                     manifest.name + " has no image decoder, it generates codes");
   };
   if (given.output) refuse("--output", quote(flags.jobs.output), "none");
   if (flags.skip_existing) refuse("--skip-existing", "it", "it to be left out");

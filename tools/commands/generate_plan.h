@@ -44,8 +44,8 @@ struct Settings {
 // What flags say, over the image of --params-from. Throws Error (usage, input).
 Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal);
 
-// The file of --save-codes where the bundle has no image decoder, else nothing. Throws Error(usage) where files of
-// images are asked for that there cannot be.
+// The file of --save-codes where the bundle has no image decoder, else nothing. Throws Error(usage) where
+// files of images are asked for that there cannot be.
 std::string codes_alone(const GenerateFlags& flags, const Given& given, const Manifest& manifest);
 
 struct PlannedImage {

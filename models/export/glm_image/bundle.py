@@ -14,7 +14,7 @@ from ..settings import Settings
 from ..tokenizer_file import added_pieces, all_pieces, check_embedded, read_tags
 
 LICENCE = "MIT"
-DOWNSAMPLE = 32  # pixels a side of a code, of the image that the second stage draws
+DOWNSAMPLE = 32  # pixels a side of a code, of the image that the second stage makes
 PREVIEW_SIDE = 16  # of a square preview
 # What tokenizer_config.json may call otherwise.
 TAGS = {"grid_bos_token": "<sop>", "grid_eos_token": "<eop>", "bos_token": "<|dit_token_16384|>"}

@@ -20,8 +20,8 @@ struct SavedCodes {
 };
 
 // Throws Error(ExitCode::output), without `overwrite` also for a file that exists. A name that ends with
-// .safetensors gets the codes as tensors int64 instead, of image N codes.N [rows, columns] and preview.N, to be
-// read by other programs.
+// .safetensors gets the codes as tensors int64 instead, of image N codes.N [rows, columns] and preview.N, to
+// be read by other programs.
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite = true);
 std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
 

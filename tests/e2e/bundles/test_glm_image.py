@@ -1,4 +1,4 @@
-"""GLM-Image: codes without an image decoder, behind those of a preview."""
+"""GLM-Image: codes of a preview and of an image, without an image decoder."""
 
 from __future__ import annotations
 

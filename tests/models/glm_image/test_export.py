@@ -189,7 +189,7 @@ def test_one_size(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_positions(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    """An image takes those of its longer side."""
+    """An image takes the positions of its longer side."""
     files.set(sizes=["160x96"], text_length=512 - 20 - 5)
     assert "do not fit the model's 512 positions" in refused(files, capsys, 2)
     files.set(sizes=["160x96"], text_length=512 - 1 - 20 - 5)
