@@ -31,7 +31,10 @@ def export(case: Case, folder: Path) -> Path:
 
 
 def check_prompts(case: Case, bundle: Path) -> None:
-    lines = "".join(json.dumps({"prompt": run["prompt"]}) + "\n" for run in case.info["runs"])
+    rows, columns = case.info["shape"]["grid"]
+    size = {"width": CELL * columns, "height": CELL * rows}
+    requests = [{"prompt": run["prompt"], **size} for run in case.info["runs"]]
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
     found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
     for run, line in zip(case.info["runs"], found, strict=True):
         assert json.loads(line)["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]

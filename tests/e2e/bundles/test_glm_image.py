@@ -72,9 +72,9 @@ def test_tensors_have_the_codes(cli: Cli, glm_image: Path, tmp_path: Path) -> No
     ("words", "message"),
     [
         ((), "--save-codes: got none, expected a file"),
-        (("--save-codes", "c.json", "-o", "a.png"), '--output: got "a.png", expected none'),
-        (("--save-codes", "c.json", "--grid", "a.png"), '--grid: got "a.png", expected none'),
-        (("--save-codes", "c.json", "--growth", "a.png"), '--growth: got "a.png", expected none'),
+        (("--save-codes", "c.json", "-o", "a.png"), "--output: got 'a.png', expected none"),
+        (("--save-codes", "c.json", "--grid", "a.png"), "--grid: got 'a.png', expected none"),
+        (("--save-codes", "c.json", "--growth", "a.png"), "--growth: got 'a.png', expected none"),
         (("--save-codes", "c.json", "--skip-existing"), "--skip-existing: got it"),
     ],
 )
@@ -89,13 +89,13 @@ def test_files_of_images_are_refused(
 def test_lines_that_name_images_fail(refused: Refused, glm_image: Path, tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text('{"prompt": "a", "output": "a.png"}\n')
     words = ("--prompt-file", "lines.jsonl", "--save-codes", "c.json")
-    assert 'output: got "a.png", expected none' in refused(3, "generate", *words, model=glm_image)
+    assert "output: got 'a.png', expected none" in refused(3, "generate", *words, model=glm_image)
 
 
 def test_inspect(cli: Cli, glm_image: Path) -> None:
     lines = cli("inspect", model=glm_image).stdout
     assert "96x64 (2x3 tokens) behind a preview (13x19 tokens)" in lines
-    assert "missing for images: modules.image_decoder" in " ".join(lines.split())
+    assert "missing for images modules.image_decoder" in " ".join(lines.split())
     assert "generate --save-codes FILE" in lines
 
 
