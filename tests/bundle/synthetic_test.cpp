@@ -88,26 +88,32 @@ TEST(Synthetic, PromptsOfTokens) {
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
-// Without norms of heads, and with fewer key heads than query heads.
+// Without norms of heads, with fewer key heads than query heads; with norms behind the branches and without.
 TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
-  SyntheticShape shape = toy();
-  shape.chameleon = shape.qkv_bias = true;
-  shape.kv_heads = 1;
-  const SyntheticBundle bundle = make_synthetic(shape, {});
-  const Target target(bundle.manifest, bundle.target);
-  const c10::InferenceMode inference;
-  const auto logits = [&](const at::Tensor& ids) {
-    const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
-    return target.logits(target
-                             .forward(target.embed(ids), positions, at::empty({0}, at::kLong),
-                                      at::zeros({1}, at::kLong), target.make_cache(1, 3))
-                             .hidden);
-  };
-  const at::Tensor base = logits(tokens({1, 5, 7}));
-  EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
-  EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
-  // Two layers: 32 x 16 for queries, keys and values, 16 x 16 after attention; and the head.
-  EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+  std::vector<at::Tensor> found;
+  for (const bool branch_norms : {false, true}) {
+    SyntheticShape shape = toy();
+    shape.chameleon = shape.qkv_bias = true;
+    shape.branch_norms = branch_norms;
+    shape.kv_heads = 1;
+    const SyntheticBundle bundle = make_synthetic(shape, {});
+    const Target target(bundle.manifest, bundle.target);
+    const c10::InferenceMode inference;
+    const auto logits = [&](const at::Tensor& ids) {
+      const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
+      return target.logits(target
+                               .forward(target.embed(ids), positions, at::empty({0}, at::kLong),
+                                        at::zeros({1}, at::kLong), target.make_cache(1, 3))
+                               .hidden);
+    };
+    const at::Tensor base = logits(tokens({1, 5, 7}));
+    EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+    EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
+    // Two layers: 32 x 16 for queries, keys and values, 16 x 16 after attention; and the head.
+    EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+    found.push_back(base);
+  }
+  EXPECT_GT((found[0] - found[1]).abs().amin().item<double>(), 0);
 }
 
 // A head with two layers and biases, computed with plain operators.

@@ -99,7 +99,7 @@ def test_the_autoregressive_codes(
     lines = checks.requests(SIZES[family], CAPTIONS, (5, 2, 1))
     generate = partial(checks.generate_requests, cli, bundle, tmp_path, lines)
     expected = checks.check_lossless_methods(generate, dtype, METHODS)
-    assert len({tuple(image["codes"]) for image in expected}) == len(expected)
+    assert len({tuple(checks.tokens_of(image)) for image in expected}) == len(expected)
 
 
 def test_recorded_results(cli: Cli, bundle: Path) -> None:
