@@ -171,6 +171,9 @@ class LAMPLIGHTER_API TextToImage {
   Image decode(const Codes& codes);
 
  private:
+  friend LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
+                                                     const RuntimeOptions& runtime, std::size_t images,
+                                                     const LogCallback& note);
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;
 };

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
+#include "draft/auto.h"
 #include "draft/registry.h"
 #include "tools/bundle_facts.h"
 #include "tools/terminal.h"
@@ -208,6 +209,27 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   }
 }
 
+std::string describe_run(const TableRun& run) {
+  std::string text = "batch size " + std::to_string(run.batch_size) + (run.is_trial ? ", expected:" : ":");
+  for (const TableRow& row : run.rows) {
+    if (row.method.method == kBaseline) continue;
+    text += (text.back() == ':' ? " " : ", ") + words_of(row.method) + " " + format_fixed(row.speedup, 2) +
+            " times as fast as ar";
+  }
+  if (run.costs.empty()) return text;
+  text += "; ms of a cycle by rows:";
+  for (const CycleCost& cost : run.costs)
+    text += " " + std::to_string(cost.rows) + ":" + format_fixed(cost.ms, 2);
+  return text;
+}
+
+void describe_tables(const Manifest& manifest, Lines& lines) {
+  for (const SavedTable& table : saved_tables(manifest)) {
+    lines.emplace_back("measured", words_of(table.key));
+    for (const TableRun& run : table.runs) lines.emplace_back("", describe_run(run));
+  }
+}
+
 }  // namespace
 
 Lines describe_bundle(const Manifest& manifest, const Damage& damage, const Placement& placement) {
@@ -218,6 +240,7 @@ Lines describe_bundle(const Manifest& manifest, const Damage& damage, const Plac
   describe_files(manifest, damage, lines);
   describe_generating(manifest, placement, lines);
   describe_methods(manifest, lines);
+  describe_tables(manifest, lines);
   return lines;
 }
 

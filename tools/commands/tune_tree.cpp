@@ -6,13 +6,13 @@
 #include "base/json.h"
 #include "bench.h"
 #include "bench/candidates.h"
-#include "bench/cycles.h"
 #include "bench/methods.h"
 #include "bundle/manifest/attach.h"
 #include "commands.h"
 #include "draft/auto.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
+#include "measure/cycles.h"
 #include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
@@ -81,7 +81,7 @@ std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manif
   if (manifest.prompt && manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
-  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kPrompts), std::end(kPrompts));
+  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kCaptions), std::end(kCaptions));
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(flags.jobs.seed))) {
     TextToImage::check(manifest, job.request);

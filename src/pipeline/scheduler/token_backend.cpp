@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "draft/method.h"
 #include "lamplighter/error.h"
+#include "measure/trial.h"
 
 namespace lamplighter {
 namespace {
@@ -132,12 +133,24 @@ void TokenBackend::check_decoding() const {
       {grid.rows, grid.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid.tokens()))});
 }
 
+Models TokenNetworks::models(const std::string& drafter) {
+  if (drafter.empty()) return {&target_, nullptr};
+  return {&target_, &drafters_.try_emplace(drafter, manifest_, drafter, placement_).first->second};
+}
+
 std::unique_ptr<Backend> TokenNetworks::backend(const ResolvedRequest& first, const RunLimits& limits) {
-  const std::string& drafter = first.method->options.drafter;
-  Models models{&target_, nullptr};
-  if (!drafter.empty())
-    models.drafter = &drafters_.try_emplace(drafter, manifest_, drafter, placement_).first->second;
-  return std::make_unique<TokenBackend>(models, prompts_, decoder_, options_, first, limits);
+  return std::make_unique<TokenBackend>(models(first.method->options.drafter), prompts_, decoder_, options_,
+                                        first, limits);
+}
+
+std::optional<TableRun> TokenNetworks::try_methods(const std::vector<ResolvedRequest>& requests) {
+  Trial trial{manifest_, placement_, [this](const std::string& drafter) { return models(drafter); },
+              {},        {},         requests.front().grid};
+  for (const ResolvedRequest& request : requests) {
+    trial.conditions.push_back(prompts_.encode(*request.prompt));
+    trial.requests.push_back({request.sampling, request.seed});
+  }
+  return lamplighter::try_methods(trial);
 }
 
 }  // namespace lamplighter

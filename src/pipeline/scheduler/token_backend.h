@@ -64,8 +64,11 @@ class TokenNetworks : public Networks {
         target_(manifest, placement) {}
 
   std::unique_ptr<Backend> backend(const ResolvedRequest& first, const RunLimits& limits) override;
+  std::optional<TableRun> try_methods(const std::vector<ResolvedRequest>& requests) override;
 
  private:
+  Models models(const std::string& drafter);
+
   const Manifest& manifest_;
   const Placement& placement_;
   const RuntimeOptions& options_;
