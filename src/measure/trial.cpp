@@ -18,7 +18,7 @@ namespace {
 
 // Limits on the measurement of one method.
 constexpr double kAcceptanceMs = 600;     // no image begins after so long
-constexpr std::size_t kLeastCycles = 12;  // however long they take
+constexpr std::size_t kLeastCycles = 24;  // however long they take
 constexpr std::size_t kMostCycles = 400;  // enough for a standard error of some 3 %
 constexpr double kRoundsMs = 250;         // no round of scripted cycles begins after so long
 constexpr std::size_t kMostLengths = 3;   // of a method with a drafter, each of which is timed
