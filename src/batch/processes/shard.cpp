@@ -30,7 +30,7 @@ int number(const std::string& what, std::string_view text) {
 // machine.
 struct Launcher {
   const char *name, *index, *count, *local;
-  int first = 0;               // the least index
+  int first = 0;                // the least index
   bool numbers_single = false;  // a process that stands alone has the least index, too
 };
 // The first one that is found counts: those in front start processes inside of those behind.
@@ -57,8 +57,9 @@ constexpr std::array kLaunchers{
 // What schedulers say about the elements of a job array.
 struct Array {
   const char *name, *index;
-  const char *first, *last, *step, *count;  // null: it does not say; the first index is then 0, if any is known
-  bool may_join = false;                    // a launcher may number the processes of all elements together
+  const char *first, *last, *step,
+      *count;             // null: it does not say; the first index is then 0, if any is known
+  bool may_join = false;  // a launcher may number the processes of all elements together
 };
 constexpr std::array kArrays{
     Array{"a Slurm array", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
@@ -224,10 +225,10 @@ std::optional<Shard> by_environment(int count, const Variables& variables) {
   }
   if (process) check_index(*process);
   if (element && process && element->count > 1 && array->may_join) {
-    throw Error(ExitCode::usage, element->source + " (" + variables.say(array->index) + ") and " +
-                                     process->source +
-                                     " both number processes, and the latter's may be those of one task or of "
-                                     "all; use --shard I/N, counting all processes");
+    throw Error(ExitCode::usage,
+                element->source + " (" + variables.say(array->index) + ") and " + process->source +
+                    " both number processes, and the latter may number the processes of one task or of "
+                    "all; use --shard I/N, counting all processes");
   }
   if (element && process) return join(*element, *process);
   return element ? element : process;
