@@ -17,6 +17,7 @@
 #include "draft/rows/zipar.h"
 #include "draft/windows/jacobi.h"
 #include "draft/windows/refine.h"
+#include "draft/windows/sjd_pac_reference.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 
@@ -31,6 +32,8 @@ constexpr DefaultTrees kRefined{"chain-5", "chain-7"};  // on CUDA sixteen rows 
 // The paper has three candidates at two positions.
 constexpr DefaultTrees kFan{"fan-2-1-5", "fan-3-2-31"};
 constexpr std::nullopt_t kNoNetwork = std::nullopt;
+constexpr std::optional<ReferenceVariant> kSjdPacReference =
+    ReferenceVariant{Rule::official_pac, &make_sjd_pac_reference, "uniform", "keep"};
 
 template <class T>
 MethodEntry with(MethodEntry entry, T MethodEntry::*field, T value) {
@@ -81,8 +84,9 @@ const std::vector<MethodEntry>& methods() {
        TreeKind::window, kNoNetwork, &make_jacobi, kWindow, "sampled"},
       {"scd", "sjd; every draft stays where its new distribution allows it (coupling); lossless",
        TreeKind::window, kNoNetwork, &make_jacobi, kWindow, "sampled"},
-      {"sjd-pac", "SJD-PAC: sjd with several candidates at the first positions of the window; lossless",
-       TreeKind::multi_candidate, kNoNetwork, &make_jacobi, kFan, "sampled"},
+      with({"sjd-pac", "SJD-PAC: sjd with several candidates at the first positions of the window; lossless",
+            TreeKind::multi_candidate, kNoNetwork, &make_jacobi, kFan, "sampled"},
+           &MethodEntry::reference, kSjdPacReference),
       with({"eagle+sjd", "sjd; EAGLE's drafter fills the first positions of the window; lossless",
             TreeKind::multi_candidate, DraftKind::eagle, &make_jacobi, kFrontWindow, "sampled"},
            &MethodEntry::front, &make_eagle_static),
@@ -114,6 +118,13 @@ const MethodEntry& find_method(const std::string& name) {
   for (const MethodEntry& method : methods()) known.emplace_back(method.name);
   throw Error(ExitCode::usage,
               "method: got " + quote(name) + ", expected " + list_of(known) + did_you_mean(name, known));
+}
+
+const MethodEntry* method_of_variant(Rule rule) {
+  for (const MethodEntry& method : methods()) {
+    if (method.variant(rule) != nullptr) return &method;
+  }
+  return nullptr;
 }
 
 std::vector<std::pair<std::string, std::string>> method_meanings() {
