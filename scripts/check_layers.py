@@ -20,6 +20,7 @@ LAYERS = [
     ["src/bundle"],
     ["src/draft"],
     ["src/decode", "src/continuous"],
+    ["src/measure"],
     ["src/pipeline", "src/bench"],
     ["src/batch", "src/serve"],
     ["tools"],

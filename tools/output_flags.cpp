@@ -34,9 +34,11 @@ constexpr Output kOutputs[] = {
     {"--grid", "Also write all images on one contact sheet", Kind::image,
      [](const SinkInput& input) { return sheet_sink(input.path, input.overwrite); },
      [](std::int64_t count, const Extent& image) { return square_sheet_extent(count, image); }},
-    {"--save-codes", "Also write the image tokens, for `lamplighter decode`", Kind::text,
-     [](const SinkInput& input) { return codes_sink(input.origin, input.path, input.overwrite); }, nullptr,
-     true},
+    {"--save-codes",
+     "Also write the image tokens, for `lamplighter decode`, or as tensors for other programs; .json, "
+     ".safetensors",
+     Kind::text, [](const SinkInput& input) { return codes_sink(input.origin, input.path, input.overwrite); },
+     nullptr, true},
     {"--trace", "Also write every image's settings and cycles, as JSON lines", Kind::text,
      [](const SinkInput& input) { return trace_sink(input.origin, input.path, input.overwrite); }},
     {"--acceptance-map",
@@ -92,6 +94,19 @@ void OutputFlags::check_tokens(const Manifest& manifest) const {
                                        ", expected none: the tokens of " + manifest.name +
                                        " are continuous, not codes");
   }
+}
+
+std::string OutputFlags::codes_alone(const Manifest& manifest) const {
+  std::string codes;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    if (paths_[i].empty()) continue;
+    if (kOutputs[i].kind != Kind::text)
+      throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + quote(paths_[i]) +
+                                       ", expected none: bundle " + manifest.name +
+                                       " has no image decoder, it generates codes");
+    if (kOutputs[i].needs_codes) codes = paths_[i];
+  }
+  return codes;
 }
 
 void OutputFlags::check_room(std::int64_t count, const Extent& image) const {

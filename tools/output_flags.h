@@ -22,6 +22,9 @@ class OutputFlags {
   void check_room(std::int64_t count, const Extent& image) const;
   // Throws Error(ExitCode::usage) when one of them needs codes and the tokens of the bundle are continuous.
   void check_tokens(const Manifest& manifest) const;
+  // The file of codes of a bundle that generates no images; empty: not requested. Throws Error(usage) for
+  // files of images.
+  std::string codes_alone(const Manifest& manifest) const;
   // Adds the sinks that write them.
   void add_sinks(const Origin& origin, TextToImage& engine, bool overwrite, Sinks& sinks) const;
 

@@ -81,7 +81,7 @@ struct PromptEntry {
   std::string align;          // end: prompt row j of n has position length - n + j; start: position j
   std::int64_t features = 0;  // width of the text encoder's features (text_features)
   std::int64_t classes = 0;   // number of classes (class)
-  // tokens: prefix, the ids of `text` with {prompt}, {width} and {height} filled in, suffix, then `before` of
+  // tokens: prefix, the ids of `text` with {prompt} and the grid's sides filled in, suffix, then `before` of
   // the grid; without a prompt: `unconditional`, then `before`.
   std::string text;
   std::vector<std::int64_t> prefix, suffix, unconditional;
@@ -104,8 +104,12 @@ struct Grid {
   // Token ids around the codes, never generated: `before` ends the prompt, `row_end` (one id or none) follows
   // the last code of a row, `after` would follow the image and is not fed to the target.
   std::vector<std::int64_t> before, row_end, after;
+  // Sides in tokens of a smaller image, whose codes are generated in front of the image's own; 0: none is.
+  int preview_rows = 0, preview_columns = 0;
 
-  std::int64_t tokens() const { return static_cast<std::int64_t>(rows) * columns; }
+  std::int64_t preview_tokens() const { return static_cast<std::int64_t>(preview_rows) * preview_columns; }
+  // Codes that are generated.
+  std::int64_t tokens() const { return preview_tokens() + static_cast<std::int64_t>(rows) * columns; }
   // Rows the image takes in a cache: codes, and the row ends between them.
   std::int64_t length() const { return tokens() + (row_end.empty() ? 0 : rows - 1); }
 };
@@ -183,9 +187,12 @@ LAMPLIGHTER_API void verify_files(const Manifest& manifest, bool checksums);
 // What is wrong with each file that differs, by its name.
 LAMPLIGHTER_API std::map<std::string, std::string> find_damage(const Manifest& manifest, bool checksums);
 
-// What `generate` would still need, as names of manifest entries; empty when images can be generated.
+// What generating tokens would still need, as names of manifest entries; empty when they can be generated.
+LAMPLIGHTER_API std::vector<std::string> missing_for_tokens(const Manifest& manifest);
+// The same for images, which an image decoder makes of the tokens.
 LAMPLIGHTER_API std::vector<std::string> missing_for_generation(const Manifest& manifest);
-// Throws Error(ExitCode::bundle), naming them, when there are any.
+// Throw Error(ExitCode::bundle), naming what is missing, if anything is.
+LAMPLIGHTER_API void require_tokens(const Manifest& manifest);
 LAMPLIGHTER_API void require_generatable(const Manifest& manifest);
 
 // The grid of the given size in pixels (0 x 0: the first). Throws Error(ExitCode::usage) listing the grids

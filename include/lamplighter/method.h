@@ -20,11 +20,12 @@ LAMPLIGHTER_API std::vector<std::pair<std::string, std::string>> method_meanings
 LAMPLIGHTER_API MethodOptions resolve_method(const MethodOptions& method, const Manifest& manifest,
                                              const std::string& device = "cpu", int batch = 1);
 
-// The method for `images` images: `wanted`, or for "auto" the fastest lossless one in the table that
-// `lamplighter bench --save-table` or `tune-tree --save-table` saved in the user's cache folder for this
-// bundle and machine; without a table the bundle's default. `note` receives the choice and its reason.
-// TextToImage does this with every method; call it to know the choice beforehand. Throws Error(usage) where
-// auto comes with options, and Error(device).
+// The method for `images` images: `wanted`, or for "auto" the fastest lossless one by the table in the user's
+// cache folder for this bundle and machine. `lamplighter bench --save-table` and `tune-tree --save-table`
+// fill the table. Where it has no answer, the bundle is loaded, its methods are measured for some seconds,
+// and the table keeps the result. `note` receives the choice and its reason. TextToImage does this with every
+// method; call it to know the choice beforehand. Throws Error(usage) where auto comes with options,
+// Error(device) and Error(bundle).
 LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
                                             const RuntimeOptions& runtime, std::size_t images,
                                             const LogCallback& note);

@@ -62,12 +62,13 @@ struct Statistics {
 struct Codes {
   int rows = 0, columns = 0;
   std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> preview = {};  // of the smaller image that was generated in front of them, if any
 
   std::size_t positions() const { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
 };
 
 struct Result {
-  Image image;
+  Image image;  // without pixels where the bundle has no image decoder
   Codes codes;
   SamplingOptions sampling;  // as used: request over bundle defaults
   MethodOptions method;      // as used: complete
@@ -171,6 +172,9 @@ class LAMPLIGHTER_API TextToImage {
   Image decode(const Codes& codes);
 
  private:
+  friend LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
+                                                     const RuntimeOptions& runtime, std::size_t images,
+                                                     const LogCallback& note);
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;
 };

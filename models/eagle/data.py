@@ -92,7 +92,9 @@ def generate_codes(
         prompts.write_text("\n".join(requests) + "\n", encoding="utf-8")
         partial = Path(folder) / "codes.json"
         command = [binary, "generate", "-q", "-m", model.bundle, "--prompt-file", prompts]
-        command += ["-o", f"{folder}/", "--save-codes", partial, "--no-metadata"]
+        command += ["--save-codes", partial, "--no-metadata"]
+        if "image_decoder" in model.manifest["modules"]:
+            command += ["-o", f"{folder}/"]
         command += ["--temperature", 1, "--seed", SEED + first, "--batch-size", 8, "-t", 1]
         run_program(command)
         moved = out.with_name(out.name + ".partial")
@@ -101,9 +103,9 @@ def generate_codes(
 
 
 def read_codes(path: Path) -> Tensor:
-    """Image tokens int64 [n, N] of a codes file."""
+    """Image tokens int64 [n, N] of a codes file, with previews in front."""
     images = json.loads(path.read_text(encoding="utf-8"))["images"]
-    return torch.tensor([image["codes"] for image in images])
+    return torch.tensor([image.get("preview", []) + image["codes"] for image in images])
 
 
 def make_shard(

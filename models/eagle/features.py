@@ -2,8 +2,8 @@
 
 Shapes: n images of N image tokens, P sequences an image (conditional, unconditional; the first alone
 without guidance), L = prompt length + M - 1 rows of a sequence, F width of a feature. The M >= N tokens
-of an image are its image tokens and the ends of its rows. The rows of a prompt are the last of its
-length, rows in front of them are padding.
+of an image are its image tokens, a preview's in front of them, and the ends of its rows. The rows of a
+prompt are the last of its length, rows in front of them are padding.
 """
 
 from __future__ import annotations
@@ -77,9 +77,15 @@ class TargetModel:
 
     @property
     def tokens(self) -> int:
-        """Tokens of an image, ends of rows included."""
+        """Tokens of an image, with its preview and the ends of rows."""
         rows, columns = self.grid["rows"], self.grid["columns"]
-        return int(rows * columns + (rows - 1) * len(self.grid["row_end"]))
+        return int(self.preview + rows * columns + (rows - 1) * len(self.grid["row_end"]))
+
+    @property
+    def preview(self) -> int:
+        """Tokens of the preview that stands in front of the image's own."""
+        sides = self.grid.get("preview", {"rows": 0, "columns": 0})
+        return int(sides["rows"] * sides["columns"])
 
 
 def images_at_once(most: int, numbers: int) -> int:
@@ -180,9 +186,10 @@ def run_program(command: list[Any], text: str = "") -> str:
 
 def with_row_ends(model: TargetModel, codes: Tensor) -> Tensor:
     """Image tokens int64 [n,N] as the M tokens of an image, row ends as NO_CODE."""
+    if not model.grid["row_end"]:
+        return codes
     rows = codes.unflatten(1, (model.grid["rows"], model.grid["columns"]))
-    ends = len(model.grid["row_end"])  # none or one
-    return F.pad(rows, (0, ends), value=NO_CODE).flatten(1)[:, : model.tokens]
+    return F.pad(rows, (0, 1), value=NO_CODE).flatten(1)[:, : model.tokens]
 
 
 def image_ids(model: TargetModel, codes: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from .chameleon import command as chameleon
 from .command import run_command
 from .drafters import draft_model, eagle, eagle3, flash, heads, refine
 from .emu3 import command as emu3
+from .glm_image import command as glm_image
 from .janus import command as janus
 from .llamagen import command as llamagen
 from .lumina2 import command as lumina2
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     lumina2.add_parser(families)
     simplear.add_parser(families)
     emu3.add_parser(families)
+    glm_image.add_parser(families)
     mar.add_parser(families)
     eagle.add_parser(families)
     eagle3.add_parser(families)

@@ -74,6 +74,7 @@ class DecoderWeights:
     names: Mapping[str, tuple[str, ...]]
     where: str
     adjacent: bool = False  # features that turn together stand side by side
+    turned: int = 0  # features of a head that turn, its first ones; 0: all
 
     def require(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """ExportError: tensors of weights of these shapes are missing, unknown, or of other shapes."""
@@ -103,7 +104,8 @@ class DecoderWeights:
         part = name.rpartition(".")[2]
         for source, count in zip(self.sources(name), self.counts, strict=False):
             width = count * self.config.head_dim
-            rows = {"wqkv": width, "bqkv": width, "w13": self.config.ffn_dim}
+            halves = shape[0] // len(self.sources(name))
+            rows = {"wqkv": width, "bqkv": width, "w13": halves}
             expected = [rows.get(part, shape[0]), *shape[1:]]
             self.check_part(source, shape_is(self.state[source], expected), expected)
 
@@ -120,7 +122,9 @@ class DecoderWeights:
         parts = [self.tensor(source) for source in self.sources(name)]
         if name.endswith((".wqkv", ".bqkv")) and not self.adjacent:
             turned = zip(parts[:2], self.counts, strict=False)
-            parts = [adjacent_pairs(tensor, count) for tensor, count in turned] + parts[2:]
+            parts = [
+                adjacent_pairs(tensor, count, self.turned) for tensor, count in turned
+            ] + parts[2:]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def tensor(self, source: str) -> Tensor:

@@ -37,6 +37,21 @@ def added_pieces(path: Path, content: dict[str, Any] | None = None) -> dict[str,
     return pieces
 
 
+def read_tags(file: Path, usual: Mapping[str, str]) -> dict[str, str]:
+    """Texts of tags by the names that a tokenizer_config.json has for them; usual: where it has none."""
+    settings = read_json(file) if file.is_file() else {}
+    more = settings.get("extra_special_tokens")
+    settings = {**more, **settings} if isinstance(more, dict) else settings
+    tags = {}
+    for name, text in usual.items():
+        tag = settings.get(name, text)
+        tag = tag.get("content") if isinstance(tag, dict) else tag
+        if not isinstance(tag, str):
+            raise ExportError(f"{file}: {name}: got {tag!r}, expected a token's text")
+        tags[name] = tag
+    return tags
+
+
 def check_ids(path: Path, pieces: dict[str, Any]) -> None:
     """ExportError: an id is no whole number, or two pieces have it."""
     owners: dict[int, str] = {}

@@ -8,7 +8,7 @@
     blocks.py   blocks in plain PyTorch
     plain.py    the whole decoder in plain PyTorch
     by_block.py a decoder prepared one block at a time, for recording large models
-    rotary.py   rotations of queries and keys, by line or by grid
+    rotary.py   rotations of queries and keys, by line, by grid or by axes
 
 A family gives the sizes, its options and its weights by name; see models.llamagen.target_module,
 models.chameleon.target_module and models.eagle.module. The methods of these classes are written in

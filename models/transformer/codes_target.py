@@ -21,12 +21,15 @@ class CodesTarget(Decoder):
         positions: int,
         read: Read,
         keep: Keep = torch.clone,
+        table: Tensor | None = None,
     ) -> None:
-        """first, count: the ids; positions: rows of the rotary table; `read` by names of transformer.decoder."""
+        """first, count: the ids; positions: rows of the rotary table, or `table` in place of the plain one;
+        `read` by names of transformer.decoder."""
 
         def kept(name: str) -> Tensor:
             weight = read(name).detach()
             return keep(weight[first : first + count] if name == "head" else weight)
 
-        rotary = line_table(positions, config.head_dim, config.rope_base)
-        super().__init__(shape, config.n_layer, kept, rotary)
+        if table is None:
+            table = line_table(positions, config.head_dim, config.rope_base)
+        super().__init__(shape, config.n_layer, kept, table)

@@ -34,6 +34,7 @@ class LayerShape:
     qk_norm_eps: float = 1e-5
     qkv_bias: bool = False  # added to queries, keys and values
     swin_norm: bool = False  # norms behind the branches instead of in front of the next one
+    branch_norms: bool = False  # norms behind the branches besides those in front (GLM-4)
     int8: bool = False  # weights in bf16 are packed as int8
 
 
@@ -54,13 +55,14 @@ class Layer(nn.Module):
     """One block, with q|k|v and w1|w3 joined and features that turn together side by side.
 
     A norm stands behind each branch, attention and feed-forward: the one in front of the next
-    branch, or with swin_norm the branch's own.
+    branch, or with swin_norm the branch's own. branch_norms adds one of the branch alone.
     """
 
     PRODUCTS = ("wqkv", "wo", "w13", "w2")
     qkv_bias: Final[bool]
     qk_norm: Final[bool]
     swin_norm: Final[bool]
+    branch_norms: Final[bool]
     int8: Final[bool]
 
     def __init__(self, shape: LayerShape, number: int, read: Read) -> None:
@@ -78,6 +80,7 @@ class Layer(nn.Module):
         self.qkv_bias = shape.qkv_bias
         self.qk_norm = shape.qk_norm
         self.swin_norm = shape.swin_norm
+        self.branch_norms = shape.branch_norms
         self.int8 = shape.int8
         none = torch.empty(0)
         self.register_buffer("wqkv", read("wqkv"))
@@ -86,6 +89,8 @@ class Layer(nn.Module):
             self.register_buffer(name, read(name) if self.qk_norm else none)
         for name in ("wo", "attention_norm", "w13", "w2", "feed_norm"):
             self.register_buffer(name, read(name))
+        for name in ("attention_out_norm", "feed_out_norm"):
+            self.register_buffer(name, read(name) if self.branch_norms else none)
 
     def prepare(self, like: Tensor) -> None:
         self.wqkv = packed(self.wqkv, like, self.int8)
@@ -97,6 +102,8 @@ class Layer(nn.Module):
         self.w13 = packed(self.w13, like, self.int8)
         self.w2 = packed(self.w2, like, self.int8)
         self.feed_norm = self.feed_norm.to(like)
+        self.attention_out_norm = self.attention_out_norm.to(like)
+        self.feed_out_norm = self.feed_out_norm.to(like)
 
     def attend(
         self,
@@ -125,13 +132,19 @@ class Layer(nn.Module):
             self.kv_heads,
             self.scale,
         )
-        return lamplighter.linear(h, self.wo, self.dim)
+        h = lamplighter.linear(h, self.wo, self.dim)
+        if self.branch_norms:
+            h = lamplighter.rms_norm(h, self.attention_out_norm, self.eps)
+        return h
 
     def feed(self, h: Tensor) -> Tensor:
         """The feed-forward branch of h [S,R,H]."""
         h = lamplighter.linear(h, self.w13, self.ffn_width)
         h = lamplighter.silu_mul(h)
-        return lamplighter.linear(h, self.w2, self.dim)
+        h = lamplighter.linear(h, self.w2, self.dim)
+        if self.branch_norms:
+            h = lamplighter.rms_norm(h, self.feed_out_norm, self.eps)
+        return h
 
     def add(self, residual: Tensor, h: Tensor, norm: Tensor) -> Tensor:
         """Adds a branch to `residual`; gives what the next branch reads."""

@@ -14,7 +14,9 @@ from .layer import Read
 from .rotary import line_table
 
 
-def layer_shapes(config: DecoderConfig, qkv_bias: bool = False) -> dict[str, tuple[int, ...]]:
+def layer_shapes(
+    config: DecoderConfig, qkv_bias: bool = False, branch_norms: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the weights of all blocks, in the order of use."""
     dim, qkv = config.dim, (config.n_head + 2 * config.n_kv_head) * config.head_dim
     block: dict[str, tuple[int, ...]] = {"wqkv": (qkv, dim)}
@@ -27,6 +29,8 @@ def layer_shapes(config: DecoderConfig, qkv_bias: bool = False) -> dict[str, tup
         "attention_norm": (dim,),
         "ffn_norm": (dim,),
     }
+    if branch_norms:
+        block |= {"attention_out_norm": (dim,), "feed_out_norm": (dim,)}
     numbers = range(config.n_layer)
     return {f"layers.{layer}.{name}": shape for layer in numbers for name, shape in block.items()}
 

@@ -6,7 +6,10 @@ Entry i of a row turns features 2i and 2i + 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -35,6 +38,21 @@ def grid_table(grid: int, head_dim: int, base: float, prefix: int, prefix_rotati
     return torch.cat([before, image])
 
 
+def axes_table(
+    places: Tensor, head_dim: int, turned: int, base: float, sections: Sequence[int]
+) -> Tensor:
+    """Every pair turns with one axis of a place; features behind the first `turned` ones stay (GLM-Image).
+
+    places: int64 [axes, rows]; sections: numbers of pairs that turn with axis 0, 1, ..., and from 0 again.
+    """
+    theta = 1.0 / base ** (torch.arange(0, turned, 2).float() / turned)
+    axis = torch.arange(len(sections)) % len(places)
+    axis = axis.repeat_interleave(torch.tensor(list(sections)))
+    angles = places[axis].T.double() * theta.double()  # far places keep their exact angles
+    angles = F.pad(angles, (0, (head_dim - turned) // 2))
+    return torch.stack([angles.cos(), angles.sin()], -1).float()
+
+
 def regrid_table(table: Tensor, prefix: int, old: int, new: int) -> Tensor:
     """Replaces the table's old^2 cells after `prefix` rows by new^2 cells; other rows stay."""
     if new == old:
@@ -52,10 +70,13 @@ def regrid_table(table: Tensor, prefix: int, old: int, new: int) -> Tensor:
     return torch.cat([table[:prefix], grid, table[prefix + old * old :]])
 
 
-def adjacent_pairs(weight: Tensor, heads: int) -> Tensor:
+def adjacent_pairs(weight: Tensor, heads: int, turned: int = 0) -> Tensor:
     """Rows [heads * D, ...] with rows i and i + D/2 of every head moved to 2i and 2i + 1.
 
-    For checkpoints whose heads turn features i and i + D/2 together.
+    For checkpoints whose heads turn features i and i + D/2 together. turned: the first features of a head
+    that these are, where the others do not turn; 0: all D.
     """
-    halves = weight.unflatten(0, (heads, 2, -1))
-    return halves.transpose(1, 2).reshape(weight.shape).contiguous()
+    each = weight.unflatten(0, (heads, -1))
+    turned = turned or each.shape[1]
+    pairs = each[:, :turned].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
+    return torch.cat([pairs, each[:, turned:]], 1).view(weight.shape)

@@ -134,7 +134,7 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
       row.batch_size = images;
       row.rows = tree.size() * (guided ? 2 : 1) * images;
       row.accepted = scripted_mean(tree, options);
-      row.decode_ms = row.cycle_ms * grid.rows * grid.columns / (1 + row.accepted);
+      row.decode_ms = row.cycle_ms * static_cast<double>(grid.tokens()) / (1 + row.accepted);
       row.kernels = cycles.kernels[i];
       const auto passes = static_cast<double>(row.drafter_passes);
       row.weight_bytes =

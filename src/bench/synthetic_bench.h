@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "bench/bench.h"
-#include "bench/cycles.h"
-#include "bench/report/statistics.h"
 #include "bundle/synthetic/shape.h"
 #include "device/placement.h"
+#include "measure/cycles.h"
+#include "measure/statistics.h"
 
 namespace lamplighter {
 

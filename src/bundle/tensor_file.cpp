@@ -33,7 +33,8 @@ at::Tensor to_tensor(const TensorView& view, const std::string& name, ExitCode c
   throw Error(code, "tensor " + name + ": dtype " + view.dtype + " is not supported");
 }
 
-void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors) {
+void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
+                   bool overwrite) {
   std::map<std::string, TensorView> views;
   std::vector<at::Tensor> kept;  // the views point into these
   for (const auto& [name, tensor] : tensors) {
@@ -45,7 +46,7 @@ void write_tensors(const std::string& path, const std::map<std::string, at::Tens
                      {static_cast<const char*>(kept.back().const_data_ptr()), kept.back().nbytes()}};
     }
   }
-  write_file(path, encode_safetensors(views));
+  write_file(path, encode_safetensors(views), overwrite);
 }
 
 }  // namespace lamplighter

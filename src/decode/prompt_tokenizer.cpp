@@ -52,6 +52,8 @@ PromptTokenizer::Filled PromptTokenizer::fill(std::string text, const std::strin
   replace_all(text, "{height}", std::to_string(grid.height));
   replace_all(text, "{rows}", std::to_string(grid.rows));
   replace_all(text, "{columns}", std::to_string(grid.columns));
+  replace_all(text, "{preview_rows}", std::to_string(grid.preview_rows));
+  replace_all(text, "{preview_columns}", std::to_string(grid.preview_columns));
   constexpr const char* kPlace = "{prompt}";  // last: a caption may have braces of its own
   const std::size_t begin = text.find(kPlace);
   replace_all(text, kPlace, caption);

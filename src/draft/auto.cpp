@@ -24,10 +24,6 @@
 namespace lamplighter {
 namespace {
 
-void log(const LogCallback& note, const std::string& line) {
-  if (note) note(line);
-}
-
 // This program's folder by the XDG Base Directory Specification; empty where the user has none.
 std::string cache_folder() {
   const auto variable = [](const char* name) {
@@ -43,37 +39,14 @@ std::string kind_of(const Placement& placement) {
   return placement.device.is_cpu() ? "cpu" : "cuda";
 }
 
+std::string checksum_of(const Manifest& manifest) {
+  return sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle);
+}
+
 TableKey key_of(const Manifest& manifest, const Placement& placement) {
-  return {sha256_file(join_path(manifest.directory, "manifest.json"), ExitCode::bundle),
-          placement.device.is_cpu() ? cpu_name() : device_name(placement.device),
-          dtype_name(placement) + (placement.rounded_cache ? ", caches in int8" : ""),
-          placement.device.is_cpu() ? at::get_num_threads() : 0};
-}
-
-std::string words_of(const TableKey& key) {
-  return key.processor + ", " + key.dtype + (key.threads > 0 ? ", " + counted(key.threads, "thread") : "");
-}
-
-std::string words_of(const MethodOptions& method) {
-  std::string text = method.method;
-  Json options = Json::object();
-  write_options(method, options);
-  for (const auto& [key, value] : options.items())
-    text += " " + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
-  return text;
-}
-
-// The answer of the table; none where the table is missing, empty or damaged.
-std::optional<FastestMethod> look_up(const TableKey& key, int batch_size, const Manifest& manifest,
-                                     const std::string& device, const LogCallback& note) {
-  const std::string folder = cache_folder();
-  if (folder.empty()) return std::nullopt;
-  try {
-    return fastest_lossless(load_runs(folder, key), batch_size, manifest, device);
-  } catch (const Error& error) {
-    log(note, "note: the table of methods is ignored: " + std::string(error.what()));
-    return std::nullopt;
-  }
+  TableKey key = machine_key(placement);
+  key.manifest_sha256 = checksum_of(manifest);
+  return key;
 }
 
 }  // namespace
@@ -84,41 +57,20 @@ bool is_lossless(const MethodOptions& resolved) {
   return resolved.rule.empty() || !traits_of(rule_from(resolved.rule)).lossy();
 }
 
-std::string first_with_drafter(const Manifest& manifest) {
-  for (const MethodEntry& method : methods()) {
-    const bool drafts = method.needs_drafter() && !method.is_continuous();
-    if (drafts && !traits_of(method.rule).lossy() && missing_for(method, manifest).empty())
-      return method.name;
-  }
-  return "";
-}
-
-MethodOptions default_lossless_method(const Manifest& manifest, const std::string& device) {
-  MethodOptions options;
-  options.method = device == "cpu" ? "" : first_with_drafter(manifest);
-  if (!options.method.empty()) return options;
-  // A window pays where a pass over its rows costs little more than one over two: not with AVX2, where bf16
-  // is widened.
-  const bool pays = device != "cpu" || float_isa() >= Isa::kAvx512;
-  const bool fits = missing_for(find_method("sjd"), manifest).empty();
-  options.method = pays && fits ? "sjd" : kBaseline;
-  return options;
-}
-
 std::optional<FastestMethod> fastest_lossless(const std::vector<TableRun>& runs, int batch_size,
                                               const Manifest& manifest, const std::string& device) {
   const auto distance = [&](const TableRun& run) {
-    return std::abs(std::log(static_cast<double>(run.batch_size) / batch_size));
+    return std::pair(std::abs(std::log2(static_cast<double>(run.batch_size) / batch_size)), run.is_trial);
   };
   const auto nearest = std::min_element(
       runs.begin(), runs.end(),
       [&](const TableRun& left, const TableRun& right) { return distance(left) < distance(right); });
-  std::optional<FastestMethod> best;
-  if (nearest == runs.end()) return best;
+  if (nearest == runs.end() || distance(*nearest).first > 1) return std::nullopt;
+  FastestMethod best{{{}, std::nullopt, 1}, nearest->batch_size, nearest->is_trial};
   for (const TableRow& row : nearest->rows) {
-    if (best && row.speedup <= best->row.speedup) continue;
-    if (is_lossless(resolve_method(row.method, manifest, device, batch_size)))
-      best = FastestMethod{row, nearest->batch_size};
+    if (row.speedup > std::max(best.row.speedup, kLeastSpeedup) &&
+        is_lossless(resolve_method(row.method, manifest, device, batch_size)))
+      best.row = row;
   }
   return best;
 }
@@ -140,34 +92,43 @@ bool is_auto(const MethodOptions& wanted) {
   return true;
 }
 
-MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest, const Placement& placement,
-                            int batch_size, const LogCallback& note) {
-  if (!is_auto(wanted)) return wanted;
-  const TableKey key = key_of(manifest, placement);
-  const std::optional<FastestMethod> fastest = look_up(key, batch_size, manifest, kind_of(placement), note);
-  if (!fastest) {
-    const MethodOptions method = default_lossless_method(manifest, kind_of(placement));
-    const std::string drafted = first_with_drafter(manifest);
-    std::string tried = "sjd:tree=chain-3,sjd:tree=chain-5";
-    if (!drafted.empty()) tried = drafted + ":tree=chain-2," + drafted + ":tree=chain-4," + tried;
-    log(note, "method auto: " + method.method +
-                  ", the default for this bundle, because no measurement was saved for " + words_of(key) +
-                  "; to measure the methods: lamplighter bench --save-table --methods " + tried);
-    return method;
+std::vector<TableRun> saved_runs(const Manifest& manifest, const Placement& placement,
+                                 const LogCallback& note) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return {};
+  try {
+    return load_runs(folder, key_of(manifest, placement));
+  } catch (const Error& error) {
+    if (note) note("note: the table of methods is ignored: " + std::string(error.what()));
+    return {};
   }
-  log(note, "method auto: " + words_of(fastest->row.method) + ", " + format_fixed(fastest->row.speedup, 2) +
-                " times as fast as ar when measured on " + words_of(key) + " at batch size " +
-                std::to_string(fastest->batch_size));
-  return fastest->row.method;
 }
 
-MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
-                            const RuntimeOptions& runtime, std::size_t images, const LogCallback& note) {
-  if (!is_auto(wanted)) return wanted;
-  RuntimeOptions quiet = runtime;  // the engine reports the device
-  quiet.note = {};
-  return choose_method(wanted, manifest, resolve_placement(quiet, manifest),
-                       batch_of(images, runtime.batch_size), note);
+TableKey machine_key(const Placement& placement) {
+  const bool is_cpu = placement.device.is_cpu();
+  return {"", is_cpu ? cpu_name() : device_name(placement.device), is_cpu ? isa_name(active_isa()) : "",
+          dtype_name(placement) + (placement.rounded_cache ? ", caches in int8" : ""),
+          is_cpu ? at::get_num_threads() : 0};
+}
+
+std::string words_of(const TableKey& key) {
+  return key.processor + (key.instructions.empty() ? "" : " (" + key.instructions + ")") + ", " + key.dtype +
+         (key.threads > 0 ? ", " + counted(key.threads, "thread") : "");
+}
+
+std::string words_of(const MethodOptions& method) {
+  std::string text = method.method;
+  Json options = Json::object();
+  write_options(method, options);
+  for (const auto& [key, value] : options.items())
+    text += " " + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  return text;
+}
+
+std::vector<SavedTable> saved_tables(const Manifest& manifest) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return {};
+  return tables_of(folder, checksum_of(manifest));
 }
 
 void require_cache_folder() {
@@ -188,14 +149,15 @@ void require_cache_folder() {
 
 void save_table(const Manifest& manifest, const Placement& placement, const TableRun& run,
                 const LogCallback& note) {
-  TableRun exact{run.batch_size, {}};
+  TableRun exact = run;
+  exact.rows.clear();
   for (const TableRow& row : run.rows) {
     if (is_lossless(resolve_method(row.method, manifest, kind_of(placement), run.batch_size)))
       exact.rows.push_back(row);
   }
   const TableKey key = key_of(manifest, placement);
   save_run(cache_folder(), key, exact);
-  log(note, "table for --method auto on " + words_of(key) + ": " + table_path(cache_folder(), key));
+  if (note) note("table for --method auto on " + words_of(key) + ": " + table_path(cache_folder(), key));
 }
 
 }  // namespace lamplighter

@@ -9,7 +9,8 @@
 #include "draft/method_table.h"
 #include "lamplighter/method.h"
 
-// The method auto: the fastest lossless method by the table of measured speeds in the user's cache folder.
+// The method auto and its table of measured speeds in the user's cache folder. pipeline/choose_method.h
+// chooses.
 namespace lamplighter {
 
 constexpr const char* kAutoMethod = "auto";
@@ -23,34 +24,42 @@ inline int batch_of(std::size_t images, int most) {
   return static_cast<int>(std::clamp<std::size_t>(images, 1, static_cast<std::size_t>(most)));
 }
 
-// The public choose_method (lamplighter/method.h) for a known placement and batch size.
-MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest, const Placement& placement,
-                            int batch_size, const LogCallback& note);
-
 // Whether a method keeps the target's distribution.
 bool is_lossless(const MethodOptions& resolved);
 
-// The first lossless method whose drafter the bundle has; empty where it has none.
-std::string first_with_drafter(const Manifest& manifest);
-
-// The choice without a measurement. On a CPU, where a drafter costs much beside a short window, it is a
-// method without one, and the baseline where the CPU does not multiply bf16; elsewhere it is the first method
-// whose drafter the bundle has.
-MethodOptions default_lossless_method(const Manifest& manifest, const std::string& device);
+// A speed-up up to this may be noise: the baseline is taken.
+constexpr double kLeastSpeedup = 1.03;
 
 struct FastestMethod {
   TableRow row;
   int batch_size = 1;  // of the run that was nearest
+  bool is_trial = false;
 };
-// The fastest lossless method of the run with the nearest batch size; none where none was measured. Throws
-// what resolve_method throws.
+// The fastest lossless method of the run with the nearest batch size, the baseline where none pays; nothing
+// where no run has between half and twice the batch size. Of equally near runs, one that generated images
+// counts more than a trial. Throws what resolve_method throws.
 std::optional<FastestMethod> fastest_lossless(const std::vector<TableRun>& runs, int batch_size,
                                               const Manifest& manifest, const std::string& device);
+
+// The runs of the table for a bundle and this machine; none where it is missing or damaged, which
+// `note` receives.
+std::vector<TableRun> saved_runs(const Manifest& manifest, const Placement& placement,
+                                 const LogCallback& note);
+
+// The tables for a bundle, of all machines.
+std::vector<SavedTable> saved_tables(const Manifest& manifest);
+
+// The key of this machine, without a bundle.
+TableKey machine_key(const Placement& placement);
+// Processor, instructions, precision, threads.
+std::string words_of(const TableKey& key);
+// "eagle tree=chain-3"
+std::string words_of(const MethodOptions& method);
 
 // Throws Error(ExitCode::output) where the user has no cache folder.
 void require_cache_folder();
 
-// Stores the lossless methods of a measured run in the user's cache folder. Throws Error(ExitCode::output).
+// Stores the lossless methods of a run in the user's cache folder. Throws Error(ExitCode::output).
 void save_table(const Manifest& manifest, const Placement& placement, const TableRun& run,
                 const LogCallback& note);
 

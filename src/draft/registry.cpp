@@ -17,6 +17,7 @@
 #include "draft/rows/zipar.h"
 #include "draft/windows/jacobi.h"
 #include "draft/windows/refine.h"
+#include "draft/windows/sjd_pac_reference.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 
@@ -31,6 +32,8 @@ constexpr DefaultTrees kRefined{"chain-5", "chain-7"};  // on CUDA sixteen rows 
 // The paper has three candidates at two positions.
 constexpr DefaultTrees kFan{"fan-2-1-5", "fan-3-2-31"};
 constexpr std::nullopt_t kNoNetwork = std::nullopt;
+constexpr std::optional<ReferenceVariant> kSjdPacReference =
+    ReferenceVariant{Rule::official_pac, &make_sjd_pac_reference, "uniform", "keep"};
 
 template <class T>
 MethodEntry with(MethodEntry entry, T MethodEntry::*field, T value) {
@@ -81,8 +84,9 @@ const std::vector<MethodEntry>& methods() {
        TreeKind::window, kNoNetwork, &make_jacobi, kWindow, "sampled"},
       {"scd", "sjd; every draft stays where its new distribution allows it (coupling); lossless",
        TreeKind::window, kNoNetwork, &make_jacobi, kWindow, "sampled"},
-      {"sjd-pac", "SJD-PAC: sjd with several candidates at the first positions of the window; lossless",
-       TreeKind::multi_candidate, kNoNetwork, &make_jacobi, kFan, "sampled"},
+      with({"sjd-pac", "SJD-PAC: sjd with several candidates at the first positions of the window; lossless",
+            TreeKind::multi_candidate, kNoNetwork, &make_jacobi, kFan, "sampled"},
+           &MethodEntry::reference, kSjdPacReference),
       with({"eagle+sjd", "sjd; EAGLE's drafter fills the first positions of the window; lossless",
             TreeKind::multi_candidate, DraftKind::eagle, &make_jacobi, kFrontWindow, "sampled"},
            &MethodEntry::front, &make_eagle_static),
@@ -116,6 +120,13 @@ const MethodEntry& find_method(const std::string& name) {
               "method: got " + quote(name) + ", expected " + list_of(known) + did_you_mean(name, known));
 }
 
+const MethodEntry* method_of_variant(Rule rule) {
+  for (const MethodEntry& method : methods()) {
+    if (method.variant(rule) != nullptr) return &method;
+  }
+  return nullptr;
+}
+
 std::vector<std::pair<std::string, std::string>> method_meanings() {
   std::vector<std::pair<std::string, std::string>> meanings;
   for (const MethodEntry& method : methods()) meanings.emplace_back(method.name, method.meaning);
@@ -137,12 +148,15 @@ bool has_calls(const MethodEntry& method, const Manifest& manifest) {
   return std::find(known.begin(), known.end(), method.calls) != known.end();
 }
 
-bool rows_end(const Manifest& manifest) {
-  return !manifest.grids.empty() && !manifest.grids.front().row_end.empty();
+std::string beside_rows(const Manifest& manifest) {
+  if (manifest.grids.empty()) return "";
+  const Grid& grid = manifest.grids.front();
+  if (!grid.row_end.empty()) return "row_end";
+  return grid.preview_tokens() > 0 ? "preview" : "";
 }
 
 std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& manifest) {
-  std::vector<std::string> missing = missing_for_generation(manifest);
+  std::vector<std::string> missing = missing_for_tokens(manifest);
   if (method.drafts() && method.is_continuous() != manifest.is_continuous()) {
     missing.emplace_back(method.is_continuous() ? "tokens.kind: continuous" : "tokens.kind: codes");
     return missing;
@@ -152,7 +166,8 @@ std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& 
     missing.emplace_back("drafters");
   if (!has_calls(method, manifest))
     missing.emplace_back(std::string("modules.target.methods: ") + method.calls);
-  if (method.is_row_parallel() && rows_end(manifest)) missing.emplace_back("grids without row_end");
+  const std::string beside = beside_rows(manifest);
+  if (method.is_row_parallel() && !beside.empty()) missing.emplace_back("grids without " + beside);
   return missing;
 }
 

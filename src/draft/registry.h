@@ -33,6 +33,13 @@ struct DefaultTrees {
   const char *cpu = nullptr, *cuda = nullptr;
 };
 
+// What the authors' code of a method does, where that differs from the method. A rule of its own selects it.
+struct ReferenceVariant {
+  Rule rule;
+  MakeDraftMethod draft_method;
+  const char *init, *tail;  // the only values of these options
+};
+
 // A decoding method with its defaults.
 struct MethodEntry {
   const char* name;
@@ -47,6 +54,7 @@ struct MethodEntry {
   MakeTreeDraftMethod front = nullptr;  // fills the first positions of a window; null: nothing does
   bool shares_candidates = false;       // all nodes of a depth have the same candidates
   std::int64_t longest = 0;             // longest chain; 0: any that a tree can hold
+  std::optional<ReferenceVariant> reference = {};
 
   bool drafts() const { return tree != TreeKind::none; }
   bool verifies() const { return drafts() && tree != TreeKind::parallel_rows && !is_continuous(); }
@@ -75,6 +83,10 @@ struct MethodEntry {
   // Drafts of the cycle before are renewed.
   bool renews_drafts() const { return keeps_window() || needs_refiner(); }
   bool has_heads() const { return needs_drafter() && draft_kind(*drafter).has(kDraftHeads); }
+  // The reference variant if `selected` selects it, else null.
+  const ReferenceVariant* variant(Rule selected) const {
+    return reference && reference->rule == selected ? &*reference : nullptr;
+  }
 };
 
 // The method that the others are compared with.
@@ -86,14 +98,18 @@ const std::vector<MethodEntry>& methods();
 // Throws Error(usage), which lists the methods.
 const MethodEntry& find_method(const std::string& name);
 
+// The method whose reference variant `rule` selects; null: none.
+const MethodEntry* method_of_variant(Rule rule);
+
 // "ar, eagle, ..."; with `drafting` the methods that draft.
 std::string method_names(bool drafting = false);
 
 // Whether the target's archive has the optional method that `method` calls.
 bool has_calls(const MethodEntry& method, const Manifest& manifest);
 
-// Whether image rows end with a token, which rules out row-parallel decoding.
-bool rows_end(const Manifest& manifest);
+// The entry of grids by which an image has tokens beside the codes of its rows: row_end or preview; empty
+// without one. It rules out row-parallel decoding.
+std::string beside_rows(const Manifest& manifest);
 
 // The manifest entries that a bundle lacks for a method. A table of neighbours is never among them: it can be
 // computed.

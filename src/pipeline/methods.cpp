@@ -1,6 +1,7 @@
 #include "pipeline/methods.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "draft/auto.h"
 #include "draft/options/options.h"
@@ -44,12 +45,13 @@ const Method& RunMethod::ready(bool is_greedy) {
 }
 
 Methods::Methods(const Manifest& manifest, const Placement& placement, const RuntimeOptions& options,
-                 std::size_t images)
+                 std::size_t images, MeasureMethods measure)
     : manifest_(manifest),
       placement_(placement),
       batch_(options.batch_size),
       together_(images == 0 ? batch_ : batch_of(images, batch_)),
-      note_(options.note) {}
+      note_(options.note),
+      measure_(std::move(measure)) {}
 
 void Methods::set(const MethodOptions& wanted, ResolvedRequest& request) {
   const auto known = std::find_if(methods_.begin(), methods_.end(),
@@ -57,7 +59,7 @@ void Methods::set(const MethodOptions& wanted, ResolvedRequest& request) {
   if (known != methods_.end()) {
     request.method = *known;
   } else {
-    const MethodOptions chosen = choose_method(wanted, manifest_, placement_, together_, note_);
+    const MethodOptions chosen = choose_method(wanted, manifest_, placement_, together_, note_, measure_);
     request.method = methods_.emplace_back(
         std::make_shared<RunMethod>(wanted, chosen, manifest_, placement_.device, batch_));
     if (methods_.size() > kMost) methods_.pop_front();

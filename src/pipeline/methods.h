@@ -9,6 +9,7 @@
 #include "draft/method.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
+#include "pipeline/choose_method.h"
 
 namespace lamplighter {
 
@@ -38,9 +39,9 @@ class RunMethod {
 class Methods {
  public:
   // The manifest outlives them. `images`: of the whole run, which the method auto looks at; 0: more than fit
-  // side by side.
+  // side by side. `measure`: needed for the method auto.
   explicit Methods(const Manifest& manifest, const Placement& placement = {},
-                   const RuntimeOptions& options = {}, std::size_t images = 0);
+                   const RuntimeOptions& options = {}, std::size_t images = 0, MeasureMethods measure = {});
 
   // Sets the method of a request. Throws what choose_method and resolve_method throw, and
   // Error(ExitCode::usage) where the request's sampling does not suit the method.
@@ -53,6 +54,7 @@ class Methods {
   const Placement placement_;
   const int batch_, together_;  // images side by side: at most, and of this run
   const LogCallback note_;
+  const MeasureMethods measure_;
   std::deque<std::shared_ptr<RunMethod>> methods_;
 };
 

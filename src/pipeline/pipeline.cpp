@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,10 @@
 #include "draft/auto.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"
+#include "measure/captions.h"
 #include "pipeline/capacity.h"
 #include "pipeline/caption_notes.h"
+#include "pipeline/choose_method.h"
 #include "pipeline/methods.h"
 #include "pipeline/output/codes_check.h"
 #include "pipeline/pixel_decoder.h"
@@ -59,17 +62,18 @@ struct TextToImage::Implementation {
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
     if (tokenizer) return;
-    require_generatable(manifest);
+    require_tokens(manifest);
     tokenizer.emplace(manifest);
   }
   // Loads all that every method needs.
   void load() {
     load_tokenizer();
     if (networks) return;
-    const PixelDecoder& pixels = load_decoder();
+    const PixelDecoder* pixels = manifest.has("image_decoder") ? &load_decoder() : nullptr;
     if (manifest.is_continuous()) {
+      require_generatable(manifest);
       networks = std::make_unique<ContinuousNetworks>(
-          manifest, placement, [&pixels](const at::Tensor& latents) { return pixels.decode(latents); });
+          manifest, placement, [pixels](const at::Tensor& latents) { return pixels->decode(latents); });
     } else {
       networks = std::make_unique<TokenNetworks>(manifest, placement, options, pixels);
     }
@@ -83,7 +87,32 @@ struct TextToImage::Implementation {
     const auto known = noted.find(source_of(request, grid));
     return known != noted.end() ? known->second : tokenizer->encode(request, grid);
   }
-  Methods methods(std::size_t images = 0) const { return Methods(manifest, placement, options, images); }
+  Methods methods(std::size_t images = 0) {
+    return Methods(manifest, placement, options, images, [this](int batch) { return measure(batch); });
+  }
+  // Measures the methods for the method auto.
+  std::optional<TableRun> measure(int batch_size) {
+    load();
+    std::vector<Request> requests(static_cast<std::size_t>(batch_size));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (manifest.prompt && manifest.prompt->kind == "class") {
+        requests[i].class_id = 0;
+      } else {
+        requests[i].prompt = kCaptions[i % std::size(kCaptions)];
+      }
+      requests[i].seed = i;
+    }
+    std::vector<ResolvedRequest> resolved = resolve_requests(
+        manifest, requests,
+        [&](const Request& request, const Grid& grid) { return tokenizer->encode(request, grid); });
+    Methods baseline(manifest, placement, options);
+    for (ResolvedRequest& request : resolved) baseline.set({}, request);
+    // A method takes turns with the baseline.
+    std::vector<ResolvedRequest> both = resolved;
+    both.insert(both.end(), resolved.begin(), resolved.end());
+    require_images(manifest, placement, both, {0, both.size()}, both.size());
+    return with_machine_errors([&] { return networks->try_methods(resolved); });
+  }
   void run(ResolvedSource& source) {
     load();
     Scheduler(source, *networks, *decoding).run();
@@ -117,6 +146,18 @@ std::string TextToImage::cache_dtype() const {
 std::string TextToImage::instructions() const {
   const Placement& placement = implementation_->placement;
   return placement.device.is_cpu() && placement.dtype == at::kBFloat16 ? isa_name(float_isa()) : "";
+}
+
+MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,
+                            const RuntimeOptions& runtime, std::size_t images, const LogCallback& note) {
+  if (!is_auto(wanted)) return wanted;
+  RuntimeOptions quiet = runtime;  // the engine reports the device
+  quiet.note = {};
+  const auto measure = [&](int batch_size) {
+    return TextToImage(manifest.directory, quiet).implementation_->measure(batch_size);
+  };
+  return choose_method(wanted, manifest, resolve_placement(quiet, manifest),
+                       batch_of(images, runtime.batch_size), note, measure);
 }
 
 void TextToImage::check(const Manifest& manifest, const Request& request) {

@@ -54,11 +54,6 @@ void Queue::close() {
   changed_.notify_all();
 }
 
-bool Queue::started() const {
-  const std::lock_guard lock(mutex_);
-  return started_;
-}
-
 void Queue::fail(const HttpError& error) {
   const std::lock_guard lock(mutex_);
   closed_ = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ class Queue : public RequestSource {
   void close();
 
   // Whether the engine has asked for requests: its weights are loaded.
-  bool started() const;
+  bool started() const { return started_; }
   // The engine has failed, and so do all jobs.
   void fail(const HttpError& error);
 
@@ -72,7 +73,8 @@ class Queue : public RequestSource {
   std::map<std::uint64_t, QueuedImage> in_work_;
   std::uint64_t submitted_ = 0;  // images
   int passed_ = 0;               // how often the first one was passed
-  bool started_ = false, closed_ = false;
+  std::atomic<bool> started_{false};
+  bool closed_ = false;
   double image_s_ = 0;
 };
 

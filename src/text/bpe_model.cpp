@@ -72,8 +72,9 @@ std::string entry_bytes(std::string_view entry) {
   return result;
 }
 
-BpeModel::BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where)
-    : where_(std::move(where)) {
+BpeModel::BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where,
+                   bool whole)
+    : where_(std::move(where)), whole_(whole) {
   read_vocabulary(vocabulary);
   read_merges(merges);
 }
@@ -174,6 +175,11 @@ void BpeModel::merge(std::vector<Symbol>& symbols) const {
 }
 
 void BpeModel::encode(std::string_view piece, std::vector<std::int64_t>& ids) const {
+  if (whole_) {
+    std::string entry;
+    for (const char byte : piece) append_utf8(entry, byte_character(static_cast<unsigned char>(byte)));
+    if (const auto id = find(entry)) return ids.push_back(*id);
+  }
   std::vector<Symbol> symbols;
   symbols.reserve(piece.size());
   const auto size = static_cast<std::int32_t>(piece.size());

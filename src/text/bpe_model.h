@@ -17,8 +17,10 @@ class BpeModel {
  public:
   // `vocabulary` maps texts to ids. `merges` lists "left right" or ["left", "right"], best first. `where`
   // names the file in messages. Throws Error(ExitCode::bundle) when they are malformed, when two texts share
-  // an id, when a byte of UTF-8 has no entry, or when a part or the result of a merge has none.
-  BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where);
+  // an id, when a byte of UTF-8 has no entry, or when a part or the result of a merge has none. With `whole`
+  // a piece that is an entry gets its id, which merges may not reach.
+  BpeModel(const nlohmann::json& vocabulary, const nlohmann::json& merges, std::string where,
+           bool whole = false);
 
   // Appends the ids of one piece of UTF-8 text.
   void encode(std::string_view piece, std::vector<std::int64_t>& ids) const;
@@ -44,6 +46,7 @@ class BpeModel {
   [[noreturn]] void fail(const std::string& message) const;
 
   std::string where_;
+  bool whole_;
   std::unordered_map<std::string, std::int32_t> ids_;
   std::array<std::int32_t, 256> byte_ids_{};         // -1 for bytes that do not occur in UTF-8
   std::unordered_map<std::uint64_t, Merge> merges_;  // key: left id * 2^32 + right id

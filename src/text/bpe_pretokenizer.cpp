@@ -53,11 +53,15 @@ constexpr Among kBreaks{U"\r\n"};
 bool is_glue(char32_t c) {  // [^\r\n\p{L}\p{N}]
   return !kBreaks(c) && !splitting::is_letter(c) && !splitting::is_number(c);
 }
-constexpr auto kQwenWord =
-    either(kAnyCase, either(sequence(repeat(is_glue, 0, 1), repeat(splitting::is_letter)),
-                            either(kNumber, sequence(kSpace, repeat(is_other), repeat(kBreaks, 0)))));
-constexpr auto kQwen =
-    either(kQwenWord, either(sequence(repeat(splitting::is_space, 0), repeat(kBreaks)), kGaps));
+template <class Digits>
+constexpr auto words_and_gaps(Digits digits) {
+  const auto word =
+      either(kAnyCase, either(sequence(repeat(is_glue, 0, 1), repeat(splitting::is_letter)),
+                              either(digits, sequence(kSpace, repeat(is_other), repeat(kBreaks, 0)))));
+  return either(word, either(sequence(repeat(splitting::is_space, 0), repeat(kBreaks)), kGaps));
+}
+constexpr auto kQwen = words_and_gaps(kNumber);
+constexpr auto kGlm4 = words_and_gaps(repeat(splitting::is_number, 1, 3));
 
 constexpr auto kTrailing = sequence(repeat(splitting::is_space), end_of_line);
 
@@ -77,9 +81,8 @@ struct Expression {
   Match match;
 };
 #define LAMPLIGHTER_GPT2 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"
-#define LAMPLIGHTER_QWEN                                                                                 \
-  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)" \
-  R"(\s+(?!\S)|\s+)"
+#define LAMPLIGHTER_WORDS R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
+#define LAMPLIGHTER_GAPS R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 
 // Expressions of the published files and equivalent spellings. The GPT-2 expression without its last
 // alternative skips single spaces, but a split still makes them pieces.
@@ -94,7 +97,8 @@ const Expression kExpressions[] = {
     {R"(\s+$)", match_remembered<kTrailing>},
     {LAMPLIGHTER_GPT2, match_part<kGpt2>},
     {LAMPLIGHTER_GPT2 R"(|\s+)", match_part<kGpt2>},
-    {LAMPLIGHTER_QWEN, match_part<kQwen>},
+    {LAMPLIGHTER_WORDS LAMPLIGHTER_GAPS, match_part<kQwen>},
+    {LAMPLIGHTER_WORDS "{1,3}" LAMPLIGHTER_GAPS, match_part<kGlm4>},
 };
 
 constexpr auto kStageDigit = one(splitting::is_digit_of_stage);
@@ -108,9 +112,9 @@ BpePretokenizer::Stage find_expression(JsonReader& pattern) {
   }
   if (const auto by_class = read_class_expression(text))
     return [by_class](const Subject& subject, std::size_t at) { return (*by_class)(subject.text, at); };
-  pattern.reject(
-      "Regex",
-      "one of the regular expressions this program knows (Chameleon's, GPT-2's, DeepSeek's and Qwen2.5's)");
+  pattern.reject("Regex",
+                 "one of the regular expressions this program knows (Chameleon's, GPT-2's, DeepSeek's, "
+                 "Qwen2.5's and GLM-4's)");
 }
 
 void expect_flag(JsonReader& object, const char* key, bool expected) {

@@ -60,18 +60,20 @@ bool has_composition(JsonReader& file) {
   return read_normalizer(file.object("normalizer"));
 }
 
-void check_model(JsonReader model) {
+// Whether a piece that the vocabulary has is taken whole.
+bool read_model(JsonReader model) {
   if (model.has("type")) model.choice("type", {"BPE"});
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (model.has(affix) && model.value(affix) != Json("")) expect_null(model, affix);
   }
   if (model.has("dropout") && model.value("dropout") != 0) expect_null(model, "dropout");
-  expect_false(model, "ignore_merges");
+  const bool whole = model.has("ignore_merges") && model.boolean("ignore_merges");
   // These fields have no effect: all 256 bytes have an id, so nothing is unknown.
   for (const char* unused : {"unk_token", "fuse_unk", "byte_fallback", "vocab", "merges"}) {
     if (model.has(unused)) model.value(unused);
   }
   model.finish();
+  return whole;
 }
 
 void check_decoder(JsonReader decoder) {
@@ -149,9 +151,9 @@ BpeTokenizer::BpeTokenizer(const std::string& path) {
   for (const char* unused : {"version", "post_processor"}) {
     if (reader.has(unused)) reader.value(unused);
   }
-  check_model(reader.object("model"));
+  const bool whole = read_model(reader.object("model"));
   check_decoder(reader.object("decoder"));
-  implementation_ = std::make_unique<Implementation>(BpeModel(vocabulary, merges, path), reader);
+  implementation_ = std::make_unique<Implementation>(BpeModel(vocabulary, merges, path, whole), reader);
   reader.finish();
 }
 

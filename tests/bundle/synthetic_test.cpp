@@ -88,26 +88,32 @@ TEST(Synthetic, PromptsOfTokens) {
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
-// Without norms of heads, and with fewer key heads than query heads.
+// Without norms of heads, with fewer key heads than query heads; with norms behind the branches and without.
 TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
-  SyntheticShape shape = toy();
-  shape.chameleon = shape.qkv_bias = true;
-  shape.kv_heads = 1;
-  const SyntheticBundle bundle = make_synthetic(shape, {});
-  const Target target(bundle.manifest, bundle.target);
-  const c10::InferenceMode inference;
-  const auto logits = [&](const at::Tensor& ids) {
-    const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
-    return target.logits(target
-                             .forward(target.embed(ids), positions, at::empty({0}, at::kLong),
-                                      at::zeros({1}, at::kLong), target.make_cache(1, 3))
-                             .hidden);
-  };
-  const at::Tensor base = logits(tokens({1, 5, 7}));
-  EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
-  EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
-  // Two layers: 32 x 16 for queries, keys and values, 16 x 16 after attention; and the head.
-  EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+  std::vector<at::Tensor> found;
+  for (const bool branch_norms : {false, true}) {
+    SyntheticShape shape = toy();
+    shape.chameleon = shape.qkv_bias = true;
+    shape.branch_norms = branch_norms;
+    shape.kv_heads = 1;
+    const SyntheticBundle bundle = make_synthetic(shape, {});
+    const Target target(bundle.manifest, bundle.target);
+    const c10::InferenceMode inference;
+    const auto logits = [&](const at::Tensor& ids) {
+      const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
+      return target.logits(target
+                               .forward(target.embed(ids), positions, at::empty({0}, at::kLong),
+                                        at::zeros({1}, at::kLong), target.make_cache(1, 3))
+                               .hidden);
+    };
+    const at::Tensor base = logits(tokens({1, 5, 7}));
+    EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+    EXPECT_GT((logits(tokens({2, 5, 7})) - base).select(1, 2).abs().amin().item<double>(), 0);
+    // Two layers: 32 x 16 for queries, keys and values, 16 x 16 after attention; and the head.
+    EXPECT_EQ(bundle.target_bytes, 4 * (2 * (32 * 16 + 16 * 16 + 64 * 16 + 16 * 32) + 16 * 16));
+    found.push_back(base);
+  }
+  EXPECT_GT((found[0] - found[1]).abs().amin().item<double>(), 0);
 }
 
 // A head with two layers and biases, computed with plain operators.
@@ -231,6 +237,10 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_FALSE(emu3.has_head_norms());
   EXPECT_EQ(emu3.rows * emu3.columns, 8100);
   EXPECT_EQ(emu3.row_end() + 1, emu3.embedding);
+  const SyntheticShape glm = synthetic_shape("glm-image-1024");
+  EXPECT_EQ(glm.grid().preview_tokens(), 256);
+  EXPECT_EQ(glm.grid().tokens(), 1280);
+  EXPECT_FALSE(glm.has_head_norms());
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

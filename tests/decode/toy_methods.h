@@ -11,6 +11,7 @@
 #include "draft/rows/row_parallel_jacobi.h"
 #include "draft/rows/zipar.h"
 #include "draft/windows/jacobi.h"
+#include "draft/windows/sjd_pac_reference.h"
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/verify/numbers_of.h"
 
@@ -46,6 +47,7 @@ inline Method window_method(const std::string& chain, WindowFill fill = WindowFi
 // The window of the SJD-PAC authors' code.
 inline Method reference_window(const std::string& chain) {
   Method method = window_method(chain);
+  method.draft_method = &make_sjd_pac_reference;
   method.verify.rule = Rule::official_pac;
   return method;
 }

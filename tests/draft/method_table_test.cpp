@@ -8,7 +8,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "draft/auto.h"
-#include "kernels/common/isa.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -51,7 +50,7 @@ class MethodTable : public ::testing::Test {
   }
 
   std::string folder_;
-  TableKey key_{"abc", "AMD EPYC", "bf16", 2};
+  TableKey key_{"abc", "AMD EPYC", "avx2", "bf16", 2};
 };
 
 TEST_F(MethodTable, TheFastestLosslessMethodIsTaken) {
@@ -67,11 +66,12 @@ TEST_F(MethodTable, TheFastestLosslessMethodIsTaken) {
 TEST_F(MethodTable, ItHoldsForOneBundleAndMachine) {
   save_run(folder_, key_, {1, {row("eagle", "chain-2", 2)}});
   for (const TableKey& other :
-       {TableKey{"abd", "AMD EPYC", "bf16", 2}, TableKey{"abc", "AMD", "bf16", 2},
-        TableKey{"abc", "AMD EPYC", "fp32", 2}, TableKey{"abc", "AMD EPYC", "bf16", 1}})
+       {TableKey{"abd", "AMD EPYC", "avx2", "bf16", 2}, TableKey{"abc", "AMD", "avx2", "bf16", 2},
+        TableKey{"abc", "AMD EPYC", "avx512", "bf16", 2}, TableKey{"abc", "AMD EPYC", "avx2", "fp32", 2},
+        TableKey{"abc", "AMD EPYC", "avx2", "bf16", 1}})
     EXPECT_TRUE(load_runs(folder_, other).empty());
   // A table of another machine under this name is an error.
-  const TableKey other{"abd", "AMD EPYC", "bf16", 2};
+  const TableKey other{"abd", "AMD EPYC", "avx2", "bf16", 2};
   fs::copy_file(table_path(folder_, key_), table_path(folder_, other));
   EXPECT_THROW(load_runs(folder_, other), Error);
 }
@@ -84,7 +84,34 @@ TEST_F(MethodTable, TheNearestBatchSizeCounts) {
   EXPECT_EQ(fastest(1).tree, "chain-3");
   EXPECT_EQ(fastest(2).tree, "chain-3");
   EXPECT_EQ(fastest(4).tree, "chain-1");
-  EXPECT_EQ(fastest(64).tree, "chain-1");
+  EXPECT_EQ(fastest(16).tree, "chain-1");
+  EXPECT_FALSE(fastest_lossless(load_runs(folder_, key_), 17, bundle(true), "cpu"));
+}
+
+TEST_F(MethodTable, TheBaselineIsTakenWhereNothingPays) {
+  save_run(folder_, key_, {1, {row("eagle", "chain-3", kLeastSpeedup)}});
+  EXPECT_EQ(fastest().method, "ar");
+  save_run(folder_, key_, {1, {row("eagle", "chain-3", 1.04)}});
+  EXPECT_EQ(fastest().method, "eagle");
+}
+
+TEST_F(MethodTable, ATrialStaysBesideWhatWasGeneratedAndCountsLess) {
+  TableRun trial{2, {row("sjd", "chain-2", 3)}, {{1, 2.5}, {3, 4}}, true};
+  save_run(folder_, key_, trial);
+  EXPECT_EQ(fastest(2).method, "sjd");
+  save_run(folder_, key_, {2, {row("eagle", "chain-3", 2)}});
+  EXPECT_EQ(fastest(2).method, "eagle");
+  save_run(folder_, key_, {4, {row("eagle", "chain-1", 2)}});
+  trial.costs.back().ms = 5;
+  save_run(folder_, key_, trial);
+  const std::vector<SavedTable> tables = tables_of(folder_, "abc");
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables[0].key.instructions, "avx2");
+  ASSERT_EQ(tables[0].runs.size(), 3U);
+  ASSERT_EQ(tables[0].runs[2].costs.size(), 2U);
+  EXPECT_EQ(tables[0].runs[2].costs[1].rows, 3);
+  EXPECT_EQ(tables[0].runs[2].costs[1].ms, 5);
+  EXPECT_TRUE(tables_of(folder_, "abd").empty());
 }
 
 TEST_F(MethodTable, TreesStay) {
@@ -118,7 +145,7 @@ TEST_F(MethodTable, DamagedTablesAreReportedAndReplaced) {
   };
   for (const std::string& text :
        {std::string("{"), std::string(), good.substr(0, good.size() / 2),
-        edited("\"schema\": 1", "\"schema\": 2"), edited("\"speedup\": 2.0", "\"speedup\": -2"),
+        edited("\"schema\": 2", "\"schema\": 1"), edited("\"speedup\": 2.0", "\"speedup\": -2"),
         edited("\"speedup\": 2.0", "\"speedup\": \"2\""), edited("\"tree\"", "\"twig\""),
         edited("\"batch_size\": 1", "\"batch_size\": 0")}) {
     write_file(path, text);
@@ -144,18 +171,6 @@ TEST_F(MethodTable, NothingElseIsLeftInTheFolder) {
 TEST_F(MethodTable, AnImpossibleFolderIsReported) {
   write_file(folder_, "a file");
   EXPECT_THROW(save_run(folder_, key_, {1, {row("ar", "", 1)}}), Error);
-}
-
-TEST(DefaultLosslessMethod, IsAWindowOnACpuThatMultipliesBf16AndWhereThereIsNoDrafter) {
-  EXPECT_EQ(default_lossless_method(bundle(true), "cuda").method, "eagle");
-  const bool multiplies_bf16 = limit_isa(kBestIsa) >= Isa::kAvx512;
-  EXPECT_EQ(default_lossless_method(bundle(true), "cpu").method, multiplies_bf16 ? "sjd" : "ar");
-  limit_isa(Isa::kAvx2);
-  EXPECT_EQ(default_lossless_method(bundle(true), "cpu").method, "ar");
-  limit_isa(kBestIsa);
-  EXPECT_EQ(default_lossless_method(bundle(false), "cuda").method, "sjd");
-  EXPECT_EQ(first_with_drafter(bundle(true)), "eagle");
-  EXPECT_EQ(first_with_drafter(bundle(false)), "");
 }
 
 TEST(Auto, TakesNoOptions) {

@@ -91,8 +91,9 @@ TEST(Registry, SaysWhatABundleLacks) {
     if (method.is_continuous()) continue;
     const bool lacks = method.needs_drafter();
     const std::vector<std::string> missing = missing_for(method, manifest);
-    EXPECT_EQ(missing.size(), missing_for_generation(manifest).size() + (lacks ? 1 : 0)) << method.name;
+    EXPECT_EQ(missing.size(), missing_for_tokens(manifest).size() + (lacks ? 1 : 0)) << method.name;
     EXPECT_EQ(missing.back() == "drafters", lacks) << method.name;
+    EXPECT_THAT(missing, Not(Contains("modules.image_decoder"))) << method.name;
     EXPECT_THAT(missing_for(method, bundle_with_drafter()), Not(Contains("drafters"))) << method.name;
     MethodOptions options;
     options.method = method.name;
@@ -100,15 +101,17 @@ TEST(Registry, SaysWhatABundleLacks) {
   }
 }
 
-TEST(Registry, RowsThatEndAreNotSampledSideBySide) {
-  Manifest manifest = bundle_with_drafter();
-  manifest.grids.resize(1);
-  for (const bool end : {false, true}) {
-    if (end) manifest.grids.front().row_end = {7};
+TEST(Registry, RowsWithOtherTokensAreNotSampledSideBySide) {
+  for (const std::string beside : {"", "row_end", "preview"}) {
+    Manifest manifest = bundle_with_drafter();
+    Grid& grid = manifest.grids.emplace_back();
+    if (beside == "row_end") grid.row_end = {7};
+    if (beside == "preview") grid.preview_rows = grid.preview_columns = 2;
+    EXPECT_EQ(beside_rows(manifest), beside);
     for (const MethodEntry& method : methods()) {
       const auto lacks = missing_for(method, manifest);
-      const bool refused = end && method.is_row_parallel();
-      EXPECT_EQ(std::count(lacks.begin(), lacks.end(), "grids without row_end"), refused ? 1 : 0)
+      const bool refused = !beside.empty() && method.is_row_parallel();
+      EXPECT_EQ(std::count(lacks.begin(), lacks.end(), "grids without " + beside), refused ? 1 : 0)
           << method.name;
     }
   }

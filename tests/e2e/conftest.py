@@ -20,6 +20,12 @@ from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The user's measurements are not for tests, nor theirs for the user."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def tiny_bundle(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     """A caption bundle for 32 x 32 pixels."""

@@ -274,3 +274,10 @@ def emu3(folder: Path, sizes: Sequence[str] = ("8x6",)) -> Path:
     model = CASES / "emu3" / "emu3_generate_tiny" / "model"
     run_exporter("emu3", "--model", model, *with_sizes(folder, sizes, 200))
     return folder / "bundle"
+
+
+def glm_image(folder: Path, sizes: Sequence[str] = ("96x64",)) -> Path:
+    """A preview in front, norms behind the branches, no image decoder; a code for every 32 x 32 pixels."""
+    model = CASES / "glm_image" / "glm_image_generate_tiny" / "model"
+    run_exporter("glm-image", "--model", model, *with_sizes(folder, sizes, 100))
+    return folder / "bundle"

@@ -52,11 +52,13 @@ class Target:
     def __init__(self, bundle: Path, sequences: int, slots: int) -> None:
         manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
         self.tokens, shape = manifest["tokens"], manifest["cache"]
+        self.prompt = manifest["prompt"]
         self.module = engine.load_module(bundle, "target")
         self.cache = torch.zeros(
             shape["layers"], 2, sequences, shape["kv_heads"], slots + SPARE, shape["head_dim"]
         )
         self.lengths = torch.zeros(sequences, dtype=torch.int64)
+        self.starts = torch.zeros_like(self.lengths)  # positions of the prompts' first ids
 
     @property
     def image_ids(self) -> slice:
@@ -74,14 +76,19 @@ class Target:
         """Hidden states [R,H] of every prompt; shorter ones are padded at the end."""
         rows = max(len(prompt) for prompt in prompts)
         ids = torch.stack([torch.nn.functional.pad(p, (0, rows - len(p))) for p in prompts])
-        hidden = self.run(ids, torch.arange(rows).expand_as(ids))
-        self.lengths = torch.tensor([len(prompt) for prompt in prompts])
+        lengths = torch.tensor([len(prompt) for prompt in prompts])
+        if self.prompt["align"] == "end":
+            self.starts = self.prompt["length"] - lengths
+        last = self.starts + lengths - 1
+        positions = torch.arange(rows) + self.starts[:, None]
+        hidden = self.run(ids, positions.minimum(last[:, None]))  # padding has no place of its own
+        self.lengths = lengths
         return [h[: len(prompt)] for h, prompt in zip(hidden, prompts, strict=True)]
 
     def step(self, token: Tensor) -> Tensor:
         """Hidden states [S,H] after one more id for all sequences, or for each its own [S]."""
         ids = token.reshape(-1, 1).expand(len(self.lengths), 1)
-        hidden = self.run(ids, self.lengths[:, None])
+        hidden = self.run(ids, (self.starts + self.lengths)[:, None])
         self.lengths = self.lengths + 1
         return hidden[:, 0]
 

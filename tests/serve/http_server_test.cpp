@@ -31,6 +31,7 @@ class Handler : public HttpHandler {
   void answer(HttpRequest& request, HttpResponse& response) override {
     if (request.path == "/large") response.set_body(std::string(kLarge, 'x'), "text/plain");
     if (request.path == "/echo") response.set_body(request.body, "text/plain");
+    if (request.path == "/quick") response.set_body("quick", "text/plain");
     if (request.path == "/small") response.set_body("small", "text/plain");
     if (request.path == "/stream") {
       response.type = "text/plain";
@@ -55,6 +56,7 @@ class Handler : public HttpHandler {
       ++ended;
     }
   }
+  bool is_quick(const HttpRequest& request) const override { return request.path == "/quick"; }
   std::string label(const std::string& path) const override { return path; }
   HttpResponse refuse(const HttpError& error, const std::string& /*path*/) override {
     ++refused;
@@ -299,6 +301,24 @@ TEST_F(HttpServerTest, ASlowReaderHoldsNoThread) {
   EXPECT_TRUE(soon([&] { return handler_.begun == 1; }));
   EXPECT_NE(ask(kGet).find("small"), std::string::npos);
   EXPECT_EQ(handler_.ended, 1);
+}
+
+TEST_F(HttpServerTest, QuickAnswersWaitForNoThread) {
+  HttpServerOptions options;
+  options.threads = 1;
+  start(options);
+  const std::string quick = "GET /quick HTTP/1.1\r\nHost: x\r\n\r\n";
+  Client busy(port_), waits(port_);
+  busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(soon([&] { return handler_.begun == 1; }));
+  waits.send(kGet);
+  EXPECT_NE(ask(quick).find("quick"), std::string::npos);
+  std::string row;
+  for (int i = 0; i < 2000; ++i) row += quick;
+  EXPECT_EQ(count(ask(row), "HTTP/1.1 200 OK"), 2000);
+  EXPECT_EQ(handler_.ended, 0);
+  busy.close();
+  EXPECT_NE(waits.receive("small").find("small"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, TheOldestIdleConnectionMakesRoom) {

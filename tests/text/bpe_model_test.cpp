@@ -96,6 +96,15 @@ TEST(BpeModel, MergesAPieceAsLongAsABook) {
   EXPECT_EQ(encode(model, std::string(1 << 20, 'a')), Ids(1 << 17, 258));
 }
 
+TEST(BpeModel, TakesPiecesThatAreEntriesWhole) {
+  const std::vector<std::string> merges = {"b c", "a b", "ab c"};  // abc is out of the merges' reach
+  const json vocabulary = make_vocabulary(merges);
+  EXPECT_EQ(encode(BpeModel(vocabulary, merges, ""), "abc"), (Ids{'a', 256}));
+  const BpeModel whole(vocabulary, merges, "", true);
+  EXPECT_EQ(encode(whole, "abc"), Ids{258});
+  EXPECT_EQ(encode(whole, "abca"), (Ids{'a', 256, 'a'}));
+}
+
 TEST(BpeModel, ReadsBothKindsOfMerges) {
   const std::vector<std::string> merges = {"a b", "ab c"};
   const json pairs = json::parse(R"([["a", "b"], ["ab", "c"]])");

@@ -129,7 +129,7 @@ TEST(BpeTokenizer, RefusesWhatItDoesNotDo) {
   EXPECT_EQ(message("/model/end_of_word_suffix", ""), "");
   EXPECT_THAT(message("/model/end_of_word_suffix", "</w>"), HasSubstr("model.end_of_word_suffix: got"));
   EXPECT_THAT(message("/model/continuing_subword_prefix", "##"), HasSubstr("continuing_subword_prefix: got"));
-  EXPECT_THAT(message("/model/ignore_merges", true), HasSubstr("ignore_merges: got true, expected false"));
+  EXPECT_EQ(message("/model/ignore_merges", true), "");
   EXPECT_THAT(message("/model/vocab", nullptr), HasSubstr("model.vocab: expected an object"));
   EXPECT_THAT(message("/model/more", 1), HasSubstr("unknown field model.more"));
   EXPECT_THAT(message("/more", 1), HasSubstr("unknown field more"));

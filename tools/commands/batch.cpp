@@ -261,7 +261,7 @@ void add_processes(CLI::App& command, BatchFlags& flags) {
     return command.add_option(name, value, meaning)->type_name(type)->group("Several processes");
   };
   add("--shard", flags.shard, "I/N", "Generate part I of N, with I from 0")
-      ->default_str("from torchrun, MPI, Slurm, SGE, LSF or Kubernetes, else 0/1");
+      ->default_str("from torchrun, MPI, Slurm, SGE, LSF, Kubernetes or AWS Batch, else 0/1");
   add("--shards", flags.shards, "N", "Number of parts, for launchers that number their processes only");
   add("--queue", flags.options.queue.address, "HOST:PORT",
       "Give out captions one by one, instead of in fixed parts; process 0 serves the queue at this address");

@@ -5,7 +5,6 @@
 #include <memory>
 #include <set>
 
-#include "bench/cycles.h"
 #include "bench_compare.h"
 #include "bench_outputs.h"
 #include "bench_startup.h"
@@ -14,6 +13,7 @@
 #include "draft/auto.h"
 #include "draft/options/options.h"
 #include "lamplighter/error.h"
+#include "measure/cycles.h"
 #include "tools/help.h"
 #include "tools/values.h"
 

@@ -8,16 +8,12 @@
 #include "batch/plan.h"
 #include "bench/page/page.h"
 #include "bench/sweep.h"
+#include "measure/captions.h"
 #include "tools/bench_report.h"
 #include "tools/requests.h"
 #include "tools/terminal.h"
 
 namespace lamplighter::cli {
-
-// Default captions.
-inline constexpr const char* kPrompts[] = {
-    "a white lighthouse on the coast at dusk", "a red boat on the sea at noon",
-    "a blue house in the snow at night", "a yellow windmill on a meadow in the morning"};
 
 struct BenchFlags {
   ModelFlags model;

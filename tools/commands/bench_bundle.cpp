@@ -55,7 +55,7 @@ std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manif
         std::max(static_cast<std::size_t>(jobs.batch_count), largest(flags.batch_sizes));
     const bool compares = flags.methods.empty() && methods_of(flags, manifest).size() > 1;
     const bool few = compares && images == 1 && !defaults.class_id;
-    if (!defaults.class_id) jobs.prompts.assign(kPrompts, kPrompts + (few ? std::size(kPrompts) : 1));
+    if (!defaults.class_id) jobs.prompts.assign(kCaptions, kCaptions + (few ? std::size(kCaptions) : 1));
     jobs.batch_count = static_cast<int>(images);
   }
   std::vector<Request> requests;

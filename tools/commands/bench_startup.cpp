@@ -78,7 +78,7 @@ std::vector<std::string> image_words(const BenchFlags& flags, const fs::path& fo
   std::vector<std::string> words{"generate",
                                  "-q",
                                  "-p",
-                                 flags.jobs.prompts.empty() ? kPrompts[0] : flags.jobs.prompts.front(),
+                                 flags.jobs.prompts.empty() ? kCaptions[0] : flags.jobs.prompts.front(),
                                  "-m",
                                  flags.model.folder(),
                                  "--device",

@@ -40,7 +40,8 @@ class TerminalSink : public Sink {
     for (const std::string& line : details(result.statistics)) terminal_.detail(line);
     ++generated_;
     if (path == "-") return;
-    if (!json_) return terminal_.result(path);
+    const bool is_shared = !settings_.codes.empty() && generated_ < plan_.images.size();
+    if (!json_) return is_shared ? void() : terminal_.result(path);
     terminal_.result(to_text(report(path, describe_image(origin_, request, result), result.statistics)));
   }
 
@@ -127,7 +128,8 @@ void generate(const GenerateFlags& flags, const Settings& settings, const Plan& 
     requests.push_back(image.job.request);
     paths.push_back(image.path);
   }
-  sinks.push_back(image_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
+  if (settings.codes.empty())
+    sinks.push_back(image_sink(origin, std::move(paths), !flags.no_metadata, flags.overwrite));
   auto reporting = std::make_unique<TerminalSink>(plan, settings, origin, flags.json, terminal);
   const TerminalSink& report = *reporting;
   sinks.push_back(std::move(reporting));
@@ -158,11 +160,12 @@ void load(const GenerateFlags& flags, const Settings& settings, std::optional<Te
   note_changes(flags.params_from, settings.recorded, describe_origin(*engine), terminal);
 }
 
-void generate_all(const GenerateFlags& flags, Settings settings, Terminal& terminal) {
+void generate_all(const GenerateFlags& flags, const Given& given, Settings settings, Terminal& terminal) {
   JobReader reader(flags.jobs, settings.recorded.request, settings.seed, settings.streams);
   std::vector<Job> jobs = reader.next();
   const Manifest manifest = read_manifest(flags.model.folder());
-  require_generatable(manifest);
+  require_tokens(manifest);
+  settings.codes = codes_alone(flags, given, manifest);
   settings.method =
       choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal.log_callback());
   Failures failures(flags.json, terminal);
@@ -187,7 +190,7 @@ void generate(const GenerateFlags& flags, const Given& given) {
   Terminal terminal(flags.logging);
   const Settings settings = read_flags(flags, given, terminal);
   try {
-    generate_all(flags, settings, terminal);
+    generate_all(flags, given, settings, terminal);
   } catch (const Error& error) {
     if (flags.params_from.empty()) throw;
     throw Error(blame_image(flags.params_from, settings.recorded, flags.model.folder(), flags.model.options(),
@@ -248,7 +251,7 @@ void add_generate(CLI::App& app) {
   command->callback([flags, command] {
     if (!flags->config.empty()) apply_config(*command, flags->config);
     const auto given = [&](const char* flag) { return command->get_option(flag)->count() != 0; };
-    generate(*flags, {given("--seed"), given("--dtype"), given("--cache-dtype")});
+    generate(*flags, {given("--seed"), given("--dtype"), given("--cache-dtype"), given("--output")});
   });
 }
 

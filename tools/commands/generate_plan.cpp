@@ -1,5 +1,6 @@
 #include "generate_plan.h"
 #include "base/format.h"
+#include "base/message.h"
 
 #include <unistd.h>
 
@@ -71,6 +72,13 @@ bool check_own_output(const GenerateFlags& flags, const OutputRequest& output, s
   return is_good;
 }
 
+// Throws Error(usage) where a line names a file for an image that has codes alone.
+void refuse_own_output(const Manifest& manifest, const Job& job) {
+  if (job.names_output)
+    throw Error(ExitCode::usage, "output: got " + quote(job.output) + ", expected none: bundle " +
+                                     manifest.name + " has no image decoder, it generates codes");
+}
+
 // Makes the images of jobs; `largest` becomes the largest extent of one.
 std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings& settings,
                                       const Manifest& manifest, std::vector<Job> jobs, Extent& largest) {
@@ -81,7 +89,9 @@ std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings
     check_job(manifest, settings, job);
     const OutputRequest output{job.output, flags.first_index + job.index, job.request.seed,
                                job.request.prompt};
-    if (!job.names_output || check_own_output(flags, output, jobs.size(), job)) {
+    if (!settings.codes.empty()) {
+      check_line(job, [&] { refuse_own_output(manifest, job); });
+    } else if (!job.names_output || check_own_output(flags, output, jobs.size(), job)) {
       outputs.push_back(output);
       named.push_back(images.size());
     }
@@ -90,7 +100,7 @@ std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings
       largest = {std::max<std::int64_t>(largest.width, grid.width),
                  std::max<std::int64_t>(largest.height, grid.height)};
     }
-    images.push_back({std::move(job), output, ""});
+    images.push_back({std::move(job), output, settings.codes});
   }
   const std::vector<std::string> paths = expand_outputs(outputs);
   for (std::size_t i = 0; i < paths.size(); ++i) images[named[i]].path = paths[i];
@@ -98,11 +108,11 @@ std::vector<PlannedImage> make_images(const GenerateFlags& flags, const Settings
 }
 
 // Makes the folders of images and checks that their files can be written.
-void prepare_files(const GenerateFlags& flags, std::vector<PlannedImage>& images) {
+void prepare_files(const GenerateFlags& flags, const Settings& settings, std::vector<PlannedImage>& images) {
   std::vector<OutputRequest> outputs;
   std::vector<std::string> paths, all;
   for (const PlannedImage& image : images) {
-    if (has_failed(image)) continue;
+    if (has_failed(image) || !settings.codes.empty()) continue;
     all.push_back(image.path);
     if (image.job.names_output) continue;
     outputs.push_back(image.output);
@@ -115,7 +125,7 @@ void prepare_files(const GenerateFlags& flags, std::vector<PlannedImage>& images
   check_distinct(all);
   prepare_outputs(outputs, paths, flags.overwrite);
   for (PlannedImage& image : images) {
-    if (has_failed(image) || !image.job.names_output) continue;
+    if (has_failed(image) || !image.job.names_output || !settings.codes.empty()) continue;
     check_line(image.job, [&] { prepare_outputs({image.output}, {image.path}, flags.overwrite); });
   }
 }
@@ -145,6 +155,19 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   settings.streams =
       flags.jobs.prompt_file == "-" && is_numbered(flags.jobs.output) && flags.files.paths().empty();
   return settings;
+}
+
+std::string codes_alone(const GenerateFlags& flags, const Given& given, const Manifest& manifest) {
+  if (manifest.has("image_decoder")) return "";
+  const auto refuse = [&](const std::string& flag, const std::string& got, const std::string& expected) {
+    throw Error(ExitCode::usage, flag + ": got " + got + ", expected " + expected + ": bundle " +
+                                     manifest.name + " has no image decoder, it generates codes");
+  };
+  if (given.output) refuse("--output", quote(flags.jobs.output), "none");
+  if (flags.skip_existing) refuse("--skip-existing", "it", "it to be left out");
+  const std::string codes = flags.files.codes_alone(manifest);
+  if (codes.empty()) refuse("--save-codes", "none", "a file");
+  return codes;
 }
 
 void Failures::take(std::vector<PlannedImage>& images, std::size_t present) {
@@ -177,7 +200,7 @@ Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manif
   require_some(settings, plan.images);
   flags.files.check_room(static_cast<std::int64_t>(count_generatable(plan.images)), largest);
   for (const PlannedImage& image : plan.images) {
-    if (!has_failed(image)) check_standard_output(flags, image.path);
+    if (!has_failed(image) && settings.codes.empty()) check_standard_output(flags, image.path);
   }
   const std::size_t wanted = plan.images.size();
   if (flags.skip_existing) {
@@ -187,7 +210,7 @@ Plan make_plan(const GenerateFlags& flags, const Settings& settings, const Manif
     });
   }
   const std::size_t present = wanted - plan.images.size();
-  prepare_files(flags, plan.images);
+  prepare_files(flags, settings, plan.images);
   if (present == 0) require_some(settings, plan.images);
   failures.take(plan.images, present);
   plan.total = plan.images.size() + present;

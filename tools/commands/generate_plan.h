@@ -30,7 +30,7 @@ struct GenerateFlags {
 
 // Which flags the command line sets, over the metadata of --params-from.
 struct Given {
-  bool seed, dtype, cache_dtype;
+  bool seed, dtype, cache_dtype, output;
 };
 
 // What holds for the whole run; known before weights are loaded.
@@ -41,10 +41,15 @@ struct Settings {
   Continued continued;
   std::uint64_t seed = 0;
   bool streams = false;  // images are generated as their prompts come
+  std::string codes;     // of bundles without an image decoder: the file that takes the place of images
 };
 
 // What flags say, over the image of --params-from. Throws Error (usage, input).
 Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& terminal);
+
+// The file of --save-codes where the bundle has no image decoder, else nothing. Throws Error(usage) where
+// files of images are asked for that there cannot be.
+std::string codes_alone(const GenerateFlags& flags, const Given& given, const Manifest& manifest);
 
 struct PlannedImage {
   Job job;

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "device/placement.h"
+#include "draft/auto.h"
 #include "lamplighter/bundle.h"
 #include "tools/bundle_facts.h"
 #include "tools/commands/inspect_lines.h"
@@ -44,6 +45,8 @@ Json report(const Manifest& manifest, const Placement& placement) {
     }
     grids.push_back(std::move(entry));
   }
+  Json tables = Json::array();
+  for (const SavedTable& table : saved_tables(manifest)) tables.push_back(to_json(table));
   const SamplingOptions none;
   Json sampling{{"cfg_scale", none.cfg_scale},
                 {"temperature", none.temperature},
@@ -60,6 +63,7 @@ Json report(const Manifest& manifest, const Placement& placement) {
           {"cache_dtype", cache_dtype_name(placement)},
           {"grids", grids},
           {"sampling", sampling},
+          {"measured", tables},
           {"manifest", stored}};
 }
 

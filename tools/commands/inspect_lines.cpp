@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
+#include "draft/auto.h"
 #include "draft/registry.h"
 #include "tools/bundle_facts.h"
 #include "tools/terminal.h"
@@ -66,6 +67,9 @@ std::string describe_grid(const Grid& grid) {
   std::string text =
       size(grid) + " (" + std::to_string(grid.rows) + "x" + counted(grid.columns, "token") + ")";
   if (!grid.before.empty()) text += " after " + list_ids(grid.before);
+  if (grid.preview_tokens() > 0)
+    text += " behind a preview (" + std::to_string(grid.preview_rows) + "x" +
+            counted(grid.preview_columns, "token") + ")";
   if (!grid.row_end.empty()) text += ", rows end with " + list_ids(grid.row_end);
   return text;
 }
@@ -191,7 +195,9 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
   }
   const std::vector<std::string> missing = missing_for_generation(manifest);
   if (!missing.empty()) {
-    lines.emplace_back("missing for generate", list(missing));
+    const bool has_codes = missing_for_tokens(manifest).empty();
+    lines.emplace_back(has_codes ? "missing for images" : "missing for generate", list(missing));
+    if (has_codes) lines.emplace_back("", "generate --save-codes FILE writes the codes of images");
   } else if (manifest.is_continuous() && manifest.drafters.empty()) {
     lines.emplace_back("", "cspd needs a drafter (lamplighter-export mar --drafter)");
   } else if (manifest.drafters.empty()) {
@@ -200,6 +206,27 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
       if (method.needs_drafter() && !method.is_continuous()) others.emplace_back(method.name);
     }
     lines.emplace_back("", list(others) + " need a drafter (lamplighter-export drafter)");
+  }
+}
+
+std::string describe_run(const TableRun& run) {
+  std::string text = "batch size " + std::to_string(run.batch_size) + (run.is_trial ? ", expected:" : ":");
+  for (const TableRow& row : run.rows) {
+    if (row.method.method == kBaseline) continue;
+    text += (text.back() == ':' ? " " : ", ") + words_of(row.method) + " " + format_fixed(row.speedup, 2) +
+            " times as fast as ar";
+  }
+  if (run.costs.empty()) return text;
+  text += "; ms of a cycle by rows:";
+  for (const CycleCost& cost : run.costs)
+    text += " " + std::to_string(cost.rows) + ":" + format_fixed(cost.ms, 2);
+  return text;
+}
+
+void describe_tables(const Manifest& manifest, Lines& lines) {
+  for (const SavedTable& table : saved_tables(manifest)) {
+    lines.emplace_back("measured", words_of(table.key));
+    for (const TableRun& run : table.runs) lines.emplace_back("", describe_run(run));
   }
 }
 
@@ -213,6 +240,7 @@ Lines describe_bundle(const Manifest& manifest, const Damage& damage, const Plac
   describe_files(manifest, damage, lines);
   describe_generating(manifest, placement, lines);
   describe_methods(manifest, lines);
+  describe_tables(manifest, lines);
   return lines;
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/format.h"
 #include "bench/report/json.h"
-#include "bench/tune.h"
 #include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
 #include "decode/prompts.h"
@@ -15,6 +14,7 @@
 #include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "measure/tune.h"
 #include "pipeline/resolved_request.h"
 #include "tools/bench_report.h"
 #include "tools/signals.h"

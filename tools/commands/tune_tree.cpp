@@ -6,13 +6,13 @@
 #include "base/json.h"
 #include "bench.h"
 #include "bench/candidates.h"
-#include "bench/cycles.h"
 #include "bench/methods.h"
 #include "bundle/manifest/attach.h"
 #include "commands.h"
 #include "draft/auto.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
+#include "measure/cycles.h"
 #include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
@@ -81,7 +81,7 @@ std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manif
   if (manifest.prompt && manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
   const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
-  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kPrompts), std::end(kPrompts));
+  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kCaptions), std::end(kCaptions));
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(flags.jobs.seed))) {
     TextToImage::check(manifest, job.request);
@@ -198,7 +198,7 @@ void tune(TuneFlags& flags, const CLI::App& command) {
   check_flags(flags, command);
   if (!flags.bundle.empty()) flags.model.model = flags.bundle;
   const Manifest manifest = read_manifest(flags.model.folder());
-  require_generatable(manifest);
+  require_tokens(manifest);
   const std::vector<Request> requests = read_requests(flags, manifest);
   const MethodOptions method = read_method(flags, manifest);
   const Placement placement = resolve_placement(flags.model.options(), manifest);

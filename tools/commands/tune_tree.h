@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 #include "bench/bench.h"
-#include "bench/report/statistics.h"
 #include "device/placement.h"
 #include "lamplighter/pipeline.h"
+#include "measure/statistics.h"
 #include "tools/flags.h"
 #include "tools/requests.h"
 #include "tools/terminal.h"

@@ -21,7 +21,7 @@
 namespace lamplighter::cli {
 namespace {
 
-constexpr const char* kJson = "application/json";
+constexpr const char *kJson = "application/json", *kHealth = "/health";
 constexpr std::size_t kMostUnpacked = std::size_t{32} << 20;  // bytes of bodies that came packed
 
 // A browser asks the server before it sends JSON to another site; other types it sends without asking.
@@ -142,7 +142,7 @@ void Routes::admit(const HttpRequest& head) {
 // A kilobyte may unpack to a megabyte: packed bodies count until they are answered; one is unpacked at a
 // time. Returns what counts it.
 std::shared_ptr<void> Routes::unpack_body(HttpRequest& request) {
-  const std::string* given = request.header("content-encoding");
+  const std::string* given = request.has_body() ? request.header("content-encoding") : nullptr;
   const std::string coding = given == nullptr ? "identity" : lower_case(*given);
   if (coding == "identity") return nullptr;
   if (coding != "gzip" && coding != "deflate") {
@@ -178,6 +178,11 @@ void Routes::answer(HttpRequest& request, HttpResponse& response) {
     fail(response, HttpError(500, "internal_error", "internal error"), request.path);
   }
   add_cors(response);
+}
+
+// A body may be packed, and unpacking takes time.
+bool Routes::is_quick(const HttpRequest& request) const {
+  return request.path == kHealth && !request.has_body();
 }
 
 HttpResponse Routes::refuse(const HttpError& error, const std::string& path) {
@@ -277,7 +282,7 @@ void Routes::add_rest() {
   file("/image.js", kServeImageScript, "text/javascript");
   file("/server.js", kServeServerScript, "text/javascript");
   file("/history.js", kServeHistoryScript, "text/javascript");
-  get("/health", Access::open, [this](const HttpRequest&, HttpResponse& response) {
+  get(kHealth, Access::open, [this](const HttpRequest&, HttpResponse& response) {
     if (!service_.is_ready()) throw HttpError(503, "loading", "weights are being loaded", 1);
     if (service_.is_closed()) throw HttpError(503, "shutting_down", "the server is stopping", 5);
     send(response, {{"status", "ok"}, {"version", kVersion}});

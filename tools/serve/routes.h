@@ -35,6 +35,7 @@ class Routes : public HttpHandler {
 
   void admit(const HttpRequest& head) override;
   void answer(HttpRequest& request, HttpResponse& response) override;
+  bool is_quick(const HttpRequest& request) const override;
   HttpResponse refuse(const HttpError& error, const std::string& path) override;
   std::string label(const std::string& path) const override;
   void answered(const std::string& method, const std::string& label, int status, double seconds) override;

@@ -14,7 +14,7 @@ from ..chameleon.bundle import fed_after_prompt
 from ..checkpoint import ExportError
 from ..common import grid_entry, network_entries, sampling_entry
 from ..settings import Settings
-from ..tokenizer_file import added_pieces, all_pieces, check_embedded, image_codes
+from ..tokenizer_file import added_pieces, all_pieces, check_embedded, image_codes, read_tags
 
 LICENCE = "Apache License 2.0"
 CODE = re.compile(r"<\|visual token ([0-9]{6})\|>")
@@ -60,27 +60,13 @@ def read_names(tokenizer: Path, listed: Mapping[str, int], vocabulary: int) -> N
     """
     pieces, added = {**listed, **all_pieces(tokenizer)}, added_pieces(tokenizer)
     check_embedded(tokenizer, pieces, vocabulary)
-    tags = read_tags(tokenizer.parent / "tokenizer_config.json")
+    tags = read_tags(tokenizer.parent / "tokenizer_config.json", TAGS)
     for tag in (*tags.values(), ROW_END):
         if tag not in added:
             raise ExportError(f"{tokenizer}: no added token {tag}, expected Emu3's tokenizer")
     codes = image_codes(tokenizer, pieces, CODE, "<|visual token 000000|>", "Emu3")
     ids = {name: added[tag] for name, tag in tags.items()}
     return Names(tokenizer, tags, ids, added[ROW_END], *codes)
-
-
-def read_tags(file: Path) -> dict[str, str]:
-    settings = checkpoint.read_json(file) if file.is_file() else {}
-    more = settings.get("extra_special_tokens")
-    settings = {**more, **settings} if isinstance(more, dict) else settings
-    tags = {}
-    for name, usual in TAGS.items():
-        tag = settings.get(name, usual)
-        tag = tag.get("content") if isinstance(tag, dict) else tag
-        if not isinstance(tag, str):
-            raise ExportError(f"{file}: {name}: got {tag!r}, expected a token's text")
-        tags[name] = tag
-    return tags
 
 
 def size_grid(names: Names, width: int, height: int, downsample: int) -> dict[str, Any]:

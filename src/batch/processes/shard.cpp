@@ -30,6 +30,8 @@ int number(const std::string& what, std::string_view text) {
 // machine.
 struct Launcher {
   const char *name, *index, *count, *local;
+  int first = 0;                // the least index
+  bool numbers_single = false;  // a process that stands alone has the least index, too
 };
 // The first one that is found counts: those in front start processes inside of those behind.
 constexpr std::array kLaunchers{
@@ -45,13 +47,19 @@ constexpr std::array kLaunchers{
     Launcher{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
     Launcher{"ALPS", "ALPS_APP_PE", nullptr, nullptr},
     Launcher{"PMIx", "PMIX_RANK", nullptr, nullptr},
+    Launcher{"blaunch", "LSF_PM_TASKID", nullptr, nullptr, 1},
+    Launcher{"HTCondor", "_CONDOR_PROCNO", "_CONDOR_NPROCS", nullptr},
+    Launcher{"AWS Batch", "AWS_BATCH_JOB_NODE_INDEX", "AWS_BATCH_JOB_NUM_NODES", nullptr},
     Launcher{"Kubernetes", "JOB_COMPLETION_INDEX", nullptr, nullptr},
+    Launcher{"OAR", "OAR_ARRAY_INDEX", nullptr, nullptr, 1, true},
 };
 
 // What schedulers say about the elements of a job array.
 struct Array {
   const char *name, *index;
-  const char *first, *last, *step, *count;  // null: it does not say
+  const char *first, *last, *step,
+      *count;             // null: it does not say; the first index is then 0, if any is known
+  bool may_join = false;  // a launcher may number the processes of all elements together
 };
 constexpr std::array kArrays{
     Array{"a Slurm array", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
@@ -60,6 +68,10 @@ constexpr std::array kArrays{
     Array{"an LSF array", "LSB_JOBINDEX", nullptr, "LSB_JOBINDEX_END", "LSB_JOBINDEX_STEP", nullptr},
     Array{"a PBS array", "PBS_ARRAY_INDEX", nullptr, nullptr, nullptr, nullptr},
     Array{"a Torque array", "PBS_ARRAYID", nullptr, nullptr, nullptr, nullptr},
+    Array{"an AWS Batch array", "AWS_BATCH_JOB_ARRAY_INDEX", nullptr, nullptr, nullptr,
+          "AWS_BATCH_JOB_ARRAY_SIZE"},
+    Array{"Google Batch", "BATCH_TASK_INDEX", nullptr, nullptr, nullptr, "BATCH_TASK_COUNT", true},
+    Array{"Cloud Run", "CLOUD_RUN_TASK_INDEX", nullptr, nullptr, nullptr, "CLOUD_RUN_TASK_COUNT"},
 };
 
 Shard by_flag(const std::string& flag) {
@@ -115,9 +127,10 @@ std::optional<Shard> by_launcher(const Launcher& launcher, int count, bool in_ar
   if (is_slurm && !is_slurm_step(variables)) return std::nullopt;
   const char* all = is_slurm && !variables.has(launcher.count) ? "SLURM_NTASKS" : launcher.count;
   Shard shard;
-  shard.index = *variables.read(launcher.index);
+  shard.index = *variables.read(launcher.index) - launcher.first;
   shard.local = local_index(launcher, variables);
   const std::optional<int> given = variables.read(all);
+  if (launcher.numbers_single && shard.index == 0 && count == 0) return std::nullopt;
   if (!given && (count == 0 || in_array)) {
     throw Error(ExitCode::usage,
                 std::string(launcher.name) + " numbers its processes (" + launcher.index +
@@ -159,7 +172,7 @@ std::optional<Shard> by_array(const Array& array, int count, const Variables& va
   shard.source = array.name;
   shard.index = *variables.read(array.index);
   if (is_lsf) check_lsf(array, count, variables);
-  if (array.last == nullptr)
+  if (array.last == nullptr && array.count == nullptr)
     refuse_array(array, variables, "says neither its first index nor how many elements there are");
   const int first = is_lsf ? 1 : variables.read(array.first).value_or(0);
   const std::optional<int> last = variables.read(array.last), all = variables.read(array.count);
@@ -201,14 +214,22 @@ void check_index(const Shard& shard) {
 // The shard of the launchers' variables; nothing without a launcher.
 std::optional<Shard> by_environment(int count, const Variables& variables) {
   std::optional<Shard> element, process;
-  for (const Array& array : kArrays) {
-    if (!element) element = by_array(array, count, variables);
+  const Array* array = nullptr;
+  for (std::size_t i = 0; i < kArrays.size() && !element; ++i) {
+    array = &kArrays.at(i);
+    element = by_array(*array, count, variables);
   }
   if (element) check_index(*element);
   for (const Launcher& launcher : kLaunchers) {
     if (!process) process = by_launcher(launcher, count, element.has_value(), variables);
   }
   if (process) check_index(*process);
+  if (element && process && element->count > 1 && array->may_join) {
+    throw Error(ExitCode::usage,
+                element->source + " (" + variables.say(array->index) + ") and " + process->source +
+                    " both number processes, and the latter may number the processes of one task or of "
+                    "all; use --shard I/N, counting all processes");
+  }
   if (element && process) return join(*element, *process);
   return element ? element : process;
 }

@@ -21,10 +21,11 @@ struct Shard {
 using Environment = std::function<const char*(const char* name)>;
 
 // Determines the part from `flag` ("3/16") or from the launcher's variables: torchrun, Open MPI, MVAPICH,
-// MPICH and Intel MPI, Slurm's steps, PMIx, indexed jobs of Kubernetes, and arrays of Slurm, SGE, LSF, PBS
-// and Torque. Processes that a launcher starts in an element of an array share the element's part. `count` is
-// for launchers that do not give the number of processes; 0: not given. Throws Error(ExitCode::usage) for
-// inconsistent values, and with what to set where the variables leave open which part this is.
+// MPICH and Intel MPI, Slurm's steps, PMIx, blaunch, indexed jobs of Kubernetes and others, and arrays of
+// Slurm, SGE, LSF, PBS, Torque and cloud services. Processes that a launcher starts in an element of an array
+// share the element's part. `count` is for launchers that do not give the number of processes; 0: not given.
+// Throws Error(ExitCode::usage) for inconsistent values, and with what to set where the variables leave open
+// which part this is.
 Shard find_shard(const std::string& flag, int count, const Environment& environment);
 
 }  // namespace lamplighter

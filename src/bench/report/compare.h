@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "bench/report/statistics.h"
+#include "measure/statistics.h"
 
 // Compares two files of `bench --export-json`.
 namespace lamplighter {

@@ -7,7 +7,7 @@
 
 #include "bench/bench.h"
 #include "bench/machine/environment.h"
-#include "bench/report/statistics.h"
+#include "measure/statistics.h"
 
 // The results of `bench`: one report per method and batch size, and the machine and settings.
 namespace lamplighter {

@@ -55,6 +55,8 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
     const std::string name = "grid " + number(grid.rows) + " x " + number(grid.columns);
     for (const auto* ids : {&grid.before, &grid.row_end, &grid.after})
       check_ids(reader, name, *ids, tokens.vocabulary);
+    if (grid.preview_tokens() > 0 && !grid.row_end.empty())
+      reader.fail(name + ": got a preview and row_end, expected one of them");
     const std::int64_t needed = prompt.length + grid.length();
     if (needed > manifest.cache.max_length) {
       reader.fail(name + " needs " + number(needed) + " positions, cache.max_length is " +
@@ -85,6 +87,9 @@ void check_continuous(JsonReader& reader, const Manifest& manifest) {
     if (!grid.before.empty() || !grid.row_end.empty() || !grid.after.empty())
       reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) +
                   ": got ids, expected none around continuous tokens");
+    if (grid.preview_tokens() > 0)
+      reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) +
+                  ": got a preview, expected none in front of continuous tokens");
     if (grid.tokens() != manifest.grids.front().tokens())
       reader.fail("grid " + number(grid.rows) + " x " + number(grid.columns) + ": got " +
                   number(grid.tokens()) + " tokens, expected " + number(manifest.grids.front().tokens()) +
@@ -152,6 +157,9 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
   for (std::size_t i = 0; i < manifest.grids.size(); ++i) {
     const Grid& grid = manifest.grids[i];
     const std::int64_t factor = manifest.decoder.downsample;
+    if (grid.preview_tokens() > 0)
+      reader.fail("grids[" + number(static_cast<std::int64_t>(i)) +
+                  "].preview: got one, expected none beside an image decoder");
     if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
       reader.fail("grids[" + number(static_cast<std::int64_t>(i)) + "] of " + number(grid.rows) + " x " +
                   number(grid.columns) + " tokens disagrees with " + number(grid.width) + " x " +

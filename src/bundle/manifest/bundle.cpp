@@ -32,6 +32,15 @@ std::string damage_of(const Manifest& manifest, const std::string& name, const F
   return "";
 }
 
+void refuse_missing(const Manifest& manifest, const std::string& what,
+                    const std::vector<std::string>& missing) {
+  if (missing.empty()) return;
+  std::string names;
+  for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+  throw Error(ExitCode::bundle,
+              "bundle " + manifest.directory + " cannot generate " + what + ": it lacks " + names);
+}
+
 }  // namespace
 
 void verify_files(const Manifest& manifest, bool checksums) {
@@ -51,14 +60,19 @@ std::map<std::string, std::string> find_damage(const Manifest& manifest, bool ch
   return found;
 }
 
-std::vector<std::string> missing_for_generation(const Manifest& manifest) {
+std::vector<std::string> missing_for_tokens(const Manifest& manifest) {
   std::vector<std::string> missing;
   if (!manifest.has("target")) missing.emplace_back("modules.target");
-  if (!manifest.has("image_decoder")) missing.emplace_back("modules.image_decoder");
   if (!manifest.prompt) return missing;
   if (manifest.prompt->kind == "text_features" && !manifest.has("text_encoder"))
     missing.emplace_back("modules.text_encoder");
   if (manifest.prompt->kind != "class" && !manifest.tokenizer) missing.emplace_back("tokenizer");
+  return missing;
+}
+
+std::vector<std::string> missing_for_generation(const Manifest& manifest) {
+  std::vector<std::string> missing = missing_for_tokens(manifest);
+  if (!manifest.has("image_decoder")) missing.emplace_back("modules.image_decoder");
   return missing;
 }
 
@@ -76,14 +90,12 @@ const Grid& find_grid(const Manifest& manifest, int width, int height) {
   throw Error(ExitCode::usage, "size: got " + got + ", this bundle generates " + known);
 }
 
+void require_tokens(const Manifest& manifest) {
+  refuse_missing(manifest, "tokens", missing_for_tokens(manifest));
+}
+
 void require_generatable(const Manifest& manifest) {
-  std::string missing;
-  for (const std::string& name : missing_for_generation(manifest))
-    missing += (missing.empty() ? "" : ", ") + name;
-  if (!missing.empty()) {
-    throw Error(ExitCode::bundle,
-                "bundle " + manifest.directory + " cannot generate images: it lacks " + missing);
-  }
+  refuse_missing(manifest, "images", missing_for_generation(manifest));
 }
 
 }  // namespace lamplighter

@@ -68,6 +68,12 @@ Grid read_grid(JsonReader& reader) {
   if (reader.has("row_end")) grid.row_end = reader.integers("row_end");
   if (grid.row_end.size() > 1) reader.reject("row_end", "one id or none");
   if (reader.has("after")) grid.after = reader.integers("after");
+  if (reader.has("preview")) {
+    JsonReader preview = reader.object("preview");
+    grid.preview_rows = static_cast<int>(preview.integer("rows", 1, most));
+    grid.preview_columns = static_cast<int>(preview.integer("columns", 1, most));
+    preview.finish();
+  }
   reader.finish();
   return grid;
 }

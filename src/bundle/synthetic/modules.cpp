@@ -103,7 +103,8 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
                {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
                {"qkv_bias", shape.qkv_bias},
                {"qk_norm", shape.has_head_norms()},
-               {"swin_norm", false}});
+               {"swin_norm", false},
+               {"branch_norms", shape.branch_norms}});
   module.register_buffer("wqkv", weights.matrix(qkv_width, shape.hidden));
   module.register_buffer("bqkv", weights.zeros(shape.qkv_bias ? qkv_width : 0));
   module.register_buffer("wo", weights.matrix(shape.hidden, width));
@@ -111,6 +112,8 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
   module.register_buffer("w2", weights.matrix(shape.hidden, shape.ffn));
   module.register_buffer("attention_norm", weights.ones(shape.hidden));
   module.register_buffer("feed_norm", weights.ones(shape.hidden));
+  for (const char* name : {"attention_out_norm", "feed_out_norm"})
+    module.register_buffer(name, weights.ones(shape.branch_norms ? shape.hidden : 0));
   const std::int64_t normed = shape.has_head_norms() ? (shape.heads + shape.kv_heads) * shape.head_dim : 0;
   module.register_buffer("qk_norm_weight", weights.ones(normed).view({-1, shape.head_dim}));
   module.register_buffer("qk_norm_bias", weights.zeros(normed).view({-1, shape.head_dim}));

@@ -114,6 +114,25 @@ SyntheticShape emu3() {
   return shape;
 }
 
+// The autoregressive stage of GLM-Image (Z.ai 2026): 1024 x 1024 pixels, without guidance.
+SyntheticShape glm_image() {
+  SyntheticShape shape = chameleon("glm-image-1024", 32, false, 60);
+  shape.qkv_bias = shape.branch_norms = true;
+  shape.vocabulary = 16384;
+  shape.embedding = 168064;
+  shape.first_image_id = 0;
+  shape.layers = 40;
+  shape.kv_heads = 2;
+  shape.ffn = 13696;
+  shape.preview_rows = shape.preview_columns = 16;
+  shape.sampling = {};
+  shape.sampling.cfg_scale = 1;
+  shape.sampling.temperature = 0.9F;
+  shape.sampling.top_p = 0.75F;
+  shape.sampling.top_k = 0;
+  return shape;
+}
+
 const std::vector<SyntheticShape>& published() {
   static const std::vector<SyntheticShape> shapes{llamagen("llamagen-l-256", 24, 16, 2816, 16),
                                                   llamagen("llamagen-xl-256", 36, 20, 3584, 16),
@@ -124,7 +143,8 @@ const std::vector<SyntheticShape>& published() {
                                                   janus("janus-pro-1b", 24, 16, 5632),
                                                   janus("janus-pro-7b", 30, 32, 11008),
                                                   simplear(),
-                                                  emu3()};
+                                                  emu3(),
+                                                  glm_image()};
   return shapes;
 }
 
@@ -143,6 +163,8 @@ Grid SyntheticShape::grid() const {
   grid.columns = columns;
   grid.width = columns * kDownsample;
   grid.height = rows * kDownsample;
+  grid.preview_rows = preview_rows;
+  grid.preview_columns = preview_columns;
   if (row_ends) grid.row_end = {row_end()};
   return grid;
 }

@@ -25,9 +25,11 @@ void check_bundle(const MethodEntry& entry, const Manifest& manifest) {
                                           " are continuous; use ar or cspd"
                                     : method + " generates continuous tokens, but the tokens of bundle " +
                                           manifest.name + " are codes");
-  if (entry.is_row_parallel() && rows_end(manifest))
+  const std::string beside = beside_rows(manifest);
+  if (entry.is_row_parallel() && !beside.empty())
     refuse(method + " needs image rows of codes only, but in bundle " + manifest.name +
-           " a token ends each row; sjd runs with any bundle");
+           (beside == "preview" ? " a preview stands in front of them" : " a token ends each row") +
+           "; sjd runs with any bundle");
   if (!has_calls(entry, manifest))
     throw Error(ExitCode::bundle, method + ": the target of bundle " + manifest.name + " has no " +
                                       entry.calls +

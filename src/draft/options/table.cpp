@@ -59,8 +59,8 @@ bool has_dynamic_tree(const Run& run) {
 bool verifies_paths(const Run& run) {
   return traits_of(run.rule).walk == Walk::paths;
 }
-bool is_official_pac(const Run& run) {
-  return run.rule == Rule::official_pac;
+const ReferenceVariant* variant_of(const Run& run) {
+  return run.entry.variant(run.rule);
 }
 
 std::string rule_help() {
@@ -68,9 +68,11 @@ std::string rule_help() {
   for (const RuleTraits& rule : kRules) {
     std::string& names = rule.lossy() ? lossy : lossless;
     names += (names.empty() ? "" : ", ") + std::string(rule.name);
+    if (const MethodEntry* method = method_of_variant(rule_from(rule.name)))
+      names += std::string(" (the authors' code of ") + method->name + ")";
   }
   return "Acceptance rule. Lossless: " + lossless + ". Lossy: " + lossy +
-         " (the authors' code of sjd-pac). For cspd: " + list_of(continuous_rules());
+         ". For cspd: " + list_of(continuous_rules());
 }
 
 std::vector<std::string> all_rules() {
@@ -95,8 +97,10 @@ Value usual_rule(const Run& run) {
 
 Narrow rules_of(const Run& run) {
   if (run.continuous) return {choices(continuous_rules(), for_method(run))};
-  if (is_official_pac(run) && (run.entry.tree != TreeKind::multi_candidate || has_drafter(run)))
-    refuse("rule official-pac needs method sjd-pac, but this run has " + run.options.method);
+  const MethodEntry* method = method_of_variant(run.rule);
+  if (method != nullptr && method != &run.entry)
+    refuse("rule " + to_string(run.rule) + " needs method " + method->name + ", but this run has " +
+           run.options.method);
   return {};
 }
 
@@ -154,19 +158,21 @@ Narrow layers_of(const Run& run) {
 }
 
 Narrow draft_windows_of(const Run& run) {
-  if (rows_end(*run.manifest))
+  if (beside_rows(*run.manifest) == "row_end")
     refuse("draft_window needs image rows of codes only, but in bundle " + run.manifest->name +
            " a token ends each row");
   return {};
 }
 
 Value usual_init(const Run& run) {
-  return std::string(is_official_pac(run) ? "uniform" : "repeat");
+  const ReferenceVariant* variant = variant_of(run);
+  return std::string(variant != nullptr ? variant->init : "repeat");
 }
 
 Narrow inits_of(const Run& run) {
   Narrow all;
-  if (is_official_pac(run)) all.push_back(choices({"uniform"}, for_rule(run)));
+  if (const ReferenceVariant* variant = variant_of(run))
+    all.push_back(choices({variant->init}, for_rule(run)));
   if (run.entry.is_row_parallel())
     all.push_back(choices({"uniform", "random", "repeat", "above"}, for_method(run)));
   return all;
@@ -182,7 +188,8 @@ Narrow tails_of(const Run& run) {
   Narrow all;
   if (run.options.method == "scd") all.push_back(choices({"keep"}, " for method scd; sjd has both"));
   if (verifies_paths(run)) all.push_back(choices({"fresh"}, for_rule(run)));
-  if (is_official_pac(run)) all.push_back(choices({"keep"}, for_rule(run)));
+  if (const ReferenceVariant* variant = variant_of(run))
+    all.push_back(choices({variant->tail}, for_rule(run)));
   if (run.entry.needs_refiner() && run.options.children == "top")
     all.push_back(choices({"fresh"}, ": children top are not sampled"));
   return all;

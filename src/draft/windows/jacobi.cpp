@@ -13,8 +13,6 @@
 #include <tuple>
 #include <utility>
 
-#include "draft/windows/sjd_pac_reference.h"
-
 namespace lamplighter {
 namespace {
 
@@ -202,7 +200,6 @@ void Jacobi::keep_unscored(const Draft& draft, const Verified& verified, std::ve
 }
 
 std::unique_ptr<DraftMethod> make_jacobi(const Method& method, const Models& models) {
-  if (method.verify.rule == Rule::official_pac) return make_sjd_pac_reference(method, models);
   return std::make_unique<Jacobi>(method, models);
 }
 

@@ -1,6 +1,12 @@
 #include "pipeline/output/codes_file.h"
 
+#include <ATen/ops/tensor.h>
+
+#include <filesystem>
+#include <map>
+
 #include "base/files.h"
+#include "bundle/tensor_file.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -10,16 +16,23 @@ constexpr const char* kFormat = "lamplighter codes";
 constexpr int kSchema = 1;
 constexpr std::int64_t kMaxSide = 4096;  // tokens
 
+std::vector<std::int32_t> read_indices(JsonReader& reader, const std::string& key) {
+  std::vector<std::int32_t> indices;
+  for (const std::int64_t id : reader.integers(key)) {
+    if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
+      reader.fail(key + ": got " + std::to_string(id) + ", expected codebook indices");
+    }
+    indices.push_back(static_cast<std::int32_t>(id));
+  }
+  return indices;
+}
+
 SavedCodes read_image(JsonReader reader) {
   SavedCodes saved;
   saved.codes.rows = static_cast<int>(reader.integer("rows", 1, kMaxSide));
   saved.codes.columns = static_cast<int>(reader.integer("columns", 1, kMaxSide));
-  for (const std::int64_t id : reader.integers("codes")) {
-    if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
-      reader.fail("codes: got " + std::to_string(id) + ", expected codebook indices");
-    }
-    saved.codes.ids.push_back(static_cast<std::int32_t>(id));
-  }
+  saved.codes.ids = read_indices(reader, "codes");
+  if (reader.has("preview")) saved.codes.preview = read_indices(reader, "preview");
   if (reader.has("parameters")) {
     JsonReader parameters = reader.object("parameters");
     saved.parameters = reader.value("parameters");
@@ -33,12 +46,29 @@ SavedCodes read_image(JsonReader reader) {
   return saved;
 }
 
+// Tensors int64: codes.N [rows, columns] and preview.N [codes].
+void write_code_tensors(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite) {
+  std::map<std::string, at::Tensor> tensors;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const Codes& codes = images[i].codes;
+    const std::string number = std::to_string(i);
+    tensors["codes." + number] =
+        at::tensor(codes.ids, at::kInt).to(at::kLong).view({codes.rows, codes.columns});
+    if (!codes.preview.empty())
+      tensors["preview." + number] = at::tensor(codes.preview, at::kInt).to(at::kLong);
+  }
+  write_tensors(path, tensors, overwrite);
+}
+
 }  // namespace
 
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite) {
+  if (std::filesystem::path(path).extension() == ".safetensors")
+    return write_code_tensors(path, images, overwrite);
   Json list = Json::array();
   for (const SavedCodes& image : images) {
     Json entry{{"rows", image.codes.rows}, {"columns", image.codes.columns}, {"codes", image.codes.ids}};
+    if (!image.codes.preview.empty()) entry["preview"] = image.codes.preview;
     if (!image.parameters.is_null()) entry["parameters"] = image.parameters;
     list.push_back(std::move(entry));
   }

@@ -12,13 +12,16 @@ namespace lamplighter {
 //   {"format": "lamplighter codes", "schema": 1,
 //    "images": [{"rows": 16, "columns": 16, "codes": [codebook indices in raster order], "parameters":
 //    {...}}, ...]}
-// "parameters" is what the image's PNG carries (pipeline/metadata/metadata.h) and may be missing.
+// "parameters" is what the image's PNG carries (pipeline/metadata/metadata.h) and may be missing, and so is
+// "preview", the codes of a smaller image in front of these.
 struct SavedCodes {
   Codes codes;
   Json parameters;  // null when missing
 };
 
-// Throws Error(ExitCode::output), without `overwrite` also for a file that exists.
+// Throws Error(ExitCode::output), without `overwrite` also for a file that exists. A name that ends with
+// .safetensors gets the codes as tensors int64 instead, of image N codes.N [rows, columns] and preview.N, to
+// be read by other programs.
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite = true);
 std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
 

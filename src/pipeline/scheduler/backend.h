@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "draft/method_table.h"
 #include "lamplighter/error.h"
 #include "lamplighter/pipeline.h"
 #include "pipeline/resolved_request.h"
@@ -70,6 +71,10 @@ class Networks {
   virtual ~Networks() = default;
   // A backend for a request and others like it.
   virtual std::unique_ptr<Backend> backend(const ResolvedRequest& first, const RunLimits& limits) = 0;
+  // Measures the methods on images that are generated together; none where there is no trial of them.
+  virtual std::optional<TableRun> try_methods(const std::vector<ResolvedRequest>& /*requests*/) {
+    return std::nullopt;
+  }
 };
 
 }  // namespace lamplighter

@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "draft/method.h"
 #include "lamplighter/error.h"
+#include "measure/trial.h"
 
 namespace lamplighter {
 namespace {
@@ -54,7 +55,7 @@ void require_drafts(const std::string& drafter, const RecordedImage& generated) 
 
 // A device runs the kernels of every thread one after the other, and may be capturing cycles: prompts are not
 // read ahead there.
-TokenBackend::TokenBackend(const Models& models, const PromptEncoder& prompts, const PixelDecoder& decoder,
+TokenBackend::TokenBackend(const Models& models, const PromptEncoder& prompts, const PixelDecoder* decoder,
                            const RuntimeOptions& options, const ResolvedRequest& first,
                            const RunLimits& limits)
     : models_(models),
@@ -116,24 +117,42 @@ void TokenBackend::drop(std::int64_t image) {
 CompleteImage TokenBackend::take(std::int64_t image) {
   RecordedImage generated = recorder_.take(image);
   require_drafts(run_method_->options.drafter, generated);
-  return {{shape_.grid->rows, shape_.grid->columns, std::move(generated.codes)},
-          std::move(generated.statistics),
-          [&decoder = decoder_](const Codes& codes) { return decoder.decode(codes); }};
+  Codes codes{shape_.grid->rows, shape_.grid->columns, std::move(generated.codes)};
+  const auto own = codes.ids.begin() + static_cast<std::ptrdiff_t>(shape_.grid->preview_tokens());
+  codes.preview.assign(codes.ids.begin(), own);
+  codes.ids.erase(codes.ids.begin(), own);
+  const Image unpainted{shape_.grid->width, shape_.grid->height, {}};
+  return {std::move(codes), std::move(generated.statistics),
+          [unpainted, decoder = decoder_](const Codes& complete) {
+            return decoder != nullptr ? decoder->decode(complete) : unpainted;
+          }};
 }
 
 void TokenBackend::check_decoding() const {
-  if (models_.target->placement().device.is_cpu()) return;
+  if (models_.target->placement().device.is_cpu() || decoder_ == nullptr) return;
   const Grid& grid = *shape_.grid;
-  decoder_.decode(
+  decoder_->decode(
       {grid.rows, grid.columns, std::vector<std::int32_t>(static_cast<std::size_t>(grid.tokens()))});
 }
 
+Models TokenNetworks::models(const std::string& drafter) {
+  if (drafter.empty()) return {&target_, nullptr};
+  return {&target_, &drafters_.try_emplace(drafter, manifest_, drafter, placement_).first->second};
+}
+
 std::unique_ptr<Backend> TokenNetworks::backend(const ResolvedRequest& first, const RunLimits& limits) {
-  const std::string& drafter = first.method->options.drafter;
-  Models models{&target_, nullptr};
-  if (!drafter.empty())
-    models.drafter = &drafters_.try_emplace(drafter, manifest_, drafter, placement_).first->second;
-  return std::make_unique<TokenBackend>(models, prompts_, decoder_, options_, first, limits);
+  return std::make_unique<TokenBackend>(models(first.method->options.drafter), prompts_, decoder_, options_,
+                                        first, limits);
+}
+
+std::optional<TableRun> TokenNetworks::try_methods(const std::vector<ResolvedRequest>& requests) {
+  Trial trial{manifest_, placement_, [this](const std::string& drafter) { return models(drafter); },
+              {},        {},         requests.front().grid};
+  for (const ResolvedRequest& request : requests) {
+    trial.conditions.push_back(prompts_.encode(*request.prompt));
+    trial.requests.push_back({request.sampling, request.seed});
+  }
+  return lamplighter::try_methods(trial);
 }
 
 }  // namespace lamplighter

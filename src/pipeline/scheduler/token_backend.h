@@ -19,8 +19,8 @@ namespace lamplighter {
 // The decode loop of a method for image tokens.
 class TokenBackend : public Backend {
  public:
-  // All of it but the limits outlives the backend.
-  TokenBackend(const Models& models, const PromptEncoder& prompts, const PixelDecoder& decoder,
+  // All of it but the limits outlives the backend. Without a decoder images have codes alone.
+  TokenBackend(const Models& models, const PromptEncoder& prompts, const PixelDecoder* decoder,
                const RuntimeOptions& options, const ResolvedRequest& first, const RunLimits& limits);
 
   // Without guidance an image takes half the sequences: it may run beside guided ones, not the other way
@@ -37,7 +37,7 @@ class TokenBackend : public Backend {
 
  private:
   const Models models_;
-  const PixelDecoder& decoder_;
+  const PixelDecoder* decoder_;
   const std::shared_ptr<RunMethod> run_method_;
   const Method& method_;
   const RunShape shape_;
@@ -55,7 +55,7 @@ class TokenNetworks : public Networks {
   // Loads all but the drafters, which are loaded by the first method that names them. All of it outlives the
   // networks. Throws Error(ExitCode::bundle).
   TokenNetworks(const Manifest& manifest, const Placement& placement, const RuntimeOptions& options,
-                const PixelDecoder& decoder)
+                const PixelDecoder* decoder)
       : manifest_(manifest),
         placement_(placement),
         options_(options),
@@ -64,12 +64,15 @@ class TokenNetworks : public Networks {
         target_(manifest, placement) {}
 
   std::unique_ptr<Backend> backend(const ResolvedRequest& first, const RunLimits& limits) override;
+  std::optional<TableRun> try_methods(const std::vector<ResolvedRequest>& requests) override;
 
  private:
+  Models models(const std::string& drafter);
+
   const Manifest& manifest_;
   const Placement& placement_;
   const RuntimeOptions& options_;
-  const PixelDecoder& decoder_;
+  const PixelDecoder* decoder_;
   PromptEncoder prompts_;
   Target target_;
   std::map<std::string, DraftModel> drafters_;

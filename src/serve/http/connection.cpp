@@ -116,6 +116,8 @@ void HttpServer::dispatch(Connection& connection) {
   connection.finished = false;
   count_unread(connection);
   watch(connection);
+  // Sent when the number is taken, not here: a row of requests on one connection would nest.
+  if (handler_.is_quick(*request)) return work(*exchange, *request);
   workers_.add([this, exchange, request] { work(*exchange, *request); });
 }
 
@@ -210,7 +212,7 @@ void HttpServer::drain(Connection& connection) {
   }
 }
 
-// Answers in a thread of its own.
+// Answers a request, mostly in a thread of its own.
 void HttpServer::work(Exchange& exchange, HttpRequest& request) {
   HttpResponse response;
   handler_.answer(request, response);

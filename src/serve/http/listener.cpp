@@ -16,7 +16,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr int kBacklog = 1024;  // connections that wait to be accepted
+constexpr int kBacklog = 4096;  // connections that wait to be accepted
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 

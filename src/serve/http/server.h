@@ -30,6 +30,9 @@ class HttpHandler {
   virtual void admit(const HttpRequest& head) = 0;
   // Called by a thread of its own; `request` lives until the answer is out. Must not throw.
   virtual void answer(HttpRequest& request, HttpResponse& response) = 0;
+  // Whether the answer takes no time and is no stream. The thread that holds all connections then gives it,
+  // so that it does not wait for threads that other requests keep busy.
+  virtual bool is_quick(const HttpRequest& request) const = 0;
   // The answer to a request that is refused; `path` is empty where none was read.
   virtual HttpResponse refuse(const HttpError& error, const std::string& path) = 0;
   // What a path is called in metrics and the log.

@@ -41,7 +41,7 @@ export class ImageView {
   // onColours: called when the colours of passes come, go or change. say: shows a message.
   constructor(request, {columns, rows}, {onColours, say}) {
     Object.assign(this, {request, columns, rows, onColours, say, time: 0, committed: [], moments: [], inOrder: true,
-      coloured: false, done: null, blob: null, coloursWanted: false, most: 1});
+      coloured: false, painted: false, done: null, blob: null, coloursWanted: false, most: 1});
     const [width, height] = request.size.split('x').map(Number);
     this.words = request.prompt ?? 'class ' + request.class;
     this.canvas = element('canvas', {width, height, role: 'img', 'aria-label': 'The image while it grows: ' + this.words});
@@ -110,6 +110,7 @@ export class ImageView {
     } else if (event.type === 'image_generation.partial_image') {
       const part = await createImageBitmap(blobOf(event.b64_json));
       if (!this.done) this.canvas.getContext('2d').drawImage(part, 0, 0, this.canvas.width, this.canvas.height);
+      this.painted = true;
     } else if (event.type === 'image_generation.completed') {
       const {b64_json, ...facts} = event;
       await this.finish(facts, blobOf(b64_json));
@@ -131,6 +132,15 @@ export class ImageView {
     this.tools.hidden = false;
     this.paintPasses(this.committed, this.mostCommitted());
     this.showColours(false);
+  }
+  // Nothing more comes. False where nothing has come that could be shown.
+  end() {
+    if (this.done) return true;
+    const rows = this.moments.at(-1)?.rows ?? 0;
+    this.facts.textContent = rows ? `incomplete: ${rows} of ${this.rows} rows` : 'incomplete';
+    this.canvas.setAttribute('aria-label', 'An image that is not complete: ' + this.words);
+    this.showColours(false);
+    return this.painted;
   }
   tick(time) {
     if (!this.done) this.clock.textContent = seconds(time);

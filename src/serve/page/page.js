@@ -107,7 +107,7 @@ function present(list, isRace) {
   for (const old of shown) if (!list.includes(old)) old.release();
   shown = list;
   raced = isRace;
-  byId('empty').hidden = true;
+  byId('empty').hidden = list.length > 0;
   byId('stage').className = list.length === 1 ? 'one' : '';
   byId('stage').replaceChildren(...list.map(view => view.figure));
   byId('again').hidden = true;
@@ -181,6 +181,13 @@ async function keep(views) {
   await showPast();
 }
 
+// What has come stays when an image cannot be completed; an empty frame does not.
+async function settle() {
+  present(shown.filter(view => view.end()), false);
+  showNotes();
+  await keep(shown.filter(view => view.done));
+}
+
 async function run(request, views) {
   const begin = performance.now();
   const tick = setInterval(() => views.forEach(view => view.tick((performance.now() - begin) / 1000)), 40);
@@ -219,6 +226,7 @@ async function generate() {
     await keep(shown);
     if (isRace) runAgain();
   } catch (error) {
+    await settle();
     say(error.name === 'AbortError' ? 'stopped' : error.message, error.name !== 'AbortError');
     if (error.status === 401) askForKey();
   }
@@ -244,7 +252,7 @@ async function begin() {
   }
 }
 
-byId('form').onsubmit = event => { event.preventDefault(); if (models.length && !abort) generate(); };
+byId('form').onsubmit = event => { event.preventDefault(); if (!abort) models.length ? generate() : begin(); };
 for (const id of ['prompt', 'negative_prompt'])
   byId(id).onkeydown = event => { if (event.key === 'Enter' && !event.shiftKey) { event.preventDefault(); byId('form').requestSubmit(); } };
 byId('prompt').oninput = () => models.length && showExamples();

@@ -92,8 +92,7 @@ TEST(ResolveContinuous, CodesAndVectorsHaveMethodsOfTheirOwn) {
   EXPECT_THAT(refusal(steps, codes), HasSubstr("steps is read for tokens that are continuous"));
   EXPECT_THAT(missing_for(find_method("cspd"), codes), Contains("tokens.kind: continuous"));
   EXPECT_THAT(missing_for(find_method("sjd"), bundle_of_vectors()), Contains("tokens.kind: codes"));
-  EXPECT_EQ(missing_for(find_method("cspd"), bundle_of_vectors()),
-            missing_for_generation(bundle_of_vectors()));
+  EXPECT_EQ(missing_for(find_method("cspd"), bundle_of_vectors()), missing_for_tokens(bundle_of_vectors()));
   Manifest alone = bundle_of_vectors();
   alone.drafters.clear();
   EXPECT_THAT(missing_for(find_method("cspd"), alone), Contains("drafters"));

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "draft/windows/jacobi.h"
+#include "draft/windows/sjd_pac_reference.h"
 #include "tests/decode/loop_distribution.h"
 #include "tests/decode/toy_methods.h"
 #include "tests/draft/wrapped.h"
@@ -80,7 +80,7 @@ class Watched : public Wrapped {
 };
 
 std::unique_ptr<DraftMethod> make_watched(const Method& method, const Models& models) {
-  return std::make_unique<Watched>(make_jacobi(method, models));
+  return std::make_unique<Watched>(make_sjd_pac_reference(method, models));
 }
 
 TEST_F(SjdPacReferenceTest, WindowsHoldWhatTheirCycleLeft) {

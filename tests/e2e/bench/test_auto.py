@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.support import Cli, Result
 
 GENERATE = ("generate", "-p", "a red hill", "--threads", 1)
+LOSSLESS = ("ar", "sjd", "scd", "eagle", "eagle-3", "medusa", "mlp", "flash", "refine")
 TABLE = ("bench", "--save-table", "--repeats", 1, "--threads", 1, "--methods")
 
 
@@ -40,17 +41,61 @@ def make_fastest(cache: Path, tree: str) -> None:
     table_of(cache).write_text(json.dumps(table))
 
 
-def test_without_a_table_it_reports_its_choice(
-    cli: Cli, cache: Path, tiny_bundle: Path, drafter_bundle: Path
+@pytest.mark.parametrize("batch", [1, 4])
+def test_without_a_table_the_methods_are_measured_once(
+    cli: Cli, cache: Path, drafter_bundle: Path, batch: int
 ) -> None:
-    for bundle, tried in ((drafter_bundle, "eagle:tree=chain-2,"), (tiny_bundle, "")):
-        result = cli(*GENERATE, "--method", "auto", "--json", "--overwrite", model=bundle)
-        method = report_of(result)["method"]
-        assert method in ("ar", "sjd")  # by the instructions of the CPU
-        assert f"method auto: {method}, " in result.stderr
-        assert f"--methods {tried}" in result.stderr
-        assert "bench --save-table" in result.stderr and "bf16, 1 thread" in result.stderr
-    assert not cache.exists()
+    words = (*GENERATE, "-b", batch, "--batch-size", batch, "-o", "%d.png", "--method", "auto")
+    first = cli(*words, "--json", model=drafter_bundle)
+    assert first.returncode == 0, first.stderr
+    method = json.loads(first.stdout.splitlines()[0])["method"]
+    assert "method auto: measuring the methods for " in first.stderr
+    assert "bf16, 1 thread" in first.stderr
+    assert f"method auto: {method}" in first.stderr
+
+    table = json.loads(table_of(cache).read_text())
+    (run,) = table["runs"]
+    rows = {row["method"]: row for row in run["methods"]}
+    assert rows["ar"]["speedup"] == 1 and rows["eagle"]["speedup"] > 0
+    assert {"ar", "eagle", "medusa", "refine", "sjd", "scd"} <= set(rows)
+    costs = {cost["rows"]: cost["ms"] for cost in run["cycle_costs"]}
+    assert sorted(costs) == [1, 2, 3, 4, 6, 8] and min(costs.values()) > 0
+    best = max(run["methods"], key=lambda row: float(row["speedup"]))
+    assert method == (best["method"] if best["speedup"] > 1.03 else "ar")
+
+    again = cli(*words, "--overwrite", model=drafter_bundle)
+    assert again.returncode == 0 and "measuring" not in again.stderr
+    assert f"method auto: {method}" in again.stderr
+    shown = cli("inspect", model=drafter_bundle).stdout
+    assert f"batch size {batch}, expected: " in shown and "ms of a cycle by rows: 1:" in shown
+    shown_json = json.loads(cli("inspect", "--json", model=drafter_bundle).stdout)["measured"]
+    assert shown_json == [{"for": table["for"], "runs": table["runs"]}]
+
+
+def test_a_bundle_without_a_drafter_and_a_class_are_measured(
+    cli: Cli, cache: Path, tiny_bundle: Path, class_bundle: Path
+) -> None:
+    for bundle, words in ((tiny_bundle, ("-p", "a hill")), (class_bundle, ("--class", 3))):
+        run = ("generate", *words, "--threads", 1, "--method", "auto", "--json", "--overwrite")
+        assert report_of(cli(*run, model=bundle))["method"] in ("ar", "sjd", "scd")
+    assert len(list(cache.glob("methods-*.json"))) == 2
+
+
+def test_a_measurement_that_cannot_be_kept_is_used(
+    cli: Cli, cache: Path, drafter_bundle: Path
+) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file, no folder")
+    result = cli(*GENERATE, "--method", "auto", "--json", model=drafter_bundle)
+    assert report_of(result)["method"] in LOSSLESS
+    assert "note: the measurement is not kept: " in result.stderr
+
+
+def test_continuous_tokens_are_not_measured(cli: Cli, cache: Path, mar: Path) -> None:
+    words = ("generate", "--class", 1, "--threads", 1, "--method", "auto", "--json")
+    result = cli(*words, model=mar)
+    assert report_of(result)["method"] == "ar"
+    assert "were not measured here; bench --save-table" in result.stderr and not cache.exists()
 
 
 def test_the_fastest_lossless_method_generates(cli: Cli, cache: Path, drafter_bundle: Path) -> None:
@@ -108,7 +153,7 @@ def test_a_damaged_table_is_reported_and_ignored(
     assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
     table_of(cache).write_text("{")
     result = cli(*GENERATE, "--method", "auto", "--json", model=drafter_bundle)
-    assert report_of(result)["method"] in ("ar", "sjd")  # by the instructions of the CPU
+    assert report_of(result)["method"] in LOSSLESS
     (line,) = [line for line in result.stderr.splitlines() if "ignored" in line]
     assert str(table_of(cache)) in line
 
@@ -134,7 +179,10 @@ def test_batch_records_the_method(
     assert cli(*TABLE, "eagle:tree=chain-3", model=drafter_bundle).returncode == 0
     make_fastest(cache, "chain-3")
     (tmp_path / "c.txt").write_text("a red hill\n")
-    run = ("batch", "--captions", "c.txt", "-o", "out", "--threads", 1, "--method", "auto")
+    run = (
+        "batch", "--captions", "c.txt", "-o", "out", "--threads", 1, "--batch-size", 1,
+        "--method", "auto",
+    )  # fmt: skip
     assert cli(*run, model=drafter_bundle).returncode == 0
     configuration = (tmp_path / "out" / "run.json").read_text()
     assert "chain-3" in configuration and "auto" not in configuration

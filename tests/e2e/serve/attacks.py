@@ -2,7 +2,8 @@
 
     .venv/bin/python -m tests.e2e.serve.attacks --build build
 
-prints a Markdown table: resident megabytes before an attack, at most during it, and ten seconds after it.
+prints a Markdown table: resident megabytes before an attack, at most during it, and ten seconds after it; and the
+longest time in which another client got an answer of /health.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import base64
 import contextlib
 import gzip
 import json
+import math
 import resource
 import socket
 import struct
@@ -70,6 +72,35 @@ class Memory:
     def _watch(self) -> None:
         while not self._stop.wait(0.005):
             self.most = max(self.most, resident(self.server))
+
+
+@dataclass
+class Health:
+    """The slowest answer of /health while something happens, in seconds. Each comes on a connection of its own."""
+
+    server: Server
+    slowest: float = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Health:
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while True:
+            started = time.monotonic()
+            try:
+                answers = self.server.get("/health").status == 200
+            except OSError:
+                answers = False
+            self.slowest = max(self.slowest, time.monotonic() - started if answers else math.inf)
+            if self._stop.wait(0.05):
+                return
 
 
 def connect(server: Server, buffer: int | None = None) -> socket.socket:
@@ -143,7 +174,9 @@ def endless_trailers(server: Server) -> bytes:
 
 
 def packed_body(server: Server) -> bytes:
-    packed = gzip.compress(b" " * 500_000_000, 1)
+    # In pieces: one call would hold up the other threads of this process, whose waiting is measured.
+    packer = zlib.compressobj(1, wbits=31)
+    packed = b"".join(packer.compress(b" " * 1_000_000) for _ in range(500)) + packer.flush()
     head = f"{HEAD}Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
     with contextlib.closing(connect(server)) as connection, contextlib.suppress(OSError):
         connection.sendall(head.encode() + packed)
@@ -314,13 +347,13 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=Path("build"))
     options = parser.parse_args()
     raise_descriptors(4096)
-    print("| attack | MB before | most | after | answer |")
-    print("|---|---|---|---|---|", flush=True)
+    print("| attack | MB before | most | after | answer | /health s |")
+    print("|---|---|---|---|---|---|", flush=True)
     for attack in ATTACKS:
         server = start_server(options.build)
         answer = b""
         server.post(GENERATIONS, json.dumps({"prompt": PROMPT, "seed": 1}))
-        with Memory(server) as memory:
+        with Memory(server) as memory, Health(server) as health:
             try:
                 answer = attack(server)
             except (OSError, AssertionError) as error:
@@ -329,7 +362,8 @@ def main() -> None:
         after = resident(server) if server.process.poll() is None else float("nan")
         line = answer.split(b"\r\n")[0].decode(errors="replace")
         print(
-            f"| {attack.__name__} | {memory.before:.0f} | {memory.most:.0f} | {after:.0f} | {line} |",
+            f"| {attack.__name__} | {memory.before:.0f} | {memory.most:.0f} | {after:.0f} | {line} "
+            f"| {health.slowest:.2f} |",
             flush=True,
         )
         server.process.kill()

@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.serve.attacks import (
     ATTACKS,
     HEAD,
+    Health,
     Memory,
     connect,
     connections,
@@ -35,17 +36,21 @@ from tests.e2e.serve.client import (
 from tests.e2e.support import Cli
 
 GROWTH = 200  # megabytes: what the limits of all connections together allow, and what the allocator keeps
+PROMPTLY = 5  # seconds, for /health on a machine with other work
 FAREWELL = 9  # seconds: five for answers, and some for a slow machine
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-def test_memory_is_bounded(open_server: Server, attack: Callable[[Server], bytes]) -> None:
+def test_memory_is_bounded_and_others_are_answered(
+    open_server: Server, attack: Callable[[Server], bytes]
+) -> None:
     if not raise_descriptors(2048):
         pytest.skip("too few descriptors")
-    with Memory(open_server) as memory:
+    with Memory(open_server) as memory, Health(open_server) as health:
         answer = attack(open_server)
     assert answer.startswith(ATTACKS[attack])
     assert memory.most - memory.before < GROWTH
+    assert 0 < health.slowest < PROMPTLY
     assert open_server.get("/health").status == 200
 
 

@@ -308,6 +308,28 @@ def test_a_server_that_stops(browser: Browser, start: Start) -> None:
     server.process.wait()
     generate(browser)
     assert words(browser, "#message") == "the server has stopped, or cannot be reached"
+    assert count(browser, "figure") == 0, "no empty frame"
+    assert not browser.value("document.querySelector('#empty').hidden")
+
+
+def test_what_has_come_stays_when_the_server_stops(browser: Browser, start: Start) -> None:
+    """Complete images and rows of others; no frame is empty."""
+    server = start("-t", 1, "--method", "ar", "--batch-size", 1, model=DEMO)
+    visit(browser, server)
+    set_value(browser, "#count", "3")
+    browser.click("#generate")
+    browser.wait("document.querySelectorAll('figure img:not([hidden])').length >= 1")
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    browser.wait(DONE)
+    assert words(browser, "#message") == "the server has stopped before the image was complete"
+    shown, complete = count(browser, "figure"), count(browser, "figure img:not([hidden])")
+    assert 1 <= complete <= shown < 3
+    assert count(browser, "#history button") == complete
+    generate(browser)
+    assert words(browser, "#message") == "the server has stopped, or cannot be reached"
+    assert count(browser, "figure") == 0
+    assert not browser.value("document.querySelector('#empty').hidden")
 
 
 def test_notes_of_the_engine_are_shown(browser: Browser, server: Server) -> None:

@@ -1,4 +1,4 @@
-#include "bench/tune.h"
+#include "measure/tune.h"
 
 #include <gtest/gtest.h>
 

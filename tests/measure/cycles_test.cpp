@@ -1,4 +1,4 @@
-#include "bench/cycles.h"
+#include "measure/cycles.h"
 
 #include <gtest/gtest.h>
 

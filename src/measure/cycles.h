@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ Clock clock_from(const std::string& name);
 // How to measure the cost of cycles.
 struct CycleOptions {
   Clock clock = Clock::wall;
-  int rounds = 12;  // a round runs every method once
-  int block = 4;    // cycles of a method per round
+  int rounds = 12;                                           // a round runs every method once
+  int block = 4;                                             // cycles of a method per round
+  double most_ms = std::numeric_limits<double>::infinity();  // no round but the first begins after so long
   // Accepted drafts of each cycle, repeated in turn. Acceptance is scripted: the path follows first children.
   std::vector<std::int64_t> accepted{1};
   // Time every stage. On a GPU this synchronizes after each stage. Otherwise cycles are queued as in

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/cycles.h"
-#include "bench/report/statistics.h"
 #include "lamplighter/pipeline.h"
+#include "measure/cycles.h"
+#include "measure/statistics.h"
 #include "tree/tune.h"
 
 namespace lamplighter {

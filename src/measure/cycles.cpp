@@ -1,4 +1,4 @@
-#include "bench/cycles.h"
+#include "measure/cycles.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -15,13 +15,14 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/stopwatch.h"
 #include "base/suggestion.h"
-#include "bench/report/statistics.h"
 #include "decode/cycle.h"
 #include "decode/prefill.h"
 #include "decode/replay.h"
 #include "kernels/common/parallel.h"
 #include "lamplighter/error.h"
+#include "measure/statistics.h"
 
 namespace lamplighter {
 namespace {
@@ -204,7 +205,8 @@ MeasuredCycles measure_cycles(const Models& models, const std::vector<Method>& m
   MeasuredCycles measured;
   measured.rounds.resize(methods.size());
   for (Runner& runner : runners) run_block(runner, options);
-  for (int round = 0; round < options.rounds; ++round) {
+  const Stopwatch watch;
+  for (int round = 0; round < options.rounds && (round == 0 || watch.elapsed() < options.most_ms); ++round) {
     for (std::size_t turn = 0; turn < runners.size(); ++turn) {
       const std::size_t index = (static_cast<std::size_t>(round) + turn) % runners.size();
       measured.rounds[index].push_back(run_block(runners[index], options));

@@ -1,0 +1,1 @@
+"""Exporter of GLM-Image's autoregressive stage."""

@@ -1,0 +1,268 @@
+"""Records a case of GLM-Image: transformers draws a small random model and generates codes with it.
+
+    python3 -m venv VENV && VENV/bin/pip install -r tests/golden/record_glm_image_requirements.txt
+    VENV/bin/python tests/golden/record_glm_image.py OUT [--shape NAME] [--seed N]
+
+OUT gets case.json, io.safetensors and the folder of the model in the published layout, less what only reads
+images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+from transformers import (
+    AutoTokenizer,
+    GlmImageConfig,
+    GlmImageForConditionalGeneration,
+    GlmImageImageProcessorPil,
+    GlmImageProcessor,
+)
+
+CAPTIONS = (
+    "a red boat on the sea",
+    "  Ein süßer Käfer, 35mm photo\n",
+    "two dogs 🐕 and <eop> 2024",
+)
+SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+NAMED = {"image_token": "<|image|>", "grid_bos_token": "<sop>", "grid_eos_token": "<eop>"}
+PAD = "<|endoftext|>"
+TOLERANCE = {"logits": 1e-4, "probabilities": 1e-4}
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a model and of the image it generates, in rows and columns of codes."""
+
+    grid: tuple[int, int] = (3, 5)
+    codes: int = 24
+    more_ids: int = 8  # of the head, behind the codes
+    text: dict[str, Any] = field(default_factory=dict)
+    rope: dict[str, Any] = field(default_factory=dict)
+    top_k: int = 8
+    text_pieces: int = 300
+    ignore_merges: bool = True
+
+
+SHAPES = {
+    "tiny": Shape(),
+    "wide": Shape(
+        grid=(7, 4), codes=200, top_k=64,
+        text={"hidden_size": 96, "num_attention_heads": 4, "num_key_value_heads": 1, "num_hidden_layers": 3},
+        rope={"partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2]},
+    ),
+    "whole": Shape(
+        grid=(4, 4), codes=33, more_ids=2, ignore_merges=False,
+        text={"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 5,
+              "rms_norm_eps": 1e-6},
+        rope={"partial_rotary_factor": 1.0, "mrope_section": [3, 1, 4], "rope_theta": 500.0},
+    ),
+    "around": Shape(
+        grid=(2, 6),
+        text={"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 20},
+        rope={"partial_rotary_factor": 0.75, "mrope_section": [4, 3, 3, 1, 1]},
+    ),
+}  # fmt: skip
+
+
+def write_tokenizer(folder: Path, shape: Shape) -> None:
+    """A byte-level tokenizer whose first ids are codes, as the published one's are."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(SPLIT), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=shape.text_pieces,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([*CAPTIONS, "36 24 19 13 " * 5] * 3, trainer)
+    content = json.loads(tokenizer.to_str())
+    codes = [f"<|dit_token_{code}|>" for code in range(shape.codes + shape.more_ids)]
+    pieces = content["model"]["vocab"]
+    content["model"]["vocab"] = dict(zip(codes, range(len(codes)))) | {
+        piece: len(codes) + number for piece, number in pieces.items()
+    }
+    content["model"]["ignore_merges"] = shape.ignore_merges
+    tokenizer = Tokenizer.from_str(json.dumps(content))
+    tokenizer.add_special_tokens(
+        [AddedToken(n, normalized=False, special=True) for n in [*codes, PAD, *NAMED.values()]]
+    )
+    folder.mkdir(parents=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": NAMED, "pad_token": PAD,
+                "bos_token": codes[shape.codes]}  # fmt: skip
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def draw(shape: Shape, vocabulary: dict[str, int], seed: int) -> GlmImageForConditionalGeneration:
+    """A model with weights that bf16 holds."""
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+            "mrope_section": [1, 2, 1], **shape.rope}  # fmt: skip
+    text = {
+        "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "max_position_embeddings": 512, "vocab_size": len(vocabulary),
+        "vision_vocab_size": shape.codes + shape.more_ids, "pad_token_id": vocabulary[PAD],
+        "eos_token_id": shape.codes + 1, "rope_parameters": rope, **shape.text,
+    }  # fmt: skip
+    config = GlmImageConfig(
+        text_config=text,
+        vision_config={"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "image_size": 32},
+        vq_config={"num_embeddings": shape.codes, "embed_dim": 8, "latent_channels": 16},
+        image_token_id=vocabulary["<|image|>"],
+        image_start_token_id=shape.codes,
+        image_end_token_id=shape.codes + 1,
+    )  # fmt: skip
+    model = GlmImageForConditionalGeneration(config).eval()
+    random = torch.Generator().manual_seed(seed)
+    for name, tensor in sorted(model.state_dict().items()):
+        if tensor.is_floating_point():
+            tensor.copy_(drawn(name, tensor, random).bfloat16().float())
+    return model
+
+
+def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
+    """Numbers that keep the size of what passes, so that no part can be left out unseen."""
+    noise = torch.randn(tensor.shape, generator=random)
+    if "embed" in name:
+        return noise
+    if tensor.dim() > 1:
+        return noise * tensor[0].numel() ** -0.5
+    is_scale = "norm" in name and name.endswith("weight")
+    return (1.0 if is_scale else 0.0) + (0.1 if is_scale else 0.4) * noise
+
+
+def save_model(folder: Path, model: GlmImageForConditionalGeneration) -> None:
+    """In bf16, without what reads images."""
+    model.save_pretrained(folder)
+    state = load_file(folder / "model.safetensors")
+    kept = {
+        name: tensor.bfloat16()
+        for name, tensor in state.items()
+        if not name.startswith(("model.visual.", "model.vqmodel."))
+    }
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+    sampling = {"do_sample": True, "temperature": 0.9, "top_p": 0.75}
+    (folder / "generation_config.json").write_text(json.dumps(sampling))
+
+
+class Recorder:
+    """Runs of one model."""
+
+    def __init__(self, folder: Path, shape: Shape, seed: int) -> None:
+        write_tokenizer(folder / "processor", shape)
+        self.shape, self.tokenizer = shape, AutoTokenizer.from_pretrained(folder / "processor")
+        self.processor = GlmImageProcessor(GlmImageImageProcessorPil(), self.tokenizer)
+        self.model = draw(shape, self.tokenizer.get_vocab(), seed)
+        save_model(folder / "vision_language_encoder", self.model)
+
+    def inputs(self, text: str) -> dict[str, Tensor]:
+        rows, columns = self.shape.grid
+        found = self.processor(
+            text=[text], target_h=32 * rows, target_w=32 * columns, return_tensors="pt"
+        )
+        return dict(found)
+
+    def allowed(self) -> Callable[[int, Tensor], list[int]]:
+        codes = list(range(self.shape.codes))
+        return lambda _, ids: codes
+
+    def generate(self, inputs: dict[str, Tensor], count: int, top_k: int) -> Any:
+        sampling = {"do_sample": True, "top_k": top_k} if top_k else {"do_sample": False}
+        return self.model.generate(
+            **inputs,
+            prefix_allowed_tokens_fn=self.allowed(),
+            max_new_tokens=count,
+            min_new_tokens=count,
+            return_dict_in_generate=True,
+            output_scores=True,
+            output_logits=True,
+            **sampling,
+        )
+
+    def runs(self) -> Iterator[tuple[dict[str, Any], State]]:
+        for number, prompt in enumerate(CAPTIONS):
+            for top_k in (0, self.shape.top_k)[: 2 if number == 0 else 1]:
+                name = f"{'sampled' if top_k else 'greedy'}_{number}"
+                tensors, margin = self.run(prompt, top_k)
+                facts = {"run": name, "prompt": prompt, "grid": self.shape.grid, "top_k": top_k}
+                yield facts | {"margin": margin}, {f"{name}.{k}": v for k, v in tensors.items()}
+
+    def run(self, prompt: str, top_k: int) -> tuple[State, float]:
+        """Tensors, and the least distance of a score from the second best one."""
+        inputs = self.inputs(prompt)
+        sides = inputs["image_grid_thw"][:, 1:]
+        assert sides[0].tolist() == list(self.shape.grid)
+        result = self.generate(inputs, int(sides.prod(1).sum()), top_k)
+        scores = torch.cat(list(result.scores))[:, : self.shape.codes]
+        best = scores.topk(2).values
+        tensors = {
+            "ids": inputs["input_ids"][0].int(),
+            "preview": sides[1].int(),
+            "tokens": result.sequences[0, inputs["input_ids"].shape[1] :].int(),
+        }
+        logits = torch.cat(list(result.logits))[:, : self.shape.codes]
+        return tensors | ({"scores": scores} if top_k else {"logits": logits}), float(
+            (best[:, 0] - best[:, 1]).min()
+        )
+
+
+@torch.inference_mode()
+def record(out: Path, shape: Shape, seed: int) -> None:
+    torch.manual_seed(seed)
+    recorder = Recorder(out / "model", shape, seed)
+    runs, tensors = [], {}
+    for facts, found in recorder.runs():
+        runs.append(facts)
+        tensors |= found
+    save_file({k: v.contiguous().clone() for k, v in tensors.items()}, out / "io.safetensors")
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    case = {
+        "case": out.name,
+        "component": "GLM-Image from captions to codes: processor, generate() of codes alone",
+        "source": {"package": "transformers", "version": transformers.__version__},
+        "seed": seed,
+        "shape": asdict(shape),
+        "runs": runs,
+        "tolerance": TOLERANCE,
+        "files": {
+            str(path.relative_to(out)): {
+                "bytes": path.stat().st_size,
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+            for path in files
+        },
+    }
+    (out / "case.json").write_text(json.dumps(case, indent=1, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    record(options.out, SHAPES[options.shape], options.seed)
+
+
+if __name__ == "__main__":
+    main()
