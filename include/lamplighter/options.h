@@ -85,6 +85,9 @@ struct Request {
   std::optional<float> cfg_scale, temperature, top_p;
   std::optional<std::int64_t> top_k, cfg_interval;
   std::optional<MethodOptions> method;  // of this image alone; not set: the run's
+  // Codebook indices of the first positions, raster order, fewer than the grid has: they are kept, and the
+  // rest of the image is generated behind them.
+  std::vector<std::int32_t> kept;
 };
 
 }  // namespace lamplighter

@@ -19,7 +19,7 @@ namespace lamplighter {
 // One round of draft, score, verify, commit for one image. Times are for all images that run side by
 // side; where a device replays whole cycles, the times of the parts are not known and 0.
 struct Cycle {
-  std::int64_t first = 0;      // index of the first token committed
+  std::int64_t first = 0;      // index of the first token committed, kept ones counted
   std::int64_t committed = 0;  // tokens, the bonus token included
   std::int64_t accepted = 0;   // drafted tokens accepted, also those past the last token of the image
   double draft_ms = 0, score_ms = 0, verify_ms = 0, commit_ms = 0;
@@ -29,7 +29,8 @@ struct Cycle {
 // What one image cost. Times are wall-clock milliseconds from its first pass on. Images that begin together
 // share the times of text and prefill; images that run side by side share the time of decoding.
 struct Statistics {
-  std::int64_t tokens = 0;         // image tokens committed
+  std::int64_t kept = 0;           // image tokens that were given
+  std::int64_t tokens = 0;         // image tokens committed, without those
   std::int64_t target_passes = 0;  // prefill included
   int batch = 1;                   // most images that ran side by side with it
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
@@ -37,7 +38,7 @@ struct Statistics {
   double cycle_ms = 0;                                              // sum over the cycles
   double draft_ms = 0, score_ms = 0, verify_ms = 0, commit_ms = 0;  // its parts, where they are known
   std::vector<Cycle> cycles;        // without the prefill, which commits the first token
-  std::vector<std::int64_t> order;  // the tokens' positions, raster order, as they were committed
+  std::vector<std::int64_t> order;  // positions, raster order: of kept tokens, then as others were committed
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;
   // reached[d][r] counts the cycles whose accepted path took the child of rank r at depth d + 1.

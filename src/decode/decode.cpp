@@ -89,7 +89,9 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
   decode(models, method, shape, all, [&](const Report& report) {
     for (const ImageReport& image : report.images) {
       auto* raster = codes[image.image].mutable_data_ptr<std::int64_t>();
-      if (image.is_first()) raster[0] = image.last_token;
+      const std::vector<std::int32_t>& kept = requests[static_cast<std::size_t>(image.image)].kept;
+      if (image.is_first(static_cast<std::int64_t>(kept.size())))
+        *std::copy(kept.begin(), kept.end(), raster) = image.last_token;
       for (std::size_t i = 0; i < image.codes.size(); ++i) raster[image.positions[i]] = image.codes[i];
     }
     return !on_cycle || on_cycle(report);

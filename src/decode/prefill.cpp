@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "decode/cycle.h"
+#include "decode/kept.h"
 
 namespace lamplighter {
 namespace {
@@ -23,8 +24,10 @@ at::Tensor prompt_positions(const Target& target, const Prompts& prompts) {
   const at::Tensor valid = prompts.valid.to(target.placement().device);
   const std::int64_t length = prompts.longest();
   at::Tensor positions = at::arange(length, valid.options()).unsqueeze(0);
-  if (prompt.align == "end") positions = positions + (prompt.length - valid).unsqueeze(1);
-  return positions.clamp_max(prompt.length - 1).expand({valid.size(0), length}).contiguous();
+  const at::Tensor kept = kept_counts(prompts);
+  if (prompt.align == "end") positions = positions + (prompt.length - valid + kept).unsqueeze(1);
+  const std::int64_t last = prompt.length + kept.max().item<std::int64_t>() - 1;
+  return positions.clamp_max(last).expand({valid.size(0), length}).contiguous();
 }
 
 Scores prefill(const Models& models, const Prompts& prompts, DecodeState& state) {
@@ -46,8 +49,9 @@ DecodeState begin(const Models& models, const Method& method, const PendingImage
                   const RunShape& shape) {
   RunShape own = shape;
   own.images = static_cast<std::int64_t>(images.requests.size());
-  DecodeState state = make_state(models, method, own, images.prompts.longest(), images.requests);
-  const Scores scores = prefill(models, images.prompts, state);
+  const Prompts prompts = with_kept(models, images.prompts, images.requests, *shape.grid);
+  DecodeState state = make_state(models, method, own, prompts.longest(), images.requests);
+  const Scores scores = prefill(models, prompts, state);
   const Draft last = last_token(state);
   commit(state, last, scores, verify(models, method, state, last, scores));
   return state;

@@ -1,6 +1,7 @@
 #include "decode/recorder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "draft/method.h"
@@ -9,6 +10,13 @@ namespace lamplighter {
 
 std::vector<std::int32_t> RecordedImage::known() const {
   return {codes.begin(), std::find(codes.begin(), codes.end(), -1)};
+}
+
+void RecordedImage::keep(const std::vector<std::int32_t>& kept) {
+  codes = kept;
+  statistics.kept = static_cast<std::int64_t>(kept.size());
+  statistics.order.resize(kept.size());
+  std::iota(statistics.order.begin(), statistics.order.end(), 0);
 }
 
 RecordedImage& Recorder::of(std::int64_t image) {
@@ -36,9 +44,9 @@ void Recorder::add(const Report& report) {
 void Recorder::add(const ImageReport& image, std::size_t together, const StageTimes& times) {
   RecordedImage& recorded = of(image.image);
   Statistics& statistics = recorded.statistics;
-  if (recorded.codes.empty()) {  // the first code came out of the prefill
-    recorded.codes = {static_cast<std::int32_t>(image.last_token)};
-    statistics.order = {0};
+  if (statistics.tokens == 0) {  // the first code came out of the prefill
+    recorded.codes.push_back(static_cast<std::int32_t>(image.last_token));
+    statistics.order.push_back(statistics.kept);
     statistics.tokens = statistics.target_passes = 1;
     statistics.prefill_ms = times.prefill;
   }
@@ -54,8 +62,8 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
     recorded.codes[position] = static_cast<std::int32_t>(image.codes[i]);
     statistics.order.push_back(image.positions[i]);
   }
-  statistics.cycles.push_back({statistics.tokens, committed, image.accepted, times.draft, times.score,
-                               times.verify, times.commit, times.cycle});
+  statistics.cycles.push_back({statistics.kept + statistics.tokens, committed, image.accepted, times.draft,
+                               times.score, times.verify, times.commit, times.cycle});
   statistics.tokens += committed;
   ++statistics.target_passes;
   statistics.draft_ms += times.draft;

@@ -14,10 +14,12 @@ struct Method;
 // An image while it is decoded.
 struct RecordedImage {
   Statistics statistics;
-  std::vector<std::int32_t> codes;  // so far, raster order; -1: unknown
+  std::vector<std::int32_t> codes;  // so far, raster order, the kept ones first; -1: unknown
   // The codes before the first unknown one.
   std::vector<std::int32_t> known() const;
   bool bad_draft = false;  // the drafter's logits were NaN or infinite in some cycle
+  // Before the image begins.
+  void keep(const std::vector<std::int32_t>& kept);
 };
 
 // Collects the commits of a run's cycles, image by image.
@@ -27,7 +29,7 @@ class Recorder {
 
   void add(const Report& report);
 
-  // The record of an image, also of one that has not begun.
+  // The record of an image, also of one that has not begun: what it keeps is set then.
   RecordedImage& of(std::int64_t image);
   // Removes the record and returns it.
   RecordedImage take(std::int64_t image);

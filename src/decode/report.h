@@ -26,8 +26,10 @@ struct ImageReport {
   std::vector<std::int64_t> path;       // D + 1 accepted nodes, node 0 first, then -1
   std::vector<std::int64_t> drafted;    // [d]: nodes at depth d + 1 that hold a token
 
-  // Whether last_token is the image's first code, which the prefill gave.
-  bool is_first() const { return steps == static_cast<std::int64_t>(codes.size()) + 1; }
+  // Whether last_token is the code behind `kept` ones, which the prefill gave.
+  bool is_first(std::int64_t kept) const {
+    return steps == kept + static_cast<std::int64_t>(codes.size()) + 1;
+  }
 };
 
 struct Report {

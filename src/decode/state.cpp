@@ -76,6 +76,18 @@ void set_counters(ops::Counters& counters, const RunShape& shape, std::int64_t d
   counters.position = zeros(shape.sequences());
 }
 
+// Kept codes count as committed.
+void set_kept(ops::Counters& counters, const std::vector<DecodeRequest>& requests) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::vector<std::int32_t>& kept = requests[i].kept;
+    if (kept.empty()) continue;
+    const auto image = static_cast<std::int64_t>(i), count = static_cast<std::int64_t>(kept.size());
+    counters.codes[image].narrow(0, 0, count).copy_(at::tensor(kept));
+    counters.steps[image].fill_(count);
+    counters.root[image].fill_(kept.back());
+  }
+}
+
 }  // namespace
 
 bool is_guided(const std::vector<DecodeRequest>& requests) {
@@ -114,6 +126,7 @@ DecodeState make_state(const Models& models, const Method& method, const RunShap
   state.run.guidance = scales(manifest.schedule, grid, requests,
                               shape.varying ? state.run.counters.total + tree.depth + 1 : 1, device);
   set_counters(state.run.counters, shape, tree.depth, device);
+  set_kept(state.run.counters, requests);
   state.run.cache =
       target.make_cache(shape.sequences(), slots + pass_rows + tree.zero_rows + tree.recompute_rows);
   state.last_token = topology(preset_tree("chain-0"), device);

@@ -12,6 +12,7 @@ namespace lamplighter {
 struct DecodeRequest {
   SamplingOptions sampling;
   std::uint64_t seed = 0;
+  std::vector<std::int32_t> kept = {};  // codes of the first positions, which are given
 };
 
 // If any image is guided, all sequences are pairs.

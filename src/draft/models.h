@@ -27,10 +27,13 @@ struct Prompts {
   // [S, T, E]: prompts embedded by a draft model that embeds conditions itself; else undefined.
   at::Tensor drafter_rows = {};
   // For drafters that read the padding in front of captions: the rows after the valid ones are its rows 0, 1,
-  // .. and T is the bundle's prompt length. The target runs them behind the prompt, where a row sees the
-  // whole prompt and the padding before it, as in the reference implementation; the target's own rows do not
-  // see them.
+  // .. and T is the bundle's prompt length, and the most kept tokens more. The target runs them behind the
+  // prompt and what is kept, where a row sees all of that and the padding before it, as in the reference
+  // implementation; the target's own rows do not see them.
   bool padded = false;
+  // int64 [S, T] where images begin with kept tokens: the ids of these, the last valid rows, and -1 in front
+  // and behind; else undefined.
+  at::Tensor kept_ids = {};
 
   std::int64_t longest() const { return padded ? rows.size(1) : valid.max().item<std::int64_t>(); }
 };

@@ -129,7 +129,7 @@ Figure pair_of(const AcceptanceGrid& grid, std::int64_t most, const AcceptanceLe
 
 // Number of tokens after every pass. The first pass is the prefill.
 std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
-  std::vector<std::int64_t> known{1};
+  std::vector<std::int64_t> known{grid.kept + 1};
   const auto tokens = static_cast<std::int64_t>(grid.committed.size());
   while (known.back() < tokens) {
     const std::int64_t next = cell_after(grid.order, known.back());

@@ -17,9 +17,10 @@ struct AcceptanceGrid {
   std::vector<std::int64_t> committed;   // [rows * columns], raster order, 1 or more
   std::vector<std::int64_t> order = {};  // cells in the order of generation; empty: raster order
   std::string label = {};                // below the pair in an acceptance map
+  std::int64_t kept = 0;                 // first cells in this order that were given
 };
 
-// For every token, how many tokens its cycle committed. The prefill commits one.
+// For every token, how many tokens its cycle committed. The prefill commits one; kept tokens count as that.
 std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens);
 
 // A contact sheet of images beside their grids. Cells are coloured up to the largest number of the set; below

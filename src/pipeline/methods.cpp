@@ -5,6 +5,7 @@
 
 #include "draft/auto.h"
 #include "draft/options/options.h"
+#include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "pipeline/resolved_request.h"
@@ -17,6 +18,15 @@ void check_sampling(const Manifest& manifest, const ResolvedRequest& request) {
   if (!manifest.is_continuous() || !request.is_greedy() || method.rule.empty()) return;
   throw Error(ExitCode::usage, "temperature: got 0, expected more than 0 for method " + method.method +
                                    ", which compares probability densities");
+}
+
+// Rows in parallel have no order of positions in which the first ones can be given.
+void check_kept(const ResolvedRequest& request) {
+  const std::string& method = request.method->options.method;
+  if (request.kept.empty() || !find_method(method).is_row_parallel()) return;
+  throw Error(ExitCode::usage, "kept: got " + std::to_string(request.kept.size()) +
+                                   " tokens, expected none for method " + method +
+                                   ", which decodes image rows in parallel");
 }
 
 }  // namespace
@@ -55,6 +65,7 @@ void Methods::set(const MethodOptions& wanted, ResolvedRequest& request) {
     if (methods_.size() > kMost) methods_.pop_front();
   }
   check_sampling(manifest_, request);
+  check_kept(request);
 }
 
 }  // namespace lamplighter

@@ -75,6 +75,23 @@ void check_prompt_text(const Manifest& manifest, const Request& request) {
     throw Error(ExitCode::input, "negative_prompt: got a zero byte");
 }
 
+void check_kept(const Manifest& manifest, const Grid& grid, const std::vector<std::int32_t>& kept) {
+  if (kept.empty()) return;
+  const auto count = static_cast<std::int64_t>(kept.size());
+  if (manifest.is_continuous()) {
+    throw Error(ExitCode::usage, "kept: got " + std::to_string(count) +
+                                     " codes, expected none: the tokens of " + manifest.name +
+                                     " are continuous");
+  }
+  check_range(count < grid.tokens(), "kept", std::to_string(count) + " tokens",
+              ("at most " + std::to_string(grid.tokens() - 1) + ", so that one is left to generate").c_str());
+  for (const std::int32_t id : kept) {
+    if (id >= 0 && id < manifest.tokens.codebook_size) continue;
+    throw Error(ExitCode::input, "kept: got code " + std::to_string(id) + ", expected 0.." +
+                                     std::to_string(manifest.tokens.codebook_size - 1));
+  }
+}
+
 SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
   SamplingOptions sampling = manifest.sampling;
   sampling.cfg_scale = request.cfg_scale.value_or(sampling.cfg_scale);
@@ -93,10 +110,12 @@ ResolvedRequest resolve_request(const Manifest& manifest, const Request& request
   resolved.sampling = resolve_sampling(manifest, request);
   resolved.seed = request.seed;
   resolved.class_id = request.class_id;
+  resolved.kept = request.kept;
   check_sampling(resolved.sampling);
   check_uncut(manifest, request);
   check_class(manifest, request);
   check_prompt_text(manifest, request);
+  check_kept(manifest, *resolved.grid, request.kept);
   return resolved;
 }
 

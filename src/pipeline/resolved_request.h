@@ -21,6 +21,7 @@ struct ResolvedRequest {
   SamplingOptions sampling;    // its own values over the bundle's
   std::uint64_t seed = 0;
   std::optional<std::int64_t> class_id = std::nullopt;
+  std::vector<std::int32_t> kept = {};  // codes of the first positions
   // Null until the prompt is tokenised. A request with the prompt of the one before it shares that one's.
   PromptPointer prompt = nullptr;
   std::shared_ptr<RunMethod> method = nullptr;  // null until Methods::set

@@ -204,6 +204,7 @@ void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
   flags->jobs.add(*command);
+  flags->continued.add(*command);
   flags->method.add(*command);
   flags->model.add_model(*command, false);
   flags->model.add_runtime(*command);
@@ -240,6 +241,10 @@ void add_generate(CLI::App& app) {
        {"several tokens a pass by a drafter, and a map of them",
         "lamplighter generate --method eagle -p \"a blue house in the snow\" -o house.png --acceptance-map "
         "map.png"},
+       {"the lower half of an image anew, four times",
+        "lamplighter generate -p \"a tent at night\" --save-codes tent.json -o tent.png\n"
+        "  lamplighter generate -p \"a tent at dawn\" --from tent.json --keep-rows 8 --variations 4 -o "
+        "\"tent-%d.png\""},
        {"an image with the settings of another one, but other guidance",
         "lamplighter generate --params-from house.png --cfg-scale 4 -o again.png"}});
   ModelFlags::add_known_words(*command);

@@ -33,6 +33,8 @@ void check_line(Job& job, const Check& check) {
 // Sets the method of a job and checks all that it asks for.
 void check_job(const Manifest& manifest, const Settings& settings, Job& job) {
   if (job.failure) return;
+  check_line(job, [&] { settings.continued.apply(manifest, job.request); });
+  if (job.failure) return;
   if (job.method) job.request.method = merge_methods(settings.method, job.method->options, job.method->named);
   check_line(job, [&] { TextToImage::check(manifest, job.request); });
 }
@@ -145,6 +147,7 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   if (own_seed && flags.jobs.seed == "-1") terminal.log("seed " + std::to_string(settings.seed));
   settings.method = flags.method.over(settings.recorded.method);
   if (recorded) check_files(flags.params_from, settings.method, flags.method.options);
+  settings.continued = read_continued(flags.continued, flags.params_from, settings.recorded.kept_tokens);
   settings.runtime = flags.model.options();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;
   if (recorded && !given.cache_dtype) settings.runtime.cache_dtype = settings.recorded.cache_dtype;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "continue_from.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/outputs.h"
 #include "pipeline/metadata/metadata.h"
@@ -18,6 +19,7 @@ namespace lamplighter::cli {
 struct GenerateFlags {
   ModelFlags model;
   JobFlags jobs;
+  ContinueFlags continued;
   MethodFlags method;
   LogFlags logging;
   OutputFlags files;
@@ -36,6 +38,7 @@ struct Settings {
   MethodOptions method;
   RuntimeOptions runtime;
   Recorded recorded;  // of --params-from
+  Continued continued;
   std::uint64_t seed = 0;
   bool streams = false;  // images are generated as their prompts come
   std::string codes;     // of bundles without an image decoder: the file that takes the place of images

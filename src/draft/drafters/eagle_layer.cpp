@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <optional>
@@ -35,17 +36,23 @@ at::Tensor EagleLayer::logits(const at::Tensor& hidden) const {
 at::Tensor EagleLayer::read_prompts(const Prompts& prompts, const Prefilled& prefilled, bool conditional,
                                     const at::Tensor& cache) const {
   const auto own = [&](const at::Tensor& all) { return conditional_half(all, conditional); };
-  at::Tensor rows = prefilled.features, positions = prefilled.positions,
+  at::Tensor rows = prefilled.features, positions = prefilled.positions, kept = prompts.kept_ids,
              valid = prompts.valid.to(rows.device());
   if (prompts.padded) {  // the drafter reads the padding before the prompt, the target behind it
     positions = at::arange(rows.size(1), valid.options()).expand_as(positions).contiguous();
-    rows = rows_at(rows, (positions + valid.unsqueeze(1)).remainder(rows.size(1)));
+    const at::Tensor turned = (positions + valid.unsqueeze(1)).remainder(rows.size(1));
+    rows = rows_at(rows, turned);
+    if (kept.defined()) kept = kept.gather(1, turned);
     valid = at::full_like(valid, rows.size(1));
   }
   rows = own(rows);
   const std::optional<std::int64_t> prompt_id = network_.entry().prompt_id;
-  const at::Tensor ids = prompt_id ? at::full({rows.size(0), rows.size(1)}, *prompt_id, valid.options())
-                                   : own(prompts.ids.roll(-1, 1).narrow(1, 0, rows.size(1))).contiguous();
+  const auto next = [&](const at::Tensor& all) {
+    return own(all.roll(-1, 1).narrow(1, 0, rows.size(1))).contiguous();
+  };
+  at::Tensor ids =
+      prompt_id ? at::full({rows.size(0), rows.size(1)}, *prompt_id, valid.options()) : next(prompts.ids);
+  if (kept.defined()) ids = at::where(next(kept) >= 0, next(kept), ids);
   forward(embed(ids), rows, own(positions), at::empty({0}, ids.options()),
           at::zeros({rows.size(0)}, ids.options()), cache);
   return own(valid) - 1;

@@ -94,6 +94,7 @@ Json describe_image(const Origin& origin, const Request& request, const Result& 
   json["dtype"] = origin.dtype;
   if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
   if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
+  if (!request.kept.empty()) json["kept_tokens"] = request.kept.size();
   json["tokens"] = result.statistics.tokens;
   json["target_passes"] = result.statistics.target_passes;
   describe_method(origin, result.method, result.statistics, json);
@@ -110,8 +111,9 @@ ImageText image_text(const Json& image) {
           ", CFG scale: " + value("cfg_scale") + ", Seed: " + value("seed") + ", Size: " + value("width") +
           "x" + value("height") + ", Model: " + image.at("model").get<std::string>() +
           ", Temperature: " + value("temperature") + ", Top-k: " + value("top_k") +
-          ", Top-p: " + value("top_p") + method_words(image) + ", Version: lamplighter " +
-          image.at("version").get<std::string>();
+          ", Top-p: " + value("top_p") + method_words(image) +
+          (image.contains("kept_tokens") ? ", Kept tokens: " + value("kept_tokens") : "") +
+          ", Version: lamplighter " + image.at("version").get<std::string>();
   return {{"parameters", text}, {"lamplighter", image.dump()}};
 }
 
@@ -146,7 +148,8 @@ Recorded parse_image(const Json& image, const std::string& where) {
           reader.text("manifest_sha256"),
           reader.text("dtype"),
           reader.has("cache_dtype") ? reader.text("cache_dtype") : "auto",
-          reader.has("instructions") ? reader.text("instructions") : ""};
+          reader.has("instructions") ? reader.text("instructions") : "",
+          reader.has("kept_tokens") ? reader.integer("kept_tokens", 1) : 0};
 }
 
 Recorded read_recorded(const std::string& png_path) {

@@ -21,6 +21,7 @@ struct Recorded {
   Request request;
   MethodOptions method;
   std::string model, manifest_sha256, dtype, cache_dtype, instructions;  // as in Origin
+  std::int64_t kept_tokens = 0;  // that it took over from another image
 };
 
 // Parses the JSON of describe_image; `where` names it in messages. Throws Error(ExitCode::input).

@@ -73,13 +73,15 @@ void TokenBackend::begin(const std::vector<const ResolvedRequest*>& requests,
   std::vector<Condition> conditions;
   for (const ResolvedRequest* request : requests) {
     conditions.push_back(reader_.read(request->prompt));
-    pending_.requests.push_back({request->sampling, request->seed});
+    pending_.requests.push_back({request->sampling, request->seed, request->kept});
   }
   pending_.prompts = embed_prompts(models_, conditions, shape_.guided, method_.padded);
   reader_.read_ahead(upcoming);
   const double text_ms = watch.lap();
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    recorder_.of(begun_).statistics.text_ms = text_ms;
+    RecordedImage& recorded = recorder_.of(begun_);
+    recorded.keep(requests[i]->kept);
+    recorded.statistics.text_ms = text_ms;
     active_.insert(begun_++);
   }
 }

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lamplighter/bundle.h"
+#include "lamplighter/options.h"
+#include "lamplighter/pipeline.h"
+
+namespace lamplighter::cli {
+
+// Flags of a run whose images begin with the first tokens of another one.
+struct ContinueFlags {
+  std::string from;
+  std::size_t index = 0;  // of the image in its file
+  std::optional<std::int64_t> rows, tokens;
+
+  void add(CLI::App& command);
+};
+
+// What the images of a run begin with.
+struct Continued {
+  std::string from;  // where the codes come from; empty: images begin anew
+  Codes codes;
+  std::int64_t kept = 0;  // the first of the codes
+
+  // Lets a request keep the codes. A request without a size gets the grid of the codes. Throws Error (usage,
+  // input) where they do not fit.
+  void apply(const Manifest& manifest, Request& request) const;
+};
+
+// Reads the codes that the flags name. `params_from`: the image whose settings are used, if any, and how many
+// tokens it kept. Throws Error (usage, input).
+Continued read_continued(const ContinueFlags& flags, const std::string& params_from,
+                         std::int64_t recorded_tokens);
+
+}  // namespace lamplighter::cli
