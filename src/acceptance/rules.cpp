@@ -18,7 +18,7 @@ constexpr const char* kResiduals[] = {"paper",
                                       "official-lumina-dynamic"};
 
 // The position of `name` among `names`.
-std::size_t place_of(const std::vector<std::string>& names, const std::string& name, const char* key) {
+std::size_t index_of(const std::vector<std::string>& names, const std::string& name, const char* key) {
   for (std::size_t place = 0; place < names.size(); ++place) {
     if (names[place] == name) return place;
   }
@@ -39,11 +39,11 @@ std::vector<std::string> residual_names() {
 }
 
 Rule rule_from(const std::string& name) {
-  return static_cast<Rule>(place_of(rule_names(), name, "rule"));
+  return static_cast<Rule>(index_of(rule_names(), name, "rule"));
 }
 
 Residual residual_from(const std::string& name) {
-  return static_cast<Residual>(place_of(residual_names(), name, "residual"));
+  return static_cast<Residual>(index_of(residual_names(), name, "residual"));
 }
 
 std::string to_string(Rule rule) {

@@ -68,8 +68,8 @@ std::string EventStream::row_events(const JobUpdate& update, FinishedImage& imag
   const std::int64_t due = image.rows * (partial_images_ + 1) / grid.rows;
   if (due <= image.partial || image.rows == grid.rows) return events;
   image.partial = due;
-  const Image part = paint_rows(update.codes, grid.rows, grid.columns,
-                                [&](const Codes& codes) { return model_.engine.decode(codes); });
+  const Image part = decode_rows(update.codes, grid.rows, grid.columns,
+                                 [&](const Codes& codes) { return model_.engine.decode(codes); });
   Json event = image_event("image_generation.partial_image", update.image, sides(part.width, part.height));
   event["partial_image_index"] = due - 1;
   event["b64_json"] = base64(encode_png(part));

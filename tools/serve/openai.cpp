@@ -105,11 +105,11 @@ std::string Routes::own_address(const HttpRequest& asked) const {
   return "http://" + (given != nullptr && origin_.knows(*given) ? *given : options.authority(port));
 }
 
-Json Routes::content_of(const HttpRequest& asked, const Order& order, const Request& request,
+Json Routes::content_of(const HttpRequest& asked, const Submission& submission, const Request& request,
                         const Result& result) {
-  const ImageFormat& format = order.wanted.format;
-  std::string bytes = image_bytes(order.model->origin, request, result, format);
-  if (!order.wanted.by_url) return {{"b64_json", base64(bytes)}};
+  const ImageFormat& format = submission.wanted.format;
+  std::string bytes = image_bytes(submission.model->origin, request, result, format);
+  if (!submission.wanted.by_url) return {{"b64_json", base64(bytes)}};
   const std::string name = service_.store.add(std::move(bytes)) + "." + format.name;
   return {{"url", own_address(asked) + "/v1/images/results/" + name},
           {"expires_at", std::time(nullptr) + service_.options.url_lifetime.count()}};
@@ -118,41 +118,42 @@ Json Routes::content_of(const HttpRequest& asked, const Order& order, const Requ
 void Routes::generations(HttpRequest& request, HttpResponse& response) {
   ImagesWanted parsed = parse_generations(std::exchange(request.body, {}), service_.options.rules);
   const bool follows = parsed.stream;
-  const Order order = submit(std::move(parsed), follows);
-  if (follows) return stream(request, response, order);
-  const Job& job = *order.job;
-  if (!wait(request, *order.job)) throw HttpError(499, "client_gone", "the client disconnected");
+  const Submission submission = submit(std::move(parsed), follows);
+  if (follows) return stream(request, response, submission);
+  const Job& job = *submission.job;
+  if (!wait(request, *submission.job)) throw HttpError(499, "client_gone", "the client disconnected");
   Json data = Json::array();
   std::vector<const Result*> results;
-  const Manifest& manifest = order.model->engine.manifest();
+  const Manifest& manifest = submission.model->engine.manifest();
   for (std::size_t i = 0; i < job.requests().size(); ++i) {
     const Result& result = job.result(i);
     results.push_back(&result);
-    data.push_back(image_entry(content_of(request, order, job.requests()[i], result), result, {}));
+    data.push_back(image_entry(content_of(request, submission, job.requests()[i], result), result, {}));
   }
-  const std::vector<std::string> warnings = all_warnings(order.warnings, manifest, job);
+  const std::vector<std::string> warnings = all_warnings(submission.warnings, manifest, job);
   const Image& first = results.front()->image;
   Json answer{{"created", std::time(nullptr)},
               {"data", std::move(data)},
-              {"output_format", order.wanted.format.name},
+              {"output_format", submission.wanted.format.name},
               {"size", sides(first.width, first.height)},
-              {"model", order.model->name()},
+              {"model", submission.model->name()},
               {"usage", usage_of(results)}};
   if (!warnings.empty()) answer["warnings"] = warnings;
   add_warnings(response, warnings);
   send(response, answer);
 }
 
-void Routes::stream(const HttpRequest& asked, HttpResponse& response, const Order& order) {
+void Routes::stream(const HttpRequest& asked, HttpResponse& response, const Submission& submission) {
   const auto events =
-      std::make_shared<EventStream>(*order.model, order.job, order.wanted, order.warnings,
-                                    [this, order, &asked](const Request& request, const Result& result) {
-                                      return content_of(asked, order, request, result);
+      std::make_shared<EventStream>(*submission.model, submission.job, submission.wanted, submission.warnings,
+                                    [this, submission, &asked](const Request& request, const Result& result) {
+                                      return content_of(asked, submission, request, result);
                                     });
-  add_warnings(response, all_warnings(order.warnings, order.model->engine.manifest(), *order.job));
+  add_warnings(response,
+               all_warnings(submission.warnings, submission.model->engine.manifest(), *submission.job));
   response.set_header("Cache-Control", "no-store");
   response.type = "text/event-stream";
-  response.stream = [events, job = order.job, &asked](const HttpResponse::Send& send) {
+  response.stream = [events, job = submission.job, &asked](const HttpResponse::Send& send) {
     while (!events->ended() && !asked.is_client_gone()) {
       if (!send(events->next(kPollClient))) break;
     }

@@ -236,21 +236,21 @@ void Routes::require_key(const HttpRequest& request) const {
                   "password");
 }
 
-Routes::Order Routes::submit(ImagesWanted wanted, bool follows) {
+Routes::Submission Routes::submit(ImagesWanted wanted, bool follows) {
   if (options.log_prompts) {
     terminal_.log(std::to_string(wanted.count) + " x " +
                   to_text(Json(wanted.request.class_id ? "class " + std::to_string(*wanted.request.class_id)
                                                        : wanted.request.prompt)));
   }
-  Order order;
-  order.model = &service_.model(wanted.model, order.warnings);
-  PlannedRequests plan =
-      plan_requests(wanted, order.model->engine.manifest(), order.model->method, service_.options.rules);
-  for (std::string& warning : plan.warnings) order.warnings.push_back(std::move(warning));
-  order.job = order.model->queue.submit(std::move(plan.requests), wanted.deadline_s, follows);
-  order.wanted = std::move(wanted);
-  order.wanted.unused = std::move(plan.unused);
-  return order;
+  Submission submission;
+  submission.model = &service_.model(wanted.model, submission.warnings);
+  PlannedRequests plan = plan_requests(wanted, submission.model->engine.manifest(), submission.model->method,
+                                       service_.options.rules);
+  for (std::string& warning : plan.warnings) submission.warnings.push_back(std::move(warning));
+  submission.job = submission.model->queue.submit(std::move(plan.requests), wanted.deadline_s, follows);
+  submission.wanted = std::move(wanted);
+  submission.wanted.unused = std::move(plan.unused);
+  return submission;
 }
 
 // False when the client has gone.

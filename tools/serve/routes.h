@@ -72,18 +72,19 @@ class Routes : public HttpHandler {
   void add_cors(HttpResponse& response) const;
 
   // A request that an engine works on.
-  struct Order {
+  struct Submission {
     ImagesWanted wanted;
     Service::Model* model = nullptr;
     std::shared_ptr<Job> job;
     std::vector<std::string> warnings;  // of all images
   };
-  Order submit(ImagesWanted wanted, bool follows);
+  Submission submit(ImagesWanted wanted, bool follows);
   bool wait(const HttpRequest& request, Job& job);
   std::string own_address(const HttpRequest& asked) const;
-  Json content_of(const HttpRequest& asked, const Order& order, const Request& request, const Result& result);
+  Json content_of(const HttpRequest& asked, const Submission& submission, const Request& request,
+                  const Result& result);
   void generations(HttpRequest& request, HttpResponse& response);
-  void stream(const HttpRequest& asked, HttpResponse& response, const Order& order);
+  void stream(const HttpRequest& asked, HttpResponse& response, const Submission& submission);
   Service::Model& named_model(const std::string& name);
 
   // Images of the web UI's API, which any client may look at and the client that asked may interrupt.

@@ -14,23 +14,23 @@ namespace {
 const std::string kRoot = "/sdapi/v1/";
 
 // The rows of tokens that are there. No image where none is.
-std::optional<Image> paint_part(Service::Model& model, const Job::Part& part) {
+std::optional<Image> decode_part(Service::Model& model, const Job::Part& part) {
   if (part.grid == nullptr || static_cast<int>(part.codes.size()) < part.grid->columns) return std::nullopt;
-  return paint_rows(part.codes, part.grid->rows, part.grid->columns,
-                    [&](const Codes& codes) { return model.engine.decode(codes); });
+  return decode_rows(part.codes, part.grid->rows, part.grid->columns,
+                     [&](const Codes& codes) { return model.engine.decode(codes); });
 }
 
 }  // namespace
 
 void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
   const Json body = parse_body(std::exchange(asked.body, {}));
-  const Order order = submit(parse_txt2img(body, service_.options.rules), true);
-  Job& job = *order.job;
+  const Submission submission = submit(parse_txt2img(body, service_.options.rules), true);
+  Job& job = *submission.job;
   {
     const std::lock_guard lock(work_mutex_);
     work_.erase(std::remove_if(work_.begin(), work_.end(), [](const auto& one) { return one.job.expired(); }),
                 work_.end());
-    work_.push_back({asked.client, order.job, order.model});
+    work_.push_back({asked.client, submission.job, submission.model});
   }
   if (!wait(asked, job)) throw HttpError(499, "client_gone", "the client disconnected");
   Json images = Json::array(), seeds = Json::array(), texts = Json::array(), files = Json::array();
@@ -40,19 +40,20 @@ void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
     if (job.has_result(i)) {
       const Result& result = job.result(i);
       if (first == nullptr) first = &result;
-      files.push_back(base64(image_bytes(order.model->origin, request, result)));
+      files.push_back(base64(image_bytes(submission.model->origin, request, result)));
       seeds.push_back(result.seed);
-      texts.push_back(image_text(describe_image(order.model->origin, request, result)).front().second);
-    } else if (const auto part = paint_part(*order.model, job.part(i))) {  // interrupted
+      texts.push_back(image_text(describe_image(submission.model->origin, request, result)).front().second);
+    } else if (const auto part = decode_part(*submission.model, job.part(i))) {  // interrupted
       files.push_back(base64(encode_png(*part)));
       seeds.push_back(request.seed);
       texts.push_back(request.prompt);
     }
   }
-  if (order.wanted.sends_images) images = std::move(files);
-  const std::vector<std::string> warnings = all_warnings(order.warnings, order.model->engine.manifest(), job);
+  if (submission.wanted.sends_images) images = std::move(files);
+  const std::vector<std::string> warnings =
+      all_warnings(submission.warnings, submission.model->engine.manifest(), job);
   const Request& request = job.requests()[0];
-  const Grid& grid = find_grid(order.model->engine.manifest(), request.width, request.height);
+  const Grid& grid = find_grid(submission.model->engine.manifest(), request.width, request.height);
   const Json info{{"prompt", request.prompt},
                   {"negative_prompt", request.negative_prompt.value_or("")},
                   {"seed", request.seed},
@@ -62,11 +63,11 @@ void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
                   {"sampler_name", first != nullptr ? first->method.method : request.method->method},
                   {"cfg_scale", first != nullptr ? shortest(first->sampling.cfg_scale) : 0},
                   {"steps", first != nullptr ? first->statistics.target_passes : 0},
-                  {"batch_size", order.wanted.count},
-                  {"sd_model_name", order.model->name()},
-                  {"sd_model_hash", order.model->origin.manifest_sha256.substr(0, 10)},
+                  {"batch_size", submission.wanted.count},
+                  {"sd_model_name", submission.model->name()},
+                  {"sd_model_hash", submission.model->origin.manifest_sha256.substr(0, 10)},
                   {"interrupted", job.is_interrupted()},
-                  {"unused", order.wanted.unused},
+                  {"unused", submission.wanted.unused},
                   {"warnings", warnings},
                   {"infotexts", std::move(texts)}};
   add_warnings(response, warnings);
@@ -100,7 +101,7 @@ std::string Routes::current_image() {
       const int rows = static_cast<int>(part.codes.size()) / part.grid->columns;
       if (rows == 0) continue;
       if (shown_.job.lock() != job || shown_.image != i || shown_.rows != rows)
-        shown_ = {job, i, rows, base64(encode_png(*paint_part(*model, part)))};
+        shown_ = {job, i, rows, base64(encode_png(*decode_part(*model, part)))};
       return shown_.base64;
     }
   }

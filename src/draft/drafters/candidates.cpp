@@ -14,13 +14,13 @@ Candidates::Candidates(const Method& method, const Tree& tree, const c10::Device
       count_(tree.max_children()),
       topology_(topology(tree, device)),
       depths_(at::arange(depth_, topology_.parents.options())) {
-  std::vector<std::int64_t> places,
+  std::vector<std::int64_t> indices,
       rows;  // of drafted nodes among the candidates; of all nodes among the distributions
   for (std::size_t node = 0; node < tree.depth.size(); ++node) {
-    if (node > 0) places.push_back((tree.depth[node] - 1) * count_ + tree.rank[node]);
+    if (node > 0) indices.push_back((tree.depth[node] - 1) * count_ + tree.rank[node]);
     rows.push_back(tree.draft_row[node] < 0 ? -1 : tree.depth[node]);
   }
-  child_index_ = integers(places, device);
+  child_index_ = integers(indices, device);
   topology_.draft_rows = integers(rows, device).unsqueeze(0);
 }
 

@@ -31,9 +31,9 @@ ChildLevel make_level(const Tree& tree, std::int64_t depth, std::int64_t& first_
   for (std::int64_t row = 0; row < width; ++row) {
     const auto node = static_cast<std::size_t>(nodes[static_cast<std::size_t>(row)]);
     for (std::int64_t child = tree.child_begin[node]; child < tree.child_begin[node + 1]; ++child) {
-      const std::int64_t place = count++;
+      const std::int64_t index = count++;
       if (tree.child_count(child) == 0) continue;
-      next.push_back(place);
+      next.push_back(index);
       parent_rows.push_back(row);
       // Column j is the (j + 1)-th expanded node: the root is in the committed prefix.
       std::uint64_t bits = 0;

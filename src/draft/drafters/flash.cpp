@@ -85,11 +85,11 @@ class CompressedFlash : public Flash {
     const at::Tensor old = before + last - window_;  // newest compressed position, if it is one of the image
     const at::Tensor compressed = flash_.compress(history_, old.clamp_min(0));
     const at::Tensor newest = part.positions.gather(1, last.unsqueeze(1));
-    const at::Tensor places =
+    const at::Tensor query_positions =
         (newest - window_ + 1 - queries_ + at::arange(queries_, lengths.options())).clamp_min(0);
     return flash_
         .forward_compressed(layer_->embed(part.ids), part.features, compressed,
-                            at::cat({part.positions, places}, 1), visible(before, last, old, rows),
+                            at::cat({part.positions, query_positions}, 1), visible(before, last, old, rows),
                             at::stack({first_, lengths}), cache)
         .narrow(1, 0, rows)
         .contiguous();

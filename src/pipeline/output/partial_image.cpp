@@ -3,8 +3,8 @@
 namespace lamplighter {
 
 // The decoder looks beyond the last complete row: that row is repeated.
-Image paint_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
-                 const std::function<Image(const Codes& codes)>& decode) {
+Image decode_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
+                  const std::function<Image(const Codes& codes)>& decode) {
   const int complete = static_cast<int>(ids.size()) / columns;
   Codes codes{rows, columns, {ids.begin(), ids.begin() + complete * columns}};
   for (int row = complete; row < rows; ++row) {

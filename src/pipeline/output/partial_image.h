@@ -14,7 +14,7 @@ inline constexpr Colour kNotGenerated{128, 128, 128};
 
 // Decodes the rows of tokens that are complete, one at least; kNotGenerated below. `ids`: tokens so far
 // in raster order; `decode` turns codes into an image, as TextToImage::decode does.
-Image paint_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
-                 const std::function<Image(const Codes& codes)>& decode);
+Image decode_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
+                  const std::function<Image(const Codes& codes)>& decode);
 
 }  // namespace lamplighter

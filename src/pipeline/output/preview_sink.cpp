@@ -72,7 +72,7 @@ bool PreviewSink::update(Place& place, const std::vector<std::int32_t>& ids) {
   const int complete = static_cast<int>(ids.size()) / place.columns, rows = place.rows;
   if (complete <= place.complete || complete == rows) return false;  // a complete one is soon finished
   place.complete = complete;
-  place.image = paint_rows(ids, rows, place.columns, decode_);
+  place.image = decode_rows(ids, rows, place.columns, decode_);
   return true;
 }
 

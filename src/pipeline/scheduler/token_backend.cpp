@@ -121,10 +121,10 @@ CompleteImage TokenBackend::take(std::int64_t image) {
   const auto own = codes.ids.begin() + static_cast<std::ptrdiff_t>(shape_.grid->preview_tokens());
   codes.preview.assign(codes.ids.begin(), own);
   codes.ids.erase(codes.ids.begin(), own);
-  const Image unpainted{shape_.grid->width, shape_.grid->height, {}};
+  const Image blank{shape_.grid->width, shape_.grid->height, {}};
   return {std::move(codes), std::move(generated.statistics),
-          [unpainted, decoder = decoder_](const Codes& complete) {
-            return decoder != nullptr ? decoder->decode(complete) : unpainted;
+          [blank, decoder = decoder_](const Codes& complete) {
+            return decoder != nullptr ? decoder->decode(complete) : blank;
           }};
 }
 
