@@ -83,6 +83,10 @@ void check_kept(const Manifest& manifest, const Grid& grid, const std::vector<st
                                      " codes, expected none: the tokens of " + manifest.name +
                                      " are continuous");
   }
+  if (grid.preview_tokens() > 0) {
+    throw Error(ExitCode::usage, "kept: got " + std::to_string(count) + " codes, expected none: " +
+                                     manifest.name + " generates a preview before the image");
+  }
   check_range(count < grid.tokens(), "kept", std::to_string(count) + " tokens",
               ("at most " + std::to_string(grid.tokens() - 1) + ", so that one is left to generate").c_str());
   for (const std::int32_t id : kept) {
