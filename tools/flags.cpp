@@ -238,9 +238,7 @@ std::vector<std::string> names_of_methods(bool drafting) {
 void MethodFlags::add(CLI::App& command) {
   begin_group(command, "Method");
   const std::string names =
-      method_names() +
-      ", or auto: the fastest lossless method that bench --save-table or tune-tree --save-table measured on "
-      "this machine";
+      method_names() + ", or auto: the lossless method that is fastest on this machine, measured once";
   method_ = common(command, command.add_option("--method", options.method, names))
                 ->type_name("NAME")
                 ->capture_default_str();

@@ -40,7 +40,7 @@ void JobFlags::add(CLI::App& command) {
   common(command, command.add_option("-s,--seed", seed, "Image i uses seed + i; -1 = random"))
       ->type_name("N")
       ->capture_default_str();
-  common(command, command.add_option("-b,--batch-count,--variations", batch_count, "Images per caption"))
+  common(command, command.add_option("-b,--batch-count", batch_count, "Images per caption"))
       ->type_name("N")
       ->capture_default_str();
   begin_group(command, "Output");

@@ -44,7 +44,7 @@ const Grid& grid_of(const Manifest& manifest, const std::string& from, const Cod
 
 }  // namespace
 
-void ContinueFlags::add(CLI::App& command) {
+void ContinueFlags::add(CLI::App& command, int& images) {
   begin_group(command, "Continue an image");
   CLI::Option* file =
       command
@@ -62,6 +62,11 @@ void ContinueFlags::add(CLI::App& command) {
       ->type_name("N")
       ->needs(file)
       ->excludes(by_rows);
+  command.add_option("--variations", images, "How often the rest is generated")
+      ->type_name("N")
+      ->needs(file)
+      ->excludes(command.get_option("--batch-count"))
+      ->default_str("1");
 }
 
 void Continued::apply(const Manifest& manifest, Request& request) const {

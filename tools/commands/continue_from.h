@@ -17,7 +17,8 @@ struct ContinueFlags {
   std::size_t index = 0;  // of the image in its file
   std::optional<std::int64_t> rows, tokens;
 
-  void add(CLI::App& command);
+  // `images`: how many are generated for a caption.
+  void add(CLI::App& command, int& images);
 };
 
 // What the images of a run begin with.

@@ -204,7 +204,7 @@ void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
   flags->jobs.add(*command);
-  flags->continued.add(*command);
+  flags->continued.add(*command, flags->jobs.batch_count);
   flags->method.add(*command);
   flags->model.add_model(*command, false);
   flags->model.add_runtime(*command);
