@@ -144,7 +144,9 @@ def test_tables(case: Case) -> None:
 def test_time(case: Case, model: MAR) -> None:
     steps, tolerance = case.long("net.time.t"), case.tolerance("fwd")
     embedded = model.diffloss.net.time_embed(steps)
-    engine.assert_close("features", time_features(steps), case.tensors["net.time.freq"], tolerance)
+    # Angles reach 1,000, where neighbouring numbers of fp32 lie 6.1e-5 apart.
+    features = case.tensors["net.time.freq"]
+    engine.assert_close("features", time_features(steps), features, max(tolerance, 6.2e-5))
     engine.assert_close("embedding", embedded, case.tensors["net.time.emb"], tolerance)
 
 

@@ -282,12 +282,12 @@ def test_method_auto_is_logged_and_generates(
     package: Any, demo_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """Without a table of measurements, auto is the default of the bundle."""
+    """Without a table of measurements, the methods are measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     engine = package.TextToImage(demo_bundle, device="cpu", threads=1)
     with caplog.at_level("INFO"):
         (result,) = engine.generate(PROMPTS[0], method="auto", seed=7)
-    assert result.settings["method"] in ("ar", "sjd")  # by the instructions of the CPU
-    assert f"method auto: {result.settings['method']}, " in caplog.text
+    assert result.settings["method"] in ("ar", "sjd", "scd", "eagle", "flash", "refine")
+    assert f"method auto: {result.settings['method']}" in caplog.text
     with pytest.raises(package.Error, match="method auto chooses its own options"):
         engine.generate(PROMPTS[0], method="auto", tree="chain-3")

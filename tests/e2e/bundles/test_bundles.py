@@ -84,9 +84,16 @@ def test_partial_bundles(cli: Cli, refused: Refused, copy: Path, tmp_path: Path)
     words = refused(2, "generate", "-p", "a", "-o", "x.png", model=copy)
     assert "--output: got 'x.png', expected none" in words and "has no image decoder" in words
     assert "image_decoder" in refused(4, "decode", "codes.json", "-o", "x.png", model=copy)
-    assert "missing for generate  modules.image_decoder" in cli("inspect", copy).stdout
+    assert "missing for images    modules.image_decoder" in cli("inspect", copy).stdout
     report = json.loads(cli("inspect", "--json", copy).stdout)
-    assert report["methods"] == [] and report["missing"]["ar"] == ["modules.image_decoder"]
+    assert report["missing_for_generation"] == ["modules.image_decoder"]
+    assert "sjd" in report["methods"] and "ar" not in report["missing"]
+    result = cli("generate", "-p", "a", "--save-codes", "same.json", model=copy)
+    assert result.returncode == 0, result.stderr
+    saved = [
+        json.loads((tmp_path / f"{n}.json").read_text())["images"][0] for n in ("codes", "same")
+    ]
+    assert saved[0]["codes"] == saved[1]["codes"]
     assert cli("check", copy).returncode == 0
 
 
