@@ -33,8 +33,7 @@ at::Tensor to_tensor(const TensorView& view, const std::string& name, ExitCode c
   throw Error(code, "tensor " + name + ": dtype " + view.dtype + " is not supported");
 }
 
-void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
-                   bool overwrite) {
+void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors) {
   std::map<std::string, TensorView> views;
   std::vector<at::Tensor> kept;  // the views point into these
   for (const auto& [name, tensor] : tensors) {
@@ -46,7 +45,7 @@ void write_tensors(const std::string& path, const std::map<std::string, at::Tens
                      {static_cast<const char*>(kept.back().const_data_ptr()), kept.back().nbytes()}};
     }
   }
-  write_file(path, encode_safetensors(views), overwrite);
+  write_file(path, encode_safetensors(views));
 }
 
 }  // namespace lamplighter

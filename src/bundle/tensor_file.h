@@ -13,9 +13,7 @@ namespace lamplighter {
 // Torch has no such dtype.
 at::Tensor to_tensor(const TensorView& view, const std::string& name, ExitCode code);
 
-// Writes tensors (any device) as a safetensors file, atomically. Throws Error(ExitCode::output), without
-// `overwrite` also for a file that exists.
-void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors,
-                   bool overwrite = true);
+// Writes tensors (any device) as a safetensors file, atomically. Throws Error(ExitCode::output).
+void write_tensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace lamplighter

@@ -1,12 +1,15 @@
 #include "pipeline/output/codes_file.h"
 
-#include <ATen/ops/tensor.h>
-
+#include <cstdint>
+#include <deque>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "base/files.h"
-#include "bundle/tensor_file.h"
+#include "base/safetensors.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -47,24 +50,30 @@ SavedCodes read_image(JsonReader reader) {
 }
 
 // Tensors int64: codes.N [rows, columns] and preview.N [codes].
-void write_code_tensors(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite) {
-  std::map<std::string, at::Tensor> tensors;
+std::string encode_tensors(const std::vector<SavedCodes>& images) {
+  std::map<std::string, TensorView> tensors;
+  std::deque<std::vector<std::int64_t>> kept;  // the views point into these
+  const auto add = [&](const std::string& name, const std::vector<std::int32_t>& ids,
+                       std::vector<std::int64_t> shape) {
+    const std::vector<std::int64_t>& wide = kept.emplace_back(ids.begin(), ids.end());
+    tensors[name] = {"I64",
+                     std::move(shape),
+                     {reinterpret_cast<const char*>(wide.data()), wide.size() * sizeof(std::int64_t)}};
+  };
   for (std::size_t i = 0; i < images.size(); ++i) {
     const Codes& codes = images[i].codes;
-    const std::string number = std::to_string(i);
-    tensors["codes." + number] =
-        at::tensor(codes.ids, at::kInt).to(at::kLong).view({codes.rows, codes.columns});
+    add("codes." + std::to_string(i), codes.ids, {codes.rows, codes.columns});
     if (!codes.preview.empty())
-      tensors["preview." + number] = at::tensor(codes.preview, at::kInt).to(at::kLong);
+      add("preview." + std::to_string(i), codes.preview, {static_cast<std::int64_t>(codes.preview.size())});
   }
-  write_tensors(path, tensors, overwrite);
+  return encode_safetensors(tensors);
 }
 
 }  // namespace
 
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite) {
   if (std::filesystem::path(path).extension() == ".safetensors")
-    return write_code_tensors(path, images, overwrite);
+    return write_file(path, encode_tensors(images), overwrite);
   Json list = Json::array();
   for (const SavedCodes& image : images) {
     Json entry{{"rows", image.codes.rows}, {"columns", image.codes.columns}, {"codes", image.codes.ids}};
