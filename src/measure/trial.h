@@ -24,9 +24,9 @@ struct Trial {
 
 // The baseline, and each lossless method that the bundle can run with a chain of drafts, with the length that
 // is expected to be fastest. How far drafts are accepted comes from cycles of real images, their times from
-// scripted cycles that take turns with the baseline's: acceptance varies from image to image, which would
-// drown the difference between two lengths. The speed-up is that of the mean acceptance less its standard
-// error, so that what was seen by chance is not taken for gain. Throws what decode() throws.
+// scripted cycles that take turns with the baseline's: acceptance varies from image to image by more
+// than two lengths differ. The speed-up is computed from the mean acceptance minus its standard error, so
+// that a chance result does not choose a method. Throws what decode() throws.
 TableRun try_methods(const Trial& trial);
 
 }  // namespace lamplighter

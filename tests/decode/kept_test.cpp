@@ -14,7 +14,7 @@
 #include "tests/decode/loop_distribution.h"
 #include "tests/decode/toy_methods.h"
 
-// Images that begin with given tokens: the rest is that of an image which began with these tokens by itself.
+// Images whose first tokens are given: the rest has the target's distribution conditioned on them.
 namespace lamplighter::test {
 namespace {
 

@@ -9,16 +9,13 @@ reads images.
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
@@ -29,6 +26,7 @@ from transformers import (
     Emu3ImageProcessor,
     Emu3Processor,
 )
+from write_case import run_recorder, write_case
 
 CAPTIONS = (
     "a red boat on the sea",
@@ -261,40 +259,10 @@ class Recorder:
 @torch.inference_mode()
 def record(out: Path, shape: Shape, seed: int) -> None:
     torch.manual_seed(seed)
-    recorder = Recorder(out / "model", shape, seed)
-    runs, tensors = [], {}
-    for facts, found in recorder.runs():
-        runs.append(facts)
-        tensors |= found
-    save_file({k: v.contiguous().clone() for k, v in tensors.items()}, out / "io.safetensors")
-    files = sorted(path for path in out.rglob("*") if path.is_file())
-    case = {
-        "case": out.name,
-        "component": "Emu3 from captions to pixels: processor, generate() with allowed ids, decoder",
-        "source": {"package": "transformers", "version": transformers.__version__},
-        "seed": seed,
-        "shape": asdict(shape),
-        "runs": runs,
-        "tolerance": TOLERANCE,
-        "files": {
-            str(path.relative_to(out)): {
-                "bytes": path.stat().st_size,
-                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            }
-            for path in files
-        },
-    }
-    (out / "case.json").write_text(json.dumps(case, indent=1, ensure_ascii=False) + "\n")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--shape", choices=SHAPES, default="tiny")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    record(options.out, SHAPES[options.shape], options.seed)
+    runs = Recorder(out / "model", shape, seed).runs()
+    component = "Emu3 from captions to pixels: processor, generate() with allowed ids, decoder"
+    write_case(out, component, shape, seed, runs, TOLERANCE)
 
 
 if __name__ == "__main__":
-    main()
+    run_recorder(__doc__.splitlines()[0], SHAPES, record)

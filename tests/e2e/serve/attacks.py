@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from tests.e2e.serve.client import DEMO, GENERATIONS, PROMPT, TXT2IMG, Server
 
@@ -51,16 +52,13 @@ def resident(server: Server) -> float:
 
 
 @dataclass
-class Memory:
-    """Resident megabytes of a server while something happens."""
+class Watch:
+    """Looks at a server on a thread of its own while something happens."""
 
     server: Server
-    before: float = 0
-    most: float = 0
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    def __enter__(self) -> Memory:
-        self.before = self.most = resident(self.server)
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
         return self
@@ -70,26 +68,30 @@ class Memory:
         self._thread.join()
 
     def _watch(self) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class Memory(Watch):
+    """Resident megabytes."""
+
+    before: float = 0
+    most: float = 0
+
+    def __enter__(self) -> Self:
+        self.before = self.most = resident(self.server)
+        return super().__enter__()
+
+    def _watch(self) -> None:
         while not self._stop.wait(0.005):
             self.most = max(self.most, resident(self.server))
 
 
 @dataclass
-class Health:
-    """The slowest answer of /health while something happens, in seconds. Each comes on a connection of its own."""
+class Health(Watch):
+    """The slowest answer of /health, in seconds. Each comes on a connection of its own."""
 
-    server: Server
     slowest: float = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> Health:
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _watch(self) -> None:
         while True:
