@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import signal
@@ -15,24 +14,23 @@ from PIL import Image
 from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.families import simplear
 from tests.e2e.serve.client import DEMO, PROMPT, Server, Start
+from tests.e2e.serve.page_actions import (
+    DONE,
+    LEGEND_HIDDEN,
+    PAINTED,
+    READY,
+    choose,
+    count,
+    file_of,
+    fill,
+    generate,
+    set_value,
+    value,
+    visit,
+    words,
+)
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 'it' 🏮"
-READY = "document.querySelector('#method').options.length > 0"
-DONE = "!document.querySelector('#generate').disabled"
-# Pixels of a canvas that are not its ground.
-PAINTED = (
-    "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 == 3 && v > 0)"
-    ".length)(document.querySelectorAll('{}')[{}])"
-)
-LEGEND_HIDDEN = "document.querySelector('#legend').hidden"
-# The file of an image in the history, as base64: 0 is the oldest, -1 the newest.
-FILE = (
-    "new Promise((done, failed) => {{ const open = indexedDB.open('lamplighter'); open.onerror = failed;"
-    " open.onsuccess = () => {{ const all = open.result.transaction('images').objectStore('images').getAll();"
-    " all.onsuccess = () => {{ open.result.close(); const r = new FileReader(); r.onload = () => done(r.result.split(',')[1]);"
-    " r.readAsDataURL(all.result.at({}).blob); }}; }}; }})"
-)
-FORGET = "new Promise(done => { indexedDB.deleteDatabase('lamplighter').onsuccess = done; }).then(() => 0)"
 
 
 @pytest.fixture(scope="module")
@@ -49,56 +47,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def server(start: Start) -> Server:
     return start("-t", 1, "--method", "sjd", model=DEMO)
-
-
-def visit(browser: Browser, server: Server) -> None:
-    """Opens the page with an empty history."""
-    browser.events.clear()
-    browser.show()
-    browser.open(f"http://{server.host}:{server.port}/")
-    browser.wait(READY)
-    browser.value(FORGET)
-    browser.open(f"http://{server.host}:{server.port}/")
-    browser.wait(READY)
-
-
-def set_value(browser: Browser, selector: str, value: str) -> None:
-    """Sets a field without keys, as a script does."""
-    browser.value(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(value)}")
-
-
-def fill(browser: Browser, selector: str, text: str) -> None:
-    """Types into an empty field."""
-    set_value(browser, selector, "")
-    browser.click(selector)
-    browser.write(text)
-
-
-def choose(browser: Browser, selector: str, value: str) -> None:
-    set_value(browser, selector, value)
-    browser.value(f"document.querySelector('{selector}').dispatchEvent(new Event('change'))")
-
-
-def generate(browser: Browser) -> None:
-    browser.click("#generate")
-    browser.wait(DONE)
-
-
-def words(browser: Browser, selector: str) -> str:
-    return str(browser.value(f"document.querySelector({json.dumps(selector)}).textContent"))
-
-
-def value(browser: Browser, selector: str) -> str:
-    return str(browser.value(f"document.querySelector({json.dumps(selector)}).value"))
-
-
-def count(browser: Browser, selector: str) -> int:
-    return int(browser.value(f"document.querySelectorAll({json.dumps(selector)}).length"))
-
-
-def file_of(browser: Browser, index: int = -1) -> bytes:
-    """The file of an image, which its link downloads."""
-    return base64.b64decode(browser.value(FILE.format(index)))
 
 
 def test_type_generate_and_see_the_image(browser: Browser, server: Server) -> None:
