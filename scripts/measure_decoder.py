@@ -104,7 +104,7 @@ def main() -> None:
                 options.dtype,
                 "-t",
                 str(options.threads),
-            ]  # fmt: skip
+            ]
         )
     result = {"family": options.family, "pixels": options.pixels, "device": options.device}
     result |= {"first_ms": times[0], "image_ms": statistics.median(times[1:]), "gib": most}

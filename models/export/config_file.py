@@ -52,9 +52,7 @@ NUMBERS = ("rope_base", "norm_eps")
 FLAGS = {"swin_norm": False}  # and what leaving one out means, which published files do
 NESTED = ("text_config", "language_config", "llm_config")
 # Keys that a nested description of the language model and the outer one may give differently.
-OWN = (
-    "model_type", "architectures", "torch_dtype", "dtype", "transformers_version", "vocab_size",
-)  # fmt: skip
+OWN = ("model_type", "architectures", "torch_dtype", "dtype", "transformers_version", "vocab_size")
 ROPE_KEYS = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
 

@@ -151,7 +151,7 @@ def test_classes_seeds_and_guidance_matter(image: Any) -> None:
         (("--class", CLASSES), f"--class: got {CLASSES}, expected 0..{CLASSES - 1}"),
         (("--class", -1), f"--class: got -1, expected 0..{CLASSES - 1}"),
     ],
-)  # fmt: skip
+)
 def test_usage(
     refused: Refused, weightless: Path, arguments: tuple[object, ...], words: str
 ) -> None:

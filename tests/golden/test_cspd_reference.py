@@ -97,9 +97,8 @@ def test_free_runs(case: Case, pair: mar.Pair) -> None:
             pair.network(role, run["num_sampling_steps"]) for role in ("target", run["draft"])
         )
         loop = ReferenceLoop(
-            *networks, orders, settings, numbers, how, classes,
-            *streams(case, name),
-        )  # fmt: skip
+            *networks, orders, settings, numbers, how, classes, *streams(case, name)
+        )
         tokens = torch.stack(loop.run())
         looks = loop.verifications
         assert [len(look.out) for look in looks] == case.tensors[f"{name}.rows"].tolist()

@@ -104,7 +104,7 @@ def test_queue_without_its_server(
 
 def test_queue_of_another_run_is_refused(
     lamplighter: Path, drafter_bundle: Path, captions: Path, tmp_path: Path, address: str
-) -> None:  # fmt: skip
+) -> None:
     serving = worker(
         command(lamplighter, drafter_bundle, captions, tmp_path / "a", "-b", 50), 0, address
     )

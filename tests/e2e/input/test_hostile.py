@@ -94,7 +94,7 @@ def test_images_with_bad_trees(
         ({"method": "sjd", "tail": "guess"}, "tail: got 'guess'"),
         ({"method": "lantern++", "rule": "lantern++", "lambda": [0.5]}, "lambda: got 0.5"),
     ],
-)  # fmt: skip
+)
 def test_images_with_settings_out_of_range(
     generate: Any,
     refused: Refused,

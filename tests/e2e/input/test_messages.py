@@ -28,7 +28,7 @@ GENERATE = ("generate", "-p", "a")
         (("-o", "{name}"), "between braces"),
         ((), "(help: lamplighter generate --help)"),
     ],
-)  # fmt: skip
+)
 def test_values_do_not_cut_messages(
     refused: Refused, drafter_bundle: Path, arguments: tuple[str, ...], expected: str, value: str
 ) -> None:

@@ -128,9 +128,7 @@ def test_image_tokenizers_are_no_part_of_the_target(files: Files) -> None:
     assert files.export_model() == 0
 
 
-def test_decoder_in_a_folder_without_one(
-    files: Files, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
+def test_decoder_in_a_folder_without_one(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no image tokenizer" in refused(files, capsys, 4, "--vq", files.model)
 
 
