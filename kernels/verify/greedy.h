@@ -19,7 +19,7 @@ LAMPLIGHTER_INLINE bool is_right(Executor& executor, const Cycle& cycle, const R
   const Neighbourhood near = borrow(executor, cycle, g, x, depth);
   const double q = mass(g.at(x)) + near.lent;
   const double top = mass(g.at(best));
-  if (q != top || is_published(cycle.args.residual)) return q > top || (q == top && x < best);
+  if (q != top || is_official(cycle.args.residual)) return q > top || (q == top && x < best);
   // As probable as the best ones: none that stays in g_A may come first.
   const int64_t first = cycle.args.first_image_id;
   const int ahead = executor.reduce(

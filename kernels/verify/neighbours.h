@@ -13,10 +13,6 @@ LAMPLIGHTER_INLINE bool is_dynamic(Residual residual) {
   return residual == Residual::official_dynamic || residual == Residual::official_lumina_dynamic;
 }
 
-LAMPLIGHTER_INLINE bool is_published(Residual residual) {
-  return residual != Residual::paper && residual != Residual::optimal;
-}
-
 struct Neighbourhood {
   const int32_t* codes;  // nearest first
   int taken;             // the first ones, inside the limit
@@ -52,7 +48,7 @@ LAMPLIGHTER_INLINE Neighbourhood borrow(Executor& executor, const Cycle& cycle, 
   const int32_t* codes = args.neighbours + code * args.neighbour_count;
   const double bound = at_depth(additive ? args.numbers.delta : args.numbers.lambda, depth);
   const double limit = additive ? bound : (bound - 1.0) * g.at(x);
-  const bool inclusive = is_published(args.residual);
+  const bool inclusive = is_official(args.residual);
   if (!(bound > (additive ? 0.0 : 1.0)) || !(inclusive || limit > 0.0)) return {codes, 0, 0.0};
   // sum >= limit ends the search for the papers, sum > limit for the programs.
   const Prefix<double> prefix =

@@ -104,9 +104,9 @@ LAMPLIGHTER_INLINE double keep_share(Executor& executor, const Cycle& cycle, con
       Sum());
 }
 
-// Stands in for a residual whose mass is rounding: g without the rejected tokens, else the target.
+// Replaces a residual whose mass is rounding: g without the rejected tokens, else the target.
 template <class Executor>
-LAMPLIGHTER_INLINE Row stand_in(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
+LAMPLIGHTER_INLINE Row fallback(Executor& executor, const Cycle& cycle, const Row& target, const Row& g,
                                 uint64_t rejected, float* to) {
   double sum = copy(executor, cycle, g, 1.0, to);
   for (int node = 0; node < cycle.nodes; ++node) {
@@ -125,8 +125,8 @@ LAMPLIGHTER_INLINE Row residual(Executor& executor, const Cycle& cycle, const Ro
   double sum = subtract_proposal(executor, cycle, g, ratio.weight, draft, child, to);
   sum = strike_neighbours(executor, cycle, g, near, to, sum);
   sum = keep_share(executor, cycle, g, ratio.kept, to, sum);
-  if (!is_published(cycle.args.residual)) {
-    return sum >= kSmallestMass ? make_row(to, sum) : stand_in(executor, cycle, target, g, rejected, to);
+  if (!is_official(cycle.args.residual)) {
+    return sum >= kSmallestMass ? make_row(to, sum) : fallback(executor, cycle, target, g, rejected, to);
   }
   if (sum > 0.0) return make_row(to, sum);
   executor.for_each(cycle.vocabulary, [=](int i) { to[i] = 1.0F; });

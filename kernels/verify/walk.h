@@ -16,7 +16,7 @@ struct Verification {
 
 template <class Bugs>
 LAMPLIGHTER_INLINE bool reads_draft(const VerifyArgs& args) {
-  if (is_published(args.residual)) return !is_dynamic(args.residual);
+  if (is_official(args.residual)) return !is_dynamic(args.residual);
   return args.sampled || Bugs::kSampledRuleForDeterministic;
 }
 
@@ -24,7 +24,7 @@ LAMPLIGHTER_INLINE bool reads_draft(const VerifyArgs& args) {
 template <class Bugs, class Executor>
 LAMPLIGHTER_INLINE Verification verify_children(Executor& executor, const Cycle& cycle, const Row& target,
                                                 int node, int depth, Buffers& buffers, int& tests) {
-  const bool published = is_published(cycle.args.residual);
+  const bool official = is_official(cycle.args.residual);
   int child = cycle.first_child(executor, node, depth - 1);
   if (child < 0) return {-1, 0, target};
   Row draft = no_row();
@@ -84,7 +84,7 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
 // Whether a node can be verified before it is known that the walk gets there: the rules look at nothing above
 // it. The reference code uses up uniforms on the way.
 LAMPLIGHTER_INLINE bool verifies_alone(const VerifyArgs& args, int64_t image) {
-  return args.walk == Walk::nodes && !is_published(args.residual) && args.temperature[image] > 0.0F;
+  return args.walk == Walk::nodes && !is_official(args.residual) && args.temperature[image] > 0.0F;
 }
 
 // The child that `node` accepts, 0 for none.

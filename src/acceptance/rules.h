@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/host_device.h"
 #include "lamplighter/options.h"
 
 // The acceptance rules: one row of kRules says all that the engine knows of a rule. A new rule is an
@@ -84,7 +85,9 @@ enum RuleFlag : unsigned {
   kBorrows = 2,            // tokens borrow the probability of their neighbours
   kOfficialResiduals = 4,  // may leave what the authors' code of LANTERN leaves
   kCodebook = 8,           // compares the codebook's vectors
-  kChosenByNumber = 16     // its first number alone selects it where the method's rule is exact
+  kChosenByNumber = 16,    // its first number alone selects it where the method's rule is exact
+  kChains = 32,            // verifies chains alone
+  kManyNeighbours = 64     // borrows from 1/32 of the codes by default, else from 10
 };
 
 struct RuleTraits {
@@ -98,6 +101,8 @@ struct RuleTraits {
   constexpr bool borrows() const { return (flags & kBorrows) != 0; }
   constexpr bool reads_codebook() const { return (flags & kCodebook) != 0; }
   constexpr bool chosen_by_number() const { return (flags & kChosenByNumber) != 0; }
+  constexpr bool needs_chains() const { return (flags & kChains) != 0; }
+  constexpr bool many_neighbours() const { return (flags & kManyNeighbours) != 0; }
   constexpr bool official_residuals() const { return (flags & kOfficialResiduals) != 0; }
 };
 
@@ -135,7 +140,7 @@ inline constexpr RuleTraits kRules[] = {
     {"exact", Walk::nodes, kOfficialResiduals},
     {"lantern",
      Walk::nodes,
-     kLossy | kBorrows | kOfficialResiduals,
+     kLossy | kBorrows | kOfficialResiduals | kManyNeighbours,
      rule_numbers::delta,
      {{{"delta", "delta", "Delta", "Most probability that neighbours may lend", &MethodOptions::delta, 0.05F,
         0, 1}}}},
@@ -146,7 +151,7 @@ inline constexpr RuleTraits kRules[] = {
      {{{"lambda", "lambda", "Lambda", "Most growth of a token's probability, or one for each depth: 3,2",
         &MethodOptions::lambda, 2, 1}}}},
     {"traversal", Walk::paths, kLossless},
-    {"block", Walk::paths, kLossless},
+    {"block", Walk::paths, kChains},
     {"cool",
      Walk::nodes,
      kLossy,
@@ -186,7 +191,7 @@ constexpr const RuleTraits& traits_of(Rule rule) {
   return kRules[static_cast<std::size_t>(rule)];
 }
 
-inline bool is_official(Residual residual) {
+LAMPLIGHTER_HOST_DEVICE inline bool is_official(Residual residual) {
   return residual != Residual::paper && residual != Residual::optimal;
 }
 

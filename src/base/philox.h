@@ -2,15 +2,11 @@
 
 #include <cstdint>
 
+#include "base/host_device.h"
+
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
 // (SC 2011). Host and device share one function. A random number depends only on the image's seed and on its
 // own counter, so it is the same for every batch size, tree shape, shard and resumed run.
-#if defined(__CUDACC__)
-#define LAMPLIGHTER_HOST_DEVICE __host__ __device__
-#else
-#define LAMPLIGHTER_HOST_DEVICE __attribute__((always_inline))
-#endif
-
 namespace lamplighter {
 
 struct PhiloxBlock {

@@ -55,6 +55,7 @@ struct MethodEntry {
   bool shares_candidates = false;       // all nodes of a depth have the same candidates
   std::int64_t longest = 0;             // longest chain; 0: any that a tree can hold
   std::optional<ReferenceVariant> reference = {};
+  const char* only_tail = "";  // the only value of the option tail; "": both
 
   bool drafts() const { return tree != TreeKind::none; }
   bool verifies() const { return drafts() && tree != TreeKind::parallel_rows && !is_continuous(); }

@@ -145,8 +145,9 @@ MethodOptions read_method(const TuneFlags& flags, const Manifest& manifest) {
                     "give --output or --save-table");
   if (entry.tree != TreeKind::parallel_rows) method.tree = "chain-1";
   method = resolve_method(method, manifest);
-  if (!generates_candidates(entry) && rule_from(method.rule) == Rule::block)
-    throw Error(ExitCode::usage, "--method: got rule block, which verifies chains and has no tree to tune");
+  if (!generates_candidates(entry) && traits_of(rule_from(method.rule)).needs_chains())
+    throw Error(ExitCode::usage,
+                "--method: got rule " + method.rule + ", which verifies chains and has no tree to tune");
   if (entry.needs_heads()) {
     const std::int64_t heads = manifest.drafters.at(method.drafter).heads;
     if (flags.max_depth.value_or(1) > heads)

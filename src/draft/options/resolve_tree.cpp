@@ -71,13 +71,15 @@ void check_tree(const MethodContext& run) {
       static_cast<std::int64_t>(first_children(tree).size()) <= tree.max_depth())
     refuse("tree " + name + " does not reach its depth along first children, as method " + method.method +
            " needs; fan-3-2-7 does");
-  // Candidates of these trees stand under several nodes, where traversal takes siblings for independent.
-  if (run.rule == Rule::traversal && siblings &&
-      (entry.tree == TreeKind::multi_candidate || entry.shares_candidates))
-    refuse("rule traversal: got method " + method.method + " and a tree with siblings, expected rule exact");
-  if (run.rule == Rule::block && siblings)
-    refuse("rule block verifies chains, but tree " + name +
+  const RuleTraits& rule = traits_of(run.rule);
+  if (rule.needs_chains() && siblings)
+    refuse("rule " + std::string(rule.name) + " verifies chains, but tree " + name +
            " has siblings; use rule traversal or tree chain-N");
+  // Candidates of these trees stand under several nodes, where rules of paths take siblings for independent.
+  if (rule.walk == Walk::paths && siblings &&
+      (entry.tree == TreeKind::multi_candidate || entry.shares_candidates))
+    refuse("rule " + std::string(rule.name) + ": got method " + method.method +
+           " and a tree with siblings, expected rule exact");
   if (entry.needs_heads()) check_heads(run, tree);
 }
 

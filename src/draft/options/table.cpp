@@ -125,7 +125,8 @@ Narrow children_of(const Run& run) {
 
 Value usual_neighbours(const Run& run) {
   const std::int64_t codes = run.manifest->tokens.codebook_size;
-  const std::int64_t usual = run.rule == Rule::lantern ? std::max<std::int64_t>(1, codes / 32) : 10;
+  const std::int64_t usual =
+      traits_of(run.rule).many_neighbours() ? std::max<std::int64_t>(1, codes / 32) : 10;
   return std::min(usual, codes - 1);
 }
 
@@ -186,7 +187,7 @@ Value usual_tail(const Run& run) {
 
 Narrow tails_of(const Run& run) {
   Narrow all;
-  if (run.options.method == "scd") all.push_back(choices({"keep"}, " for method scd; sjd has both"));
+  if (*run.entry.only_tail != '\0') all.push_back(choices({run.entry.only_tail}, for_method(run)));
   if (verifies_paths(run)) all.push_back(choices({"fresh"}, for_rule(run)));
   if (const ReferenceVariant* variant = variant_of(run))
     all.push_back(choices({variant->tail}, for_rule(run)));
