@@ -38,7 +38,7 @@ LAMPLIGHTER_INLINE Verification verify_children(Executor& executor, const Cycle&
   for (; child >= 0; child = cycle.next_child(executor, node, child)) {
     const int x = cycle.token(child);
     if (x < 0 || cycle.repeated(executor, child)) continue;
-    const double u = cycle.uniform(published ? ++tests : child);
+    const double u = cycle.uniform(official ? ++tests : child);
     double d = 1.0;
     double sampled_from = 0.0;
     if (draft.values != nullptr) {
@@ -46,12 +46,12 @@ LAMPLIGHTER_INLINE Verification verify_children(Executor& executor, const Cycle&
       if (!(p > 0.0) || !(draft.total > kSmallestMass)) continue;
       sampled_from = mass(p);
       d = p * draft.scale;
-      if (published && d > 1.0) d = 1.0;
+      if (official && d > 1.0) d = 1.0;
     }
     const Neighbourhood near = borrow(executor, cycle, g, x, depth);
     const Ratio ratio = ratio_of(executor, cycle, g, draft, d, near, child, depth);
     const double tested = u * ratio.draft;
-    if (published ? tested <= ratio.target : tested < ratio.target) return {child, 0, target};
+    if (official ? tested <= ratio.target : tested < ratio.target) return {child, 0, target};
     rejected |= uint64_t{1} << child;
     left = residual(executor, cycle, target, g, draft, child, near, ratio, rejected, buffers.next);
     buffers.turn();
