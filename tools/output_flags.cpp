@@ -28,6 +28,7 @@ struct Output {
   std::unique_ptr<Sink> (*make)(const SinkInput& input);
   Extent (*extent)(std::int64_t count, const Extent& image) = nullptr;  // of a file that grows with the run
   bool needs_codes = false;
+  bool shows_drafts = false;
 };
 
 constexpr Output kOutputs[] = {
@@ -39,8 +40,10 @@ constexpr Output kOutputs[] = {
      ".safetensors",
      Kind::text, [](const SinkInput& input) { return codes_sink(input.origin, input.path, input.overwrite); },
      nullptr, true},
-    {"--trace", "Also write every image's settings and cycles, as JSON lines", Kind::text,
-     [](const SinkInput& input) { return trace_sink(input.origin, input.path, input.overwrite); }},
+    {"--trace",
+     "Also write every image's settings and cycles, with what they drafted and refused, as JSON lines",
+     Kind::text, [](const SinkInput& input) { return trace_sink(input.origin, input.path, input.overwrite); },
+     nullptr, false, true},
     {"--acceptance-map",
      "Also write every image beside its tokens, coloured by tokens per cycle; .png, .svg, .pdf", Kind::figure,
      [](const SinkInput& input) { return acceptance_map_sink(input.path, input.overwrite); },
@@ -85,6 +88,13 @@ std::vector<std::string> OutputFlags::paths() const {
     wanted.push_back(paths_[i]);
   }
   return wanted;
+}
+
+bool OutputFlags::show_drafts() const {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    if (!paths_[i].empty() && kOutputs[i].shows_drafts) return true;
+  }
+  return false;
 }
 
 void OutputFlags::check_tokens(const Manifest& manifest) const {

@@ -18,6 +18,8 @@ class OutputFlags {
 
   // Returns the requested files. Throws Error(ExitCode::usage) for unknown image formats.
   std::vector<std::string> paths() const;
+  // Whether one of them needs RuntimeOptions::record_drafts.
+  bool show_drafts() const;
   // Throws Error(ExitCode::usage) when one of them cannot hold `count` images of this size.
   void check_room(std::int64_t count, const Extent& image) const;
   // Throws Error(ExitCode::usage) when one of them needs codes and the tokens of the bundle are continuous.

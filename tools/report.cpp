@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/format.h"
+#include "pipeline/metadata/metadata.h"
 #include "terminal.h"
 
 namespace lamplighter::cli {
@@ -69,7 +70,8 @@ std::vector<std::string> details(const Statistics& s) {
   return lines;
 }
 
-Json report(const std::string& path, const Json& image, const Statistics& s) {
+Json report(const std::string& path, const Json& image, const Result& result) {
+  const Statistics& s = result.statistics;
   Json line{{"output", path}};
   line.update(image);
   line["batch"] = s.batch;
@@ -78,6 +80,7 @@ Json report(const std::string& path, const Json& image, const Statistics& s) {
   line["acceptance_length"] = s.acceptance_length();
   line["drafted_by_depth"] = s.drafted;
   line["accepted_by_depth"] = s.accepted;
+  line["tokens_per_pass"] = tokens_per_pass_rows(result);
   if (s.proposals > 0) line["proposals"] = s.proposals, line["fallbacks"] = s.fallbacks;
   line["ms_of"] = s.batch > 1 ? "batch" : "image";  // the stage `image` is always timed per image
   line["ms"] = {{"text", s.text_ms},     {"prefill", s.prefill_ms}, {"decode", s.decode_ms},

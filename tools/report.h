@@ -15,6 +15,6 @@ std::string summary(const Statistics& statistics);
 std::vector<std::string> details(const Statistics& statistics);
 
 // Builds the JSON line of an image: its file, its metadata (metadata.h) and its statistics.
-Json report(const std::string& path, const Json& image, const Statistics& statistics);
+Json report(const std::string& path, const Json& image, const Result& result);
 
 }  // namespace lamplighter::cli

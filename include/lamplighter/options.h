@@ -20,6 +20,7 @@ struct RuntimeOptions {
   int threads = 0;                   // CPU threads; 0 = all cores
   int batch_size = 4;                // images generated side by side
   bool graph = true;                 // on CUDA: replay cycles as a captured graph; same tokens either way
+  bool record_drafts = false;        // keep what cycles draft (Cycle::drafted): takes time; same tokens
   bool verify_checksums = true;      // compare every file with the manifest's SHA-256 before loading
   LogCallback note;                  // empty: warnings are dropped
 };

@@ -16,6 +16,24 @@
 
 namespace lamplighter {
 
+// A drafted node that verification refused.
+struct RefusedNode {
+  std::int64_t node = 0;
+  // Probabilities of its token behind its parent: the target's, guided and filtered, and that with which it
+  // was drafted, 1 where children are not sampled. Both count before siblings of the node are refused.
+  float target = 0, draft = 0;
+};
+
+// The tree of a cycle. Node 0, its root, is the last token before the cycle.
+struct DraftedTree {
+  std::vector<std::int64_t> parents;  // of the root -1
+  std::vector<std::int64_t> tokens;   // -1: the node holds none
+  std::int64_t accepted_node = 0;     // the last one; the accepted path leads there
+  // Children of the nodes on this path that are not on it, in order. Rules that verify child after child
+  // refuse those in front of the accepted one.
+  std::vector<RefusedNode> refused;
+};
+
 // One round of draft, score, verify, commit for one image. Times are for all images that run side by
 // side; where a device replays whole cycles, the times of the parts are not known and 0.
 struct Cycle {
@@ -24,6 +42,8 @@ struct Cycle {
   std::int64_t accepted = 0;   // drafted tokens accepted, also those past the last token of the image
   double draft_ms = 0, score_ms = 0, verify_ms = 0, commit_ms = 0;
   double cycle_ms = 0;  // the whole
+  // With RuntimeOptions::record_drafts, for methods that draft trees.
+  std::optional<DraftedTree> drafted = std::nullopt;
 };
 
 // What one image cost. Times are wall-clock milliseconds from its first pass on. Images that begin together

@@ -29,7 +29,7 @@ struct OptionField {
 // All of them, in the order of --help.
 LAMPLIGHTER_API std::vector<OptionField> option_fields();
 
-// For every token, in raster order, how many tokens the target pass committed that committed it.
+// For every token of the grid, in raster order, how many tokens the target pass committed that committed it.
 LAMPLIGHTER_API std::vector<std::int64_t> tokens_per_pass(const Result& result);
 
 // Everything that decides an image, as the JSON object that image files carry.

@@ -64,8 +64,10 @@ LAMPLIGHTER_API std::unique_ptr<Sink> sheet_sink(std::string path, bool overwrit
 LAMPLIGHTER_API std::unique_ptr<Sink> codes_sink(Origin origin, std::string path, bool overwrite = true);
 
 // Writes every cycle of every image as a JSON line: image, cycle (from 0), first (index of the first token
-// committed), committed, accepted (drafted tokens, also past the last token of the image), ms by stage. A
-// line with the settings of an image, as in its PNG file, comes before its cycles.
+// committed), committed, accepted (drafted tokens, also past the last token of the image), positions and
+// codes of the committed tokens, ms by stage; with RuntimeOptions::record_drafts tree, accepted_node and
+// refused, see DraftedTree. A line with the settings of an image, as in its PNG file, and tokens_per_pass
+// comes before its cycles.
 LAMPLIGHTER_API std::unique_ptr<Sink> trace_sink(Origin origin, std::string path, bool overwrite = true);
 
 // Writes the images beside their tokens, coloured by how many a pass committed, with the method and its

@@ -10,7 +10,7 @@ namespace lamplighter {
 
 // Called when a stage of a cycle is done.
 using OnStage = std::function<void(double StageTimes::*stage)>;
-// May replace the result of verification, as measurements do.
+// Sees the result of verification before the commit, and may replace it, as measurements do.
 using Script = std::function<void(Draft& draft, const Scores& scores, Verified& verified)>;
 
 void run_cycle(const Models& models, const Method& method, DecodeState& state, const OnStage& done = {},

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "decode/cycle.h"
+#include "decode/draft_record.h"
 
 namespace lamplighter {
 
@@ -47,8 +48,13 @@ std::optional<Report> DecodeRun::step(const PendingImages& images) {
     clock.lap(&StageTimes::prefill);
   }
   slots_.shrink(state_);
-  replay_.run([&] { run_cycle(models_, method_, state_, [&](auto stage) { clock.lap(stage); }); });
-  std::optional<Report> report = reports_.read(state_, std::move(clock));
+  const auto lap = [&](double StageTimes::*stage) { clock.lap(stage); };
+  const auto record = [&](const Draft& draft, const Scores&, const Verified& verified) {
+    record_ = record_draft(draft, verified, method_.verify.sampled);
+    lap(&StageTimes::record);
+  };
+  replay_.run([&] { run_cycle(models_, method_, state_, lap, shape_.record ? Script(record) : Script()); });
+  std::optional<Report> report = reports_.read(state_, std::move(clock), record_);
   if (report) slots_.release(*report, state_.run.counters.total);
   return report;
 }

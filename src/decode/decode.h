@@ -36,6 +36,7 @@ class DecodeRun {
   const RunShape shape_;
   DecodeState state_;
   Replay replay_;
+  at::Tensor record_;  // with RunShape::record, the newest; the graph's own where cycles are replayed
   Slots slots_;
   ReportReader reports_;
 };

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "decode/draft_record.h"
 #include "draft/method.h"
 
 namespace lamplighter {
@@ -64,6 +65,8 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
   }
   statistics.cycles.push_back({statistics.kept + statistics.tokens, committed, image.accepted, times.draft,
                                times.score, times.verify, times.commit, times.cycle});
+  if (!image.nodes.empty())
+    statistics.cycles.back().drafted = drafted_tree(image, traits_of(method_.verify.rule).walk);
   statistics.tokens += committed;
   ++statistics.target_passes;
   statistics.draft_ms += times.draft;

@@ -11,6 +11,13 @@ struct StageTimes {
   double draft = 0, score = 0, verify = 0, commit = 0;
   double cycle = 0;    // all of them
   double prefill = 0;  // of the images that took slots before the cycle
+  double record = 0;   // of what RunShape::record asks for
+};
+
+// A node of a recorded draft (draft_record.h).
+struct DraftedNode {
+  std::int64_t parent = 0, token = 0;
+  float target = 0, draft = 0;  // probabilities of the token
 };
 
 // What a cycle did to one image. D = greatest depth of a tree.
@@ -25,6 +32,7 @@ struct ImageReport {
   std::vector<std::int64_t> positions;  // of these codes in the image, raster order
   std::vector<std::int64_t> path;       // D + 1 accepted nodes, node 0 first, then -1
   std::vector<std::int64_t> drafted;    // [d]: nodes at depth d + 1 that hold a token
+  std::vector<DraftedNode> nodes = {};  // of the tree; none without RunShape::record
 
   // Whether last_token is the code behind `kept` ones, which the prefill gave.
   bool is_first(std::int64_t kept) const {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "decode/draft_record.h"
 #include "decode/state.h"
 #include "kernels/commit/commit.h"
 #include "kernels/verify/verify.h"
@@ -27,7 +28,8 @@ std::vector<std::int64_t> positions(const at::Tensor& order, std::int64_t slot, 
   return raster;
 }
 
-Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes& times) {
+Report parse(const at::Tensor& table, const at::Tensor& order, const at::Tensor& record,
+             const StageTimes& times) {
   Report report;
   report.times = times;
   const std::int64_t depth = report::depth_of(table.size(1));
@@ -46,7 +48,8 @@ Report parse(const at::Tensor& table, const at::Tensor& order, const StageTimes&
                              {codes, codes + row[report::kSteps] - row[report::kFirst]},
                              positions(order, slot, row[report::kFirst], row[report::kSteps]),
                              {path, path + depth + 1},
-                             {drafted, drafted + depth}});
+                             {drafted, drafted + depth},
+                             record.defined() ? drafted_nodes(record[slot]) : std::vector<DraftedNode>()});
   }
   return report;
 }
@@ -87,7 +90,8 @@ StageTimes StageClock::read() const {
   for (std::size_t i = 0; i < laps_.size(); ++i) {
     const double ms = device_.is_cpu() ? ms_[i] : events_[i].elapsedTime(events_[i + 1]);
     times.*laps_[i] += ms;
-    if (laps_[i] != &StageTimes::prefill && laps_[i] != &StageTimes::cycle) times.cycle += ms;
+    const bool is_part = laps_[i] != &StageTimes::prefill && laps_[i] != &StageTimes::record;
+    if (is_part && laps_[i] != &StageTimes::cycle) times.cycle += ms;
   }
   return times;
 }
@@ -95,29 +99,35 @@ StageTimes StageClock::read() const {
 ReportReader::ReportReader(const DecodeState& state) {
   if (state.run.counters.report.is_cpu()) return;
   for (Copy& copy : pinned_)
-    copy = {pinned_like(state.run.counters.report), pinned_like(state.draft_method->order())};
+    copy = {pinned_like(state.run.counters.report), pinned_like(state.draft_method->order()), {}};
 }
 
 // Freeing pinned memory asks the device for an event, which throws once a kernel has failed.
 ReportReader::~ReportReader() {
   if (std::uncaught_exceptions() == 0) return;
   for (Copy& copy : pinned_) {
-    for (at::Tensor* values : {&copy.report, &copy.order})
+    for (at::Tensor* values : {&copy.report, &copy.order, &copy.record})
       static_cast<void>(values->unsafeReleaseTensorImpl());
   }
 }
 
-std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock) {
+std::optional<Report> ReportReader::read(const DecodeState& state, StageClock clock,
+                                         const at::Tensor& record) {
   const at::Tensor order = state.draft_method->order();
-  if (state.run.counters.report.is_cpu()) return parse(state.run.counters.report, order, clock.read());
+  if (state.run.counters.report.is_cpu())
+    return parse(state.run.counters.report, order, record, clock.read());
   Copy& copy = pinned_[turn_ = 1 - turn_];
   copy.report.copy_(state.run.counters.report, /*non_blocking=*/true);
   if (order.defined()) copy.order.copy_(order, /*non_blocking=*/true);
+  if (record.defined()) {
+    if (!copy.record.defined()) copy.record = pinned_like(record);
+    copy.record.copy_(record, /*non_blocking=*/true);
+  }
   clock.lap(&StageTimes::cycle);  // its event is behind the copies
   std::optional<Report> report;
   if (pending_) {
     const StageTimes times = pending_->clock.read();  // waits
-    report = parse(pending_->copy.report, pending_->copy.order, times);
+    report = parse(pending_->copy.report, pending_->copy.order, pending_->copy.record, times);
   }
   pending_.emplace(Pending{copy, std::move(clock)});
   return report;

@@ -45,12 +45,13 @@ class ReportReader {
   ~ReportReader();
   ReportReader(const ReportReader&) = delete;
   ReportReader& operator=(const ReportReader&) = delete;
-  // Call it when a cycle is queued, with the cycle's clock.
-  std::optional<Report> read(const DecodeState& state, StageClock clock);
+  // Call it when a cycle is queued, with the cycle's clock and the record of its draft (draft_record.h), if
+  // there is one.
+  std::optional<Report> read(const DecodeState& state, StageClock clock, const at::Tensor& record = {});
 
  private:
   struct Copy {
-    at::Tensor report, order;
+    at::Tensor report, order, record;
   };
   struct Pending {
     Copy copy;

@@ -29,6 +29,7 @@ struct RunShape {
   bool guided = false;             // sequences are pairs
   bool varying = false;            // the guidance scale may differ from token to token
   bool graph = true;               // on CUDA, cycles are captured and replayed
+  bool record = false;             // reports hold the drafted trees and their probabilities
   LogCallback note = {};           // gets a line when capture fails
 
   std::int64_t sequences() const { return guided ? 2 * images : images; }

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "decode/draft_record.h"
 #include "tests/decode/toy.h"
 #include "tests/decode/toy_methods.h"
 
@@ -90,7 +91,7 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
     return {{sampling, 1}, {sampling, 2}, {sampling, 3}};
   }
 
-  // Operators of every cycle, and the codes.
+  // Operators of every cycle, the record of its draft included, and the codes.
   at::Tensor run(bool fixed_shapes, const std::function<void(DecodeState&, const Operators&)>& inspect) {
     const c10::InferenceMode inference;
     const Method& method = GetParam().method;
@@ -102,7 +103,10 @@ class CycleTest : public ::testing::TestWithParam<CycleCase> {
     commit(state, alone, root, verify(toy_.models(), method, state, alone, root));
     while (state.run.counters.steps.min().item<std::int64_t>() < state.run.counters.total) {
       const Operators operators;
-      run_cycle(toy_.models(), method, state);
+      run_cycle(toy_.models(), method, state, {},
+                [&](const Draft& draft, const Scores&, const Verified& verified) {
+                  record_draft(draft, verified, method.verify.sampled);
+                });
       inspect(state, operators);
     }
     return state.run.counters.codes.narrow(1, 0, state.run.counters.total).contiguous();

@@ -31,11 +31,32 @@ def cycles_of(path: Path) -> list[dict[str, Any]]:
     return [line for line in lines if "settings" not in line]
 
 
+def heads_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of settings of a trace, one for each image."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if "settings" in line]
+
+
+def codes_of(path: Path) -> list[list[int]]:
+    """The codes of each image, in raster order."""
+    images = json.loads(path.read_text())["images"]
+    return [numpy.asarray(image["codes"]).ravel().tolist() for image in images]
+
+
+def path_to(node: int, parents: list[int]) -> list[int]:
+    """The nodes behind the root that lead to a node."""
+    return [] if node == 0 else [*path_to(parents[node], parents), node]
+
+
 def test_trace(generate: Any, tmp_path: Path) -> None:
     lines = generate("-p", "a", "-b", 3, "--method", "eagle", "--tree", "lantern-26",
                  "--trace", "t.jsonl", "-o", "%d.png")  # fmt: skip
-    first = json.loads((tmp_path / "t.jsonl").read_text().splitlines()[0])
+    heads = heads_of(tmp_path / "t.jsonl")
+    first = heads[0]
     assert first["image"] == 0 and first["settings"]["tree"] == "lantern-26"
+    assert [head["tokens_per_pass"] for head in heads] == [
+        line["tokens_per_pass"] for line in lines
+    ]
     with Image.open(tmp_path / "0.png") as image:
         assert json.loads(image.text["lamplighter"]) == first["settings"]
     cycles = cycles_of(tmp_path / "t.jsonl")
@@ -53,6 +74,60 @@ def test_trace(generate: Any, tmp_path: Path) -> None:
         # A cycle that reached a depth accepted at least as many tokens.
         for depth, reached in enumerate(line["accepted_by_depth"]):
             assert reached == sum(cycle["accepted"] > depth for cycle in own)
+
+
+TRACED = (
+    ("eagle", "--tree", "chain-4"),
+    ("eagle", "--tree", "lantern-26"),
+    ("eagle-2",),
+    ("sjd", "--tree", "chain-4"),
+    ("self",),
+    ("ar",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", TRACED, ids=" ".join)
+def test_trace_shows_trees_and_what_was_refused(
+    generate: Any, tmp_path: Path, method: tuple[str, ...]
+) -> None:
+    given = ("-p", "a", "-b", 3, "--method", *method, "--save-codes")
+    generate(*given, "plain.json", "-o", "p%d.png")
+    generate(*given, "codes.json", "-o", "%d.png", "--trace", "t.jsonl")
+    codes = codes_of(tmp_path / "codes.json")
+    assert codes == codes_of(tmp_path / "plain.json")
+    heads, cycles = heads_of(tmp_path / "t.jsonl"), cycles_of(tmp_path / "t.jsonl")
+    counts = [numpy.asarray(head["tokens_per_pass"]).ravel().tolist() for head in heads]
+    refused = 0
+    for cycle in cycles:
+        image, positions = cycle["image"], cycle["positions"]
+        assert cycle["codes"] == [codes[image][position] for position in positions]
+        assert {counts[image][position] for position in positions} == {cycle["committed"]}
+        parents, tokens = cycle["tree"]["parents"], cycle["tree"]["tokens"]
+        path = path_to(cycle["accepted_node"], parents)
+        assert len(path) == cycle["accepted"]
+        drafted = [tokens[node] for node in path]
+        assert drafted[: cycle["committed"]] == cycle["codes"][: len(drafted)]
+        for node in cycle["refused"]:
+            assert parents[node["node"]] in (0, *path) and node["node"] not in path
+            assert node["token"] == tokens[node["node"]]
+            assert 0 <= node["target"] <= 1 and 0 <= node["draft"] <= 1
+            # A first child is accepted with probability min(1, target / draft).
+            if parents.index(parents[node["node"]]) == node["node"]:
+                assert node["target"] < node["draft"] * 1.00001
+            refused += 1
+    assert (refused > 0) == (method != ("ar",))
+
+
+def test_traces_of_methods_without_trees(generate: Any, tmp_path: Path) -> None:
+    """The committed tokens of parallel rows, at their positions."""
+    generate("-p", "a", "--method", "zipar", "--trace", "t.jsonl", "--save-codes", "c.json",
+             "-o", "a.png")  # fmt: skip
+    (codes,), cycles = codes_of(tmp_path / "c.json"), cycles_of(tmp_path / "t.jsonl")
+    found = {0: codes[0]}
+    for cycle in cycles:
+        assert "tree" not in cycle
+        found.update(zip(cycle["positions"], cycle["codes"], strict=True))
+    assert found == dict(enumerate(codes))
 
 
 def test_acceptance_map(generate: Any, tmp_path: Path) -> None:

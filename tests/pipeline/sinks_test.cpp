@@ -39,6 +39,7 @@ Result generated(std::uint8_t value, std::uint64_t seed) {
   result.seed = seed;
   result.statistics.tokens = 6;
   result.statistics.target_passes = 3;
+  result.statistics.order = {0, 1, 2, 3, 4, 5};
   Cycle cycle;
   cycle.first = 1;
   cycle.committed = 1;
@@ -124,8 +125,40 @@ TEST_F(SinksTest, TraceHasALinePerCycle) {
   }
   EXPECT_THAT(found, ElementsAre(ElementsAre(0, 0, 1, 1, 0), ElementsAre(0, 1, 2, 4, 3),
                                  ElementsAre(1, 0, 1, 1, 0), ElementsAre(1, 1, 2, 4, 3)));
-  EXPECT_THAT(settings, ElementsAre(Json{{"image", 0}, {"settings", described(first_)}},
-                                    Json{{"image", 1}, {"settings", described(second_)}}));
+  const Json passes{{1, 1}, {4, 4}, {4, 4}};
+  EXPECT_THAT(settings,
+              ElementsAre(Json{{"image", 0}, {"settings", described(first_)}, {"tokens_per_pass", passes}},
+                          Json{{"image", 1}, {"settings", described(second_)}, {"tokens_per_pass", passes}}));
+}
+
+TEST_F(SinksTest, TraceShowsTokensAndDraftsOfACycle) {
+  Cycle& cycle = first_.statistics.cycles[1];
+  cycle.drafted = DraftedTree{{-1, 0, 0, 1}, {2, 3, 9, 4}, 3, {{2, 0.1F, 0.75F}}};
+  run(*trace_sink(origin_, path("trace.jsonl")));
+  std::istringstream lines(read_file(path("trace.jsonl")));
+  std::vector<Json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+  EXPECT_FALSE(all[1].contains("tree"));
+  EXPECT_EQ(all[1].at("codes").dump(), "[2]");
+  EXPECT_EQ(all[2].at("positions").dump(), "[2,3,4,5]");
+  EXPECT_EQ(all[2].at("codes").dump(), "[3,4,5,10]");
+  EXPECT_EQ(all[2].at("tree").dump(), R"({"parents":[-1,0,0,1],"tokens":[2,3,9,4]})");
+  EXPECT_EQ(all[2].at("accepted_node"), 3);
+  EXPECT_EQ(all[2].at("refused").dump(), R"([{"node":2,"token":9,"target":0.1,"draft":0.75}])");
+}
+
+// The codes of the smaller image in front come first in the order of generation.
+TEST_F(SinksTest, TraceCountsTheTokensOfAPreviewApart) {
+  first_.codes.preview = {8, 9};
+  first_.statistics.order = {0, 1, 2, 3, 4, 5, 6, 7};
+  first_.statistics.cycles[1].committed = 6;
+  run(*trace_sink(origin_, path("trace.jsonl")));
+  std::istringstream lines(read_file(path("trace.jsonl")));
+  std::vector<Json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+  EXPECT_EQ(all[0].at("tokens_per_pass").dump(), "[[6,6],[6,6],[6,6]]");
+  EXPECT_EQ(all[1].at("codes").dump(), "[9]");
+  EXPECT_EQ(all[2].at("codes").dump(), "[1,2,3,4,5,10]");
 }
 
 TEST_F(SinksTest, AcceptanceMapCountsTheTokensOfEveryCycle) {

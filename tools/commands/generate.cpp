@@ -42,7 +42,7 @@ class TerminalSink : public Sink {
     if (path == "-") return;
     const bool is_shared = !settings_.codes.empty() && generated_ < plan_.images.size();
     if (!json_) return is_shared ? void() : terminal_.result(path);
-    terminal_.result(to_text(report(path, describe_image(origin_, request, result), result.statistics)));
+    terminal_.result(to_text(report(path, describe_image(origin_, request, result), result)));
   }
 
   std::size_t generated() const { return generated_; }

@@ -149,6 +149,7 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   if (recorded) check_files(flags.params_from, settings.method, flags.method.options);
   settings.continued = read_continued(flags.continued, flags.params_from, settings.recorded.kept_tokens);
   settings.runtime = flags.model.options();
+  settings.runtime.record_drafts = flags.files.show_drafts();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;
   if (recorded && !given.cache_dtype) settings.runtime.cache_dtype = settings.recorded.cache_dtype;
   // Names and files that depend on the number of images need all prompts.

@@ -32,8 +32,8 @@ py::array codes_of(const std::vector<std::int32_t>& ids, std::size_t rows, int c
 
 py::array tokens_per_pass_of(const Result& result) {
   const std::vector<std::int64_t> tokens = tokens_per_pass(result);
-  return py::array_t<std::int64_t>(
-      std::vector<py::ssize_t>{tokens.empty() ? 0 : result.codes.rows, result.codes.columns}, tokens.data());
+  return py::array_t<std::int64_t>(std::vector<py::ssize_t>{result.codes.rows, result.codes.columns},
+                                   tokens.data());
 }
 
 // Name, name of a Python type, meaning and choices.

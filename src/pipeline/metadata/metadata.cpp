@@ -4,6 +4,7 @@
 #include "draft/options/options.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
+#include "lamplighter/record.h"
 #include "lamplighter/version.h"
 
 namespace lamplighter {
@@ -99,6 +100,14 @@ Json describe_image(const Origin& origin, const Request& request, const Result& 
   json["target_passes"] = result.statistics.target_passes;
   describe_method(origin, result.method, result.statistics, json);
   return json;
+}
+
+Json tokens_per_pass_rows(const Result& result) {
+  const std::vector<std::int64_t> tokens = tokens_per_pass(result);
+  Json rows = Json::array();
+  for (auto row = tokens.begin(); row != tokens.end(); row += result.codes.columns)
+    rows.push_back(std::vector<std::int64_t>(row, row + result.codes.columns));
+  return rows;
 }
 
 ImageText image_text(const Json& image) {

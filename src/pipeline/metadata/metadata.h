@@ -12,6 +12,9 @@ namespace lamplighter {
 // Everything that decides an image, as JSON. Times and batch sizes are left out: equal runs give equal bytes.
 Json describe_image(const Origin& origin, const Request& request, const Result& result);
 
+// tokens_per_pass (lamplighter/record.h) as an array of the grid's rows.
+Json tokens_per_pass_rows(const Result& result);
+
 // The text chunks of an image: "parameters" in the form that image viewers and web UIs read, and
 // "lamplighter", the JSON.
 ImageText image_text(const Json& image);

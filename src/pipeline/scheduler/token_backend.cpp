@@ -31,6 +31,7 @@ RunShape shape_of(const Models& models, const Method& method, const RuntimeOptio
   }
   shape.varying = shape.guided && (!is_known || is_varying(manifest.schedule, requests));
   shape.graph = options.graph;
+  shape.record = options.record_drafts;
   shape.note = options.note;
   return shape;
 }
