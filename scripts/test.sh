@@ -26,7 +26,7 @@ if [ $# = 0 ]; then
   if command -v "${CUDACXX:-nvcc}" >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
     other=cuda
     [ -z "$(build/lamplighter --version | grep "CUDA kernels for")" ] || other=cpu
-    LAMPLIGHTER_TARGET="kernel_tests lamplighter_cli" scripts/setup.sh "$other"
+    LAMPLIGHTER_TARGET=kernel_tests scripts/setup.sh "$other"
     run_ctest "build-$other" -L kernels
   fi
   # Three parts on two cores: the tests of the server wait more than they compute.
