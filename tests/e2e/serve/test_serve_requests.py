@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.e2e.families import simplear
 from tests.e2e.serve.client import (
@@ -201,8 +202,9 @@ def test_models_and_metrics(server: Server) -> None:
 def test_requests_may_leave_the_method_to_the_machine(server: Server) -> None:
     """The first one has the methods measured."""
     auto = server.generate(method="auto", seed=3)
-    used = auto.json["data"][0]
-    wanted = {key: used[key] for key in ("method", "tree") if used.get(key)}
+    with Image.open(io.BytesIO(auto.images[0])) as image:
+        used = json.loads(image.text["lamplighter"])  # type: ignore[attr-defined]
+    wanted = {key: used[key] for key in ("method", "tree", "tail") if key in used}
     assert auto.images == server.generate(**wanted, seed=3).images
     assert f"method auto: {used['method']}" in log_of(server)
     words = error_of(server.generate(method="auto", tree="chain-3"), 400)["message"]
