@@ -138,7 +138,7 @@ struct Manifest {
   std::string name, family, licence, source;
   std::string exporter_version, exporter_torch;
   std::map<std::string, FileEntry> files;
-  std::map<std::string, ModuleEntry> modules;       // target, text_encoder, image_decoder
+  std::map<std::string, ModuleEntry> modules;       // target, text_encoder, image_decoder, image_encoder
   std::map<std::string, DraftModelEntry> drafters;  // by name
   std::string first_drafter;                        // the file's first, the default of methods
   std::map<std::string, std::string> trees;         // tree files by kind of device: cpu, cuda

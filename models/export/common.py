@@ -20,6 +20,7 @@ from ..scratch import clean_leftovers, temporary
 from ..transformer.config import DecoderConfig
 from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
+from ..vq.image_encoder_module import ImageEncoderModule
 from .checkpoint import ExportError, widest
 
 STORAGES = {
@@ -29,7 +30,7 @@ STORAGES = {
     "int8": Storage(torch.bfloat16, 8),
     "int4": Storage(torch.bfloat16, 4),
 }
-ROLES = ("target", "text_encoder", "image_decoder")
+ROLES = ("target", "text_encoder", "image_decoder", "image_encoder")
 SPARE_POSITIONS = 64  # a tree may reach beyond the last token of an image
 
 
@@ -248,3 +249,23 @@ def decoder_part(
     size = model.quantize.embedding.num_embeddings
     codes = torch.randint(size, (1, 4, 4), generator=seeded())
     return BundleModule(scripted(model).to(dtype), dtype, [Call("decode", [codes])])
+
+
+def encoder_part(
+    model: ImageTokenizer, downsample: int, wanted: torch.dtype | None
+) -> dict[str, BundleModule]:
+    """The image encoder by its role, stored as decoder_part stores the decoder; empty where the
+    checkpoint has none.
+
+    downsample: pixels along a side of a code.
+    """
+    if not model.has_encoder:
+        return {}
+    dtype = wanted or widest(model.parameters())
+    random = seeded()
+    rgb = torch.rand(1, 3, 2 * downsample, 2 * downsample, generator=random) * 2 - 1
+    table = model.quantize.table().detach()
+    rows = table[torch.randint(len(table), (1, 2, 2), generator=random)].permute(0, 3, 1, 2)
+    # Latents of noise may lie between two rows; a row is nearest to itself on every machine.
+    calls = [Call("latents", [rgb]), Call("nearest", [rows.float()])]
+    return {"image_encoder": BundleModule(ImageEncoderModule(model).to(dtype), dtype, calls)}

@@ -80,6 +80,8 @@ class Decoder(Trunk):
 class UnitCodebook(Codebook):
     """Rows are used at unit length; the stored rows need not have it."""
 
+    unit_latents = True
+
     def __init__(self, size: int, width: int) -> None:
         super().__init__(size, width)
         self.embedding.weight.data = F.normalize(self.embedding.weight.data, dim=-1)

@@ -171,6 +171,8 @@ class Trunk(nn.Module):
 class Codebook(nn.Module):
     """Rows are used as they are stored."""
 
+    unit_latents = False  # whether latents are brought to unit length before rows are compared
+
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(size, width)
@@ -199,6 +201,10 @@ class ImageTokenizer(nn.Module):
     quantize: Codebook
     post_quant_conv: nn.Conv2d
     decoder: Trunk
+
+    @property
+    def has_encoder(self) -> bool:
+        return hasattr(self, "encoder")
 
     def latents(self, rgb: Tensor) -> Tensor:
         """rgb [B,3,H,W] in [-1,1] -> [B, embed, h, w] before quantisation."""

@@ -1,4 +1,4 @@
-"""LlamaGen image tokenizers: exported decoder, the program's pixels, encoder of the definition."""
+"""LlamaGen image tokenizers: exported decoder and encoder, the program's pixels and codes."""
 
 from __future__ import annotations
 
@@ -102,3 +102,12 @@ def test_encoder(case: Case, plain: VQModel) -> None:
     engine.assert_close("latents", latents, case.tensors["enc.latent"], tolerance)
     assert torch.equal(found.flatten(), case.long("enc.codes"))
     engine.assert_close("quantized", quantized, case.tensors["enc.quantized"], tolerance)
+
+
+@torch.inference_mode()
+def test_exported_encoder(case: Case, bundle: Path) -> None:
+    """The bundle's encoder gives the official codes, all of them."""
+    module = engine.load_module(bundle, "image_encoder")
+    latents = module.latents(case.tensors["enc.input_uint8"].float() / 255 * 2 - 1)
+    engine.assert_close("latents", latents, case.tensors["enc.latent"], case.tolerance("image"))
+    assert torch.equal(module.nearest(latents).flatten(), case.long("enc.codes"))

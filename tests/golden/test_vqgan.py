@@ -1,4 +1,4 @@
-"""Chameleon's image tokenizers: exported decoder, the program's pixels, encoder of the definition."""
+"""Chameleon's image tokenizers: exported decoder and encoder, the program's pixels."""
 
 import json
 import sys
@@ -93,12 +93,15 @@ def test_decoder_stages(case: Case, plain: VQGAN, number: int) -> None:
     engine.assert_close("image", image[0], expected, case.info["tolerance"]["float_abs"])
 
 
+@torch.inference_mode()
 @pytest.mark.parametrize("number", SETS)
-def test_encoder(case: Case, plain: VQGAN, number: int) -> None:
+@pytest.mark.parametrize("exported", [False, True])
+def test_encoder(case: Case, bundle: Path, plain: VQGAN, number: int, exported: bool) -> None:
+    """The codes are the official ones wherever the two nearest rows are clearly apart."""
+    module = engine.load_module(bundle, "image_encoder") if exported else plain
     rgb = case.tensors[f"enc_image_u8_{number}"].double() / 255 * 2 - 1
-    with torch.inference_mode():
-        latents = plain.latents(rgb.float().permute(2, 0, 1)[None])
-        found = plain.quantize.indices(latents)[0]
+    latents = module.latents(rgb.float().permute(2, 0, 1)[None])
+    found = (module.nearest(latents) if exported else plain.quantize.indices(latents))[0]
     expected = case.tensors[f"enc_z_{number}"]
     engine.assert_close("latents", latents[0], expected, case.info["tolerance"]["z_abs"])
     clear = case.tensors[f"enc_margin_{number}"] > 1e-3

@@ -22,7 +22,7 @@ from ..common import (
     parse_sizes,
     require_parts,
 )
-from ..image_decoders.vqgan import vqgan_part
+from ..image_decoders.vqgan import vqgan_parts
 from ..mapped_target import mapped_target
 from .bundle import (
     DOWNSAMPLE,
@@ -94,8 +94,8 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         settings.sizes = parse_sizes(options.sizes)
     downsample = DOWNSAMPLE
     if options.vq:
-        part, decoder = vqgan_part(options.vq, options.vq_config, None)
-        bundle.modules["image_decoder"] = part
+        parts, decoder = vqgan_parts(options.vq, options.vq_config, None)
+        bundle.modules.update(parts)
         bundle.entries["decoder"] = decoder
         downsample = decoder["downsample"]
     vocabulary, length = PUBLISHED_VOCABULARY, TEXT_LENGTH

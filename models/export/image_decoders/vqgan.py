@@ -1,4 +1,4 @@
-"""Reads Chameleon's image tokenizer in its published forms, for the decoder of a bundle.
+"""Reads Chameleon's image tokenizer in its published forms, for the decoder and encoder of a bundle.
 
 It comes as Meta's vqgan.ckpt, or among the weights of a Hugging Face folder under model.vqmodel.
 Shapes are read off the tensors; a configuration (vqgan.yaml, config.json) has to agree with them.
@@ -17,7 +17,7 @@ from ...bundle import BundleModule
 from ...chameleon.vqgan import VQGAN, VQGANConfig
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
-from ..common import check_block, decoder_part
+from ..common import check_block, decoder_part, encoder_part
 from ..json_file import parse
 from .foreign_classes import foreign_classes
 
@@ -44,10 +44,11 @@ FIXED = {  # what the official code could vary and no published tokenizer does
 }
 
 
-def vqgan_part(
+def vqgan_parts(
     path: Path, config: Path | None = None, dtype: torch.dtype | None = torch.float32
-) -> tuple[BundleModule, dict[str, Any]]:
-    """The image decoder and the manifest's entry `decoder`; arguments as in load_vqgan.
+) -> tuple[dict[str, BundleModule], dict[str, Any]]:
+    """The image decoder, the encoder where there is one, and the manifest's entry `decoder`;
+    arguments as in load_vqgan.
 
     `dtype` is the storage precision, None the precision of the checkpoint.
     """
@@ -57,7 +58,8 @@ def vqgan_part(
         "downsample": model.config.downsample,
         "pixels": "truncate",
     }
-    return decoder_part(model, dtype), entry
+    encoder = encoder_part(model, model.config.downsample, dtype)
+    return {"image_decoder": decoder_part(model, dtype), **encoder}, entry
 
 
 def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:

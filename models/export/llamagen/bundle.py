@@ -19,7 +19,15 @@ from ...llamagen.text_encoder_module import TextEncoderModule
 from ...llamagen.vq import VQModel
 from ...recording import Call
 from ..checkpoint import ExportError, widest
-from ..common import decoder_part, grid_entry, network_entries, sampling_entry, seeded, target_calls
+from ..common import (
+    decoder_part,
+    encoder_part,
+    grid_entry,
+    network_entries,
+    sampling_entry,
+    seeded,
+    target_calls,
+)
 from ..config_file import Section
 
 TEXT_LENGTH = 120
@@ -79,6 +87,9 @@ def llamagen_bundle(
         storage = wanted.get("image_decoder")
         bundle.modules["image_decoder"] = decoder_part(parts.vq, storage.dtype if storage else None)
         config = parts.vq.config
+        storage = wanted.get("image_encoder")
+        dtype = storage.dtype if storage else None
+        bundle.modules.update(encoder_part(parts.vq, config.downsample, dtype))
         bundle.entries["decoder"] = {
             "codebook_size": config.codebook_size,
             "downsample": config.downsample,

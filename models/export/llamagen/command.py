@@ -105,8 +105,9 @@ def parse_dtypes(text: str) -> dict[str, Storage]:
         if name == "keep":
             continue
         storage = STORAGES[name]
-        if storage.bits and role == "image_decoder":
-            raise ExportError(f"--dtype {text}: an image decoder has no products to round", 2)
+        if storage.bits and role in ROLES[2:]:
+            part = role.replace("_", " ")
+            raise ExportError(f"--dtype {text}: an {part} has no products to round", 2)
         roles = [role] if equals else ROLES[:2] if storage.bits else ROLES
         chosen.update(dict.fromkeys(roles, storage))
     return chosen

@@ -175,6 +175,7 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
     manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
   check_drafters(reader, manifest);
   if (manifest.has("image_decoder")) check_decoder(reader, manifest);
+  if (manifest.has("image_encoder")) require(reader, "decoder", "an image encoder");
 }
 
 }  // namespace lamplighter

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 namespace lamplighter {
 namespace {
 
+const std::vector<std::string> kRoles = {"target", "text_encoder", "image_decoder", "image_encoder"};
 const std::vector<std::string> kStorage = {"float32", "bfloat16", "float16", "int8", "int4"};
 
 // A name that stays inside the bundle: archives execute, so nothing outside is ever loaded.
@@ -92,8 +94,9 @@ void read_golden(JsonReader reader, Manifest& manifest) {
 
 void read_modules(JsonReader& reader, Manifest& manifest) {
   for (auto& [role, module] : reader.members("modules")) {
-    if (role != "target" && role != "text_encoder" && role != "image_decoder") {
-      reader.fail("modules: unknown module \"" + role + "\", expected target, text_encoder or image_decoder");
+    if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
+      reader.fail("modules: unknown module \"" + role +
+                  "\", expected target, text_encoder, image_decoder or image_encoder");
     }
     manifest.modules[role] = read_module(module, manifest);
   }

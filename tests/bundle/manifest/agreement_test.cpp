@@ -19,6 +19,20 @@ TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {
   EXPECT_THAT(error([](Json& j) { j.erase("cache"); }), HasSubstr("cache is missing"));
 }
 
+TEST_F(ManifestTest, AnImageEncoderIsOptional) {
+  const auto add = [](Json& j) {
+    j["modules"]["image_encoder"] = {{"file", "decoder.pt"}, {"dtype", "float32"}};
+  };
+  EXPECT_FALSE(read().has("image_encoder"));
+  EXPECT_EQ(read(add).modules.at("image_encoder").dtype, "float32");
+  EXPECT_THAT(error([&](Json& j) {
+                add(j);
+                j["modules"].erase("image_decoder");
+                j.erase("decoder");
+              }),
+              HasSubstr("decoder is missing; a bundle with an image encoder needs it"));
+}
+
 TEST_F(ManifestTest, DraftersFitThePrompts) {
   const auto add = [](Json& j) {
     j["drafters"]["eagle"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"layers", 1},   {"kv_heads", 4},

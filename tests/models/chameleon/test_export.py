@@ -194,7 +194,9 @@ def test_image_decoder_among_the_weights(files: Files) -> None:
     manifest = files.manifest()
     assert manifest["decoder"] == {"codebook_size": 40, "downsample": 2, "pixels": "truncate"}
     dtypes = {role: module["dtype"] for role, module in manifest["modules"].items()}
-    assert dtypes == {"target": "bfloat16", "image_decoder": "float32"}
+    assert dtypes == {
+        "target": "bfloat16", "image_decoder": "float32", "image_encoder": "float32"
+    }  # fmt: skip
     shapes = [(grid["rows"], grid["columns"]) for grid in manifest["grids"]]
     assert shapes == [(4, 4), (2, 6)]
 
@@ -206,10 +208,10 @@ def test_image_decoder_with_other_codes(files: Files, capsys: pytest.CaptureFixt
     assert not files.leftovers()
 
 
-def test_image_decoder_alone(files: Files) -> None:
+def test_image_tokenizer_alone(files: Files) -> None:
     add_image_tokenizer(files.model, codes=41)
     assert files.export("chameleon", "--vq", files.model) == 0
-    assert set(files.manifest()["modules"]) == {"image_decoder"}
+    assert set(files.manifest()["modules"]) == {"image_decoder", "image_encoder"}
 
 
 def test_equal_exports_are_equal_bytes(files: Files) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from chameleon_files import VQ_SHAPE
-from scripted_decoder import check_against_plain
+from scripted_decoder import check_against_plain, check_encoder_against_plain
 
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 
@@ -52,3 +52,10 @@ def test_scripted_decoder_equals_plain(levels: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     model = VQGAN(VQGANConfig(**{**VQ_SHAPE.__dict__, "attn_levels": levels}), encoder=False).eval()
     check_against_plain(model)
+
+
+@pytest.mark.parametrize("levels", [(), (0, 1)])
+def test_scripted_encoder_equals_plain(levels: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model = VQGAN(VQGANConfig(**{**VQ_SHAPE.__dict__, "attn_levels": levels})).eval()
+    check_encoder_against_plain(model, model.config.downsample)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from models.chameleon.vqgan import VQGAN
 from models.export.checkpoint import ExportError
-from models.export.image_decoders.vqgan import load_vqgan, read_yaml, vqgan_part
+from models.export.image_decoders.vqgan import load_vqgan, read_yaml, vqgan_parts
 
 YAML = """\
 # a comment: with a colon
@@ -109,26 +109,31 @@ def test_decoder_alone(original: Path, state: dict[str, Tensor]) -> None:
     kept = {k: v for k, v in state.items() if not k.startswith(("encoder.", "quant_conv."))}
     torch.save({"state_dict": kept}, original)
     model = load_vqgan(original)
-    assert model.config == VQ_SHAPE and not hasattr(model, "encoder")
+    assert model.config == VQ_SHAPE and not model.has_encoder
+    assert set(vqgan_parts(original)[0]) == {"image_decoder"}
     (original.parent / "vqgan.yaml").unlink()
     assert load_vqgan(original).config.widths == VQ_SHAPE.widths
 
 
 def test_part_of_a_bundle(original: Path, state: dict[str, Tensor]) -> None:
-    part, entry = vqgan_part(original)
+    parts, entry = vqgan_parts(original)
     assert entry == {"codebook_size": 20, "downsample": 2, "pixels": "truncate"}
-    assert part.dtype == torch.float32
-    buffers = part.module.state_dict()
+    assert {part.dtype for part in parts.values()} == {torch.float32}
+    buffers = parts["image_decoder"].module.state_dict()
     assert torch.equal(buffers["codebook"], state["quantize.embedding.weight"])
     assert not any("encoder" in name or "quant_conv" in name for name in buffers)
-    part, _ = vqgan_part(original, dtype=torch.bfloat16)
-    assert {t.dtype for t in part.module.state_dict().values()} == {torch.bfloat16}
+    parts, _ = vqgan_parts(original, dtype=torch.bfloat16)
+    for part in parts.values():
+        assert {t.dtype for t in part.module.state_dict().values()} == {torch.bfloat16}
 
 
 def test_precision_of_the_checkpoint(original: Path, state: dict[str, Tensor]) -> None:
     torch.save({"state_dict": {k: v.bfloat16() for k, v in state.items()}}, original)
-    assert vqgan_part(original, dtype=None)[0].dtype == torch.bfloat16
-    assert vqgan_part(original)[0].dtype == torch.float32
+    for wanted, found in ((None, torch.bfloat16), (torch.float32, torch.float32)):
+        parts, _ = vqgan_parts(original, dtype=wanted)
+        assert {role: part.dtype for role, part in parts.items()} == {
+            "image_decoder": found, "image_encoder": found
+        }  # fmt: skip
 
 
 class Callback:

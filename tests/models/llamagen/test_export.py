@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from llamagen_files import Files
+from llamagen_files import VQ_SHAPE, Files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from models.llamagen.config import GPTConfig
 from models.llamagen.gpt import GPT
+from models.llamagen.vq import VQModel
 
 
 def test_whole_bundle(files: Files, spiece: Path) -> None:
@@ -39,6 +41,29 @@ def test_whole_bundle(files: Files, spiece: Path) -> None:
         ("text_encoder", "encode"),
         ("image_decoder", "decode"),
     }
+
+
+def test_encoder_of_the_image_tokenizer(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bundle has it where the checkpoint has."""
+    torch.save({"model": VQModel(replace(VQ_SHAPE, num_res_blocks=1)).state_dict()}, files.vq)
+    words = ("--vq", files.vq, "--dtype")
+    assert files.export_gpt(*words, "bf16,image_decoder=fp16,image_encoder=fp32") == 0
+    manifest, tensors = files.manifest(), load_file(files.out / "golden.safetensors")
+    dtypes = {role: module["dtype"] for role, module in manifest["modules"].items()}
+    assert dtypes == {
+        "target": "bfloat16", "image_decoder": "float16", "image_encoder": "float32"
+    }  # fmt: skip
+    encoder = torch.jit.load(files.out / "image_encoder.pt")
+    encoder.prepare(torch.empty(0))
+    records = [r for r in manifest["golden"]["records"] if r["module"] == "image_encoder"]
+    assert [record["method"] for record in records] == ["latents", "nearest"]
+    for record in records:
+        (given,), (name,) = record["inputs"], record["outputs"]
+        found = getattr(encoder, record["method"])(tensors[given])
+        assert found.shape[-2:] == (2, 2)
+        torch.testing.assert_close(found, tensors[name], atol=record["tolerance"], rtol=0)
+    assert files.export_gpt(*words, "image_encoder=int8", "--overwrite") == 2
+    assert "an image encoder has no products to round" in capsys.readouterr().err
 
 
 def test_archives_hold_code_and_tensors_only(files: Files) -> None:

@@ -1,10 +1,10 @@
-"""The plain image tokenizer and the scripted decoder."""
+"""The plain image tokenizer, the scripted decoder and the scripted encoder."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from scripted_decoder import check_against_plain
+from scripted_decoder import check_against_plain, check_encoder_against_plain
 
 from models.llamagen.config import VQ_SIZES, VQConfig
 from models.llamagen.vq import VQModel
@@ -84,3 +84,8 @@ def test_half_precision_storage_decodes_in_fp32() -> None:
         image = scripted.decode(codes)
         assert image.dtype == torch.float32
         torch.testing.assert_close(image, model.decode_code(codes), atol=1e-2, rtol=0)
+
+
+def test_scripted_encoder_equals_plain() -> None:
+    torch.manual_seed(0)
+    check_encoder_against_plain(VQModel(TINY).eval(), 2)

@@ -1,0 +1,65 @@
+"""TorchScript form of the image encoders: pixels to codes."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .blocks import Downsample, ImageTokenizer
+from .image_decoder_module import SCRIPTED, ActiveConv, Conv
+
+
+class HalvingConv(nn.Module):
+    """Convolution with stride 2, padded on the right and the bottom only."""
+
+    def __init__(self, block: Downsample) -> None:
+        super().__init__()
+        self.register_buffer("weight", block.conv.weight.detach())
+        self.register_buffer("bias", block.conv.bias.detach())
+
+    def prepare(self, like: Tensor) -> None:
+        self.weight = self.weight.to(like)
+        self.bias = self.bias.to(like)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.conv2d(F.pad(x, [0, 1, 0, 1]), self.weight, self.bias, [2, 2])
+
+
+class ImageEncoderModule(nn.Module):
+    """Pixels to codes, in two steps: latents, and the nearest rows of the codebook."""
+
+    def __init__(self, model: ImageTokenizer) -> None:
+        super().__init__()
+        scripted = {**SCRIPTED, Downsample: HalvingConv}
+        plain = [model.encoder.conv_in, *model.encoder.blocks()]
+        blocks: list[nn.Module] = [scripted[type(block)](block) for block in plain]
+        blocks += [
+            ActiveConv(model.encoder.norm_out, model.encoder.conv_out),
+            Conv(model.quant_conv),
+        ]
+        self.blocks = nn.ModuleList(blocks)
+        self.unit: bool = model.quantize.unit_latents
+        self.register_buffer("table", model.quantize.table().detach())
+
+    @torch.jit.export
+    def prepare(self, like: Tensor) -> None:
+        for block in self.blocks:
+            block.prepare(like)
+        self.table = self.table.to(like)
+
+    @torch.jit.export
+    def latents(self, rgb: Tensor) -> Tensor:
+        """rgb [B,3,h,w] in [-1,1] -> fp32 [B,C,rows,cols] before quantisation."""
+        x = rgb
+        for block in self.blocks:
+            x = block(x)
+        return x.float()
+
+    @torch.jit.export
+    def nearest(self, latents: Tensor) -> Tensor:
+        """latents [B,C,rows,cols] -> codes int64 [B,rows,cols]."""
+        z = latents.float().movedim(1, -1)
+        table = self.table.float()
+        if self.unit:
+            return torch.matmul(F.normalize(z, 2.0, -1), table.t()).argmax(-1)
+        half = table.square().sum(-1) / 2
+        return (torch.matmul(z, table.t()) - half).argmax(-1)
