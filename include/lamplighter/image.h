@@ -26,8 +26,17 @@ LAMPLIGHTER_API std::string encode_png(const Image& image, const ImageText& text
 LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const ImageText& text = {},
                                bool overwrite = true);
 
-// The pixels of a PNG file with sides up to 16,384. Throws Error(ExitCode::input).
+// The pixels of a PNG file with sides up to 16,384 and 2^27 pixels in all. Of 16 bits the upper 8 are used,
+// transparent pixels show a white ground. Throws Error(ExitCode::input), which names other kinds of files.
 LAMPLIGHTER_API Image read_png(const std::string& path);
+
+// How a picture gets other sides. crop: it is scaled to cover them, and the middle stays. pad: it is scaled
+// to fit inside, and the rest is white. stretch: each side is scaled on its own.
+enum class Fit { crop, pad, stretch };
+
+// A picture with these sides. Scales with Lanczos' filter over three lobes, widened where it becomes smaller.
+// Throws Error(ExitCode::usage) for sides outside 1..16,384.
+LAMPLIGHTER_API Image fit_image(const Image& picture, int width, int height, Fit fit = Fit::crop);
 
 // Writes an image as write_png does, as the kind of file that its name ends in: .jpg or .jpeg (quality 95),
 // .webp (lossless; in builds with libwebp), else PNG. JPEG and WebP files keep the texts "parameters" and

@@ -22,6 +22,7 @@
 #include "pipeline/methods.h"
 #include "pipeline/output/codes_check.h"
 #include "pipeline/pixel_decoder.h"
+#include "pipeline/pixel_encoder.h"
 #include "pipeline/resolved_request.h"
 #include "pipeline/scheduler/continuous_backend.h"
 #include "pipeline/scheduler/live_source.h"
@@ -49,6 +50,7 @@ struct TextToImage::Implementation {
   std::optional<PromptTokenizer> tokenizer;
   std::map<PromptSource, PromptIds> noted;
   std::optional<PixelDecoder> decoder;
+  std::optional<PixelEncoder> encoder;
   std::unique_ptr<Networks> networks;
   // Decodes complete images. On CUDA every new thread plans the convolutions anew, so it lives as long as the
   // engine.
@@ -216,6 +218,20 @@ Result TextToImage::generate(const Request& request, const MethodOptions& method
 Image TextToImage::decode(const Codes& codes) {
   check_codes(implementation_->manifest, codes, "codes", CodeRows::first);
   return implementation_->load_decoder().decode(codes);
+}
+
+Codes TextToImage::encode(const Image& picture) {
+  Implementation& self = *implementation_;
+  check_picture(self.manifest, picture.width, picture.height, "picture");
+  if (picture.pixels.size() != 3 * Codes{picture.height, picture.width, {}}.positions()) {
+    throw Error(ExitCode::input, "picture: got " + counted(picture.pixels.size(), "byte") +
+                                     ", expected 3 for each of " + sides(picture.width, picture.height) +
+                                     " pixels");
+  }
+  return with_machine_errors([&] {
+    if (!self.encoder) self.encoder.emplace(self.manifest, self.placement.device);
+    return self.encoder->encode(picture);
+  });
 }
 
 }  // namespace lamplighter

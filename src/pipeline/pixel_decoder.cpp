@@ -1,14 +1,13 @@
 #include "pipeline/pixel_decoder.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
 
 #include <cmath>
-#include <memory>
 #include <string>
 
 #include "lamplighter/error.h"
+#include "pipeline/one_thread.h"
 
 namespace lamplighter {
 namespace {
@@ -49,13 +48,7 @@ Image PixelDecoder::decode(const Codes& codes) const {
 
 Image PixelDecoder::decode(const at::Tensor& tokens) const {
   const std::lock_guard lock(mutex_);
-  const int threads = at::get_num_threads();
-  const auto restore = [](const int* count) { at::set_num_threads(*count); };
-  std::unique_ptr<const int, decltype(restore)> guard(nullptr, restore);
-  if (device_.is_cpu() && threads > 1) {
-    at::set_num_threads(1);
-    guard.reset(&threads);
-  }
+  const OneThread alone(device_);
   return to_image(decoder_.decode(tokens.to(device_))[0], manifest_.decoder.pixels);
 }
 

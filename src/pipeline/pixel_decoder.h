@@ -10,8 +10,7 @@
 
 namespace lamplighter {
 
-// Decodes tokens to pixels with the bundle's image decoder. Library convolutions round differently for other
-// numbers of images and of threads: every image is decoded alone and, on the CPU, by one thread. Calls may
+// Decodes tokens to pixels with the bundle's image decoder, every image alone (one_thread.h). Calls may
 // come from several threads: a preview may be wanted while another image is decoded.
 class PixelDecoder {
  public:

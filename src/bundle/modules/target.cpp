@@ -136,4 +136,15 @@ at::Tensor ImageDecoder::decode(const at::Tensor& codes) const {
   return module_("decode", {codes});
 }
 
+ImageEncoder::ImageEncoder(const Manifest& manifest, const c10::Device& device)
+    : module_(load(manifest, "image_encoder", {"latents", "nearest"}, {device, c10::kFloat})) {}
+
+at::Tensor ImageEncoder::latents(const at::Tensor& rgb) const {
+  return module_("latents", {rgb});
+}
+
+at::Tensor ImageEncoder::nearest(const at::Tensor& latents) const {
+  return module_("nearest", {latents});
+}
+
 }  // namespace lamplighter

@@ -93,4 +93,17 @@ class ImageDecoder {
   Module module_;
 };
 
+// Encodes pixels as codebook indices, in fp32 as the reference programs do.
+class ImageEncoder {
+ public:
+  ImageEncoder(const Manifest& manifest, const c10::Device& device);
+  // fp32 [B, 3, height, width] in [-1, 1] -> fp32 [B, C, rows, columns].
+  at::Tensor latents(const at::Tensor& rgb) const;
+  // fp32 [B, C, rows, columns] -> int64 [B, rows, columns], the nearest rows of the codebook.
+  at::Tensor nearest(const at::Tensor& latents) const;
+
+ private:
+  Module module_;
+};
+
 }  // namespace lamplighter
