@@ -99,6 +99,7 @@ int run(int count, char** arguments) {
   add_inspect(app);
   add_check(app);
   add_decode(app);
+  add_encode(app);
   add_devices(app);
   add_help(app);
   add_completion(app);

@@ -26,7 +26,7 @@ LAMPLIGHTER_API std::string encode_png(const Image& image, const ImageText& text
 LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const ImageText& text = {},
                                bool overwrite = true);
 
-// The pixels of a PNG file with sides up to 16,384 and 2^27 pixels in all. Of 16 bits the upper 8 are used,
+// The pixels of a PNG file with sides up to 16,384 and 2^26 pixels in all. Of 16 bits the upper 8 are used,
 // transparent pixels show a white ground. Throws Error(ExitCode::input), which names other kinds of files.
 LAMPLIGHTER_API Image read_png(const std::string& path);
 

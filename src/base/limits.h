@@ -34,8 +34,9 @@ inline constexpr std::size_t kPngTexts = 1000;
 // Pixels per side of an image. Keeps 32-bit sizes in PNG code far from overflow.
 inline constexpr int kPngSide = 16384;
 
-// Pixels of an image whose pixels are read. They take 7 bytes each; large cameras have 100 million.
-inline constexpr std::uint64_t kPngPixels = std::uint64_t{1} << 27;
+// Pixels of an image that is read, 67 million: as in the largest photographs of most cameras. Of 16-bit files
+// each takes up to 20 bytes of memory.
+inline constexpr std::uint64_t kPngPixels = std::uint64_t{1} << 26;
 
 // Codes of an image for a decoder whose bundle lists no grids: four times the largest images of published
 // models. Attention inside decoders takes quadratic memory.

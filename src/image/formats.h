@@ -11,6 +11,10 @@ namespace lamplighter {
 // The ending of a name in small letters, with its dot: ".png". Empty: none.
 std::string ending_of(const std::string& path);
 
+// The format of an image by the first bytes of its file: "PNG", "JPEG", "WebP", "GIF" ... Empty: none that is
+// known.
+std::string image_kind(std::string_view bytes);
+
 // Image formats besides PNG. Encoders throw Error (output, memory). The Exif block is empty when a file has
 // none or is damaged.
 

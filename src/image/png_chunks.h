@@ -16,6 +16,9 @@ inline constexpr std::string_view kPngSignature{"\x89PNG\r\n\x1a\n", 8};
 ImageText parse_png_text(std::string_view bytes, const std::string& path,
                          std::size_t most = limits::kPngText);
 
+// The pixels of a PNG file, as read_png gives them. Throws like it.
+Image parse_png(std::string_view bytes, const std::string& path);
+
 // The packed rows in a file of encode_png: the data of its chunks IDAT, a zlib stream (section 11.2.4).
 std::string png_data(std::string_view bytes);
 

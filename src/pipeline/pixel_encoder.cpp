@@ -24,12 +24,15 @@ at::Tensor to_rgb(const Image& picture, const c10::Device& device) {
 
 }  // namespace
 
+void require_encoder(const Manifest& manifest) {
+  if (manifest.has("image_encoder")) return;
+  throw Error(ExitCode::bundle, "bundle " + manifest.directory +
+                                    " cannot read pictures: it lacks image_encoder; export it again, with an "
+                                    "image tokenizer that holds the encoder");
+}
+
 void check_picture(const Manifest& manifest, int width, int height, const std::string& where) {
-  if (!manifest.has("image_encoder")) {
-    throw Error(ExitCode::bundle, "bundle " + manifest.directory +
-                                      " cannot read pictures: it lacks image_encoder; export it again from a "
-                                      "checkpoint of the image tokenizer that holds the encoder");
-  }
+  require_encoder(manifest);
   const auto side = static_cast<int>(manifest.decoder.downsample);
   if (width < side || height < side || width % side != 0 || height % side != 0) {
     throw Error(ExitCode::input, where + ": got " + sides(width, height) +

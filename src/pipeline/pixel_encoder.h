@@ -6,8 +6,11 @@
 
 namespace lamplighter {
 
-// Throws Error(ExitCode::bundle) unless the bundle has an image encoder, Error(ExitCode::input) beginning with
-// `where` unless pictures with these sides give the codes of one of its grids. Needs no weights.
+// Throws Error(ExitCode::bundle) unless the bundle has an image encoder.
+void require_encoder(const Manifest& manifest);
+
+// Throws like it, and Error(ExitCode::input) beginning with `where` unless pictures with these sides give the
+// codes of one of its grids. Needs no weights.
 void check_picture(const Manifest& manifest, int width, int height, const std::string& where);
 
 // Encodes pictures as codebook indices with the bundle's image encoder, every picture alone (one_thread.h).

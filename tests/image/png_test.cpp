@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "image/big_endian.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
@@ -64,6 +65,25 @@ std::string deflate(const std::string& text) {
            text.size());
   bytes.resize(size);
   return bytes;
+}
+
+// A PNG file of these packed rows; `more`: chunks in front of them.
+std::string png(std::uint32_t width, std::uint32_t height, char depth, char colours, const std::string& rows,
+                const std::string& more = "", char interlaced = 0) {
+  const std::string head = encode_32(width) + encode_32(height) + depth + colours + '\0' + '\0' + interlaced;
+  return std::string(kPngSignature) + encode_png_chunk("IHDR", head) + more +
+         encode_png_chunk("IDAT", deflate(rows)) + encode_png_chunk("IEND", "");
+}
+
+std::string pixels_refused(const std::string& bytes) {
+  try {
+    parse_png(bytes, "a.png");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::input);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
 }
 
 TEST_F(PngFile, HoldsTheSizeAndCorrectChecksums) {
@@ -165,6 +185,48 @@ TEST_F(PngFile, DeclaredSizesAreChecked) {
   };
   EXPECT_THAT(refused(bytes.find("IDAT") - 4, "\x3f"), HasSubstr("a chunk is cut off"));
   EXPECT_THAT(refused(16, std::string("\0\0\x40\0\0\0\x40\0", 8)), HasSubstr("too small for its pixels"));
+}
+
+TEST_F(PngFile, PixelsOfDamagedFilesAreRefused) {
+  const std::string bytes = encode_png(gradient(5, 5), {{"k", "v"}});
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_NE(pixels_refused(bytes.substr(0, size)), "") << size;
+  EXPECT_THAT(pixels_refused(bytes.substr(0, bytes.size() - 12)), HasSubstr("damaged PNG image: it is cut off"));
+  std::string changed = bytes;
+  changed[bytes.find("IDAT") + 9] ^= 1;
+  EXPECT_THAT(pixels_refused(changed), HasSubstr("the checksum of a chunk is wrong"));
+  EXPECT_THAT(pixels_refused(png(8192, 8193, 1, 0, std::string(10 << 10, '\0'))),
+              HasSubstr("got 8192x8193 pixels, expected at most 67108864; make it smaller"));
+}
+
+TEST_F(PngFile, OtherFormatsAreNamed) {
+  using namespace std::string_literals;
+  EXPECT_THAT(pixels_refused("\xFF\xD8\xFF\xE0 JFIF"),
+              HasSubstr("got a picture in the format JPEG, expected a PNG image; convert it to PNG"));
+  EXPECT_THAT(pixels_refused("RIFF\1\1\1\1WEBPVP8 "), HasSubstr("in the format WebP"));
+  EXPECT_THAT(pixels_refused("GIF89a"), HasSubstr("in the format GIF"));
+  EXPECT_THAT(pixels_refused("II*\0"s), HasSubstr("in the format TIFF"));
+  EXPECT_THAT(pixels_refused("\0\0\0 ftypavif"s), HasSubstr("in the format AVIF"));
+  EXPECT_THAT(pixels_refused("{}"), HasSubstr("got no image, expected a PNG image"));
+  EXPECT_THAT(pixels_refused(""), HasSubstr("got an empty file, expected a PNG image"));
+}
+
+// Each row begins with its filter, 0.
+TEST_F(PngFile, EveryKindOfPixelBecomesThreeBytesOnWhite) {
+  using namespace std::string_literals;
+  const auto read = [](const std::string& bytes) { return parse_png(bytes, "a.png").pixels; };
+  EXPECT_THAT(read(png(1, 1, 8, 0, "\0\x28"s)), ElementsAre(40, 40, 40));
+  EXPECT_THAT(read(png(2, 1, 1, 0, "\0\x40"s)), ElementsAre(0, 0, 0, 255, 255, 255));
+  EXPECT_THAT(read(png(1, 1, 16, 2, "\0\x0A\xFF\x14\x00\x1E\x80"s)), ElementsAre(10, 20, 30));
+  EXPECT_THAT(read(png(2, 1, 8, 4, "\0\x64\x80\x07\0"s)), ElementsAre(177, 177, 177, 255, 255, 255));
+  EXPECT_THAT(read(png(1, 1, 8, 6, "\0\x0A\x14\x1E\x33"s)), ElementsAre(206, 208, 210));
+  const std::string palette = encode_png_chunk("PLTE", "\1\2\3\4\5\6") + encode_png_chunk("tRNS", "\xFF\0"s);
+  EXPECT_THAT(read(png(2, 1, 8, 3, "\0\0\1"s, palette)), ElementsAre(1, 2, 3, 255, 255, 255));
+  EXPECT_THAT(read(png(2, 1, 8, 0, "\0\7\x08"s, encode_png_chunk("tRNS", "\0\7"s))),
+              ElementsAre(255, 255, 255, 8, 8, 8));
+  // The passes of an interlaced file of 2 x 2 pixels: the first, its neighbour, the row below.
+  EXPECT_THAT(read(png(2, 2, 8, 0, "\0\1\0\2\0\3\4"s, "", 1)),
+              ElementsAre(1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4));
 }
 
 TEST_F(PngFile, RejectsImagesThatDoNotAddUp) {

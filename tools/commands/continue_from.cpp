@@ -4,7 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/format.h"
+#include "image/formats.h"
+#include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "pipeline/output/codes_file.h"
 #include "tools/help.h"
@@ -14,7 +17,7 @@ namespace {
 
 // How many of the codes are kept.
 std::int64_t count_kept(const ContinueFlags& flags, const Codes& codes, std::int64_t recorded_tokens) {
-  const auto available = static_cast<std::int64_t>(codes.ids.size());
+  const auto available = static_cast<std::int64_t>(codes.positions());
   const bool by_rows = flags.rows.has_value();
   if (!by_rows && !flags.tokens && recorded_tokens == 0)
     throw Error(ExitCode::usage, "--from: expected --keep-rows N or --keep-tokens N beside it");
@@ -26,6 +29,13 @@ std::int64_t count_kept(const ContinueFlags& flags, const Codes& codes, std::int
                                      ", as " + flags.from + " holds");
   }
   return by_rows ? given * codes.columns : given;
+}
+
+// Throws Error(usage) unless the file holds the image that the flags choose.
+void require_index(const ContinueFlags& flags, std::size_t images) {
+  if (flags.index < images) return;
+  throw Error(ExitCode::usage, "--from-index: got " + std::to_string(flags.index) + ", expected 0.." +
+                                   std::to_string(images - 1) + ", as " + flags.from + " holds");
 }
 
 // The grid of the codes, else the first one with rows of their length.
@@ -49,9 +59,10 @@ void ContinueFlags::add(CLI::App& command, int& images) {
   CLI::Option* file =
       command
           .add_option("--from", from,
-                      "Begin with the first tokens of an image, a file written by --save-codes; "
-                      "the rest is generated from the caption")
-          ->type_name("CODES");
+                      "Begin with the first tokens of an image: a PNG picture, for bundles with an image "
+                      "encoder, or a file written by --save-codes or encode; the rest is generated from the "
+                      "caption")
+          ->type_name("FILE");
   command.add_option("--from-index", index, "Number of the image in a file of several, from 0")
       ->type_name("N")
       ->needs(file)
@@ -62,6 +73,7 @@ void ContinueFlags::add(CLI::App& command, int& images) {
       ->type_name("N")
       ->needs(file)
       ->excludes(by_rows);
+  picture.add_fit(command)->needs(file);
   command.add_option("--variations", images, "How often the rest is generated")
       ->type_name("N")
       ->needs(file)
@@ -95,14 +107,29 @@ Continued read_continued(const ContinueFlags& flags, const std::string& params_f
                                      " of another image, and files are not read on behalf of an image; give "
                                      "--from CODES");
   }
-  std::vector<SavedCodes> images = read_codes(flags.from);
-  if (flags.index >= images.size()) {
-    throw Error(ExitCode::usage, "--from-index: got " + std::to_string(flags.index) + ", expected 0.." +
-                                     std::to_string(images.size() - 1) + ", as " + flags.from + " holds");
+  const std::string bytes = read_input(flags.from);
+  if (!image_kind(bytes).empty()) {
+    require_index(flags, 1);
+    return {flags.from, {}, 0, parse_png(bytes, flags.from)};
   }
+  if (!flags.picture.fit.empty())
+    throw Error(ExitCode::usage, "--fit: got it beside the codes of " + flags.from + ", expected a picture as --from");
+  std::vector<SavedCodes> images = parse_codes(bytes, flags.from);
+  require_index(flags, images.size());
   Codes codes = std::move(images[flags.index].codes);
   const std::int64_t kept = count_kept(flags, codes, recorded_tokens);
-  return {flags.from, std::move(codes), kept};
+  return {flags.from, std::move(codes), kept, std::nullopt};
+}
+
+void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, const Manifest& manifest,
+                   const Request& request, Continued& continued) {
+  PictureFlags picture = flags.picture;
+  if (request.width > 0) picture.width = request.width;
+  if (request.height > 0) picture.height = request.height;
+  continued.picture = fit_picture(picture, manifest, *continued.picture, flags.from);
+  const Grid& grid = find_grid(manifest, continued.picture->width, continued.picture->height);
+  continued.codes = {grid.rows, grid.columns, {}};
+  continued.kept = count_kept(flags, continued.codes, recorded_tokens);
 }
 
 }  // namespace lamplighter::cli

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "lamplighter/bundle.h"
+#include "lamplighter/image.h"
 #include "lamplighter/options.h"
 #include "lamplighter/pipeline.h"
+#include "tools/picture.h"
 
 namespace lamplighter::cli {
 
@@ -16,6 +18,7 @@ struct ContinueFlags {
   std::string from;
   std::size_t index = 0;  // of the image in its file
   std::optional<std::int64_t> rows, tokens;
+  PictureFlags picture;
 
   // `images`: how many are generated for a caption.
   void add(CLI::App& command, int& images);
@@ -25,16 +28,22 @@ struct ContinueFlags {
 struct Continued {
   std::string from;  // where the codes come from; empty: images begin anew
   Codes codes;
-  std::int64_t kept = 0;  // the first of the codes
+  std::int64_t kept = 0;         // the first of the codes
+  std::optional<Image> picture;  // to be encoded: there are no codes yet
 
   // Lets a request keep the codes. A request without a size gets the grid of the codes. Throws Error (usage,
   // input) where they do not fit.
   void apply(const Manifest& manifest, Request& request) const;
 };
 
-// Reads the codes that the flags name. `params_from`: the image whose settings are used, if any, and how many
-// tokens it kept. Throws Error (usage, input).
+// Reads the codes or the picture that the flags name. `params_from`: the image whose settings are used, if
+// any, and how many tokens it kept. Throws Error (usage, input).
 Continued read_continued(const ContinueFlags& flags, const std::string& params_from,
                          std::int64_t recorded_tokens);
+
+// Gives the picture the size of `request`, or else one of the bundle's, and checks how much of it is kept.
+// Needs no weights. Throws Error (usage, input, bundle).
+void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, const Manifest& manifest,
+                   const Request& request, Continued& continued);
 
 }  // namespace lamplighter::cli

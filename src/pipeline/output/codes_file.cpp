@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/safetensors.h"
+#include "image/formats.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
@@ -86,10 +87,13 @@ void write_codes(const std::string& path, const std::vector<SavedCodes>& images,
 }
 
 std::vector<SavedCodes> read_codes(const std::string& path) {
-  const std::string text = read_input(path);
-  if (text.rfind("\x89PNG", 0) == 0) {
+  return parse_codes(read_input(path), path);
+}
+
+std::vector<SavedCodes> parse_codes(std::string_view text, const std::string& path) {
+  if (!image_kind(text).empty()) {
     throw Error(ExitCode::input,
-                path + ": got an image, expected the tokens of one, as `generate --save-codes` writes them");
+                path + ": got an image, expected the tokens of one, as `encode` and `generate --save-codes` write them");
   }
   const Json file = parse_json(text, path, ExitCode::input);
   JsonReader reader(file, path, ExitCode::input);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -23,6 +24,8 @@ struct SavedCodes {
 // .safetensors gets the codes as tensors int64 instead, of image N codes.N [rows, columns] and preview.N, to
 // be read by other programs.
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite = true);
-std::vector<SavedCodes> read_codes(const std::string& path);  // throws Error(ExitCode::input)
+// Throw Error(ExitCode::input). `path` names the text in messages.
+std::vector<SavedCodes> read_codes(const std::string& path);
+std::vector<SavedCodes> parse_codes(std::string_view text, const std::string& path);
 
 }  // namespace lamplighter
