@@ -30,13 +30,13 @@ LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, cons
 // transparent pixels show a white ground. Throws Error(ExitCode::input), which names other kinds of files.
 LAMPLIGHTER_API Image read_png(const std::string& path);
 
-// How a picture gets other sides. crop: it is scaled to cover them, and the middle stays. pad: it is scaled
+// How an image gets other sides. crop: it is scaled to cover them, and the middle stays. pad: it is scaled
 // to fit inside, and the rest is white. stretch: each side is scaled on its own.
 enum class Fit { crop, pad, stretch };
 
-// A picture with these sides. Scales with Lanczos' filter over three lobes, widened where it becomes smaller.
+// An image with these sides. Scales with Lanczos' filter over three lobes, widened where it becomes smaller.
 // Throws Error(ExitCode::usage) for sides outside 1..16,384.
-LAMPLIGHTER_API Image fit_image(const Image& picture, int width, int height, Fit fit = Fit::crop);
+LAMPLIGHTER_API Image fit_image(const Image& image, int width, int height, Fit fit = Fit::crop);
 
 // Writes an image as write_png does, as the kind of file that its name ends in: .jpg or .jpeg (quality 95),
 // .webp (lossless; in builds with libwebp), else PNG. JPEG and WebP files keep the texts "parameters" and

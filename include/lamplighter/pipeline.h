@@ -190,10 +190,10 @@ class LAMPLIGHTER_API TextToImage {
   // Images from codebook indices. May be called from any thread once an image was generated. Throws
   // Error(ExitCode::input) when they do not fit the decoder.
   Image decode(const Codes& codes);
-  // The codebook indices of a picture with the sides of a grid (fit_image). Loads the image encoder when it is
+  // The codebook indices of an image with the sides of a grid (fit_image). Loads the image encoder when it is
   // called first. Throws Error(ExitCode::bundle) for bundles without one, Error(ExitCode::input) for sides
   // that the bundle does not have.
-  Codes encode(const Image& picture);
+  Codes encode(const Image& image);
 
  private:
   friend LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,

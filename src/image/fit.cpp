@@ -24,7 +24,7 @@ double lanczos(double x) {
   return std::abs(x) < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0;
 }
 
-// One side of a picture that is scaled from `size` to `scaled` pixels, of which `count` from `first` on are
+// One side of an image that is scaled from `size` to `scaled` pixels, of which `count` from `first` on are
 // wanted.
 struct Side {
   std::int64_t size = 0, scaled = 0, first = 0;
@@ -79,7 +79,7 @@ std::uint8_t apply(const Sum& sum, const std::uint8_t* from, std::size_t step) {
 }
 
 // Scales rows first, then columns, each to bytes.
-Image scale(const Image& picture, const Side& across, const Side& down) {
+Image scale(const Image& image, const Side& across, const Side& down) {
   const std::vector<Sum> columns = sums_of(across), rows = sums_of(down);
   const auto width = static_cast<std::size_t>(across.count);
   const std::int64_t first = rows.front().first;
@@ -88,7 +88,7 @@ Image scale(const Image& picture, const Side& across, const Side& down) {
   narrow.reserve(static_cast<std::size_t>(end - first) * width * kChannels);
   for (std::int64_t y = first; y < end; ++y) {
     const std::uint8_t* row =
-        picture.pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) * kChannels;
+        image.pixels.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) * kChannels;
     for (const Sum& sum : columns) {
       for (std::size_t channel = 0; channel < kChannels; ++channel)
         narrow.push_back(apply(sum, row + channel, kChannels));
@@ -110,28 +110,28 @@ std::int64_t scaled_side(int side, double factor) {
 
 }  // namespace
 
-Image fit_image(const Image& picture, int width, int height, Fit fit) {
+Image fit_image(const Image& image, int width, int height, Fit fit) {
   if (std::min(width, height) < 1 || std::max(width, height) > limits::kPngSide) {
     throw Error(ExitCode::usage, "size: got " + sides(width, height) + ", expected sides of 1.." +
                                      std::to_string(limits::kPngSide) + " pixels");
   }
-  if (picture.width == width && picture.height == height) return picture;
-  Side across{picture.width, width, 0, width}, down{picture.height, height, 0, height};
-  if (fit == Fit::stretch) return scale(picture, across, down);
-  const double by_width = static_cast<double>(width) / picture.width;
-  const double by_height = static_cast<double>(height) / picture.height;
+  if (image.width == width && image.height == height) return image;
+  Side across{image.width, width, 0, width}, down{image.height, height, 0, height};
+  if (fit == Fit::stretch) return scale(image, across, down);
+  const double by_width = static_cast<double>(width) / image.width;
+  const double by_height = static_cast<double>(height) / image.height;
   const double factor = fit == Fit::crop ? std::max(by_width, by_height) : std::min(by_width, by_height);
-  across.scaled = scaled_side(picture.width, factor);
-  down.scaled = scaled_side(picture.height, factor);
+  across.scaled = scaled_side(image.width, factor);
+  down.scaled = scaled_side(image.height, factor);
   if (fit == Fit::crop) {
     across.first = (across.scaled - width) / 2;
     down.first = (down.scaled - height) / 2;
-    return scale(picture, across, down);
+    return scale(image, across, down);
   }
   across.count = static_cast<int>(across.scaled);
   down.count = static_cast<int>(down.scaled);
   Image canvas = make_canvas(width, height, {255, 255, 255});
-  paste(scale(picture, across, down), canvas, (width - across.count) / 2, (height - down.count) / 2);
+  paste(scale(image, across, down), canvas, (width - across.count) / 2, (height - down.count) / 2);
   return canvas;
 }
 

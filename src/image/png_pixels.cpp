@@ -32,8 +32,9 @@ void require_png(std::string_view bytes, const std::string& path) {
   const std::string kind = image_kind(bytes);
   if (kind == "PNG") return;
   if (kind.empty())
-    refuse(path, std::string("got ") + (bytes.empty() ? "an empty file" : "no image") + ", expected a PNG image");
-  refuse(path, "got a picture in the format " + kind + ", expected a PNG image; convert it to PNG");
+    refuse(path,
+           std::string("got ") + (bytes.empty() ? "an empty file" : "no image") + ", expected a PNG image");
+  refuse(path, "got an image in the format " + kind + ", expected a PNG image; convert it to PNG");
 }
 
 // stb_image trusts the declared chunk length and image size, and allocates memory for them.
@@ -45,8 +46,9 @@ void require_content(std::string_view bytes, const std::string& path) {
     const std::uint64_t width = read_32(bytes.substr(16)), height = read_32(bytes.substr(20));
     if (width * height / 8 > kRatio * bytes.size()) damaged("it is too small for its pixels");  // a bit each
     if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > limits::kPngPixels) {
-      refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) + " pixels, expected at most " +
-                       std::to_string(limits::kPngPixels) + "; make it smaller");
+      refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) +
+                       " pixels, expected at most " + std::to_string(limits::kPngPixels) +
+                       "; make it smaller");
     }
   }
   for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kFrame;) {

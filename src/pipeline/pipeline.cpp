@@ -220,17 +220,17 @@ Image TextToImage::decode(const Codes& codes) {
   return implementation_->load_decoder().decode(codes);
 }
 
-Codes TextToImage::encode(const Image& picture) {
+Codes TextToImage::encode(const Image& image) {
   Implementation& self = *implementation_;
-  check_picture(self.manifest, picture.width, picture.height, "picture");
-  if (picture.pixels.size() != 3 * Codes{picture.height, picture.width, {}}.positions()) {
-    throw Error(ExitCode::input, "picture: got " + counted(picture.pixels.size(), "byte") +
-                                     ", expected 3 for each of " + sides(picture.width, picture.height) +
+  check_sides(self.manifest, image.width, image.height, "image");
+  if (image.pixels.size() != 3 * Codes{image.height, image.width, {}}.positions()) {
+    throw Error(ExitCode::input, "image: got " + counted(image.pixels.size(), "byte") +
+                                     ", expected 3 for each of " + sides(image.width, image.height) +
                                      " pixels");
   }
   return with_machine_errors([&] {
     if (!self.encoder) self.encoder.emplace(self.manifest, self.placement.device);
-    return self.encoder->encode(picture);
+    return self.encoder->encode(image);
   });
 }
 

@@ -9,17 +9,17 @@ namespace lamplighter {
 // Throws Error(ExitCode::bundle) unless the bundle has an image encoder.
 void require_encoder(const Manifest& manifest);
 
-// Throws like it, and Error(ExitCode::input) beginning with `where` unless pictures with these sides give the
+// Throws like it, and Error(ExitCode::input) beginning with `where` unless images with these sides give the
 // codes of one of its grids. Needs no weights.
-void check_picture(const Manifest& manifest, int width, int height, const std::string& where);
+void check_sides(const Manifest& manifest, int width, int height, const std::string& where);
 
-// Encodes pictures as codebook indices with the bundle's image encoder, every picture alone (one_thread.h).
+// Encodes images as codebook indices with the bundle's image encoder, every image alone (one_thread.h).
 class PixelEncoder {
  public:
   // The manifest outlives it. Throws Error(ExitCode::bundle).
   PixelEncoder(const Manifest& manifest, const c10::Device& device);
 
-  Codes encode(const Image& picture) const;
+  Codes encode(const Image& image) const;
 
  private:
   const Manifest& manifest_;

@@ -191,18 +191,19 @@ TEST_F(PngFile, PixelsOfDamagedFilesAreRefused) {
   const std::string bytes = encode_png(gradient(5, 5), {{"k", "v"}});
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_NE(pixels_refused(bytes.substr(0, size)), "") << size;
-  EXPECT_THAT(pixels_refused(bytes.substr(0, bytes.size() - 12)), HasSubstr("damaged PNG image: it is cut off"));
+  EXPECT_THAT(pixels_refused(bytes.substr(0, bytes.size() - 12)),
+              HasSubstr("damaged PNG image: it is cut off"));
   std::string changed = bytes;
   changed[bytes.find("IDAT") + 9] ^= 1;
   EXPECT_THAT(pixels_refused(changed), HasSubstr("the checksum of a chunk is wrong"));
-  EXPECT_THAT(pixels_refused(png(8192, 8193, 1, 0, std::string(10 << 10, '\0'))),
+  EXPECT_THAT(pixels_refused(png(8192, 8193, 1, 0, "", std::string(10 << 10, ' '))),
               HasSubstr("got 8192x8193 pixels, expected at most 67108864; make it smaller"));
 }
 
 TEST_F(PngFile, OtherFormatsAreNamed) {
   using namespace std::string_literals;
   EXPECT_THAT(pixels_refused("\xFF\xD8\xFF\xE0 JFIF"),
-              HasSubstr("got a picture in the format JPEG, expected a PNG image; convert it to PNG"));
+              HasSubstr("got an image in the format JPEG, expected a PNG image; convert it to PNG"));
   EXPECT_THAT(pixels_refused("RIFF\1\1\1\1WEBPVP8 "), HasSubstr("in the format WebP"));
   EXPECT_THAT(pixels_refused("GIF89a"), HasSubstr("in the format GIF"));
   EXPECT_THAT(pixels_refused("II*\0"s), HasSubstr("in the format TIFF"));

@@ -59,7 +59,7 @@ void ContinueFlags::add(CLI::App& command, int& images) {
   CLI::Option* file =
       command
           .add_option("--from", from,
-                      "Begin with the first tokens of an image: a PNG picture, for bundles with an image "
+                      "Begin with the first tokens of an image: a PNG image, for bundles with an image "
                       "encoder, or a file written by --save-codes or encode; the rest is generated from the "
                       "caption")
           ->type_name("FILE");
@@ -73,7 +73,7 @@ void ContinueFlags::add(CLI::App& command, int& images) {
       ->type_name("N")
       ->needs(file)
       ->excludes(by_rows);
-  picture.add_fit(command)->needs(file);
+  fit.add_fit(command)->needs(file);
   command.add_option("--variations", images, "How often the rest is generated")
       ->type_name("N")
       ->needs(file)
@@ -112,8 +112,9 @@ Continued read_continued(const ContinueFlags& flags, const std::string& params_f
     require_index(flags, 1);
     return {flags.from, {}, 0, parse_png(bytes, flags.from)};
   }
-  if (!flags.picture.fit.empty())
-    throw Error(ExitCode::usage, "--fit: got it beside the codes of " + flags.from + ", expected a picture as --from");
+  if (!flags.fit.how.empty())
+    throw Error(ExitCode::usage,
+                "--fit: got it beside the codes of " + flags.from + ", expected an image as --from");
   std::vector<SavedCodes> images = parse_codes(bytes, flags.from);
   require_index(flags, images.size());
   Codes codes = std::move(images[flags.index].codes);
@@ -123,11 +124,11 @@ Continued read_continued(const ContinueFlags& flags, const std::string& params_f
 
 void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, const Manifest& manifest,
                    const Request& request, Continued& continued) {
-  PictureFlags picture = flags.picture;
-  if (request.width > 0) picture.width = request.width;
-  if (request.height > 0) picture.height = request.height;
-  continued.picture = fit_picture(picture, manifest, *continued.picture, flags.from);
-  const Grid& grid = find_grid(manifest, continued.picture->width, continued.picture->height);
+  FitFlags fit = flags.fit;
+  if (request.width > 0) fit.width = request.width;
+  if (request.height > 0) fit.height = request.height;
+  continued.image = fitted_image(fit, manifest, *continued.image, flags.from);
+  const Grid& grid = find_grid(manifest, continued.image->width, continued.image->height);
   continued.codes = {grid.rows, grid.columns, {}};
   continued.kept = count_kept(flags, continued.codes, recorded_tokens);
 }

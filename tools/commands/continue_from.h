@@ -9,7 +9,7 @@
 #include "lamplighter/image.h"
 #include "lamplighter/options.h"
 #include "lamplighter/pipeline.h"
-#include "tools/picture.h"
+#include "tools/fit_flags.h"
 
 namespace lamplighter::cli {
 
@@ -18,7 +18,7 @@ struct ContinueFlags {
   std::string from;
   std::size_t index = 0;  // of the image in its file
   std::optional<std::int64_t> rows, tokens;
-  PictureFlags picture;
+  FitFlags fit;
 
   // `images`: how many are generated for a caption.
   void add(CLI::App& command, int& images);
@@ -28,20 +28,20 @@ struct ContinueFlags {
 struct Continued {
   std::string from;  // where the codes come from; empty: images begin anew
   Codes codes;
-  std::int64_t kept = 0;         // the first of the codes
-  std::optional<Image> picture;  // to be encoded: there are no codes yet
+  std::int64_t kept = 0;       // the first of the codes
+  std::optional<Image> image;  // to be encoded: there are no codes yet
 
   // Lets a request keep the codes. A request without a size gets the grid of the codes. Throws Error (usage,
   // input) where they do not fit.
   void apply(const Manifest& manifest, Request& request) const;
 };
 
-// Reads the codes or the picture that the flags name. `params_from`: the image whose settings are used, if
+// Reads the codes or the image that the flags name. `params_from`: the image whose settings are used, if
 // any, and how many tokens it kept. Throws Error (usage, input).
 Continued read_continued(const ContinueFlags& flags, const std::string& params_from,
                          std::int64_t recorded_tokens);
 
-// Gives the picture the size of `request`, or else one of the bundle's, and checks how much of it is kept.
+// Gives the image the size of `request`, or else one of the bundle's, and checks how much of it is kept.
 // Needs no weights. Throws Error (usage, input, bundle).
 void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, const Manifest& manifest,
                    const Request& request, Continued& continued);

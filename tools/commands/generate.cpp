@@ -171,13 +171,13 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
   Failures failures(flags.json, terminal);
   PromptSyntax syntax;
   std::optional<TextToImage> engine;
-  if (settings.continued.picture) {
+  if (settings.continued.image) {
     Request sized = settings.recorded.request;
     flags.jobs.sampling.apply(sized);
     Continued& continued = settings.continued;
     fit_continued(flags.continued, settings.recorded.kept_tokens, manifest, sized, continued);
     load(flags, settings, engine, terminal);
-    continued.codes = engine->encode(*continued.picture);
+    continued.codes = engine->encode(*continued.image);
   }
   Done done;
   for (; !jobs.empty(); jobs = reader.next()) {
@@ -253,8 +253,8 @@ void add_generate(CLI::App& app) {
         "lamplighter generate -p \"a tent at night\" --save-codes tent.json -o tent.png\n"
         "  lamplighter generate -p \"a tent at dawn\" --from tent.json --keep-rows 8 --variations 4 -o "
         "\"tent-%d.png\""},
-       {"a picture with its lower half drawn anew, for a bundle with an image encoder",
-        "lamplighter generate -m bundle -p \"a tent at dawn\" --from photo.png --keep-rows 8 -o dawn.png"},
+       {"the lower half of a PNG image anew, for a bundle with an image encoder",
+        "lamplighter generate -m bundle -p \"a tent at dawn\" --from tent.png --keep-rows 8 -o dawn.png"},
        {"an image with the settings of another one, but other guidance",
         "lamplighter generate --params-from house.png --cfg-scale 4 -o again.png"}});
   ModelFlags::add_known_words(*command);

@@ -92,8 +92,10 @@ std::vector<SavedCodes> read_codes(const std::string& path) {
 
 std::vector<SavedCodes> parse_codes(std::string_view text, const std::string& path) {
   if (!image_kind(text).empty()) {
-    throw Error(ExitCode::input,
-                path + ": got an image, expected the tokens of one, as `encode` and `generate --save-codes` write them");
+    throw Error(
+        ExitCode::input,
+        path +
+            ": got an image, expected the tokens of one, as `encode` and `generate --save-codes` write them");
   }
   const Json file = parse_json(text, path, ExitCode::input);
   JsonReader reader(file, path, ExitCode::input);

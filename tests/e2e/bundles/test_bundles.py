@@ -233,7 +233,7 @@ def test_devices(cli: Cli) -> None:
 
 
 COMMANDS = ("generate", "batch", "serve", "bench", "tune-tree", "neighbours", "inspect", "check", "decode",
-            "devices")  # fmt: skip
+            "encode", "devices")  # fmt: skip
 
 
 def flags_of(text: str) -> list[str]:

@@ -69,6 +69,7 @@ GENERATE = ("generate", "-p", "a")
         ((*GENERATE, "-o", "x.png", "--grid", "x.gif"), "--grid"),
         ((*GENERATE, "-o", "x.png", "--acceptance-map", "x.bmp"), "--acceptance-map"),
         (("decode",), "codes"),
+        (("encode",), "images"),
         (("bench", "--methods", "magic"), "magic"),
         (("bench", "--repeats", 0), "--repeats"),
     ],

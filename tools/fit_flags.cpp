@@ -1,4 +1,4 @@
-#include "tools/picture.h"
+#include "tools/fit_flags.h"
 
 #include <algorithm>
 
@@ -24,45 +24,46 @@ struct Size {
 // 0: the flag is not given.
 int side_of(const char* flag, const std::optional<int>& given) {
   if (given && *given < 1)
-    throw Error(ExitCode::usage, std::string(flag) + ": got " + std::to_string(*given) + ", expected 1 or more");
+    throw Error(ExitCode::usage,
+                std::string(flag) + ": got " + std::to_string(*given) + ", expected 1 or more");
   return given.value_or(0);
 }
 
-Size size_of(const PictureFlags& flags, const Manifest& manifest, const Image& picture) {
+Size size_of(const FitFlags& flags, const Manifest& manifest, const Image& image) {
   const Size wanted{side_of("--width", flags.width), side_of("--height", flags.height)};
   if (manifest.grids.empty()) {
     const auto side = static_cast<int>(manifest.decoder.downsample);
     const auto whole = [side](int pixels) { return std::max(pixels / side, 1) * side; };
-    return {wanted.width > 0 ? wanted.width : whole(picture.width),
-            wanted.height > 0 ? wanted.height : whole(picture.height)};
+    return {wanted.width > 0 ? wanted.width : whole(image.width),
+            wanted.height > 0 ? wanted.height : whole(image.height)};
   }
   const auto fits = [&](const Grid& grid) {
-    return grid.width == picture.width && grid.height == picture.height;
+    return grid.width == image.width && grid.height == image.height;
   };
   if (wanted.width == 0 && wanted.height == 0 &&
       std::any_of(manifest.grids.begin(), manifest.grids.end(), fits))
-    return {picture.width, picture.height};
+    return {image.width, image.height};
   const Grid& grid = find_grid(manifest, wanted.width, wanted.height);
   return {grid.width, grid.height};
 }
 
 }  // namespace
 
-CLI::Option* PictureFlags::add_fit(CLI::App& command) {
-  CLI::Option* flag = command.add_option(
-      "--fit", fit,
-      "How a picture of another size becomes one of the bundle's: crop (scaled to cover it, the middle stays), "
-      "pad (scaled to fit inside, with white beside it), stretch");
+CLI::Option* FitFlags::add_fit(CLI::App& command) {
+  CLI::Option* flag = command.add_option("--fit", how,
+                                         "How an image of another size becomes one of the bundle's: crop "
+                                         "(scaled to cover it, the middle stays), "
+                                         "pad (scaled to fit inside, with white beside it), stretch");
   return with_choices(command, flag->type_name("HOW")->default_str("crop"), {"crop", "pad", "stretch"});
 }
 
-Image fit_picture(const PictureFlags& flags, const Manifest& manifest, const Image& picture,
-                  const std::string& where) {
-  const Fit fit = parse_fit(flags.fit);
+Image fitted_image(const FitFlags& flags, const Manifest& manifest, const Image& image,
+                   const std::string& where) {
+  const Fit fit = parse_fit(flags.how);
   require_encoder(manifest);
-  const Size size = size_of(flags, manifest, picture);
-  check_picture(manifest, size.width, size.height, where);
-  return fit_image(picture, size.width, size.height, fit);
+  const Size size = size_of(flags, manifest, image);
+  check_sides(manifest, size.width, size.height, where);
+  return fit_image(image, size.width, size.height, fit);
 }
 
 }  // namespace lamplighter::cli
