@@ -18,11 +18,17 @@ from tests.e2e.support import Cli, Refused, damaged, edit_manifest, pixels, text
 CAPTION = "a red boat"
 
 
-def image(width: int, height: int, seed: int = 0) -> Image.Image:
+def colours(width: int, height: int, seed: int = 0) -> Image.Image:
     """Soft random colours."""
     random = np.random.default_rng(seed)
     coarse = random.integers(0, 256, (height // 8 + 2, width // 8 + 2, 3), dtype=np.uint8)
     return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def scaled(image: Image.Image, width: int, height: int) -> Image.Image:
+    """Rows first: Pillow itself takes columns first for some sizes."""
+    rows = image.resize((width, image.height), Image.Resampling.LANCZOS)
+    return rows.resize((width, height), Image.Resampling.LANCZOS)
 
 
 def codes(path: Path) -> list[list[int]]:
@@ -63,7 +69,7 @@ def test_codes_are_those_of_the_module(
     cli: Cli, encode: Encode, bundle: Path, tmp_path: Path
 ) -> None:
     """Several images become one file in order, which decode reads."""
-    images = [image(64, 48, seed) for seed in range(3)]
+    images = [colours(64, 48, seed) for seed in range(3)]
     for number, image in enumerate(images):
         image.save(tmp_path / f"{number}.png")
     found = encode("0.png", "1.png", "2.png")
@@ -82,26 +88,25 @@ def test_images_of_other_sizes(
     encode: Encode, bundle: Path, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     """Cropped, padded and stretched as Pillow does with Lanczos' filter."""
-    lanczos = Image.Resampling.LANCZOS
-    image = image(*size)
+    image = colours(*size)
     image.save(tmp_path / "a.png")
     width, height = size
     factor = max(64 / width, 48 / height)
     wide, tall = max(round(width * factor), 1), max(round(height * factor), 1)
     left, top = (wide - 64) // 2, (tall - 48) // 2
-    cropped = image.resize((wide, tall), lanczos).crop((left, top, left + 64, top + 48))
+    cropped = scaled(image, wide, tall).crop((left, top, left + 64, top + 48))
     assert encode("a.png") == encode("a.png", "--fit", "crop") == [expected(bundle, cropped)]
-    stretched = image.resize((64, 48), lanczos)
+    stretched = scaled(image, 64, 48)
     assert encode("a.png", "--fit", "stretch") == [expected(bundle, stretched)]
     factor = min(64 / width, 48 / height)
     wide, tall = max(round(width * factor), 1), max(round(height * factor), 1)
     padded = Image.new("RGB", (64, 48), "white")
-    padded.paste(image.resize((wide, tall), lanczos), ((64 - wide) // 2, (48 - tall) // 2))
+    padded.paste(scaled(image, wide, tall), ((64 - wide) // 2, (48 - tall) // 2))
     assert encode("a.png", "--fit", "pad") == [expected(bundle, padded)]
 
 
 def test_every_kind_of_png(encode: Encode, bundle: Path, tmp_path: Path) -> None:
-    image = image(64, 48)
+    image = colours(64, 48)
     alpha = image.copy()
     alpha.putalpha(Image.linear_gradient("L").resize((64, 48)))
     ground = Image.new("RGBA", (64, 48), "white")
@@ -123,9 +128,9 @@ def test_the_size_of_a_image_chooses_the_grid(
 ) -> None:
     """Grids of 32 x 96, 64 x 64 and 32 x 64 pixels."""
     lumina = family("lumina-mgpt")
-    image(64, 64).save(tmp_path / "square.png")
-    image(100, 80).save(tmp_path / "other.png")
-    assert encode("square.png", model=lumina) == [expected(lumina, image(64, 64))]
+    colours(64, 64).save(tmp_path / "square.png")
+    colours(100, 80).save(tmp_path / "other.png")
+    assert encode("square.png", model=lumina) == [expected(lumina, colours(64, 64))]
     assert [len(own) for own in encode("square.png", "other.png", model=lumina)] == [16, 12]
     assert [len(own) for own in encode("other.png", "-W", 64, model=lumina)] == [16]
     assert [len(own) for own in encode("square.png", "-H", 64, "-W", 32, model=lumina)] == [8]
@@ -133,7 +138,7 @@ def test_the_size_of_a_image_chooses_the_grid(
 
 def test_a_image_goes_on(cli: Cli, encode: Encode, bundle: Path, tmp_path: Path) -> None:
     """Its first rows are kept, and a file of its codes gives the same images."""
-    image(64, 48).save(tmp_path / "a.png")
+    colours(64, 48).save(tmp_path / "a.png")
     (own,) = encode("a.png")
     words = ("-p", CAPTION, "--keep-rows", 2, "--variations", 3)
     for name in ("a.png", "codes.json"):
@@ -159,8 +164,8 @@ def test_a_image_gets_the_size_of_the_image(
     cli: Cli, family: Callable[[str], Path], tmp_path: Path
 ) -> None:
     lumina = family("lumina-mgpt")
-    image(90, 90).save(tmp_path / "a.png")
-    stretched = image(90, 90).resize((64, 64), Image.Resampling.LANCZOS)
+    colours(90, 90).save(tmp_path / "a.png")
+    stretched = scaled(colours(90, 90), 64, 64)
     words = ("-p", CAPTION, "--from", "a.png", "--keep-tokens", 5, "--fit", "stretch", "-W", 64)
     result = cli("generate", *words, "-o", "b.png", "--save-codes", "b.json", model=lumina)
     assert result.returncode == 0, result.stderr
@@ -171,7 +176,7 @@ def test_a_image_gets_the_size_of_the_image(
 def test_every_method_keeps_the_image(
     cli: Cli, encode: Encode, bundle: Path, tmp_path: Path, method: str
 ) -> None:
-    image(64, 48).save(tmp_path / "a.png")
+    colours(64, 48).save(tmp_path / "a.png")
     (own,) = encode("a.png")
     words = ("-p", CAPTION, "--from", "a.png", "--keep-tokens", 7, "--method", method)
     if method == "lantern":
@@ -187,12 +192,12 @@ def png_bytes(image: Image.Image, format: str = "PNG") -> bytes:
     return file.getvalue()
 
 
-PNG = png_bytes(image(64, 48))
+PNG = png_bytes(colours(64, 48))
 BAD = {
-    "JPEG": (png_bytes(image(64, 48), "JPEG"), "in the format JPEG, expected a PNG image; convert it to PNG"),
+    "JPEG": (png_bytes(colours(64, 48), "JPEG"), "in the format JPEG, expected a PNG image; convert it to PNG"),
     "WebP": (b"RIFF\x24\0\0\0WEBPVP8 ", "in the format WebP"),
-    "GIF": (png_bytes(image(64, 48), "GIF"), "in the format GIF"),
-    "BMP": (png_bytes(image(64, 48), "BMP"), "in the format BMP"),
+    "GIF": (png_bytes(colours(64, 48), "GIF"), "in the format GIF"),
+    "BMP": (png_bytes(colours(64, 48), "BMP"), "in the format BMP"),
     "text": (b"hello", "got no image"),
     "empty": (b"", "got an empty file"),
     "signature": (PNG[:8], "it is cut off"),
@@ -225,7 +230,7 @@ def test_files_that_are_too_much(cli: Cli, refused: Refused, bundle: Path, tmp_p
     assert "there.json" in refused(7, "encode", "a.png", "-o", "there.json", model=bundle)
     result = cli("encode", "-", "-o", "piped.json", model=bundle, input=PNG, text=False)
     assert result.returncode == 0, result.stderr
-    assert codes(tmp_path / "piped.json") == [expected(bundle, image(64, 48))]
+    assert codes(tmp_path / "piped.json") == [expected(bundle, colours(64, 48))]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +291,7 @@ def test_an_encoder_and_a_decoder_alone(
             del manifest[key]
 
     edit_manifest(copy, strip)
-    image(71, 40).save(tmp_path / "a.png")
+    colours(71, 40).save(tmp_path / "a.png")
     result = cli("encode", "a.png", "-o", "a.json", model=copy)
     assert result.returncode == 0, result.stderr
     (image,) = json.loads((tmp_path / "a.json").read_text())["images"]
