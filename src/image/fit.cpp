@@ -115,6 +115,12 @@ Image fit_image(const Image& image, int width, int height, Fit fit) {
     throw Error(ExitCode::usage, "size: got " + sides(width, height) + ", expected sides of 1.." +
                                      std::to_string(limits::kPngSide) + " pixels");
   }
+  const auto area = static_cast<std::size_t>(std::max(image.width, 0)) *
+                    static_cast<std::size_t>(std::max(image.height, 0));
+  if (area == 0 || image.pixels.size() != area * kChannels) {
+    throw Error(ExitCode::usage, "image: got " + sides(image.width, image.height) + " pixels in " +
+                                     counted(image.pixels.size(), "byte") + ", expected 3 bytes for each");
+  }
   if (image.width == width && image.height == height) return image;
   Side across{image.width, width, 0, width}, down{image.height, height, 0, height};
   if (fit == Fit::stretch) return scale(image, across, down);

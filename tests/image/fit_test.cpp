@@ -106,6 +106,8 @@ TEST(Fit, NarrowImagesTakeLittle) {
 TEST(Fit, SizesHaveBounds) {
   for (const auto& [width, height] : {std::pair{0, 4}, {4, -1}, {16385, 4}})
     EXPECT_THROW(fit_image(pattern(), width, height, Fit::crop), Error);
+  EXPECT_THROW(fit_image({0, 4, {}}, 4, 4), Error);
+  EXPECT_THROW(fit_image({2, 1, {1, 2, 3}}, 4, 4), Error);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ import torch
 from PIL import Image
 
 from tests.conftest import Runner
+from tests.e2e.families import chameleon
 
 PROMPTS = ("a red boat on the sea at dawn", "a blue house in the snow")
 
@@ -83,6 +84,33 @@ def test_rows_come_in_order_and_decode_to_the_image(engine: Any) -> None:
         assert reported[index] == list(range(len(result.codes)))
         assert np.array_equal(last[index], result.codes) and result.codes.dtype == np.int32
         assert np.array_equal(np.asarray(engine.decode(result.codes)), np.asarray(result.image))
+
+
+def test_images_are_encoded_as_the_program_does(
+    package: Any, engine: Any, lamplighter: Path, run_program: Runner, tmp_path: Path
+) -> None:
+    bundle = chameleon(tmp_path)
+    reader = package.TextToImage(bundle, device="cpu", threads=1)
+    random = np.random.default_rng(0)
+    image = Image.fromarray(random.integers(0, 256, (30, 70, 4), dtype=np.uint8))
+    image.save(tmp_path / "a.png")
+    for fit in ("crop", "pad", "stretch"):
+        words = ("a.png", "-m", bundle, "--fit", fit, "-o", f"{fit}.json")
+        ran = run_program(lamplighter, "encode", *words, cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+        (saved,) = json.loads((tmp_path / f"{fit}.json").read_text())["images"]
+        codes = reader.encode(image, fit=fit)
+        assert codes.shape == (3, 4) and codes.dtype == np.int32
+        assert codes.ravel().tolist() == saved["codes"]
+    assert reader.decode(codes).size == (64, 48)
+    with pytest.raises(package.Error, match="fit: got 'squeeze'"):
+        reader.encode(image, fit="squeeze")
+    with pytest.raises(package.Error, match="width: got 0"):
+        reader.encode(image, width=0)
+    with pytest.raises(package.Error, match="image: got 0x5 pixels"):
+        reader.encode(Image.new("RGB", (0, 5)))
+    with pytest.raises(package.Error, match="lacks image_encoder"):
+        engine.encode(image)
 
 
 def test_tokens_per_pass_stand_at_their_positions(engine: Any) -> None:

@@ -112,7 +112,7 @@ Continued read_continued(const ContinueFlags& flags, const std::string& params_f
     require_index(flags, 1);
     return {flags.from, {}, 0, parse_png(bytes, flags.from)};
   }
-  if (!flags.fit.how.empty())
+  if (flags.fit.how != FitFlags().how)
     throw Error(ExitCode::usage,
                 "--fit: got it beside the codes of " + flags.from + ", expected an image as --from");
   std::vector<SavedCodes> images = parse_codes(bytes, flags.from);
@@ -127,7 +127,7 @@ void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, con
   FitFlags fit = flags.fit;
   if (request.width > 0) fit.width = request.width;
   if (request.height > 0) fit.height = request.height;
-  continued.image = fitted_image(fit, manifest, *continued.image, flags.from);
+  continued.image = fit.apply(manifest, *continued.image, flags.from);
   const Grid& grid = find_grid(manifest, continued.image->width, continued.image->height);
   continued.codes = {grid.rows, grid.columns, {}};
   continued.kept = count_kept(flags, continued.codes, recorded_tokens);

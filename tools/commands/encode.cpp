@@ -32,7 +32,7 @@ struct EncodeFlags {
 std::vector<Image> read_images(const EncodeFlags& flags, const Manifest& manifest) {
   std::vector<Image> fitted;
   for (const std::string& path : flags.images)
-    fitted.push_back(fitted_image(flags.fit, manifest, read_png(path), path));
+    fitted.push_back(flags.fit.apply(manifest, read_png(path), path));
   return fitted;
 }
 

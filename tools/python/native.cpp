@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "lamplighter/lamplighter.h"
+#include "pipeline/pixel_encoder.h"
 
 namespace py = pybind11;
 
@@ -20,6 +22,7 @@ namespace lamplighter::python {
 namespace {
 
 using CodeArray = py::array_t<std::int32_t, py::array::c_style | py::array::forcecast>;
+using PixelArray = py::array_t<std::uint8_t, py::array::c_style | py::array::forcecast>;
 
 py::array pixels_of(const Image& image) {
   return py::array_t<std::uint8_t>(std::vector<py::ssize_t>{image.height, image.width, 3},
@@ -176,6 +179,21 @@ class Engine {
     return pixels_of(image);
   }
 
+  // pixels: [height, width, 3].
+  py::array encode(const PixelArray& pixels, std::optional<int> width, std::optional<int> height,
+                   const std::string& fit) {
+    const Image image{static_cast<int>(pixels.shape(1)),
+                      static_cast<int>(pixels.shape(0)),
+                      {pixels.data(), pixels.data() + pixels.size()}};
+    Codes codes;
+    {
+      const py::gil_scoped_release unlocked;
+      const WantedSize wanted{width, height, parse_fit(fit)};
+      codes = engine_.encode(fit_to_bundle(engine_.manifest(), image, wanted, "image"));
+    }
+    return codes_of(codes.ids, static_cast<std::size_t>(codes.rows), codes.columns);
+  }
+
  private:
   TextToImage engine_;
   Origin origin_;
@@ -232,5 +250,6 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("dtype", [](const Engine& engine) { return engine.text_to_image().dtype(); })
       .def("generate", &Engine::generate, py::arg("records"), py::arg("on_result"), py::arg("on_row"),
            py::arg("on_progress"))
-      .def("decode", &Engine::decode, py::arg("codes"));
+      .def("decode", &Engine::decode, py::arg("codes"))
+      .def("encode", &Engine::encode, py::arg("pixels"), py::arg("width"), py::arg("height"), py::arg("fit"));
 }

@@ -191,8 +191,7 @@ class TextToImage:
             image, cost = Image.fromarray(pixels), Statistics(**statistics)
             results.append(Result(image, codes, cost, tokens, json.loads(settings), notes))
 
-        if self._generating == threading.get_ident():
-            raise Error("generate: got a call from on_row, expected one after the run", USAGE)
+        self._refuse_in_a_run("generate")
         with self._lock:
             self._generating = threading.get_ident()
             try:
@@ -204,9 +203,35 @@ class TextToImage:
             warnings.warn(note, stacklevel=2)
         return results
 
+    def _refuse_in_a_run(self, name: str) -> None:
+        if self._generating == threading.get_ident():
+            raise Error(f"{name}: got a call from on_row, expected one after the run", USAGE)
+
     def decode(self, codes: NDArray[np.int32]) -> Image.Image:
         """Decodes codebook indices, (rows, columns), to an image. Raises Error when they do not fit the decoder."""
         return Image.fromarray(self._engine.decode(codes))
+
+    def encode(
+        self,
+        image: Image.Image,
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        fit: str = "crop",
+    ) -> NDArray[np.int32]:
+        """Encodes an image as codebook indices, (rows, columns), with the bundle's image encoder.
+
+        width, height: of the image that is encoded; None: its own where the bundle has it, else the bundle's first.
+        fit: how an image of another size gets it: crop, pad or stretch, as `lamplighter encode` does.
+
+        Transparent pixels show a white ground. Raises Error for bundles without an image encoder.
+        """
+        self._refuse_in_a_run("encode")
+        if image.has_transparency_data:
+            clear = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+        with self._lock:
+            return self._engine.encode(np.asarray(image.convert("RGB")), width, height, fit)
 
 
 def _typed(function: Any) -> inspect.Signature:
