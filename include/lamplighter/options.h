@@ -71,6 +71,7 @@ struct MethodOptions {
   std::optional<std::int64_t> dynamic_depth;  // tree dynamic: expansions after the first
   std::optional<std::int64_t> dynamic_width;  // tree dynamic: nodes expanded per level
   std::optional<std::int64_t> dynamic_nodes;  // tree dynamic: drafted nodes that are verified
+  std::string adapt;  // none, or neighbours: drafts are as long as those beside and above were accepted
 };
 
 // One image to generate. What is not set comes from the bundle.

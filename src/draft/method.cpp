@@ -74,6 +74,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   method.window.make_front = entry.front;
   if (!resolved.init.empty()) method.window.fill = window_fill_from(resolved.init);
   if (resolved.draft_length == "auto") method.confidence = *resolved.draft_confidence;
+  method.adapts = resolved.adapt == "neighbours";
   method.conditional = resolved.draft_guidance == "conditional";
   // At temperature 0 all lossless rules are the same, and a rejection leaves nothing to sample from.
   const Rule rule = rule_from(resolved.rule);

@@ -200,6 +200,8 @@ std::vector<RecordCase> record_cases() {
                                 {"dynamic", dynamic_method(2, 3, 7)},
                                 {"ending", ending_method("chain-4", 0.3F)},
                                 {"window", window_method("chain-4")},
+                                {"adapting", adapting(window_method("chain-4"))},
+                                {"dynamic_adapting", adapting(dynamic_method(2, 3, 7))},
                                 {"front", front_method("chain-4", 2)},
                                 {"self", self_method(bushy_tree(), 1)},
                                 {"reference_window", reference_window("chain-4")},

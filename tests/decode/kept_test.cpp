@@ -47,6 +47,8 @@ std::vector<KeptCase> kept_cases(bool greedy) {
           {"siblings", static_method(bushy_tree(), "exact", greedy)},
           {"block", block},
           {"dynamic", dynamic_method(1, 2, 4)},
+          {"dynamic_adapting", adapting(dynamic_method(2, 3, 7))},
+          {"window_adapting", adapting(window)},
           {"conditional", conditional},
           {"window", window},
           {"front", front},

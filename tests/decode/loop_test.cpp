@@ -92,7 +92,8 @@ std::vector<LoopCase> lossless_cases(bool greedy) {
       {"top_children", static_method(bushy_tree(), "exact", true)},
       {"conditional_drafts", conditional},
       {"dynamic_2_3_7", dynamic_method(2, 3, 7)},
-      {"dynamic_6_10_58", dynamic_method(6, 10, 58)}};
+      {"dynamic_6_10_58", dynamic_method(6, 10, 58)},
+      {"dynamic_adapting", adapting(dynamic_method(6, 10, 58))}};
   std::vector<LoopCase> cases;
   for (const auto& [name, method] : methods) {
     for (const auto dtype : {at::kFloat, at::kBFloat16}) cases.push_back({name, method, dtype});

@@ -103,6 +103,12 @@ inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64
   return method;
 }
 
+// Drafts of a size by place of the image.
+inline Method adapting(Method method) {
+  method.adapts = true;
+  return method;
+}
+
 // int32 [codes, 3]: every code is next to the three behind it.
 inline at::Tensor next_codes(std::int64_t codes) {
   return integers({codes, 3}, [=](std::int64_t i) { return (i / 3 + 1 + i % 3) % codes; }).to(at::kInt);

@@ -19,6 +19,8 @@ METHODS = (
     ("eagle", "--tree", "lantern-26"),
     ("eagle", "--tree", "chain-3", "--rule", "block"),
     ("eagle-2", "--dynamic-depth", "3", "--dynamic-width", "6", "--dynamic-nodes", "16"),
+    ("eagle-2", "--dynamic-depth", "6", "--dynamic-width", "6", "--adapt", "neighbours"),
+    ("sjd", "--tree", "chain-7", "--adapt", "neighbours"),
 )
 Generate = Callable[..., list[list[int]]]
 

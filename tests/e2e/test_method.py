@@ -58,7 +58,9 @@ def test_the_default_is_one_token_per_pass(generate: Any) -> None:
      ("sjd-pac",), ("sjd-pac", "--tree", "fan-3-2-9", "--init", "repeat"), ("eagle+sjd", "--front", 3),
      ("medusa",), ("medusa", "--tree", "chain-2"), ("mlp",), ("refine",), ("refine", "--tree", "chain-9"), ("refine", "--tail", "keep"), ("eagle", "--draft-length", "auto"), ("self",), ("flash",), ("flash+sjd", "--front", 2),
      ("eagle-3",), ("eagle-3", "--tree", "dynamic", "--children", "top"), ("self", "--draft-window", 3, "--tree", "lantern-26"),
-     ("lookahead",), ("lookahead", "--tree", "chain-1")],
+     ("lookahead",), ("lookahead", "--tree", "chain-1"), ("eagle-2", "--adapt", "neighbours"),
+     ("sjd", "--tree", "chain-9", "--adapt", "neighbours"), ("refine", "--tree", "chain-9", "--adapt", "neighbours"),
+     ("refine", "--tail", "keep", "--adapt", "neighbours")],
 )  # fmt: skip
 def test_lossless_methods_at_temperature_0_generate_the_autoregressive_image(
     generate: Any, tmp_path: Path, dtype: str, flags: tuple[str, ...]
@@ -80,7 +82,11 @@ def test_batch_size_changes_nothing(generate: Any, tmp_path: Path, method: str) 
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
 
 
-@pytest.mark.parametrize("method", [*METHODS, "sjd-pac --rule official-pac"])
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS, "sjd-pac --rule official-pac", "eagle-2 --adapt neighbours",
+     "refine --tail keep --adapt neighbours"],
+)  # fmt: skip
 def test_slots_are_refilled(generate: Any, tmp_path: Path, method: str) -> None:
     """More images than slots, with different settings: results stay in order, images stay the same."""
     requests = [

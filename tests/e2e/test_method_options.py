@@ -22,6 +22,7 @@ WORDS = {
     "init": "init", "tail": "tail", "front": "front",
     "ahead": "ahead", "zipar": "zipar",
     "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
+    "adapt": "adapt",
     "steps": "steps", "prefill": "prefill_ratio", "gamma": "gamma", "cap": "cap", "last-noise": "last_noise",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [
@@ -33,6 +34,8 @@ RUNS: list[dict[str, Any]] = [
     {"method": "eagle", "rule": "typical", "epsilon": 0.25, "alpha": 0.5},
     {"method": "eagle", "rule": "lenient", "lenience": 0.25},
     {"method": "eagle-2", "dynamic_depth": 2, "dynamic_width": 3, "dynamic_nodes": 7},
+    {"method": "eagle-2", "dynamic_depth": 3, "dynamic_width": 4, "adapt": "neighbours"},
+    {"method": "sjd", "tree": "chain-5", "adapt": "neighbours"},
     {"method": "gsd", "group_gap": 0.25, "group_distance": 1.5},
     {"method": "sjd", "init": "above", "tail": "fresh"},
     {"method": "eagle", "draft_length": "auto", "draft_confidence": 0.25, "tree": "chain-4"},

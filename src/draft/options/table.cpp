@@ -56,6 +56,13 @@ bool has_dynamic_tree(const Run& run) {
   const bool by_default = run.options.tree.empty() && run.entry.tree == TreeKind::dynamic;
   return verifies(run) && (by_default || run.options.tree == kDynamicTree);
 }
+// Windows with one candidate at every position, and dynamic trees.
+bool adapts(const Run& run) {
+  const MethodEntry& entry = run.entry;
+  const bool window = entry.renews_drafts() && entry.drafts_chains() && !entry.is_row_parallel();
+  const bool grows = entry.needs_drafter() && !entry.renews_drafts() && !entry.has_heads();
+  return window || (grows && has_dynamic_tree(run));
+}
 bool verifies_paths(const Run& run) {
   return traits_of(run.rule).walk == Walk::paths;
 }
@@ -308,6 +315,10 @@ std::vector<MethodOption> rows_of_codes() {
       row("neighbours", "neighbours", "Neighbours", kRelaxed, "FILE",
           "File with the table of neighbours (lantern, lantern++)", &M::neighbours, borrows, {},
           unset("the bundle's, or one computed from the codebook")),
+      row("adapt", "adapt", "Adapt", kMethod, "NAME",
+          "neighbours: dynamic trees and windows are at most as large as their options say, by place of the "
+          "image: as large as what was accepted beside and above lets expect",
+          &M::adapt, adapts, choices({"none", "neighbours"}), unset("none")),
       row("dynamic_depth", "depth", "Dynamic depth", kDynamic, "N",
           "Tree dynamic: expansions after the first", &M::dynamic_depth, has_dynamic_tree, range(1, nodes),
           fixed(std::int64_t{4}), depths_of, "tree"),

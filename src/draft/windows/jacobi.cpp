@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -61,6 +62,7 @@ Jacobi::Jacobi(const Method& method, const Models& models, bool row_behind)
       options_(method.window),
       sampled_(method.verify.sampled),
       front_tree_(preset_tree("chain-" + std::to_string(method.window.front))),
+      adaptation_(adapted_window(method)),
       topology_(topology(*method.tree, models.target->placement().device)) {
   if (options_.front > 0) front_ = options_.make_front(method, models, front_tree_);
   index_nodes(*method.tree, row_behind);
@@ -82,6 +84,7 @@ void Jacobi::index_nodes(const Tree& tree, bool row_behind) {
 
 void Jacobi::allocate(const RunShape& shape, std::int64_t slots) {
   if (front_) front_->allocate(shape, slots);
+  if (adaptation_) adaptation_->allocate(shape);
   const c10::Device device = topology_.parents.device();
   const std::int64_t length = shape_.depth;
   columns_ = shape.grid->columns;
@@ -103,15 +106,18 @@ Draft Jacobi::draft(const RunState& run) {
       ops::fill_window(window_tokens_, window_probs_,
                        {uniforms, counters.steps, left, counters.codes, columns_, codes_, options_.fill}));
   if (front_) take_front(front_->draft(run));
-  return {topology_, at::cat({counters.root.unsqueeze(1), drafted(run)}, 1), window_probs_};
+  Draft draft{topology_, at::cat({counters.root.unsqueeze(1), drafted(run)}, 1), window_probs_};
+  if (adaptation_) shorten(batch_sizes(adaptation_->next(run), draft.tokens.device()), draft);
+  return draft;
 }
 
 void Jacobi::update(const Draft& draft, const Scores& scores, const Verified& verified, const RunState& run) {
   if (front_) front_->update(draft, scores, verified, run);
+  if (adaptation_) adaptation_->learn(draft, verified, run);
   if (options_.fill == WindowFill::sample) likeliest_.copy_(verified.walk.final.argmax(1));
   if (draft.tokens.size(1) == 1) return clear();  // the first token of an image
   std::vector<at::Tensor> next = renewed(draft, verified, run);
-  if (run.columns > 0) keep_unscored(draft, verified, next);
+  if (run.columns > 0 || adaptation_) keep_unscored(draft, verified, next);
   auto value = next.begin();
   for (at::Tensor* part : window()) part->copy_(*value++);
 }
@@ -120,6 +126,7 @@ std::vector<PerImage> Jacobi::per_image() {
   std::vector<PerImage> all;
   for (at::Tensor* part : window()) all.push_back({part});
   all.push_back({&likeliest_});
+  if (adaptation_) all.push_back(adaptation_->per_image());
   if (!front_) return all;
   for (const PerImage& part : front_->per_image()) all.push_back(part);
   return all;
@@ -175,21 +182,28 @@ Jacobi::Chain Jacobi::first_candidates(const Draft& draft, const Verified& verif
 
 std::vector<at::Tensor> Jacobi::renewed(const Draft& draft, const Verified& verified,
                                         const RunState& run) const {
-  const at::Tensor uniforms =
-      ops::uniforms(run.seeds, run.counters.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
   const Chain chain = first_candidates(draft, verified);
+  const std::int64_t nodes = chain.tokens.size(1), unscored = shape_.depth + 1 - nodes;
+  at::Tensor uniforms =
+      ops::uniforms(run.seeds, run.counters.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
+  // Those of a node are the same however long the chain is.
+  if (unscored > 0)
+    uniforms = at::cat({uniforms.narrow(1, 0, nodes), uniforms.narrow(1, shape_.depth + 1, nodes)}, 1);
   auto [tokens, rows] = ops::renew_window({chain.target, window_probs_, chain.tokens, chain.parents,
-                                           chain.draft_rows, uniforms, run.temperature, shape_.depth},
+                                           chain.draft_rows, uniforms, run.temperature, nodes - 1},
                                           verified.walk.count, options_.keep);
-  return {std::move(tokens), std::move(rows)};
+  if (unscored == 0) return {std::move(tokens), std::move(rows)};
+  return {at::constant_pad_nd(tokens, {0, unscored}, -1), at::constant_pad_nd(rows, {0, 0, 0, unscored})};
 }
 
-// Drafts behind the end of an image row were not scored: they stay as they are.
+// Drafts behind the end of an image row, or of a window that was shortened, were not scored: they stay as
+// they are.
 void Jacobi::keep_unscored(const Draft& draft, const Verified& verified, std::vector<at::Tensor>& next) {
   const at::Tensor position = verified.walk.count.unsqueeze(1) + 1 + offsets_;  // [I, L], before the shift
   const at::Tensor old = position.clamp_max(shape_.depth - 1);
-  const at::Tensor unscored =
-      (position < shape_.depth) & (first_tokens(draft).slice(1, 1).gather(1, old) < 0);
+  const at::Tensor tokens = first_tokens(draft);
+  const at::Tensor scored = at::constant_pad_nd(tokens, {0, shape_.depth + 1 - tokens.size(1)}, -1);
+  const at::Tensor unscored = (position < shape_.depth) & (scored.slice(1, 1).gather(1, old) < 0);
   auto value = next.begin();
   for (const at::Tensor* before : window()) {
     const auto wide = [&](const at::Tensor& all) { return before->dim() > 2 ? all.unsqueeze(2) : all; };

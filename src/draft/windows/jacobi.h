@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "draft/adapt/adaptation.h"
 #include "draft/method.h"
 
 namespace lamplighter {
@@ -21,6 +23,7 @@ class Jacobi : public DraftMethod {
   Jacobi(const Method& method, const Models& models);
 
   TreeShape shape() const override { return shape_; }
+  bool replayable() const override { return !adaptation_; }
   void allocate(const RunShape& shape, std::int64_t slots) override;
   void begin(const Prompts& prompts, const Prefilled& prefilled, const RunState& run) override;
   Draft draft(const RunState& run) override;
@@ -75,7 +78,8 @@ class Jacobi : public DraftMethod {
   WindowOptions options_;
   bool sampled_;
   Tree front_tree_;
-  std::unique_ptr<DraftMethod> front_;  // null: no drafter
+  std::unique_ptr<DraftMethod> front_;    // null: no drafter
+  std::optional<Adaptation> adaptation_;  // absent: every cycle verifies the whole window
   Topology topology_;
   // int64 [N, L + 1], [L + 1], and [N - 1] each.
   at::Tensor stale_, chain_, position_, candidate_;

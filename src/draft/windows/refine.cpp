@@ -7,9 +7,11 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/zeros.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "draft/adapt/adaptation.h"
 #include "draft/drafters/children.h"
 #include "draft/method.h"
 
@@ -46,12 +48,14 @@ class Refine : public DraftMethod {
         sampled_(method.verify.sampled),
         keep_(method.window.keep && sampled_),
         shape_(shape_of(*method.tree)),
-        topology_(topology(*method.tree, models.target->placement().device)) {
+        topology_(topology(*method.tree, models.target->placement().device)),
+        adaptation_(adapted_window(method)) {
     for (std::int64_t depth = 0; depth < shape_.depth; ++depth)
       children_.push_back(children_at(*method.tree, depth, topology_.parents.device()));
   }
 
   TreeShape shape() const override { return shape_; }
+  bool replayable() const override { return !adaptation_; }
 
   void allocate(const RunShape& shape, std::int64_t /*rows*/) override {
     const Placement& placement = target_.placement();
@@ -62,6 +66,7 @@ class Refine : public DraftMethod {
     hidden_ = at::zeros({shape.images, shape_.depth, target.hidden}, like);
     known_ = at::zeros({shape.images, shape.sequences() / shape.images, shape_.depth, target.head}, like);
     stale_ = at::full({shape.images, shape_.depth}, -1, offsets_.options());
+    if (adaptation_) adaptation_->allocate(shape);
     if (!keep_) return;
     previous_tokens_ = stale_.clone();
     previous_probs_ = at::zeros({shape.images, shape_.depth, target.head}, like.dtype(at::kFloat));
@@ -79,7 +84,10 @@ class Refine : public DraftMethod {
     at::Tensor uniforms;
     if (keep_)
       uniforms = ops::uniforms(run.seeds, run.counters.steps, ops::Purpose::window, kUniforms * shape_.depth);
-    for (std::int64_t position = 0; position < shape_.depth; ++position) {
+    std::optional<BatchSizes> sizes;
+    if (adaptation_) sizes = batch_sizes(adaptation_->next(run), token.device());
+    const std::int64_t depth = sizes ? sizes->largest.depth : shape_.depth;
+    for (std::int64_t position = 0; position < depth; ++position) {
       state = refiner_.step(read.narrow(1, position, 1), state, token.clamp_min(0));
       // The same for both halves of a pair, so guidance leaves it as it is.
       const at::Tensor logits = known_.narrow(2, position, 1) + refiner_.logits(state).unsqueeze(1);
@@ -90,13 +98,16 @@ class Refine : public DraftMethod {
       token = children.tokens;
       tokens.push_back(token);
     }
-    return {topology_, at::cat(tokens, 1), ops::cat(probs)};
+    Draft draft{topology_, at::cat(tokens, 1), ops::cat(probs)};
+    if (sizes) shorten(*sizes, draft);
+    return draft;
   }
 
   // Position k of the next window is that of node count + 1 + k. Positions behind the last node read that
   // node, the nearest there is.
   void update(const Draft& draft, const Scores& scores, const Verified& verified,
               const RunState& run) override {
+    if (adaptation_) adaptation_->learn(draft, verified, run);
     const std::int64_t last = draft.tokens.size(1) - 1;
     const at::Tensor node = verified.walk.count.unsqueeze(1) + 1 + offsets_;  // [I, L]
     const at::Tensor row = node.clamp_max(last);
@@ -117,6 +128,7 @@ class Refine : public DraftMethod {
   std::vector<PerImage> per_image() override {
     std::vector<PerImage> all{{&hidden_}, {&known_}, {&stale_}};
     if (keep_) all.insert(all.end(), {{&previous_tokens_}, {&previous_probs_}});
+    if (adaptation_) all.push_back(adaptation_->per_image());
     return all;
   }
 
@@ -172,12 +184,13 @@ class Refine : public DraftMethod {
   bool keep_;  // WindowOptions::keep
   TreeShape shape_;
   Topology topology_;
-  std::vector<Children> children_;  // by depth
-  at::Tensor offsets_;              // int64 [L]: 0, 1, ..
-  at::Tensor sequences_;            // int64 [S, 1]: 0, 1, ..
-  at::Tensor hidden_;               // [I, L, H]: rows of the pass before, guided
-  at::Tensor known_;                // [I, P, L, V]: their logits, P sequences an image; 0: there is no row
-  at::Tensor stale_;                // int64 [I, L]: the tokens that these rows saw; -1: there is no row
+  std::optional<Adaptation> adaptation_;  // absent: all windows have L positions
+  std::vector<Children> children_;        // by depth
+  at::Tensor offsets_;                    // int64 [L]: 0, 1, ..
+  at::Tensor sequences_;                  // int64 [S, 1]: 0, 1, ..
+  at::Tensor hidden_;                     // [I, L, H]: rows of the pass before, guided
+  at::Tensor known_;  // [I, P, L, V]: their logits, P sequences an image; 0: there is no row
+  at::Tensor stale_;  // int64 [I, L]: the tokens that these rows saw; -1: there is no row
   // Only with keep_: the previous drafts int64 [I, L], -1: none, and their distributions fp32 [I, L, V]; a
   // chain of two nodes for renew_window, int64 [1, 2] each, of which none is accepted, int64 [I].
   at::Tensor previous_tokens_, previous_probs_, parents_, draft_rows_, none_accepted_;

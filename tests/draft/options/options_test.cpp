@@ -61,12 +61,12 @@ TEST(MethodOptionTable, HasARowForEveryFieldButTheName) {
   const auto& [method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail, zipar,
                draft_length, draft_confidence, draft_layers, draft_window, front, k, delta, mu, nu, lenience,
                epsilon, alpha, group_gap, group_distance, steps, prefill_ratio, gamma, cap, last_noise, ahead,
-               lambda, dynamic_depth, dynamic_width, dynamic_nodes] = MethodOptions{};
+               lambda, dynamic_depth, dynamic_width, dynamic_nodes, adapt] = MethodOptions{};
   EXPECT_EQ(method_options().size() + 1,
             count(method, rule, tree, children, residual, draft_guidance, drafter, neighbours, init, tail,
                   zipar, draft_length, draft_confidence, draft_layers, draft_window, front, k, delta, mu, nu,
                   lenience, epsilon, alpha, group_gap, group_distance, steps, prefill_ratio, gamma, cap,
-                  last_noise, ahead, lambda, dynamic_depth, dynamic_width, dynamic_nodes));
+                  last_noise, ahead, lambda, dynamic_depth, dynamic_width, dynamic_nodes, adapt));
   std::set<std::string> keys, words, labels;
   for (const MethodOption& option : method_options()) {
     keys.insert(option.key);

@@ -169,6 +169,14 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   for (const char* method : {"flash", "medusa", "mlp", "self", "ngram", "sjd", "refine"})
     EXPECT_EQ(refusal(method, {{"draft_length", "auto"}}),
               std::string("draft_length: got 'auto', expected full for method ") + method);
+  for (const char* method : {"eagle-2", "sjd", "scd", "gsd", "refine"})
+    EXPECT_EQ(refusal(method, {{"adapt", "neighbours"}}), "") << method;
+  EXPECT_EQ(refusal("eagle", {{"adapt", "neighbours"}, {"tree", "dynamic"}}), "");
+  EXPECT_EQ(refusal("eagle", {{"adapt", "neighbours"}}),
+            "adapt is read by tree dynamic; this run uses tree chain-4");
+  EXPECT_EQ(refusal("sjd-pac", {{"adapt", "neighbours"}}),
+            "adapt is read by method eagle-2, sjd, scd, refine, gsd; this run uses method sjd-pac");
+  EXPECT_EQ(refusal("sjd", {{"adapt", "always"}}), "adapt: got 'always', expected none, neighbours");
   EXPECT_EQ(refusal("self", {{"draft_layers", 5}}),
             "draft_layers: got 5, expected 1 to 4, the layers of the target");
   EXPECT_EQ(refusal("self", {{"draft_layers", 4}, {"draft_window", 3}}), "");

@@ -45,7 +45,7 @@ TEST_F(RefineTest, ImagesOfABatchAreThoseSampledAlone) {
   for (const bool row_ends : {false, true}) {
     const Guessed guessed(small_shape(row_ends), "refine");
     const Grid grid = guessed.toy.grid();
-    for (const Method& method : {refined("chain-4"), kept("chain-4")}) {
+    for (const Method& method : {refined("chain-4"), kept("chain-4"), adapting(kept("chain-4"))}) {
       const at::Tensor together =
           decode(guessed.models(), method, guessed.toy.prompts({0, 1, 2, 3}, true), four_requests(1), grid);
       for (std::int64_t image = 0; image < 4; ++image) {
@@ -79,6 +79,9 @@ INSTANTIATE_TEST_SUITE_P(Chains, RefineDistribution,
                                            MethodCase{"top", refined("chain-3", "exact", true)},
                                            MethodCase{"row_ends", refined("chain-3"), true},
                                            MethodCase{"partly_guided", refined("chain-3"), false, 0},
+                                           MethodCase{"adapting", adapting(refined("chain-3"))},
+                                           MethodCase{"adapting_kept", adapting(kept("chain-3"))},
+                                           MethodCase{"adapting_row_ends", adapting(kept("chain-3")), true},
                                            MethodCase{"kept", kept("chain-3")},
                                            MethodCase{"kept_long", kept("chain-7")},
                                            MethodCase{"kept_row_ends", kept("chain-3"), true},
