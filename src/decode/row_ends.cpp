@@ -63,15 +63,18 @@ PassRows pass_rows(const DecodeState& state, const Draft& draft) {
   pass.first_id = 0;
   pass.depths = at::cat({draft.nodes.depths.expand({images, nodes}), (end + 1).expand({images, added})}, 1);
 
-  const std::int64_t words = (nodes + added + 63) / 64;                                    // W
-  const at::Tensor own_bits = state.row_end_bits.narrow(1, 0, added).narrow(2, 0, words);  // [1, added, W]
+  const std::int64_t words = (nodes + added + 63) / 64;  // W
+  // [1, added, W]; drafts may be smaller than the largest ones, which the state has bits for.
+  const at::Tensor bits = nodes == state.tree.nodes
+                              ? state.row_end_bits.narrow(1, 0, added).narrow(2, 0, words)
+                              : own_bits(nodes, added, number.device());
   const at::Tensor seen = draft.nodes.mask.numel() > 0
                               ? draft.nodes.mask
                               : at::ones({1, 1, 1}, number.options());  // a root alone sees itself
   // [I, N, W] and [I, added, W]
   const at::Tensor by_node = at::constant_pad_nd(seen, {0, words - 1}).expand({images, nodes, words});
   const at::Tensor by_end = by_node.gather(1, parents.unsqueeze(2).expand({images, added, words}));
-  pass.mask = at::cat({by_node, by_end.bitwise_or(own_bits)}, 1);
+  pass.mask = at::cat({by_node, by_end.bitwise_or(bits)}, 1);
   return pass;
 }
 

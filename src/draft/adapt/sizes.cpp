@@ -54,45 +54,34 @@ class ExpectedLengths : public SizeRule {
  public:
   using SizeRule::SizeRule;
 
-  // The notes: whether a draft was verified here, and whether it was accepted.
+  // The notes: 1, and how many drafts were accepted by the cycle that committed the place.
   void learn(PlaceNote* notes, std::int64_t last, std::int64_t depth, std::int64_t accepted) const override {
-    const std::int64_t end = std::min(beside_.places, last + 1 + std::min(depth, accepted + 1));
-    for (std::int64_t place = last + 1; place < end; ++place) notes[place] = {1, place <= last + accepted};
+    if (depth == 0) return;
+    const std::int64_t end = std::min(beside_.places, last + accepted + 2);
+    for (std::int64_t place = last + 1; place < end; ++place) notes[place] = {1, accepted};
   }
 
  protected:
   DraftSize choose(const PlaceNote* notes, std::int64_t last) const override {
-    const PlaceNote in_front = noted_in_front(notes, last);
-    DraftSize size = least_;
-    double chance = 1;
-    for (std::int64_t depth = 1; depth <= most_.depth && last + depth < beside_.places; ++depth) {
-      PlaceNote around = in_front;
-      for (std::int64_t steps = -1; steps <= 1; ++steps) {
-        if (const auto above = beside_.beside(last + depth, -1, steps)) add(around, notes[*above]);
-      }
-      chance *= static_cast<double>(around[1] + 1) / static_cast<double>(around[0] + 1);
-      if (chance < kWorthDrafting) break;
-      size.depth = std::max(size.depth, depth);
+    PlaceNote around{};
+    if (const auto left = beside_.left(last + 1)) add(around, notes[*left]);
+    for (std::int64_t steps = 0; steps < kAbove; ++steps) {
+      if (const auto above = beside_.beside(last + 1, -1, steps)) add(around, notes[*above]);
     }
-    return size;
+    if (around[0] == 0) return most_;
+    const auto [cycles, accepted] = around;
+    const std::int64_t tokens = kCycles * (cycles + accepted);
+    return {std::clamp((tokens + cycles - 1) / cycles, least_.depth, most_.depth), most_.width};
   }
 
  private:
-  static constexpr double kWorthDrafting = 0.2;
-  static constexpr std::int64_t kInFront = 4;
+  // Drafts become good because a target pass in front of their own has seen them.
+  static constexpr std::int64_t kCycles = 2;
+  static constexpr std::int64_t kAbove = 4;
 
   static void add(PlaceNote& sum, const PlaceNote& note) {
     sum[0] += note[0];
     sum[1] += note[1];
-  }
-
-  // The last places of the row, up to `last`.
-  PlaceNote noted_in_front(const PlaceNote* notes, std::int64_t last) const {
-    PlaceNote sum{};
-    for (std::int64_t steps = 1; steps <= kInFront; ++steps) {
-      if (const auto place = beside_.beside(last + 1, 0, -steps)) add(sum, notes[*place]);
-    }
-    return sum;
   }
 };
 

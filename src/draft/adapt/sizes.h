@@ -65,9 +65,11 @@ class SizeRule {
 std::unique_ptr<SizeRule> bisected_sizes(const Neighbourhood& beside, const DraftSize& least,
                                          const DraftSize& most);
 
-// Chains by expectation. A draft is expected to be accepted as often as the drafts at the places around it:
-// the three above, and the last ones of the row in front of the chain. A chain ends where the product of
-// these chances becomes small. Where no neighbour is known the chain is as long as it may be.
+// Windows, chains whose drafts outlive the cycle, by expectation. A cycle is expected to commit as many
+// tokens as those that committed the place to the left and the four places above the chain's first did, on
+// average. The window holds what two such cycles commit: drafts become good by the passes that they go
+// through before their turn, so a window of one cycle's tokens would shrink more and more. Where no neighbour
+// is known it is as long as it may be.
 std::unique_ptr<SizeRule> expected_lengths(const Neighbourhood& beside, const DraftSize& least,
                                            const DraftSize& most);
 

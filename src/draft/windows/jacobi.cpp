@@ -211,6 +211,10 @@ void Jacobi::keep_unscored(const Draft& draft, const Verified& verified, std::ve
     *value = at::where(wide(unscored), stayed, *value);
     ++value;
   }
+  if (!adaptation_) return;
+  // Behind a shortened window there is no draft that could stay, and no row either.
+  const at::Tensor rowless = position.eq(shape_.depth) & (scored.slice(1, shape_.depth) < 0);
+  next.front().masked_fill_(rowless, -1);
 }
 
 std::unique_ptr<DraftMethod> make_jacobi(const Method& method, const Models& models) {

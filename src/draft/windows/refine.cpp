@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
 
 #include <optional>
@@ -110,7 +111,8 @@ class Refine : public DraftMethod {
     if (adaptation_) adaptation_->learn(draft, verified, run);
     const std::int64_t last = draft.tokens.size(1) - 1;
     const at::Tensor node = verified.walk.count.unsqueeze(1) + 1 + offsets_;  // [I, L]
-    const at::Tensor row = node.clamp_max(last);
+    at::Tensor row = node.clamp_max(last);
+    if (adaptation_) row = at::minimum(row, ((draft.tokens >= 0).sum(1, true) - 1).clamp_min(0));
     stale_.copy_(draft.tokens.gather(1, row).masked_fill(node > last, -1));
     const at::Tensor rows = numbers(per_sequence(row, run.guided), last + 1);
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));

@@ -84,33 +84,28 @@ TEST(BisectedSizes, LearnNothingWhereNothingWasDrafted) {
   EXPECT_EQ(notes, Notes(4));
 }
 
-TEST(ExpectedLengths, NoteWhichDraftsWereVerified) {
-  const auto rule = expected_lengths({12, 6}, {1, 1}, {5, 1});
-  Notes notes(12);
-  rule->learn(notes.data(), 0, 5, 2);  // places 1 and 2 accepted, 3 refused
-  rule->learn(notes.data(), 3, 2, 2);  // 4 and 5 accepted, none drafted for 6
-  rule->learn(notes.data(), 9, 5, 5);  // ends with the image
-  EXPECT_EQ(
-      notes,
-      (Notes{
-          {0, 0}, {1, 1}, {1, 1}, {1, 0}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 1}, {1, 1}}));
+TEST(ExpectedLengths, AreTwiceTheTokensOfTheCyclesBesideAndAbove) {
+  const auto rule = expected_lengths({24, 8}, {1, 1}, {9, 1});
+  Notes notes(24);
+  EXPECT_EQ(rule->next(notes.data(), 0).depth, 9);  // nothing is known
+  expect_transitions(*rule, notes,
+                     {{0, 9, 3, {8, 1}},    // four tokens, at places 1 .. 4
+                      {4, 8, 0, {2, 1}},    // one, at place 5
+                      {5, 2, 2, {8, 1}},    // three; 3 and above 4, 4, 4, 4: 19 in five cycles
+                      {8, 8, 0, {6, 1}},    // one; 1 and above 4, 4, 4, 1: 14 in five cycles
+                      {9, 6, 3, {7, 1}}});  // four; 4 and above 3, 3, where the row ends: 10 in three
+  EXPECT_EQ(notes[8], (PlaceNote{1, 2}));
+  EXPECT_EQ(notes[14], (PlaceNote{0, 0}));
 }
 
-TEST(ExpectedLengths, FollowWhatIsAboveAndInFront) {
-  const auto rule = expected_lengths({24, 8}, {1, 1}, {5, 1});
-  Notes notes(24);
-  EXPECT_EQ(rule->next(notes.data(), 0).depth, 5);   // nothing is known
-  EXPECT_EQ(rule->next(notes.data(), 21).depth, 2);  // two places are left
-  // Places 0 .. 3 of the first row were accepted, 4 .. 7 refused.
-  for (std::size_t place = 0; place < 8; ++place) notes[place] = {1, place < 4 ? 1 : 0};
-  // Below, place by place: 1, 1, 1, then 3/4, 2/4 and 1/4.
-  EXPECT_EQ(rule->next(notes.data(), 7).depth, 5);
-  EXPECT_EQ(rule->next(notes.data(), 9).depth, 3);   // 3/4 * 1/2 = 0.375, then 0.094
-  EXPECT_EQ(rule->next(notes.data(), 13).depth, 1);  // never less than the least
-  EXPECT_EQ(rule->next(notes.data(), 11).depth, 1);  // 1/2, then 0.125
-  // Accepted places in front: 6/8, 5/8, 5/8, 5/7 and 1 with those of the next row.
-  for (std::size_t place = 8; place < 12; ++place) notes[place] = {1, 1};
-  EXPECT_EQ(rule->next(notes.data(), 11).depth, 5);
+TEST(ExpectedLengths, EndWithTheImage) {
+  const auto rule = expected_lengths({12, 6}, {1, 1}, {5, 1});
+  Notes notes(12);
+  EXPECT_EQ(rule->next(notes.data(), 11).depth, 1);
+  rule->learn(notes.data(), 9, 5, 5);  // more than are left
+  EXPECT_EQ(notes[11], (PlaceNote{1, 5}));
+  rule->learn(notes.data(), 0, 0, 0);  // nothing was drafted
+  EXPECT_EQ(notes[1], (PlaceNote{0, 0}));
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   for (const char* method : {"flash", "medusa", "mlp", "self", "ngram", "sjd", "refine"})
     EXPECT_EQ(refusal(method, {{"draft_length", "auto"}}),
               std::string("draft_length: got 'auto', expected full for method ") + method);
-  for (const char* method : {"eagle-2", "sjd", "scd", "gsd", "refine"})
+  for (const char* method : {"eagle-2", "sjd", "scd", "gsd"})
     EXPECT_EQ(refusal(method, {{"adapt", "neighbours"}}), "") << method;
   EXPECT_EQ(refusal("eagle", {{"adapt", "neighbours"}, {"tree", "dynamic"}}), "");
   EXPECT_EQ(refusal("eagle", {{"adapt", "neighbours"}}),
