@@ -245,6 +245,7 @@ std::vector<SlotCase> slot_cases() {
           {"zipar_sjd", row_windows(2, 3)},
           {"pjd_bf16", row_windows(1, 2, true), at::kBFloat16},
           {"chain_that_ends", ending_method("chain-4", 0.3F)},
+          {"chain_that_ends_row_ends", ending_method("chain-4", 0.3F), at::kFloat, true},
           {"self", self_method(bushy_tree(), 1)},
           {"self_window_bf16", self_method(bushy_tree(), 2, 3), at::kBFloat16},
           {"self_row_ends", self_method(bushy_tree(), 1), at::kFloat, true},

@@ -21,8 +21,7 @@ WORDS = {
     "confidence": "draft_confidence", "layers": "draft_layers", "window": "draft_window",
     "init": "init", "tail": "tail", "front": "front",
     "ahead": "ahead", "zipar": "zipar",
-    "neighbours": "neighbours", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
-    "adapt": "adapt",
+    "neighbours": "neighbours", "adapt": "adapt", "depth": "dynamic_depth", "width": "dynamic_width", "nodes": "dynamic_nodes",
     "steps": "steps", "prefill": "prefill_ratio", "gamma": "gamma", "cap": "cap", "last-noise": "last_noise",
 }  # fmt: skip
 RUNS: list[dict[str, Any]] = [

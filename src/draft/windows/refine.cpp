@@ -111,9 +111,13 @@ class Refine : public DraftMethod {
     if (adaptation_) adaptation_->learn(draft, verified, run);
     const std::int64_t last = draft.tokens.size(1) - 1;
     const at::Tensor node = verified.walk.count.unsqueeze(1) + 1 + offsets_;  // [I, L]
-    at::Tensor row = node.clamp_max(last);
-    if (adaptation_) row = at::minimum(row, ((draft.tokens >= 0).sum(1, true) - 1).clamp_min(0));
-    stale_.copy_(draft.tokens.gather(1, row).masked_fill(node > last, -1));
+    at::Tensor row = node.clamp_max(last), behind = node > last;
+    if (adaptation_) {
+      const at::Tensor own_last = (draft.tokens >= 0).sum(1, true).clamp_min(1) - 1;  // [I, 1]
+      row = at::minimum(node, own_last);
+      behind = node > own_last;
+    }
+    stale_.copy_(draft.tokens.gather(1, row).masked_fill(behind, -1));
     const at::Tensor rows = numbers(per_sequence(row, run.guided), last + 1);
     hidden_.copy_(guided(picked(scores.hidden, rows), run, row));
     at::Tensor known = known_.view({rows.size(0), -1});
