@@ -18,8 +18,8 @@ inline bool operator==(const DraftSize& a, const DraftSize& b) {
   return a.depth == b.depth && a.width == b.width;
 }
 
-// What lies beside a place of an image. Places have numbers in the order in which codes are committed: those
-// of the preview, then those of the image, row after row.
+// What lies beside a place of an image. Places have numbers in the order in which codes are committed: first
+// the places of the preview, then the image's own, row after row.
 struct Neighbourhood {
   std::int64_t places = 0, columns = 1;
   std::int64_t preview_places = 0, preview_columns = 1;
@@ -44,8 +44,8 @@ class SizeRule {
 
   // Of a draft behind place `last`; the smallest one where the image is complete.
   DraftSize next(const PlaceNote* notes, std::int64_t last) const;
-  // Notes what became of a draft `depth` levels deep, of which `accepted` were accepted. Draws no conclusion
-  // from a draft of no depth.
+  // Notes what became of a draft `depth` levels deep, of which `accepted` were accepted. A draft of no depth
+  // says nothing.
   virtual void learn(PlaceNote* notes, std::int64_t last, std::int64_t depth,
                      std::int64_t accepted) const = 0;
 
@@ -66,10 +66,10 @@ std::unique_ptr<SizeRule> bisected_sizes(const Neighbourhood& beside, const Draf
                                          const DraftSize& most);
 
 // Windows, chains whose drafts outlive the cycle, by expectation. A cycle is expected to commit as many
-// tokens as those that committed the place to the left and the four places above the chain's first did, on
-// average. The window holds what two such cycles commit: drafts become good by the passes that they go
-// through before their turn, so a window of one cycle's tokens would shrink more and more. Where no neighbour
-// is known it is as long as it may be.
+// tokens as the cycles did, on average, that committed the place to the left and the four places above the
+// chain's first ones. The window holds the tokens of two cycles: drafts become good by the passes that they
+// go through before their turn, so a window for one cycle would shrink more and more. Where no neighbour is
+// known it is as long as it may be.
 std::unique_ptr<SizeRule> expected_lengths(const Neighbourhood& beside, const DraftSize& least,
                                            const DraftSize& most);
 

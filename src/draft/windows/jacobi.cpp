@@ -186,7 +186,7 @@ std::vector<at::Tensor> Jacobi::renewed(const Draft& draft, const Verified& veri
   const std::int64_t nodes = chain.tokens.size(1), unscored = shape_.depth + 1 - nodes;
   at::Tensor uniforms =
       ops::uniforms(run.seeds, run.counters.steps, ops::Purpose::window, 2 * (shape_.depth + 1));
-  // Those of a node are the same however long the chain is.
+  // A node has the same numbers however long the chain is.
   if (unscored > 0)
     uniforms = at::cat({uniforms.narrow(1, 0, nodes), uniforms.narrow(1, shape_.depth + 1, nodes)}, 1);
   auto [tokens, rows] = ops::renew_window({chain.target, window_probs_, chain.tokens, chain.parents,
