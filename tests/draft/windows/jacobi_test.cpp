@@ -34,6 +34,33 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
   }
 }
 
+// Shortened windows and trees, also where the image stands behind a preview.
+TEST_F(JacobiTest, GreedyTokensOfDraftsThatAdaptToo) {
+  const Toy toy(small_shape());
+  const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
+  std::int64_t more = 0;
+  for (const int preview : {0, 3}) {
+    Grid grid = toy.grid();
+    grid.preview_rows = grid.preview_columns = preview;
+    if (preview > 0) grid.rows = 2;
+    const at::Tensor expected = decode(toy.models(), {}, prompts, four_requests(0), grid);
+    EXPECT_EQ(expected.size(1), grid.tokens());
+    const auto cycles = [&](const Method& method) {
+      std::int64_t count = 0;
+      const at::Tensor codes = decode(toy.models(), method, prompts, four_requests(0), grid,
+                                      [&](const Report&) { return ++count > 0; });
+      EXPECT_TRUE(at::equal(codes, expected)) << preview;
+      return count;
+    };
+    for (const Method& method : {window_method("chain-9"), dynamic_method(3, 4, 20)}) {
+      const std::int64_t adapted = cycles(adapting(method));
+      more += adapted - cycles(method);
+      EXPECT_LT(adapted, expected.size(1)) << preview;
+    }
+  }
+  EXPECT_GT(more, 0);  // smaller drafts commit fewer tokens
+}
+
 TEST_F(JacobiTest, GreedyTokensWithADrafterInFrontToo) {
   const Toy toy(small_shape());
   const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
