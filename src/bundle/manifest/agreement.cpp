@@ -45,16 +45,18 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
     reader.fail("tokenizer.kind " + manifest.tokenizer->kind + " disagrees with prompt.kind " + prompt.kind);
   }
   if (manifest.grids.empty()) reader.fail("grids: got an empty list, expected at least one grid");
-  for (const auto* ids : {&prompt.prefix, &prompt.suffix, &prompt.unconditional})
-    check_ids(reader, "prompt", *ids, tokens.vocabulary);
+  check_ids(reader, "prompt.prefix", prompt.prefix, tokens.vocabulary);
+  check_ids(reader, "prompt.suffix", prompt.suffix, tokens.vocabulary);
+  check_ids(reader, "prompt.unconditional", prompt.unconditional, tokens.vocabulary);
   if (prompt.unconditional_pad && prompt.negative_text)
     reader.fail("prompt: got unconditional_pad and negative_text, expected one of them");
   if (prompt.unconditional_pad)
     check_ids(reader, "prompt.unconditional_pad", {*prompt.unconditional_pad}, tokens.vocabulary);
   for (const Grid& grid : manifest.grids) {
     const std::string name = "grid " + number(grid.rows) + " x " + number(grid.columns);
-    for (const auto* ids : {&grid.before, &grid.row_end, &grid.after})
-      check_ids(reader, name, *ids, tokens.vocabulary);
+    check_ids(reader, name + ".before", grid.before, tokens.vocabulary);
+    check_ids(reader, name + ".row_end", grid.row_end, tokens.vocabulary);
+    check_ids(reader, name + ".after", grid.after, tokens.vocabulary);
     if (grid.preview_tokens() > 0 && !grid.row_end.empty())
       reader.fail(name + ": got a preview and row_end, expected one of them");
     const std::int64_t needed = prompt.length + grid.length();
@@ -129,9 +131,12 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
       reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
                   " disagrees with cache.max_length " + number(manifest.cache.max_length));
     }
+    if (kind.has(kFeatureLayers) && drafter.feature_layers.empty())
+      reader.fail("drafters." + name +
+                  ".feature_layers: got none, expected at least one layer of the target");
     for (std::size_t i = 0; i < drafter.feature_layers.size(); ++i) {
       const std::int64_t layer = drafter.feature_layers[i];
-      if (layer >= manifest.cache.layers || (i > 0 && layer <= drafter.feature_layers[i - 1]))
+      if (layer < 0 || layer >= manifest.cache.layers || (i > 0 && layer <= drafter.feature_layers[i - 1]))
         reader.fail("drafters." + name + ".feature_layers: got " + number(layer) +
                     ", expected ascending layers of the target below " + number(manifest.cache.layers));
     }

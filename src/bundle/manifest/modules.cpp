@@ -36,6 +36,8 @@ DraftModelEntry read_drafter(JsonReader reader, const Manifest& manifest) {
   entry.module.dtype = reader.choice("dtype", kStorage);
   if (reader.has("kind")) entry.kind = reader.text("kind");
   const DraftKindEntry& kind = draft_kind(entry);
+  const bool named = reader.has("kind") && kind.kind != DraftKind::other;
+  if (!named && !reader.has("layers")) reader.reject("kind", "the name of a known kind, or layers beside it");
   if (kind.has(kDraftHeads)) entry.heads = reader.integer("heads", 1, kMaxSize);
   if (kind.has(kDraftCache)) {
     entry.layers = reader.integer("layers", 1, kMaxSize);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "bundle/modules/target.h"
 #include "lamplighter/error.h"
 
@@ -37,6 +38,12 @@ DraftModel::DraftModel(const Manifest& manifest, const std::string& name, const 
 
 DraftModel::DraftModel(DraftModelEntry entry, Module module)
     : entry_(std::move(entry)), module_(std::move(module)) {}
+
+void DraftModel::require_heads(std::int64_t got, std::int64_t needed) const {
+  if (got >= needed) return;
+  throw Error(ExitCode::bundle, module_.role() + ": got " + counted(static_cast<std::uint64_t>(got), "head") +
+                                    ", the manifest says heads " + std::to_string(entry_.heads));
+}
 
 at::Tensor DraftModel::make_cache(std::int64_t sequences, std::int64_t slots) const {
   const Placement& placement = module_.placement();

@@ -21,6 +21,9 @@ class DraftModel {
   const DraftKindEntry& kind() const { return draft_kind(entry_); }
   const Module& module() const { return module_; }
 
+  // Throws Error(ExitCode::bundle) where the archive has fewer heads than are needed, which its entry
+  // promises.
+  void require_heads(std::int64_t got, std::int64_t needed) const;
   // [layers, 2, sequences, kv_heads, slots, head_dim].
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
 

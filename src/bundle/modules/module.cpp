@@ -44,6 +44,15 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
+// Fields of the manifest that a call depends on.
+std::string sizes_of(const std::string& role, const std::string& method) {
+  if (role == "image_decoder") return "grids and decoder";
+  if (role == "text_encoder") return "tokenizer and prompt.features";
+  if (role != "target") return "drafters." + role.substr(role.find(' ') + 1) + " (its sizes)";
+  if (method == "embed_condition") return "prompt (classes, features, length)";
+  return "tokens, target and cache (layers, kv_heads, head_dim)";
+}
+
 // Says in plain words what a file is that is no TorchScript archive.
 void check_archive(const std::string& path, const std::string& role) {
   std::array<char, 16> head{};
@@ -161,8 +170,8 @@ std::vector<at::Tensor> Module::call(const std::string& method,
     }
   } catch (const std::exception& error) {
     if (const std::optional<Error> known = machine_error(error, role_ + "." + method)) throw *known;
-    fail(role_ + "." + method + ": " + last_line(error.what()) +
-         "; check the sizes of this module in manifest.json (layers, kv_heads, head_dim)");
+    fail(role_ + "." + method + ": " + last_line(error.what()) + "; check " + sizes_of(role_, method) +
+         " in manifest.json");
   }
   const c10::IValue result = std::move(stack.back());
   if (result.isTensor()) return {result.toTensor()};

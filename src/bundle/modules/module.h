@@ -38,6 +38,8 @@ class Module {
   at::Tensor buffer(const std::string& name) const;
 
   const Placement& placement() const { return placement_; }
+  // What messages call the module.
+  const std::string& role() const { return role_; }
 
  private:
   // Finds the methods and prepares weights that are stored in `bits` bits. Messages name `where`.

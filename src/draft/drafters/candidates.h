@@ -12,6 +12,7 @@ class Candidates {
  public:
   Candidates(const Method& method, const Tree& tree, const c10::Device& device);
 
+  std::int64_t depth() const { return depth_; }
   // logits [Sd, K, V] of the positions 1 .. K below the root, K >= depth of the tree.
   Draft draft(const RunState& run, const at::Tensor& logits) const;
 

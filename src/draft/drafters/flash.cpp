@@ -32,7 +32,7 @@ class Flash : public Eagle {
   std::int64_t grown_rows() const override { return 0; }
 
   Draft grow(const RunState& run, at::Tensor hidden) override {
-    return candidates_.draft(run, flash_.heads(hidden));
+    return candidates_.draft(run, flash_.heads(hidden, candidates_.depth()));
   }
 
  private:
@@ -119,8 +119,10 @@ class CompressedFlash : public Flash {
 
 }  // namespace
 
-at::Tensor FlashLayer::heads(const at::Tensor& hidden) const {
-  return module_("heads", {hidden});
+at::Tensor FlashLayer::heads(const at::Tensor& hidden, std::int64_t needed) const {
+  at::Tensor logits = module_("heads", {hidden});
+  network_.require_heads(logits.size(1), needed);
+  return logits;
 }
 
 at::Tensor FlashLayer::compress(const at::Tensor& features, const at::Tensor& last) const {

@@ -8,10 +8,10 @@ namespace lamplighter {
 // Calls the heads and the compression of a FLASH layer (shapes as for EagleLayer).
 class FlashLayer {
  public:
-  explicit FlashLayer(const DraftModel& network) : module_(network.module()) {}
+  explicit FlashLayer(const DraftModel& network) : network_(network), module_(network.module()) {}
 
-  // hidden [S, 1, H] -> logits [S, K, V] of the next K tokens.
-  at::Tensor heads(const at::Tensor& hidden) const;
+  // hidden [S, 1, H] -> logits [S, K, V] of the next K tokens, `needed` or more.
+  at::Tensor heads(const at::Tensor& hidden, std::int64_t needed = 1) const;
   // Compresses the features 1 .. last int64 [S] of [S, N, F] to [S, C, F].
   at::Tensor compress(const at::Tensor& features, const at::Tensor& last) const;
   // As EagleLayer::forward with the compressed features [S, C, F] behind the others: positions [S, R + C] ->
@@ -22,6 +22,7 @@ class FlashLayer {
                                 const at::Tensor& cache) const;
 
  private:
+  const DraftModel& network_;
   const Module& module_;
 };
 

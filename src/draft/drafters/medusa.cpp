@@ -11,18 +11,24 @@ namespace {
 
 class MedusaHeads {
  public:
-  explicit MedusaHeads(const DraftModel& network) : module_(network.module()) {}
-  // hidden [S, 1, H] of the target, after its final norm -> logits [S, K, V] of the next K tokens.
-  at::Tensor operator()(const at::Tensor& hidden) const { return module_("heads", {hidden}); }
+  MedusaHeads(const DraftModel& network, std::int64_t depth) : network_(network), depth_(depth) {}
+  // hidden [S, 1, H] of the target, after its final norm -> logits [S, K, V] of the next K tokens, as many as
+  // the tree is deep or more.
+  at::Tensor operator()(const at::Tensor& hidden) const {
+    at::Tensor logits = network_.module()("heads", {hidden});
+    network_.require_heads(logits.size(1), depth_);
+    return logits;
+  }
 
  private:
-  const Module& module_;
+  const DraftModel& network_;
+  std::int64_t depth_;
 };
 
 class Medusa : public DraftMethod {
  public:
   Medusa(const Method& method, const Models& models)
-      : heads_(*models.drafter),
+      : heads_(*models.drafter, method.tree->max_depth()),
         shape_(shape_of(*method.tree)),
         candidates_(method, *method.tree, models.target->placement().device),
         hidden_(method, *models.target) {}

@@ -17,18 +17,22 @@ namespace {
 
 class MlpSpeculator {
  public:
-  explicit MlpSpeculator(const DraftModel& network) : module_(network.module()) {}
+  explicit MlpSpeculator(const DraftModel& network) : network_(network), module_(network.module()) {}
   // States [S, R, I] after tokens int64 [S, R], from the states before them; in step 0 from hidden states
   // [S, R, H] of the target.
   at::Tensor step(const at::Tensor& state, const at::Tensor& ids, std::int64_t number) const {
     return module_("step", {state, ids, at::scalar_tensor(number, at::kLong)});
   }
-  // The state [S, R, I] of a step -> [S, R, V].
-  at::Tensor logits(const at::Tensor& state, std::int64_t number) const {
-    return module_("logits", {state, at::scalar_tensor(number, at::kLong)});
+  // The state [S, R, I] of a step -> [S, R, V], V codes.
+  at::Tensor logits(const at::Tensor& state, std::int64_t number, std::int64_t codes) const {
+    at::Tensor logits = module_("logits", {state, at::scalar_tensor(number, at::kLong)});
+    // A step that the archive does not have gives the state back.
+    if (logits.size(-1) != codes) network_.require_heads(number, number + 1);
+    return logits;
   }
 
  private:
+  const DraftModel& network_;
   const Module& module_;
 };
 
@@ -36,6 +40,7 @@ class Mlp : public DraftMethod {
  public:
   Mlp(const Method& method, const Models& models)
       : speculator_(*models.drafter),
+        codes_(models.target->manifest().target.head),
         sampled_(method.verify.sampled),
         tree_(*method.tree),
         topology_(topology(tree_, models.target->placement().device)),
@@ -75,7 +80,7 @@ class Mlp : public DraftMethod {
       const at::Tensor ids = codes.clamp_min(0) + run.counters.first_image_id;
       state = speculator_.step(state, hidden_.per_sequence_of(ids, run), number);
       SampledChildren chosen =
-          sample_children(run, level.children, speculator_.logits(state, number), sampled_);
+          sample_children(run, level.children, speculator_.logits(state, number, codes_), sampled_);
       probs.push_back(std::move(chosen.distributions));
       tokens.push_back(chosen.tokens);
       codes = select(chosen.tokens, level.next);
@@ -97,6 +102,7 @@ class Mlp : public DraftMethod {
   };
 
   const MlpSpeculator speculator_;
+  std::int64_t codes_;
   bool sampled_;
   const Tree& tree_;
   Topology topology_;

@@ -97,6 +97,37 @@ TEST_F(ManifestTest, ModelsThatDraftReadThePrompt) {
   EXPECT_THAT(error(with({{"max_length", 279}})), HasSubstr("drafters.small.max_length 279 disagrees"));
 }
 
+TEST_F(ManifestTest, InnerLayersAreLayersOfTheTarget) {
+  const auto with = [](const Json& layers) {
+    return [layers](Json& j) {
+      j["drafters"]["inner"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "eagle-3"},
+                                {"layers", 1},         {"kv_heads", 4},      {"head_dim", 16},
+                                {"max_length", 280},   {"prompt_id", 0},     {"feature_layers", layers}};
+    };
+  };
+  EXPECT_EQ(read(with({0})).drafters.at("inner").feature_layers.size(), 1u);
+  EXPECT_THAT(error(with({-1, 0})), HasSubstr("drafters.inner.feature_layers: got -1"));
+  EXPECT_THAT(error(with(Json::array())), HasSubstr("drafters.inner.feature_layers: got none"));
+}
+
+TEST_F(ManifestTest, KindsWithoutLayersAreKnown) {
+  const auto with = [](const Json& more) {
+    return [more](Json& j) {
+      j["drafters"]["heads"] = {{"file", "target.pt"}, {"dtype", "float32"}, {"heads", 3}};
+      j["drafters"]["heads"].update(more);
+    };
+  };
+  EXPECT_THAT(error(with({{"kind", "Medusa"}})), HasSubstr("drafters.heads.kind: got \"Medusa\""));
+  EXPECT_THAT(error(with(Json::object())), HasSubstr("drafters.heads.kind: got nothing"));
+}
+
+TEST_F(ManifestTest, IdsBeyondTheVocabularyNameTheirField) {
+  for (const char* field : {"before", "row_end", "after"}) {
+    EXPECT_THAT(error([field](Json& j) { j["grids"][0][field] = {100000}; }),
+                HasSubstr(std::string(".") + field + ": got id 100000"));
+  }
+}
+
 TEST_F(ManifestTest, PromptsFitTheTokenizer) {
   EXPECT_THAT(error([](Json& json) {
                 json["files"]["t5"] = json["files"]["target.pt"];

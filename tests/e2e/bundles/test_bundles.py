@@ -209,6 +209,36 @@ def test_widths_that_the_archive_does_not_have(
         assert f"target.{field} {value}" in line, (method, line)
 
 
+@pytest.mark.parametrize(
+    ("drafter", "method"), [("heads", "medusa"), ("steps", "mlp"), ("ahead", "flash")]
+)
+def test_heads_that_the_archive_does_not_have(
+    refused: Refused, drafter_bundle: Path, tmp_path: Path, drafter: str, method: str
+) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(drafter_bundle, folder)
+    edit_manifest(folder, lambda manifest: manifest["drafters"][drafter].update({"heads": 12}))
+    words = ("--method", method, "--tree", "chain-12")
+    line = refused(4, "generate", "-p", "a", "-o", "a.png", *words, model=folder)
+    assert f"drafter {drafter}: got " in line and "the manifest says heads 12" in line
+
+
+def test_calls_that_fail_name_fields(
+    refused: Refused, class_bundle: Path, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    """Torch's messages know no manifest: the fields that the call depends on are named behind them."""
+    folder = tmp_path / "classes"
+    shutil.copytree(class_bundle, folder)
+    edit_manifest(folder, lambda manifest: manifest["prompt"].update({"classes": 20}))
+    words = ("generate", "-o", "a.png")
+    assert "prompt (classes" in refused(4, *words, "--class", 15, model=folder)
+    folder = tmp_path / "queries"
+    shutil.copytree(drafter_bundle, folder)
+    edit_manifest(folder, lambda manifest: manifest["drafters"]["ahead"].update({"queries": 3}))
+    line = refused(4, *words, "-p", "a", "--method", "flash", model=folder)
+    assert "check drafters.ahead" in line
+
+
 def test_bench(cli: Cli, tmp_path: Path) -> None:
     result = cli(
         "bench", "--methods", "ar", "--repeats", 2, "-b", 2, "--batch-size", 2,
