@@ -38,8 +38,7 @@ class Runner {
         run.method.options);
     const std::optional<double> joules = options_.energy != nullptr ? options_.energy->lap() : std::nullopt;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      BenchSample sample{run.method.name, run.repeat, run.batch, together[i].seed,
-                         std::move(results[i].statistics)};
+      BenchSample sample{run.method.name, run.repeat, run.batch, together[i].seed, results[i].statistics};
       sample.batch_size = run.size;
       sample.image = run.batch * run.size + i;
       if (fresh) sample.peak_bytes = peak_memory(device);

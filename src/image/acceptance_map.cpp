@@ -127,10 +127,10 @@ Figure pair_of(const AcceptanceGrid& grid, std::int64_t most, const AcceptanceLe
   return pair;
 }
 
-// Number of tokens after every pass. The first pass is the prefill.
+// Number of tokens after every pass. The first pass is the prefill, or the first that reached this image.
 std::vector<std::int64_t> tokens_by_pass(const AcceptanceGrid& grid) {
-  std::vector<std::int64_t> known{grid.kept + 1};
   const auto tokens = static_cast<std::int64_t>(grid.committed.size());
+  std::vector<std::int64_t> known{std::min(tokens, grid.first)};
   while (known.back() < tokens) {
     const std::int64_t next = cell_after(grid.order, known.back());
     known.push_back(std::min(tokens, known.back() + grid.committed.begin()[next]));
@@ -164,17 +164,27 @@ Figure moments_of(const AcceptanceGrid& grid, std::int64_t most, const Acceptanc
 
 }  // namespace
 
-std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens) {
-  std::vector<std::int64_t> counts(tokens, 1);
-  for (const Cycle& cycle : statistics.cycles) {
-    const auto begin = std::min(static_cast<std::size_t>(cycle.first), tokens);
-    const auto end = std::min(begin + static_cast<std::size_t>(cycle.committed), tokens);
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::int64_t cell = cell_after(statistics.order, static_cast<std::int64_t>(i));
-      counts[static_cast<std::size_t>(cell)] = cycle.committed;
-    }
+AcceptanceGrid acceptance_grid(const Result& result) {
+  const Codes& codes = result.codes;
+  const Statistics& statistics = result.statistics;
+  const auto before = static_cast<std::int64_t>(codes.preview.size());
+  const std::int64_t tokens = before + static_cast<std::int64_t>(codes.positions());
+  AcceptanceGrid grid{result.image, codes.rows, codes.columns,
+                      std::vector<std::int64_t>(codes.positions(), 1)};
+  for (const std::int64_t position : statistics.order) {
+    if (position >= before) grid.order.push_back(position - before);
   }
-  return counts;
+  std::int64_t known = statistics.kept + 1;
+  grid.first = known - before;
+  for (const Cycle& cycle : statistics.cycles) {
+    for (std::int64_t i = cycle.first; i < std::min(cycle.first + cycle.committed, tokens); ++i) {
+      const std::int64_t cell = cell_after(statistics.order, i) - before;
+      if (cell >= 0) grid.committed[static_cast<std::size_t>(cell)] = cycle.committed;
+    }
+    known += cycle.committed;
+    if (grid.first < 1) grid.first = known - before;
+  }
+  return grid;
 }
 
 Figure acceptance_figure(const std::vector<AcceptanceGrid>& grids, const std::string& caption,

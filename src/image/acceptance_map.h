@@ -17,11 +17,12 @@ struct AcceptanceGrid {
   std::vector<std::int64_t> committed;   // [rows * columns], raster order, 1 or more
   std::vector<std::int64_t> order = {};  // cells in the order of generation; empty: raster order
   std::string label = {};                // below the pair in an acceptance map
-  std::int64_t kept = 0;                 // first cells in this order that were given
+  std::int64_t first = 1;                // cells that the first pass made known, given ones counted
 };
 
-// For every token, how many tokens its cycle committed. The prefill commits one; kept tokens count as that.
-std::vector<std::int64_t> committed_with(const Statistics& statistics, std::size_t tokens);
+// The grid of an image. The prefill commits one token; kept tokens count as that. The smaller image in front
+// of some images is left out, its tokens in a cycle that begins there count.
+AcceptanceGrid acceptance_grid(const Result& result);
 
 // A contact sheet of images beside their grids. Cells are coloured up to the largest number of the set; below
 // stand a bar with one numbered field per number and a caption, which is wrapped at the width of the sheet.

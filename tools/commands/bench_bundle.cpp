@@ -110,14 +110,9 @@ class SampleImages {
   void add(const BenchSample& sample, const Result& result) {
     if (sample.image >= captions_ || sample.repeat > 0 || sample.batch_size != size_) return;
     const Request& request = requests_[sample.image];
-    const Codes& codes = result.codes;
     found_[sample.image].push_back(
-        {request.class_id ? "class " + std::to_string(*request.class_id) : request.prompt,
-         sample.method,
-         sample.seed,
-         sample.statistics.step_compression(),
-         {result.image, codes.rows, codes.columns, committed_with(sample.statistics, codes.positions()),
-          sample.statistics.order}});
+        {request.class_id ? "class " + std::to_string(*request.class_id) : request.prompt, sample.method,
+         sample.seed, sample.statistics.step_compression(), acceptance_grid(result)});
   }
 
   // Returns the images by caption, then in the order of the methods.

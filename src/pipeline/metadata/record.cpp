@@ -1,7 +1,5 @@
 #include "lamplighter/record.h"
 
-#include <cstddef>
-
 #include "base/json.h"
 #include "draft/options/options.h"
 #include "image/acceptance_map.h"
@@ -33,10 +31,7 @@ std::vector<OptionField> option_fields() {
 }
 
 std::vector<std::int64_t> tokens_per_pass(const Result& result) {
-  const std::size_t before = result.codes.preview.size();
-  std::vector<std::int64_t> tokens = committed_with(result.statistics, before + result.codes.positions());
-  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(before));
-  return tokens;
+  return acceptance_grid(result).committed;
 }
 
 std::string describe(const Origin& origin, const Request& request, const Result& result) {

@@ -29,14 +29,7 @@ class AcceptanceSink : public Sink {
       : arrange_(arrange), path_(std::move(path)), overwrite_(overwrite) {}
 
   void image(std::size_t /*index*/, const Request& /*request*/, const Result& result) override {
-    const Codes& codes = result.codes;
-    grids_.push_back({result.image,
-                      codes.rows,
-                      codes.columns,
-                      committed_with(result.statistics, codes.positions()),
-                      result.statistics.order,
-                      {},
-                      result.statistics.kept});
+    grids_.push_back(acceptance_grid(result));
     const std::string method = words_of(result.method);
     if (!method_.empty() && method != method_) mixed_ = true;
     method_ = method;
