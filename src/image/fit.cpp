@@ -42,8 +42,8 @@ Sum sum_of(const Side& side, std::int64_t place) {
   const double wide = std::max(scale, 1.0), support = 3.0 * wide;
   const double centre = (static_cast<double>(place) + 0.5) * scale;
   Sum sum;
-  sum.first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - support + 0.5), 0);
-  const auto end = std::min(static_cast<std::int64_t>(centre + support + 0.5), side.size);
+  sum.first = std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(centre - support + 0.5)), 0);
+  const auto end = std::min(static_cast<std::int64_t>(std::floor(centre + support + 0.5)), side.size);
   std::vector<double> shares;
   double all = 0;
   for (std::int64_t x = sum.first; x < end; ++x) {
