@@ -16,8 +16,11 @@ namespace {
 void check_sampling(const Manifest& manifest, const ResolvedRequest& request) {
   const MethodOptions& method = request.method->options;
   if (!manifest.is_continuous() || !request.is_greedy() || method.rule.empty()) return;
-  throw Error(ExitCode::usage, "temperature: got 0, expected more than 0 for method " + method.method +
-                                   ", which compares probability densities");
+  const std::string expected = "temperature: got 0, expected more than 0 for method " + method.method +
+                               ", which compares probability densities";
+  if (manifest.sampling.temperature > 0) throw Error(ExitCode::usage, expected);
+  throw Error(ExitCode::bundle, manifest.directory + "/manifest.json: sampling." + expected +
+                                    "; another one can be given with the request");
 }
 
 // Rows in parallel have no order of positions in which the first ones can be given.

@@ -160,6 +160,17 @@ def test_usage(
     assert words in refused(2, "generate", *given, "-o", "x.png", *arguments, model=weightless)
 
 
+@pytest.mark.parametrize("value", [0, 1e-300])
+def test_the_temperature_of_a_bundle_is_no_flag(
+    refused: Refused, weightless: Path, tmp_path: Path, value: float
+) -> None:
+    """What the manifest says is not blamed on a flag that nobody gave."""
+    folder = Path(shutil.copytree(weightless, tmp_path / "cold"))
+    edit_manifest(folder, lambda manifest: manifest["sampling"].update(temperature=value))
+    message = refused(4, "generate", "--class", 1, "-o", "x.png", *EXACT, model=folder)
+    assert "cold/manifest.json: sampling.temperature: got 0, expected more than 0" in message
+
+
 def test_a_bundle_of_classes_refuses_captions(refused: Refused, weightless: Path) -> None:
     message = refused(2, "generate", "-p", "a boat", "-o", "x.png", model=weightless)
     assert f"class: got none, expected 0..{CLASSES - 1}: this bundle generates classes" in message

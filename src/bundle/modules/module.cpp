@@ -46,7 +46,7 @@ std::string last_line(std::string text) {
 
 // Fields of the manifest that a call depends on.
 std::string sizes_of(const std::string& role, const std::string& method) {
-  if (role == "image_decoder") return "grids and decoder";
+  if (role == "image_decoder" || role == "image_encoder") return "grids and decoder";
   if (role == "text_encoder") return "tokenizer and prompt.features";
   if (role != "target") return "drafters." + role.substr(role.find(' ') + 1) + " (its sizes)";
   if (method == "embed_condition") return "prompt (classes, features, length)";
