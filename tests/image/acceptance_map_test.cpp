@@ -168,12 +168,14 @@ TEST(GrowthStrips, ShowWhatIsKnownAfterEverySixthOfThePasses) {
 
 // After the passes there are 1, 2, 3 and 6 tokens.
 TEST(AcceptanceMap, CellsMayHaveAnotherOrder) {
-  Statistics statistics;
-  statistics.order = {0, 1, 4, 2, 5, 3};
-  statistics.cycles = {{1, 1}, {2, 1}, {3, 3}};
-  const std::vector<std::int64_t> committed{1, 1, 3, 3, 1, 3};
-  EXPECT_EQ(committed_with(statistics, 6), committed);
-  const Image strips = growth_strips({{make_canvas(30, 20, kRed), 2, 3, committed, statistics.order}});
+  Result result;
+  result.image = make_canvas(30, 20, kRed);
+  result.codes = {2, 3, {}};
+  result.statistics.order = {0, 1, 4, 2, 5, 3};
+  result.statistics.cycles = {{1, 1}, {2, 1}, {3, 3}};
+  const AcceptanceGrid grid = acceptance_grid(result);
+  EXPECT_EQ(grid.committed, (std::vector<std::int64_t>{1, 1, 3, 3, 1, 3}));
+  const Image strips = growth_strips({grid});
   const int left = 3 * (30 + 4);  // the fourth of six steps: after two of four passes
   EXPECT_EQ(pixel(strips, left + 15, 5), kRed);
   EXPECT_NE(pixel(strips, left + 25, 5), kRed);
@@ -181,6 +183,20 @@ TEST(AcceptanceMap, CellsMayHaveAnotherOrder) {
   const int later = 4 * (30 + 4);  // after three passes
   EXPECT_NE(pixel(strips, later + 25, 5), kRed);
   EXPECT_EQ(pixel(strips, later + 15, 15), kRed);
+}
+
+// Two codes of the smaller image in front, then the cells in another order than by rows.
+TEST(AcceptanceMap, LeavesOutTheSmallerImageInFront) {
+  Result result;
+  result.codes = {3, 2, {}, {8, 9}};
+  result.statistics.order = {0, 1, 2, 3, 4, 5, 7, 6};
+  result.statistics.cycles = {{1, 2}, {3, 4}, {7, 1}};  // the first one begins in front
+  AcceptanceGrid grid = acceptance_grid(result);
+  EXPECT_EQ(grid.committed, (std::vector<std::int64_t>{2, 4, 4, 4, 1, 4}));
+  EXPECT_EQ(grid.order, (std::vector<std::int64_t>{0, 1, 2, 3, 5, 4}));
+  EXPECT_EQ(grid.first, 1);
+  result.statistics.cycles = {{1, 1}, {2, 4}, {6, 2}};  // the second one begins with the image
+  EXPECT_EQ(acceptance_grid(result).first, 4);
 }
 
 TEST(AcceptanceMap, WordsGrowWithTheImages) {

@@ -172,21 +172,6 @@ TEST_F(SinksTest, AcceptanceMapCountsTheTokensOfEveryCycle) {
   EXPECT_EQ(read_file(path("growth.png")), encode_png(growth_strips(grids, words)));
 }
 
-// A cycle that begins in the smaller image in front counts with all its tokens.
-TEST_F(SinksTest, MapsLeaveOutTheSmallerImageInFront) {
-  first_.codes.preview = {8, 9};
-  first_.statistics.order = {0, 1, 2, 3, 4, 5, 7, 6};
-  first_.statistics.cycles = {
-      {.first = 1, .committed = 2}, {.first = 3, .committed = 4}, {.first = 7, .committed = 1}};
-  const AcceptanceGrid grid = acceptance_grid(first_);
-  EXPECT_THAT(grid.committed, ElementsAre(2, 4, 4, 4, 1, 4));
-  EXPECT_THAT(grid.order, ElementsAre(0, 1, 2, 3, 5, 4));
-  EXPECT_EQ(grid.first, 1);
-  acceptance_map_sink(path("map.png"))->image(0, request_, first_);
-  const Image growth = growth_strips({grid});
-  EXPECT_EQ(growth.width, growth_strips({{first_.image, kRows, kColumns, grid.committed}}).width);
-}
-
 TEST_F(SinksTest, PreviewShowsRowsAsTheyComeAndKeepsPlaces) {
   Grid grid;
   grid.width = kColumns * kSide;
