@@ -110,6 +110,7 @@ def test_inspect_for_programs(report: dict[str, Any], bundle: Path) -> None:
     }  # fmt: skip
     assert report["weight_bytes"] == {
         "image_decoder": (bundle / "image_decoder.pt").stat().st_size,
+        "image_encoder": (bundle / "image_encoder.pt").stat().st_size,
         "target": (bundle / "target.pt").stat().st_size,
         **{
             name: (bundle / drafter["file"]).stat().st_size

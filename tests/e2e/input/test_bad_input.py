@@ -121,7 +121,7 @@ def test_longest_prompt_is_cut_as_the_tokenizer_does(cli: Cli) -> None:
         ("# a comment\n\xff\xfe", "line 2: byte 1 is not valid UTF-8"),
         ('\n{"prompt": }', "line 2: invalid JSON"),
         ('{"prompt": 3}', 'prompt: got 3, expected a string'),
-        ('{"prompt": "a", "colour": 1}', "unknown field colour, expected one of ahead, alpha, batch_count, "),
+        ('{"prompt": "a", "colour": 1}', "unknown field colour, expected one of adapt, ahead, alpha, "),
         ('# only a comment\n', "no prompts"),
         ('[]', "no prompts"),
         ('[{"prompt": 3}, {"prompt": 4}]', "p element 0: prompt: got 3"),
