@@ -83,6 +83,10 @@ struct MethodEntry {
   bool needs_refiner() const { return tree == TreeKind::refined; }
   // Drafts of the cycle before are renewed.
   bool renews_drafts() const { return keeps_window() || needs_refiner(); }
+  // The network drafts token by token with a cache of its own: dynamic trees, and chains that end early.
+  bool grows_trees() const {
+    return needs_drafter() && !renews_drafts() && draft_kind(*drafter).has(kDraftCache) && !has_heads();
+  }
   bool has_heads() const { return needs_drafter() && draft_kind(*drafter).has(kDraftHeads); }
   // The reference variant if `selected` selects it, else null.
   const ReferenceVariant* variant(Rule selected) const {

@@ -53,7 +53,7 @@ void check_tree(const MethodContext& run) {
   const MethodOptions& method = run.options;
   const MethodEntry& entry = run.entry;
   if (method.tree == kDynamicTree) {
-    if (entry.drafts_chains() || entry.keeps_window() || entry.drafts_itself() || entry.needs_heads())
+    if (!entry.grows_trees())
       refuse("tree: got dynamic, but method " + method.method + " drafts " +
              (entry.drafts_chains() ? "chains" : "fixed trees"));
     return;

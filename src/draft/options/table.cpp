@@ -60,8 +60,7 @@ bool has_dynamic_tree(const Run& run) {
 bool adapts(const Run& run) {
   const MethodEntry& entry = run.entry;
   const bool window = entry.renews_drafts() && entry.drafts_chains() && !entry.is_row_parallel();
-  const bool grows = entry.needs_drafter() && !entry.renews_drafts() && !entry.has_heads();
-  return window || (grows && has_dynamic_tree(run));
+  return window || (entry.grows_trees() && has_dynamic_tree(run));
 }
 bool verifies_paths(const Run& run) {
   return traits_of(run.rule).walk == Walk::paths;
@@ -146,11 +145,8 @@ Narrow guidance_of(const Run& run) {
   return run.entry.needs_refiner() ? Narrow{choices({"combined"}, for_method(run))} : Narrow{};
 }
 
-// Chains end early where a network drafts them token by token.
 Narrow lengths_of(const Run& run) {
-  const MethodEntry& entry = run.entry;
-  if (!has_drafter(run) || entry.keeps_window() || entry.needs_heads() || entry.needs_refiner())
-    return {choices({"full"}, for_method(run))};
+  if (!run.entry.grows_trees()) return {choices({"full"}, for_method(run))};
   const std::string& tree = run.options.tree;
   if (!tree.empty() && (tree == kDynamicTree || load_tree(tree).max_children() > 1))
     return {choices({"full"}, ": the tree " + tree_name(tree) + " has siblings")};
