@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <iterator>
 
 #include "base/suggestion.h"
 #include "draft/options/resolve.h"
 #include "draft/options/tables.h"
 #include "tree/tree.h"
-#include "tree/window_fill.h"
 
 namespace lamplighter {
 
@@ -13,7 +11,6 @@ using namespace option_rows;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr const char* kMethod = "Method";
 constexpr const char* kDynamic = "Dynamic trees";
 
 bool verifies(const Run& run) {
@@ -34,23 +31,8 @@ bool has_rule(const Run& run) {
 bool verifies_drafter(const Run& run) {
   return verifies(run) && has_drafter(run);
 }
-bool verifies_nothing(const Run& run) {
-  return run.entry.tree == TreeKind::parallel_rows;
-}
 bool ends_early(const Run& run) {
   return verifies(run) && run.options.draft_length == "auto";
-}
-bool keeps_window(const Run& run) {
-  return run.entry.keeps_window();
-}
-bool renews_drafts(const Run& run) {
-  return run.entry.renews_drafts();
-}
-bool fills_front(const Run& run) {
-  return keeps_window(run) && has_drafter(run);
-}
-bool is_row_parallel(const Run& run) {
-  return run.entry.is_row_parallel();
 }
 bool has_dynamic_tree(const Run& run) {
   const bool by_default = run.options.tree.empty() && run.entry.tree == TreeKind::dynamic;
@@ -61,12 +43,6 @@ bool adapts(const Run& run) {
   const MethodEntry& entry = run.entry;
   const bool window = entry.renews_drafts() && entry.drafts_chains() && !entry.is_row_parallel();
   return window || (entry.grows_trees() && has_dynamic_tree(run));
-}
-bool verifies_paths(const Run& run) {
-  return traits_of(run.rule).walk == Walk::paths;
-}
-const ReferenceVariant* variant_of(const Run& run) {
-  return run.entry.variant(run.rule);
 }
 
 std::string rule_help() {
@@ -168,54 +144,6 @@ Narrow draft_windows_of(const Run& run) {
   return {};
 }
 
-Value usual_init(const Run& run) {
-  const ReferenceVariant* variant = variant_of(run);
-  return std::string(variant != nullptr ? variant->init : "repeat");
-}
-
-Narrow inits_of(const Run& run) {
-  Narrow all;
-  if (const ReferenceVariant* variant = variant_of(run))
-    all.push_back(choices({variant->init}, for_rule(run)));
-  if (run.entry.is_row_parallel())
-    all.push_back(choices({"uniform", "random", "repeat", "above"}, for_method(run)));
-  return all;
-}
-
-// A short window that is drafted anew has as many tokens accepted as one that stays, for less work. Drafts
-// that stay depend on those before them, while whole paths are verified by products of probabilities.
-Value usual_tail(const Run& run) {
-  return std::string(verifies_paths(run) || run.entry.needs_refiner() ? "fresh" : "keep");
-}
-
-Narrow tails_of(const Run& run) {
-  Narrow all;
-  if (*run.entry.only_tail != '\0') all.push_back(choices({run.entry.only_tail}, for_method(run)));
-  if (verifies_paths(run)) all.push_back(choices({"fresh"}, for_rule(run)));
-  if (const ReferenceVariant* variant = variant_of(run))
-    all.push_back(choices({variant->tail}, for_rule(run)));
-  if (run.entry.needs_refiner() && run.options.children == "top")
-    all.push_back(choices({"fresh"}, ": children top are not sampled"));
-  return all;
-}
-
-std::int64_t heads_of(const Run& run) {
-  return run.manifest->drafters.at(run.options.drafter).heads;
-}
-
-Value usual_front(const Run& run) {
-  const std::int64_t heads = heads_of(run), depth = load_tree(run.options.tree).max_depth();
-  return std::min<std::int64_t>({2, heads > 0 ? heads : 2, depth});
-}
-
-Narrow fronts_of(const Run& run) {
-  Narrow all{whole(1, load_tree(run.options.tree).max_depth(),
-                   ", the depth of the tree " + tree_name(run.options.tree))};
-  if (const std::int64_t heads = heads_of(run))
-    all.push_back(whole(1, heads, ", the heads of drafter " + run.options.drafter));
-  return all;
-}
-
 // Every expanded node has as many children, of different codes.
 Value usual_width(const Run& run) {
   return std::min<std::int64_t>(10, run.manifest->tokens.codebook_size);
@@ -263,51 +191,33 @@ std::vector<MethodOption> rows_before_numbers() {
               {"1/32 of the codes (lantern), 10 (lantern++)", usual_neighbours}, neighbours_of, "rule")};
 }
 
-std::vector<MethodOption> rows_of_codes() {
+std::vector<MethodOption> rows_of_drafting() {
+  return {row("residual", "residual", "Residual", kRelaxed, "NAME",
+              "Distribution after a rejection: " + list_of(residual_names()) + " (lantern, lantern++)",
+              &M::residual, borrows, choices(residual_names()), fixed("paper"), {}, "rule"),
+          row("drafter", "drafter", "Drafter", kMethod, "NAME", "Name of the drafter in the bundle",
+              &M::drafter, has_drafter, {}, {"the first that suits the method", find_drafter}),
+          row("draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
+              "Drafts with guidance (combined) or without (conditional)", &M::draft_guidance,
+              verifies_drafter, choices({"combined", "conditional"}), fixed("combined"), guidance_of),
+          row("draft_length", "length", "Draft length", kMethod, "NAME",
+              "full, or auto: a chain ends where the drafter is unsure", &M::draft_length, verifies,
+              choices({"full", "auto"}), unset("full"), lengths_of),
+          row("draft_confidence", "confidence", "Draft confidence", kMethod, "X",
+              "With --draft-length auto: a chain continues while the product of the drafter's largest "
+              "probabilities is X or more",
+              &M::draft_confidence, ends_early, range(0, 1), fixed(0.4F), {}, "draft_length"),
+          row("draft_layers", "layers", "Draft layers", kMethod, "N",
+              "Number of the target's first layers that draft (self)", &M::draft_layers, drafts_itself,
+              range(1), {"half of its layers", usual_layers}, layers_of),
+          row("draft_window", "window", "Draft window", kMethod, "N",
+              "Newest tokens of the image that these layers attend to, beside the prompt (self)",
+              &M::draft_window, drafts_itself, range(1), unset("all"), draft_windows_of)};
+}
+
+std::vector<MethodOption> rows_of_trees() {
   const double nodes = static_cast<double>(kMaxTreeNodes);
   return {
-      row("residual", "residual", "Residual", kRelaxed, "NAME",
-          "Distribution after a rejection: " + list_of(residual_names()) + " (lantern, lantern++)",
-          &M::residual, borrows, choices(residual_names()), fixed("paper"), {}, "rule"),
-      row("drafter", "drafter", "Drafter", kMethod, "NAME", "Name of the drafter in the bundle", &M::drafter,
-          has_drafter, {}, {"the first that suits the method", find_drafter}),
-      row("draft_guidance", "draft-guidance", "Draft guidance", kMethod, "NAME",
-          "Drafts with guidance (combined) or without (conditional)", &M::draft_guidance, verifies_drafter,
-          choices({"combined", "conditional"}), fixed("combined"), guidance_of),
-      row("draft_length", "length", "Draft length", kMethod, "NAME",
-          "full, or auto: a chain ends where the drafter is unsure", &M::draft_length, verifies,
-          choices({"full", "auto"}), unset("full"), lengths_of),
-      row("draft_confidence", "confidence", "Draft confidence", kMethod, "X",
-          "With --draft-length auto: a chain continues while the product of the drafter's largest "
-          "probabilities is "
-          "X or more",
-          &M::draft_confidence, ends_early, range(0, 1), fixed(0.4F), {}, "draft_length"),
-      row("draft_layers", "layers", "Draft layers", kMethod, "N",
-          "Number of the target's first layers that draft (self)", &M::draft_layers, drafts_itself, range(1),
-          {"half of its layers", usual_layers}, layers_of),
-      row("draft_window", "window", "Draft window", kMethod, "N",
-          "Newest tokens of the image that these layers attend to, beside the prompt (self)",
-          &M::draft_window, drafts_itself, range(1), unset("all"), draft_windows_of),
-      row("init", "init", "Init", kMethod, "NAME",
-          "Content of new positions of a window: uniform, random, repeat, sample or above (sjd)", &M::init,
-          keeps_window, choices({std::begin(kWindowFills), std::end(kWindowFills)}), {"repeat", usual_init},
-          inits_of),
-      row("tail", "tail", "Tail", kMethod, "NAME",
-          "keep: drafts may stay in the window for the next cycle; fresh: all are sampled anew (sjd, refine)",
-          &M::tail, renews_drafts, choices({"keep", "fresh"}),
-          {"keep, fresh for refine and for rules that verify paths", usual_tail}, tails_of),
-      row("front", "front", "Front", kMethod, "N",
-          "Positions of the window that the drafter fills (eagle+sjd, flash+sjd)", &M::front, fills_front,
-          range(1, nodes - 1), {"2", usual_front}, fronts_of),
-      row("ahead", "ahead", "Ahead", kMethod, "N",
-          "Tokens by which an image row is ahead of the next one; with a whole row or more, rows are "
-          "generated one "
-          "after the other (zipar, zipar+sjd, pjd)",
-          &M::ahead, is_row_parallel, range(1, 4096), unset("half of a row")),
-      row("zipar", "zipar", "ZipAR", kMethod, "NAME",
-          "clean, or released: missing tokens of the row above are seen as zeros, as in the authors' code "
-          "(zipar)",
-          &M::zipar, verifies_nothing, choices({"clean", "released"}), fixed("clean")),
       row("neighbours", "neighbours", "Neighbours", kRelaxed, "FILE",
           "File with the table of neighbours (lantern, lantern++)", &M::neighbours, borrows, {},
           unset("the bundle's, or one computed from the codebook")),
@@ -330,7 +240,8 @@ std::vector<MethodOption> rows_of_codes() {
 const std::vector<MethodOption>& method_options() {
   static const std::vector<MethodOption> options = [] {
     std::vector<MethodOption> all = rows_before_numbers();
-    for (const auto& rows : {rule_number_options(), rows_of_codes(), continuous_options()})
+    for (const auto& rows :
+         {rule_number_options(), rows_of_drafting(), window_options(), rows_of_trees(), continuous_options()})
       all.insert(all.end(), rows.begin(), rows.end());
     return all;
   }();

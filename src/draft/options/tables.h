@@ -15,6 +15,8 @@ namespace lamplighter {
 
 // Numbers of acceptance rules, from the rules' rows.
 std::vector<MethodOption> rule_number_options();
+// What windows of drafts and image rows in parallel take.
+std::vector<MethodOption> window_options();
 // What methods of continuous tokens take.
 std::vector<MethodOption> continuous_options();
 std::vector<std::string> continuous_rules();
@@ -27,6 +29,7 @@ using Value = MethodOption::Value;
 using Usual = MethodOption::Usual;
 using Narrow = std::vector<Limits>;
 
+constexpr const char* kMethod = "Method";
 constexpr const char* kRelaxed = "Relaxed rules";
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
@@ -82,6 +85,10 @@ inline MethodOption common(MethodOption option) {
 inline MethodOption with_words(MethodOption option, std::vector<std::string> words) {
   option.words = std::move(words);
   return option;
+}
+
+inline bool verifies_paths(const Run& run) {
+  return traits_of(run.rule).walk == Walk::paths;
 }
 
 inline std::string for_method(const Run& run) {
