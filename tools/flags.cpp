@@ -1,16 +1,11 @@
 #include "flags.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <random>
-#include <set>
 #include <type_traits>
 #include <utility>
 
-#include "base/files.h"
-#include "base/json.h"
 #include "base/message.h"
 #include "base/suggestion.h"
 #include "bundle_facts.h"
@@ -22,7 +17,6 @@
 #include "help.h"
 #include "lamplighter/error.h"
 #include "terminal.h"
-#include "usage.h"
 #include "values.h"
 
 namespace lamplighter::cli {
@@ -41,13 +35,6 @@ std::string demo_bundle() {
     if (fs::exists(folder / "manifest.json", ignored)) return folder.string();
   }
   return "";
-}
-
-// Returns the value of a configuration entry as the text of a flag.
-std::string flag_text(const JsonReader& reader, const std::string& key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean() || value.is_number()) return value.dump();
-  reader.reject(key, "a string, a number, true or false");
 }
 
 // The manifest of the demo bundle, for help. A damaged or missing one adds nothing to help.
@@ -86,21 +73,6 @@ void add_option(CLI::App& command, const MethodOption& option, T& value) {
   flag->group(option.group)->type_name(option.value)->default_str(option.usual.words);
   with_choices(command, flag, option.limits.choices.empty() ? option.words : option.limits.choices);
   if (option.is_common) common(command, flag);
-}
-
-// Whether a flag is set, and not to false.
-bool is_on(const CLI::Option& option) {
-  return option.count() != 0 && (option.get_expected_max() != 0 || option.as<bool>());
-}
-
-using Options = std::set<const CLI::Option*>;
-
-// Returns one of `others` that this option excludes, or none.
-const CLI::Option* excluding(const CLI::Option& option, const Options& others) {
-  for (const CLI::Option* other : option.get_excludes()) {
-    if (others.count(other) != 0) return other;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -227,24 +199,16 @@ void SamplingFlags::apply(Request& request) const {
   set_side(request.height, "--height", height);
 }
 
-std::vector<std::string> names_of_methods(bool drafting) {
-  std::vector<std::string> names;
-  for (const MethodEntry& method : methods()) {
-    if (!drafting || method.drafts()) names.emplace_back(method.name);
-  }
-  return names;
-}
-
 void MethodFlags::add(CLI::App& command) {
   begin_group(command, "Method");
-  const std::string names =
-      method_names() + ", or auto: the lossless method that is fastest on this machine, measured once";
-  method_ = common(command, command.add_option("--method", options.method, names))
+  std::vector<std::string> names = method_names();
+  method_ = common(command, command.add_option("--method", options.method,
+                                               list_of(names) + ", or auto: the lossless method that is "
+                                                                "fastest on this machine, measured once"))
                 ->type_name("NAME")
                 ->capture_default_str();
-  std::vector<std::string> choices = names_of_methods(false);
-  choices.emplace_back(kAutoMethod);
-  with_choices(command, method_, choices);
+  names.emplace_back(kAutoMethod);
+  with_choices(command, method_, names);
   Help::page(command).lists.emplace_back([] {
     HelpList list{"Methods", {}};
     for (const MethodEntry& method : methods()) list.entries.emplace_back(method.name, method.meaning);
@@ -267,38 +231,6 @@ std::uint64_t parse_seed(const std::string& text) {
                 "--seed: got " + quote(text) + ", expected -1 (random) or 0 to 18446744073709551615");
   }
   return seed;
-}
-
-void apply_config(CLI::App& command, const std::string& path) {
-  const Json config = parse_json(read_input(path, limits::kConfig), path, ExitCode::input);
-  const JsonReader reader(config, path, ExitCode::input);
-  Options given, taken;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() != 0) given.insert(option);
-  }
-  for (const auto& [key, value] : config.items()) {
-    std::string name = key;
-    std::replace(name.begin(), name.end(), '_', '-');
-    CLI::Option* option = command.get_option_no_throw("--" + name);
-    if (option == nullptr || name == "config" || name == "help" || name == "help-all")
-      reader.fail("unknown flag " + excerpt_of(key));
-    if (given.count(option) != 0 || excluding(*option, given) != nullptr) continue;
-    if (value.is_array()) {
-      if (value.empty()) reader.reject(key, "a value or more");
-      for (const Json& element : value) option->add_result(flag_text(reader, key, element));
-    } else {
-      option->add_result(flag_text(reader, key, value));
-    }
-    try {
-      option->run_callback();
-    } catch (const CLI::ParseError& error) {
-      reader.fail(describe_value(command, error));
-    }
-    if (!is_on(*option)) continue;
-    if (const CLI::Option* other = excluding(*option, taken))
-      reader.fail(option->get_name() + " and " + other->get_name() + " exclude each other");
-    taken.insert(option);
-  }
 }
 
 }  // namespace lamplighter::cli

@@ -55,9 +55,6 @@ struct SamplingFlags {
   void apply(Request& request) const;
 };
 
-// The names of all methods, or of the methods that draft.
-std::vector<std::string> names_of_methods(bool drafting);
-
 // The decoding method and its options.
 struct MethodFlags {
   MethodOptions options;

@@ -115,8 +115,7 @@ const MethodEntry& find_method(const std::string& name) {
   for (const MethodEntry& method : methods()) {
     if (name == method.name) return method;
   }
-  std::vector<std::string> known;
-  for (const MethodEntry& method : methods()) known.emplace_back(method.name);
+  const std::vector<std::string> known = method_names();
   throw Error(ExitCode::usage,
               "method: got " + quote(name) + ", expected " + list_of(known) + did_you_mean(name, known));
 }
@@ -134,10 +133,10 @@ std::vector<std::pair<std::string, std::string>> method_meanings() {
   return meanings;
 }
 
-std::string method_names(bool drafting) {
-  std::string names;
+std::vector<std::string> method_names(bool drafting) {
+  std::vector<std::string> names;
   for (const MethodEntry& method : methods()) {
-    if (!drafting || method.drafts()) names += (names.empty() ? "" : ", ") + std::string(method.name);
+    if (!drafting || method.drafts()) names.emplace_back(method.name);
   }
   return names;
 }

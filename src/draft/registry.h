@@ -106,8 +106,8 @@ const MethodEntry& find_method(const std::string& name);
 // The method whose reference variant `rule` selects; null: none.
 const MethodEntry* method_of_variant(Rule rule);
 
-// "ar, eagle, ..."; with `drafting` the methods that draft.
-std::string method_names(bool drafting = false);
+// Of all methods, or of those that draft.
+std::vector<std::string> method_names(bool drafting = false);
 
 // Whether the target's archive has the optional method that `method` calls.
 bool has_calls(const MethodEntry& method, const Manifest& manifest);

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/message.h"
+#include "base/suggestion.h"
 
 namespace lamplighter {
 namespace {
@@ -90,15 +91,6 @@ std::string_view find_flag(std::string_view text) {
   return {};
 }
 
-std::vector<std::string> find_prompt_syntax(std::string_view caption) {
-  std::vector<std::string> found;
-  for (const Find find : kForms) {
-    const std::string_view example = find(caption);
-    if (!example.empty()) found.emplace_back(example);
-  }
-  return found;
-}
-
 void PromptSyntax::add(std::string_view caption) {
   if (is_reported_) return;
   found_.resize(kForms.size());
@@ -107,14 +99,20 @@ void PromptSyntax::add(std::string_view caption) {
   }
 }
 
-std::string PromptSyntax::note() {
-  std::string examples;
+std::vector<std::string> PromptSyntax::examples() const {
+  std::vector<std::string> examples;
   for (const std::string& example : found_) {
-    if (!example.empty()) examples += (examples.empty() ? "" : ", ") + excerpt_of(example);
+    if (!example.empty()) examples.push_back(example);
   }
-  if (examples.empty() || is_reported_) return "";
+  return examples;
+}
+
+std::string PromptSyntax::note() {
+  std::vector<std::string> found = examples();
+  if (found.empty() || is_reported_) return "";
   is_reported_ = true;
-  return "note: captions contain " + examples +
+  for (std::string& example : found) example = excerpt_of(example);
+  return "note: captions contain " + list_of(found) +
          ": weights, networks, choices, wildcards and flags of web UIs are read as plain text";
 }
 

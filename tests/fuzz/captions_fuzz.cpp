@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t si
     captions::is_line_stream(set);
     const std::string text = captions::decode_text(std::string(set), "prompts");
     captions::read_entries(text, "prompts", options, [](const captions::Entry& entry) {
-      find_prompt_syntax(entry.text);
+      PromptSyntax().add(entry.text);
       own_settings(entry.fields);
     });
   });

@@ -1,15 +1,13 @@
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
 #include "base/format.h"
-#include "base/json.h"
 #include "base/suggestion.h"
 #include "batch/captions/entries.h"
 #include "batch/collect.h"
 #include "batch/run.h"
 #include "batch/status.h"
+#include "batch_reporter.h"
 #include "commands.h"
 #include "device/machine.h"
 #include "lamplighter/error.h"
@@ -34,104 +32,6 @@ struct BatchFlags {
   std::vector<std::string> merged;
   int shards = 0;
   bool json = false, no_metadata = false, dry_run = false;
-};
-
-// Tells of a run: a bar on a terminal, a line a minute elsewhere, or events.
-class BatchReporter {
- public:
-  BatchReporter(const BatchFlags& flags, Terminal& terminal) : flags_(flags), terminal_(terminal) {}
-
-  void begin(const BatchPlan& plan, const Shard& shard) {
-    const std::size_t present = plan.part - plan.missing.size();
-    if (flags_.json) {
-      return event({{"event", "begin"},
-                    {"images", plan.part},
-                    {"present", present},
-                    {"shard", shard.index},
-                    {"shards", shard.count}});
-    }
-    terminal_.log(counted(plan.part, "image") + " of " + counted(plan.plan.captions, "caption") +
-                  (shard.count > 1 ? ", shard " + std::to_string(shard.index) + " of " +
-                                         std::to_string(shard.count) + " by " + shard.source
-                                   : "") +
-                  (present > 0 ? "; already there: " + std::to_string(present) : ""));
-    if (plan.misunderstood == 0) return;
-    terminal_.log("note: " + std::to_string(plan.misunderstood) + " of " +
-                  counted(plan.plan.captions, "caption") +
-                  " with no subject that the bundle can generate, or with words that it does not know; "
-                  "`lamplighter inspect` lists what it knows");
-  }
-
-  void progress(const BatchProgress& progress) {
-    if (flags_.json) return;
-    if (terminal_.has_bar()) {
-      terminal_.progress(
-          static_cast<double>(progress.present + progress.failed + progress.generated) + progress.in_work,
-          static_cast<double>(progress.images), "images", compression(progress));
-      return;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (now - reported_ < std::chrono::minutes(1)) return;
-    reported_ = now;
-    const double seconds = std::chrono::duration<double>(now - began_).count();
-    const double rate = static_cast<double>(progress.generated) / seconds;
-    const std::size_t stand = progress.present + progress.generated + progress.failed;
-    const std::string left =
-        rate > 0 ? ", " + format_duration(static_cast<double>(progress.images - stand) / rate) + " left" : "";
-    terminal_.log(std::to_string(stand) + "/" + counted(progress.images, "image") + ", " +
-                  format_fixed(rate, 2) + " images/s, " + compression(progress) + left);
-  }
-
-  void image(const Record& record, const BatchProgress& progress) {
-    if (flags_.json) {
-      Json json{{"event", "image"}};
-      json.update(to_json(record));
-      event(json);
-    } else if (record.is_failed()) {
-      terminal_.log(flags_.options.folder + ": image " + std::to_string(record.index) + " (repeat " +
-                    std::to_string(record.repeat) + ", seed " + std::to_string(record.seed) +
-                    ") failed: " + record.error);
-    } else {
-      terminal_.detail(record.file + ": " + format_fixed(record.step_compression(), 2) + " tokens a pass, " +
-                       format_fixed(record.decode_ms / 1000, 2) + " s");
-    }
-    this->progress(progress);
-  }
-
-  void end(const BatchProgress& progress) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-    if (flags_.json) {
-      return event({{"event", "end"},
-                    {"images", progress.images},
-                    {"present", progress.present},
-                    {"generated", progress.generated},
-                    {"failed", progress.failed},
-                    {"seconds", seconds}});
-    }
-    terminal_.log(counted(progress.generated, "image") + " generated in " + format_duration(seconds) +
-                  (progress.generated > 0
-                       ? ", " + format_fixed(static_cast<double>(progress.generated) / seconds, 2) +
-                             " images/s, " + compression(progress)
-                       : "") +
-                  (progress.failed > 0 ? ", " + std::to_string(progress.failed) + " failed" : ""));
-    if (progress.cut > 0) {
-      terminal_.log(
-          "note: images whose captions are longer than the bundle reads: " + std::to_string(progress.cut) +
-          "; \"cut\" in the manifest and in their metadata is the end that was not read");
-    }
-    terminal_.result(flags_.options.folder);
-  }
-
- private:
-  static std::string compression(const BatchProgress& progress) {
-    const double passes = static_cast<double>(std::max<std::int64_t>(1, progress.target_passes));
-    return format_fixed(static_cast<double>(progress.tokens) / passes, 2) + " tokens a pass";
-  }
-  void event(const Json& json) { terminal_.result(to_text(json)); }
-
-  const BatchFlags& flags_;
-  Terminal& terminal_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now(), reported_ = began_;
 };
 
 // A launcher that starts several processes on one machine gives each a device of its own.
@@ -181,7 +81,7 @@ void batch(BatchFlags& flags) {
   if (flags.options.folder.empty()) throw Error(ExitCode::usage, "output: got none, expected a folder");
   read_flags(flags, terminal);
   const BatchPlan plan = plan_batch(flags.options);
-  BatchReporter reporter(flags, terminal);
+  BatchReporter reporter(flags.options.folder, flags.json, terminal);
   reporter.begin(plan, flags.options.shard);
   note_prompt_syntax(plan.plan, terminal);
   if (flags.dry_run) return terminal.result(describe_estimate(flags.options, plan));

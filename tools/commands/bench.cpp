@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "draft/auto.h"
 #include "draft/options/options.h"
+#include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "measure/cycles.h"
 #include "tools/help.h"
@@ -92,7 +93,7 @@ void add_methods(CLI::App& command, BenchFlags& flags) {
                   "Methods with options, as in sjd,lantern++:k=10:lambda=3:tree=chain-4; ar is always "
                   "added"))
       ->default_str("sjd, eagle and lantern++ if the bundle supports them; synthetic: eagle");
-  with_choices(command, command.get_option("--methods"), names_of_methods(false));
+  with_choices(command, command.get_option("--methods"), method_names());
   add_list(command, "--tree", flags.trees, "Short for --sweep tree=LIST")
       ->default_str("the method's; synthetic: chain-3");
   with_choices(command, command.get_option("--tree"), find_option("tree", "--tree").words);

@@ -245,7 +245,7 @@ void add_tune_tree(CLI::App& app) {
          command->add_option("--method", flags->method, "Method to tune, written as for bench --methods"))
       ->type_name("NAME")
       ->capture_default_str();
-  with_choices(*command, command->get_option("--method"), names_of_methods(true));
+  with_choices(*command, command->get_option("--method"), method_names(true));
   common(*command, command->add_option("--max-nodes", flags->max_nodes, "Most drafted nodes"))
       ->type_name("N")
       ->capture_default_str();

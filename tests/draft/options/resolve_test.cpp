@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/suggestion.h"
 #include "draft/options/options.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
@@ -138,7 +139,7 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("lantern", {{"relax_k", 16}}), "relax_k: got 16, expected 0 to 15: there are 16 codes");
   EXPECT_EQ(refusal("zipar", {{"ahead", 3}, {"zipar", "released"}}), "");
   EXPECT_EQ(refusal("zipar", {{"zipar", "dirty"}}), "zipar: got 'dirty', expected clean, released");
-  std::string readers = method_names(true);  // of codes, but zipar
+  std::string readers = list_of(method_names(true));  // of codes, but zipar
   readers.erase(readers.find("zipar, "), 7);
   readers.erase(readers.find(", cspd"));
   EXPECT_EQ(refusal("zipar", {{"tree", "chain-3"}}),
