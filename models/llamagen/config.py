@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..transformer.config import DecoderConfig
 
@@ -96,24 +96,6 @@ GPT_SIZES: dict[str, dict[str, int]] = {
 }
 
 PUBLISHED_DOWNSAMPLE = 16  # of the tokenizer the published GPTs were trained with
-
-VQ_SIZES: dict[str, VQConfig] = {
-    "VQ-16": VQConfig(),
-    "VQ-8": VQConfig(encoder_ch_mult=(1, 2, 2, 4), decoder_ch_mult=(1, 2, 2, 4)),
-}
-
-
-def gpt_config(
-    size: str, image_size: int, downsample: int = PUBLISHED_DOWNSAMPLE, **overrides: Any
-) -> GPTConfig:
-    """Configuration of a published size; stage I of text-to-image is 256 px, stage II 512 px."""
-    return GPTConfig(**{**GPT_SIZES[size], "grid": image_size // downsample, **overrides})
-
-
-def known_fields(config_type: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of `values` that name fields of the dataclass `config_type`."""
-    names = {field.name for field in fields(config_type)}
-    return {name: value for name, value in values.items() if name in names}
 
 
 def as_json(config: GPTConfig | VQConfig | T5Config) -> dict[str, Any]:

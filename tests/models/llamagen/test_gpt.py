@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.llamagen.config import GPT_SIZES, GPTConfig, gpt_config
+from models.llamagen.config import GPT_SIZES, GPTConfig
 from models.llamagen.generate import filter_logits, generate
 from models.llamagen.gpt import GPT, pad_left, rotary_table
 
@@ -50,14 +50,16 @@ def caption(valid: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
 def test_published_sizes(size: str, c2i: int, t2i: int) -> None:
     for kind, count, prefix in (("c2i", c2i, 1), ("t2i", t2i, 120)):
         with torch.device("meta"):
-            model = GPT(gpt_config(size, 256, model_type=kind, cls_token_num=prefix))
+            model = GPT(
+                GPTConfig(**GPT_SIZES[size], grid=16, model_type=kind, cls_token_num=prefix)
+            )
         assert sum(p.numel() for p in model.parameters()) == count
     assert set(GPT_SIZES) == {"B", "L", "XL", "XXL", "XXXL", "1B", "3B", "7B"}
 
 
 def test_state_dict_keys() -> None:
     with torch.device("meta"):
-        keys = set(GPT(gpt_config("XL", 512)).state_dict())
+        keys = set(GPT(GPTConfig(**GPT_SIZES["XL"], grid=32)).state_dict())
     assert len(keys) == 258
     assert {"cls_embedding.uncond_embedding", "layers.35.attention.wqkv.weight"} <= keys
 

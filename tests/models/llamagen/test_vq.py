@@ -6,11 +6,15 @@ import pytest
 import torch
 from scripted_decoder import check_against_plain, check_encoder_against_plain
 
-from models.llamagen.config import VQ_SIZES, VQConfig
+from models.llamagen.config import VQConfig
 from models.llamagen.vq import VQModel
 from models.vq.blocks import Upsample
 from models.vq.image_decoder_module import DoublingConv, ImageDecoderModule
 
+PUBLISHED = {
+    "VQ-16": VQConfig(),
+    "VQ-8": VQConfig(encoder_ch_mult=(1, 2, 2, 4), decoder_ch_mult=(1, 2, 2, 4)),
+}
 TINY = VQConfig(
     ch=32,
     encoder_ch_mult=(1, 2),
@@ -28,14 +32,14 @@ TINY = VQConfig(
 )
 def test_published_tokenizers(name: str, tensors: int, parameters: int) -> None:
     with torch.device("meta"):
-        model = VQModel(VQ_SIZES[name])
+        model = VQModel(PUBLISHED[name])
     assert len(model.state_dict()) == tensors
     assert sum(p.numel() for p in model.parameters()) == parameters
 
 
 def test_shortcuts_only_where_the_width_changes() -> None:
     with torch.device("meta"):
-        keys = VQModel(VQ_SIZES["VQ-16"]).state_dict()
+        keys = VQModel(PUBLISHED["VQ-16"]).state_dict()
     found = {key.rsplit(".", 2)[0] for key in keys if "nin_shortcut" in key}
     assert found == {
         "encoder.conv_blocks.2.res.0",
