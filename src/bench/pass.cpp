@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "bench/report/json.h"
 #include "draft/options/resolve.h"
 #include "draft/registry.h"
 #include "draft/rows/zipar_plan.h"

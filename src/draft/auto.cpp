@@ -16,7 +16,6 @@
 #include "device/devices.h"
 #include "device/machine.h"
 #include "draft/options/options.h"
-#include "draft/options/resolve.h"
 #include "draft/registry.h"
 #include "kernels/common/isa.h"
 #include "lamplighter/error.h"

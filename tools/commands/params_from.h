@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
 #include "pipeline/metadata/metadata.h"

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "base/lines.h"
-#include "base/message.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
-#include "pipeline/metadata/request_fields.h"
 
 namespace lamplighter::captions {
 namespace {
