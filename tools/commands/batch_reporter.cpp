@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "batch/status.h"
 
 namespace lamplighter::cli {
 namespace {
