@@ -182,45 +182,32 @@ constexpr Either<First, Second> either(First first, Second second) {
   return {first, second};
 }
 
-// \b
-struct WordBoundary {
+// A place that takes no characters, by a predicate on the text and the position.
+template <bool (*is)(Text text, std::size_t at)>
+struct Where {
   template <class Next>
   bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
-    const Text text = subject.text;
-    const bool before = at > 0 && is_word(text[at - 1]);
-    const bool after = at < text.size() && is_word(text[at]);
-    return before != after && next(at);
+    return is(subject.text, at) && next(at);
   }
 };
-inline constexpr WordBoundary word_boundary;
 
-// $: the end of the text, or before a line feed that ends it.
-struct End {
-  template <class Next>
-  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
-    const Text text = subject.text;
-    return (at == text.size() || (at + 1 == text.size() && text[at] == U'\n')) && next(at);
-  }
-};
-inline constexpr End end_of_text;
-
-// $ with re.MULTILINE: the end of the text, or before any line feed.
-struct LineEnd {
-  template <class Next>
-  bool operator()(const Subject& subject, std::size_t at, const Next& next) const {
-    return (at == subject.text.size() || subject.text[at] == U'\n') && next(at);
-  }
-};
-inline constexpr LineEnd end_of_line;
-
-// ^
-struct Start {
-  template <class Next>
-  bool operator()(const Subject&, std::size_t at, const Next& next) const {
-    return at == 0 && next(at);
-  }
-};
-inline constexpr Start start_of_text;
+inline bool is_word_boundary(Text text, std::size_t at) {
+  const bool before = at > 0 && is_word(text[at - 1]);
+  return before != (at < text.size() && is_word(text[at]));
+}
+inline bool is_start(Text /*text*/, std::size_t at) {
+  return at == 0;
+}
+inline bool is_line_end(Text text, std::size_t at) {
+  return at == text.size() || text[at] == U'\n';
+}
+inline bool is_end(Text text, std::size_t at) {
+  return is_line_end(text, at) && at + 1 >= text.size();
+}
+inline constexpr Where<&is_word_boundary> word_boundary;  // \b
+inline constexpr Where<&is_start> start_of_text;          // ^
+inline constexpr Where<&is_line_end> end_of_line;         // $ with re.MULTILINE: also before any line feed
+inline constexpr Where<&is_end> end_of_text;              // $: also before a line feed that ends the text
 
 // (?![set])
 template <class Set>
