@@ -59,6 +59,14 @@ TEST(Registry, NamesAreUniqueAndTheBaselineIsFirst) {
   EXPECT_FALSE(methods().front().drafts());
 }
 
+TEST(Registry, OnlyNetworksThatDraftTokenByTokenGrowTrees) {
+  std::vector<std::string> growing;
+  for (const MethodEntry& method : methods()) {
+    if (method.grows_trees()) growing.emplace_back(method.name);
+  }
+  EXPECT_EQ(list_of(growing), "eagle, eagle-2, eagle-3, lantern, lantern++, draft-model");
+}
+
 TEST(Registry, UnknownMethodsAreRefusedWithTheList) {
   MethodOptions options;
   options.method = "magic";
