@@ -98,10 +98,11 @@ class Browser:
         self.call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
-        codes = {"ArrowLeft": 37, "ArrowRight": 39, "Escape": 27}
+        codes = {"ArrowLeft": 37, "ArrowRight": 39, "Escape": 27, "Enter": 13, "Tab": 9}
+        text = {"text": "\r"} if key == "Enter" else {}  # without it, Enter presses no button
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
-                      windowsVirtualKeyCode=codes[key])  # fmt: skip
+                      windowsVirtualKeyCode=codes[key], **(text if kind == "keyDown" else {}))  # fmt: skip
 
     def click(self, selector: str) -> None:
         """Scrolls an element into the window and clicks its centre."""

@@ -100,7 +100,7 @@ std::string RequestReader::take_host(std::string_view target) {
     const std::size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
     host_ = target.substr(scheme.size(), end - scheme.size());
     if (host_.empty() || !is_authority(host_))
-      refuse(400, "got the address " + quote(target) + ", expected a host in it");
+      refuse(400, "got an address whose host is none, expected http://NAME/PATH or http://NAME:PORT/PATH");
     const std::string_view path = target.substr(end);
     return path.substr(0, 1) == "/" ? std::string(path) : "/" + std::string(path);
   }
@@ -152,12 +152,13 @@ void RequestReader::check_once() const {
   }
 }
 
-// The host of the address, where it had one, counts; the header does not (RFC 9112, section 3.2.2).
+// The host of the address, where it had one, counts; the header does not (RFC 9112, section 3.2.2). No answer
+// repeats what stood there.
 void RequestReader::check_host() {
   const std::string* host = request_.header("host");
   if (host == nullptr && request_.minor_version > 0) refuse(400, "host: got none, expected one");
   if (host != nullptr && !is_authority(*host))
-    refuse(400, "host: got " + quote(*host) + ", expected NAME or NAME:PORT");
+    refuse(400, "host: got something else, expected NAME or NAME:PORT");
   if (host_.empty()) return;
   if (host == nullptr) {
     request_.headers.emplace_back("host", host_);

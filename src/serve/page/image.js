@@ -24,11 +24,12 @@ const blobOf = base64 => new Blob([Uint8Array.from(atob(base64), c => c.charCode
 // navigator.clipboard is missing where a page comes over plain HTTP from another machine.
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = element('textarea', {value: text});
+  const area = element('textarea', {value: text}), focused = document.activeElement;
   document.body.append(area);
   area.select();
   const done = document.execCommand('copy');
   area.remove();
+  focused?.focus();
   if (!done) throw new Error('this browser does not let the page copy');
 }
 

@@ -18,6 +18,11 @@ function say(text, bad = false) {
   if (bad) byId('message').scrollIntoView({block: 'nearest'});  // in a narrow window it lies below the form
 }
 
+// A disabled button would lose the focus: whoever works with keys would start again at the top of the page.
+function allow(id, allowed) {
+  byId(id).setAttribute('aria-disabled', String(!allowed));
+}
+
 // The form.
 const model = () => models.find(m => m.id === byId('model').value) ?? models[0];
 const option = value => element('option', {value, textContent: value});
@@ -153,7 +158,7 @@ function runAgain() {
 
 // Earlier images.
 async function showPast() {
-  const entries = await past.list();
+  const entries = await past.list(), focused = byId('history').contains(document.activeElement) && document.activeElement.dataset.id;
   byId('past').hidden = entries.length === 0;
   for (const image of byId('history').querySelectorAll('img')) URL.revokeObjectURL(image.src);
   byId('history').replaceChildren(...entries.map(entry => {
@@ -161,9 +166,11 @@ async function showPast() {
     const button = element('button', {type: 'button', title: `${words}, ${request.method}, seed ${entry.facts.seed}`, 'aria-label': `${words}, ${request.method}, seed ${entry.facts.seed}: show it again`},
       element('img', {src: URL.createObjectURL(entry.blob), alt: '', loading: 'lazy'}), element('span', {textContent: words}),
       element('span', {textContent: `${request.method}, ${entry.facts.seed}`}));
+    button.dataset.id = entry.id;
     button.onclick = () => recall(entry);
     return element('li', {}, button);
   }));
+  if (focused) byId('history').querySelector(`[data-id="${focused}"]`)?.focus({preventScroll: true});
 }
 async function recall(entry) {
   if (abort) return;
@@ -210,8 +217,8 @@ async function generate() {
   const partial_images = isRace ? 0 : Math.min(PARTIAL, grid.rows - 1);  // a race runs for the clocks alone
   const parts = requests.map(one => Array.from({length: one.n}, () => new ImageView(one, grid, {onColours: showColours, say})));
   abort = new AbortController();
-  byId('generate').disabled = true;
-  byId('stop').disabled = false;
+  allow('generate', false);
+  allow('stop', true);
   present(parts.flat(), isRace);
   for (const view of shown) view.coloursWanted = byId('colours').checked;
   byId('result').scrollIntoView({block: 'nearest'});  // in a narrow window it lies below the form
@@ -231,8 +238,8 @@ async function generate() {
     if (error.status === 401) askForKey();
   }
   abort = null;
-  byId('generate').disabled = false;
-  byId('stop').disabled = true;
+  allow('generate', true);
+  allow('stop', false);
 }
 function askForKey() {
   byId('key-label').hidden = false;
@@ -262,6 +269,6 @@ byId('method').onchange = showMethod;
 byId('colours').onchange = () => { for (const view of shown) if (!view.done) view.showColours(byId('colours').checked); };
 byId('key').onchange = begin;
 byId('again').onclick = runAgain;
-byId('forget').onclick = async () => { await past.clear(); await showPast(); };
+byId('forget').onclick = async () => { await past.clear(); byId('prompt').focus(); await showPast(); };
 begin();
 showPast();

@@ -9,7 +9,7 @@ from tests.e2e.browser import Browser
 from tests.e2e.serve.client import Server
 
 READY = "document.querySelector('#method').options.length > 0"
-DONE = "!document.querySelector('#generate').disabled"
+DONE = "document.querySelector('#generate').getAttribute('aria-disabled') != 'true'"
 # Pixels of a canvas that are not its ground.
 PAINTED = (
     "(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 == 3 && v > 0)"

@@ -47,14 +47,27 @@ def test_names_of_this_machine_are_served(open_server: Server, host: str) -> Non
     assert open_server.get("/health", Host=host).status == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost:80@evil.example", "[::1]evil.example", "localhost:evil", "a/evil"]
+NO_HOST = (
+    "localhost:80@evil.example",
+    "[::1]evil.example",
+    "localhost:evil",
+    "a/evil",
+    "evil.example#localhost",
+    "localhost%2eevil",
+    "localhost,evil.example",
 )
+
+
+@pytest.mark.parametrize("host", NO_HOST)
 def test_what_is_no_host_is_refused(open_server: Server, host: str) -> None:
-    """Its start is a name of this machine; a browser would go elsewhere."""
+    """Its start is a name of this machine; a browser would go elsewhere. No answer repeats it."""
     body = {"prompt": PROMPT, "response_format": "url"}
-    answer = open_server.post(GENERATIONS, body, Host=host)
-    assert error_of(answer, 400)["code"] == "bad_request"
+    for answer in (
+        open_server.post(GENERATIONS, body, Host=host),
+        open_server.ask("GET", f"http://evil.example:evil/{host}"),
+    ):
+        assert error_of(answer, 400)["code"] == "bad_request"
+        assert b"evil" not in answer.body and "evil" not in str(answer.headers)
 
 
 def test_other_names_and_pages_when_they_are_allowed(start: Start) -> None:

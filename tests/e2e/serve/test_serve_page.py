@@ -353,6 +353,39 @@ def test_every_field_has_a_label_and_every_image_words(browser: Browser, server:
     assert browser.value("[...document.images].every(i => i.hasAttribute('alt'))")
 
 
+def test_keys_keep_their_place(browser: Browser, server: Server) -> None:
+    """Buttons that wait, lists that are drawn anew and what is hidden do not lose the focus."""
+
+    def press(selector: str) -> None:
+        browser.value(f"document.querySelector('{selector}').focus()")
+        browser.press("Enter")
+
+    def has_focus(selector: str) -> bool:
+        return bool(browser.value(f"document.activeElement.matches('{selector}')"))
+
+    visit(browser, server)
+    press("#generate")
+    assert has_focus("#generate")
+    browser.wait(DONE)
+    assert has_focus("#generate")
+    choose(browser, "#method", "ar")
+    set_value(browser, "#count", "4")
+    browser.click("#generate")
+    press("#stop")
+    browser.wait(DONE)
+    assert has_focus("#stop")
+    press("#stop")  # nothing is generated
+    set_value(browser, "#count", "1")
+    browser.click("#generate")
+    browser.value("document.querySelector('#history li:last-child button').focus()")
+    number = browser.value("document.activeElement.dataset.id")
+    browser.wait(DONE)
+    assert number and has_focus(f'#history [data-id="{number}"]')
+    press("#forget")
+    browser.wait("document.querySelector('#past').hidden")
+    assert has_focus("#prompt")
+
+
 @pytest.mark.parametrize(
     ("width", "dark"), [(1280, False), (1280, True), (360, False), (360, True)]
 )
