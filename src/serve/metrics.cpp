@@ -50,16 +50,15 @@ void Metrics::answered(const std::string& path, int status, double seconds) {
   seconds_[path].add(seconds);
 }
 
-void Metrics::generated(const std::string& model, const Result& result, double waited_s) {
+void Metrics::generated(const std::string& model, const Result& result, const ImageTimes& times) {
   const Statistics& statistics = result.statistics;
   const std::lock_guard lock(mutex_);
   Totals& generated = generated_[{model, result.method.method}];
   ++generated.images;
   generated.tokens += statistics.tokens;
   generated.passes += statistics.target_passes;
-  generated.waited_s.add(waited_s);
-  generated.generated_s.add(
-      (statistics.text_ms + statistics.prefill_ms + statistics.decode_ms + statistics.image_ms) / 1000);
+  generated.waited_s.add(times.waited_s);
+  generated.generated_s.add(times.generated_s);
 }
 
 std::string Metrics::text(const std::map<std::string, Gauges>& gauges) const {

@@ -12,11 +12,16 @@
 
 namespace lamplighter {
 
+// Seconds that an image waited for its slot, and from there to its pixels.
+struct ImageTimes {
+  double waited_s = 0, generated_s = 0;
+};
+
 // The metrics of a server, for Prometheus. Safe to use from several threads.
 class Metrics {
  public:
   void answered(const std::string& path, int status, double seconds);
-  void generated(const std::string& model, const Result& result, double waited_s);
+  void generated(const std::string& model, const Result& result, const ImageTimes& times);
 
   // The current state of a model.
   struct Gauges {

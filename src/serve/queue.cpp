@@ -152,7 +152,7 @@ void Queue::complete(std::uint64_t number, Result&& result) {
     const double seconds = result.statistics.decode_ms / 1000 / std::max(1, result.statistics.batch);
     image_s_ = image_s_ == 0 ? seconds : 0.8 * image_s_ + 0.2 * seconds;
   }
-  on_image_(result, entry.waited_s);
+  on_image_(result, {entry.waited_s, entry.job->elapsed_s() - entry.waited_s});
   entry.job->complete(entry.image, std::move(result));
 }
 

@@ -13,6 +13,7 @@
 
 #include "lamplighter/pipeline.h"
 #include "serve/job.h"
+#include "serve/metrics.h"
 
 namespace lamplighter {
 
@@ -20,8 +21,9 @@ namespace lamplighter {
 // pass the first one a few times. Safe to use from several threads.
 class Queue : public RequestSource {
  public:
-  // Called for every image that is complete, with the seconds that it waited for its slot.
-  using OnImage = std::function<void(const Result& result, double waited_s)>;
+  // Called for every image that is complete. Its times are those that a client sees: the parts that the
+  // engine measures leave out what an image waits for between them, such as the pixels of another one.
+  using OnImage = std::function<void(const Result& result, const ImageTimes& times)>;
 
   // At most `limit` images wait; `slots` run side by side.
   Queue(std::size_t limit, int slots, OnImage on_image);

@@ -17,8 +17,8 @@ Service::Model::Model(const std::string& bundle, const RuntimeOptions& runtime,
       origin(describe_origin(engine)),
       method(default_method),
       queue(most, runtime.batch_size,
-            [this, &metrics](const Result& result, double waited_s) {
-              metrics.generated(name(), result, waited_s);
+            [this, &metrics](const Result& result, const ImageTimes& times) {
+              metrics.generated(name(), result, times);
               if (++generated_ % kReleaseEvery == 0) release_free_memory();
             }),
       thread_([this] { run(); }) {}

@@ -44,9 +44,8 @@ TEST(ServeMetricsTest, CountsImagesByMethod) {
   result.method.method = "sjd";
   result.statistics.tokens = 256;
   result.statistics.target_passes = 128;
-  result.statistics.decode_ms = 2000;
-  metrics.generated("de\"mo", result, 0.2);
-  metrics.generated("de\"mo", result, 20);
+  metrics.generated("de\"mo", result, {0.2, 2});
+  metrics.generated("de\"mo", result, {20, 2});
   metrics.answered("/health", 200, 0.001);
   const std::string text = metrics.text({{"de\"mo", {3, 2}}});
   const std::string labels = R"({model="de\"mo",method="sjd"})";
@@ -59,6 +58,7 @@ TEST(ServeMetricsTest, CountsImagesByMethod) {
   EXPECT_THAT(text, HasSubstr(bucket + "\"0.25\"} 1\n"));
   EXPECT_THAT(text, HasSubstr(bucket + "\"30.0\"} 2\n"));
   EXPECT_THAT(text, HasSubstr(bucket + "\"+Inf\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("lamplighter_image_seconds_sum" + labels + " 4.0\n"));
   EXPECT_THAT(text, HasSubstr("lamplighter_requests_total{path=\"/health\",status=\"200\"} 1\n"));
 }
 

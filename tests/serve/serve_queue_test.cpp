@@ -39,7 +39,7 @@ class ServeQueueTest : public ::testing::Test {
   }
 
   int generated_ = 0;
-  Queue queue_{4, 2, [this](const Result&, double) { ++generated_; }};
+  Queue queue_{4, 2, [this](const Result&, const ImageTimes&) { ++generated_; }};
 };
 
 TEST_F(ServeQueueTest, ImagesComeInOrderAndGoToTheirOrder) {
@@ -82,7 +82,7 @@ TEST_F(ServeQueueTest, FullMeansTryLater) {
 }
 
 TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {
-  Queue queue(100, 2, [](const Result&, double) {});
+  Queue queue(100, 2, [](const Result&, const ImageTimes&) {});
   const auto wide = queue.submit(images(1, 512), 60, false);
   const auto small = queue.submit(images(20), 60, false);
   int passed = 0;
@@ -90,6 +90,27 @@ TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {
   EXPECT_GT(passed, 0);
   EXPECT_LT(passed, 20);
   EXPECT_EQ(queue.next(kSmall, true)->request.width, 512) << "its turn has come";
+}
+
+TEST_F(ServeQueueTest, TimesAreThoseOfAClock) {
+  constexpr double part_s = 0.05;
+  const auto pause = [=] { std::this_thread::sleep_for(std::chrono::duration<double>(part_s)); };
+  std::vector<ImageTimes> seen;
+  Queue queue(4, 2, [&](const Result&, const ImageTimes& times) { seen.push_back(times); });
+  queue.submit(images(2), 60, false);
+  pause();
+  const std::uint64_t first = queue.next(kAll, false).value().number;
+  pause();
+  const std::uint64_t second = queue.next(kAll, false).value().number;
+  pause();
+  queue.complete(first, Result());  // the engine names no times
+  queue.complete(second, Result());
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_GE(seen[0].waited_s, part_s);
+  EXPECT_GE(seen[0].generated_s, 2 * part_s);
+  EXPECT_GE(seen[1].waited_s, 2 * part_s);
+  EXPECT_GE(seen[1].generated_s, part_s);
+  EXPECT_LT(seen[1].generated_s, seen[0].generated_s);
 }
 
 TEST_F(ServeQueueTest, WhoHasGoneIsDropped) {

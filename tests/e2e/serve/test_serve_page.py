@@ -354,7 +354,7 @@ def test_every_field_has_a_label_and_every_image_words(browser: Browser, server:
 
 
 def test_keys_keep_their_place(browser: Browser, server: Server) -> None:
-    """Buttons that wait, lists that are drawn anew and what is hidden do not lose the focus."""
+    """Buttons that wait, lists that are made anew and what is hidden do not lose the focus."""
 
     def press(selector: str) -> None:
         browser.value(f"document.querySelector('{selector}').focus()")
