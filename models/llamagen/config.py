@@ -56,6 +56,7 @@ class VQConfig:
     encoder_ch_mult: tuple[int, ...] = (1, 1, 2, 2, 4)
     decoder_ch_mult: tuple[int, ...] = (1, 1, 2, 2, 4)
     num_res_blocks: int = 2
+    encoder_res_blocks: int = 0  # of the encoder's levels; 0: num_res_blocks
     z_channels: int = 256
     codebook_size: int = 16384
     codebook_embed_dim: int = 8

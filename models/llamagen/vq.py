@@ -32,13 +32,14 @@ class Encoder(Trunk):
     def __init__(self, config: VQConfig, in_channels: int = 3) -> None:
         super().__init__()
         mult = config.encoder_ch_mult
+        blocks = config.encoder_res_blocks or config.num_res_blocks
         width = config.ch
         self.conv_in = nn.Conv2d(in_channels, width, 3, padding=1)
         self.conv_blocks = nn.ModuleList()
         for i, factor in enumerate(mult):
             last = i == len(mult) - 1
-            level = Level(width, config.ch * factor, config.num_res_blocks, last, "res")
-            width = config.ch * factor if config.num_res_blocks else width
+            level = Level(width, config.ch * factor, blocks, last, "res")
+            width = config.ch * factor if blocks else width
             if not last:
                 level.downsample = Downsample(width)
             self.conv_blocks.append(level)

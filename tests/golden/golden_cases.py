@@ -76,6 +76,9 @@ KINDS = (
     "families/glm_image_generate",
     "families/cosmos_fsq",
     "families/cosmos_dv_decoder",
+    "families/janus_encoder",
+    "families/emu3_encoder",
+    "families/cosmos_encoder",
 )
 
 # Folders whose cases' kinds start with the folder's name. Kinds that no test knows are skipped there.

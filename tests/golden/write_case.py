@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,16 @@ Runs = Iterable[tuple[dict[str, Any], dict[str, Tensor]]]
 
 
 def write_case(
-    out: Path, component: str, shape: Any, seed: int, runs: Runs, tolerance: Mapping[str, float]
+    out: Path,
+    component: str,
+    shape: Any,
+    seed: int,
+    runs: Runs,
+    tolerance: Mapping[str, float],
+    source: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes io.safetensors and case.json. `runs` gives the facts and the tensors of each."""
+    """Writes io.safetensors and case.json. `runs` gives the facts and the tensors of each; shape: a dataclass
+    or a dictionary; source: by default transformers."""
     facts, tensors = [], {}
     for about, found in runs:
         facts.append(about)
@@ -30,9 +37,9 @@ def write_case(
     case = {
         "case": out.name,
         "component": component,
-        "source": {"package": "transformers", "version": transformers.__version__},
+        "source": source or {"package": "transformers", "version": transformers.__version__},
         "seed": seed,
-        "shape": asdict(shape),
+        "shape": asdict(shape) if is_dataclass(shape) else shape,
         "runs": facts,
         "tolerance": dict(tolerance),
         "files": {

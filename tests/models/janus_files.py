@@ -27,7 +27,7 @@ SHAPE = JanusConfig(
     ffn_dim=48, max_positions=128, rope_base=500.0, norm_eps=1e-3,
 )  # fmt: skip
 VQ_SHAPE = VQConfig(
-    ch=32, encoder_ch_mult=(1, 1), decoder_ch_mult=(1, 1, 1, 1, 2), num_res_blocks=0,
+    ch=32, encoder_ch_mult=(1, 1, 1, 1, 2), decoder_ch_mult=(1, 1, 1, 1, 2), num_res_blocks=1,
     z_channels=32, codebook_size=40,
 )  # fmt: skip
 CONFIG: dict[str, Any] = {"sizes": ["64x64"], "text_length": 32}

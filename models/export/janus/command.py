@@ -19,6 +19,7 @@ from ..common import (
     add_bundle_options,
     add_model_options,
     decoder_part,
+    encoder_part,
     make_bundle,
     require_parts,
 )
@@ -100,7 +101,9 @@ def fill(
         "pixels": "truncate",
     }
     # In fp32, whatever the file has: rows of the codebook are used at unit length.
-    bundle.modules["image_decoder"] = decoder_part(folder.vq.float(), torch.float32)
+    vq = folder.vq.float()
+    bundle.modules["image_decoder"] = decoder_part(vq, torch.float32)
+    bundle.modules.update(encoder_part(vq, downsample, torch.float32))
     positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
     storage = STORAGES.get(options.dtype, Storage(weights.dtype))
     bundle.modules["target"] = target_part(weights, positions, storage, scratch)

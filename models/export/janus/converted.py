@@ -30,11 +30,11 @@ ALIGNER = re.compile(r"model\.generation_aligner\.hidden_layers\.([0-9]{1,3})\."
 TOKENIZER = "model.vqmodel."
 # Inside the image tokenizer.
 BLOCKS = (
-    (re.compile(r"^decoder\.up\.(\d+)\.block\."), r"decoder.conv_blocks.\1.res."),
-    (re.compile(r"^decoder\.up\.(\d+)\."), r"decoder.conv_blocks.\1."),
-    (re.compile(r"^decoder\.mid\.block_1\."), "decoder.mid.0."),
-    (re.compile(r"^decoder\.mid\.attn_1\."), "decoder.mid.1."),
-    (re.compile(r"^decoder\.mid\.block_2\."), "decoder.mid.2."),
+    (re.compile(r"^(encoder\.down|decoder\.up)\.(\d+)\.block\."), r"\1.\2.res."),
+    (re.compile(r"^(encoder|decoder)\.(down|up)\."), r"\1.conv_blocks."),
+    (re.compile(r"^(encoder|decoder)\.mid\.block_1\."), r"\1.mid.0."),
+    (re.compile(r"^(encoder|decoder)\.mid\.attn_1\."), r"\1.mid.1."),
+    (re.compile(r"^(encoder|decoder)\.mid\.block_2\."), r"\1.mid.2."),
 )
 FIXED = {"double_latent": False, "out_channels": 3, "hidden_act": "gelu"}
 

@@ -21,9 +21,9 @@ from . import converted
 MODEL_TYPE = "multi_modality"
 ANCHORS = ("language_model.model.embed_tokens.weight",)
 VQ_PREFIX = "gen_vision_model."
-# What reads images, and the head for text.
+# What reads images for answers, and the head for text.
 IGNORED = ("vision_model.", "aligner.", "language_model.lm_head.", VQ_PREFIX)
-VQ_IGNORED = ("encoder.", "quant_conv.", "quantize.codebook_used")
+VQ_IGNORED = "quantize.codebook_used"
 PARTS = {  # what is computed of a part's `cls`
     "gen_vision_config": "VQ-16",
     "gen_aligner_config": "MlpProjector",
@@ -111,14 +111,14 @@ def weight_names(config: JanusConfig) -> dict[str, tuple[str, ...]]:
 
 
 def load_vq(state: State, where: str) -> VQModel:
-    """The image tokenizer without its encoder: LlamaGen's under a prefix."""
+    """The image tokenizer, its encoder too where there is one: LlamaGen's under a prefix."""
     part = {k[len(VQ_PREFIX) :]: v for k, v in state.items() if k.startswith(VQ_PREFIX)}
     part = {k: v for k, v in part.items() if not k.startswith(VQ_IGNORED)}
     if not part:
         raise ExportError(f"{where}: no image tokenizer ({VQ_PREFIX}*)")
     config = vq_config(part, {}, f"{where}: {VQ_PREFIX[:-1]}")
     with torch.device("meta"):
-        model = VQModel(config, encoder=False)
+        model = VQModel(config, encoder=any(key.startswith("encoder.") for key in part))
     checkpoint.load_strictly(model, part, f"{where}: {VQ_PREFIX[:-1]}")
     return model
 

@@ -223,6 +223,11 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
             shape_of(state, f"encoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0] // ch
             for i in range(count_blocks(state, "encoder.conv_blocks."))
         )
+        facts["encoder_res_blocks"] = count_blocks(state, "encoder.conv_blocks.0.res.")
+        if len(facts["encoder_ch_mult"]) != levels:
+            raise ExportError(
+                f"{where}: the encoder has {len(facts['encoder_ch_mult'])} levels, the decoder {levels}"
+            )
     side = square(block.get("grid"), where)
     fixed = {"codebook_l2_norm": True, "norm_groups": 32, "norm_eps": 1e-6}
     extra = {**fixed, "downsample": 2 ** (levels - 1), "grid": side and block["grid"]}

@@ -11,17 +11,17 @@ import pytest
 import torch
 from export_run import refused
 from janus_files import SHAPE, TOKENIZER, VQ_SHAPE, Files, State, random_state
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 # DeepSeek's name -> that of transformers, in the order of replacement.
 NAMES = (
     ("gen_vision_model.decoder.conv_blocks.", "model.vqmodel.decoder.up."),
-    (".res.", ".block."),
-    ("decoder.mid.0.", "decoder.mid.block_1."),
-    ("decoder.mid.1.", "decoder.mid.attn_1."),
-    ("decoder.mid.2.", "decoder.mid.block_2."),
     ("gen_vision_model.encoder.conv_blocks.", "model.vqmodel.encoder.down."),
     ("gen_vision_model.", "model.vqmodel."),
+    (".res.", ".block."),
+    ("coder.mid.0.", "coder.mid.block_1."),
+    ("coder.mid.1.", "coder.mid.attn_1."),
+    ("coder.mid.2.", "coder.mid.block_2."),
     ("gen_aligner.layers.0.", "model.generation_aligner.fc1."),
     ("gen_aligner.layers.2.", "model.generation_aligner.hidden_layers.0."),
     ("gen_head.output_mlp_projector.", "model.generation_head.proj_out."),
@@ -38,7 +38,7 @@ def converted_name(name: str) -> str:
         if not name.startswith("model."):
             name = new + name.removeprefix(old) if name.startswith(old) else name
         if name.startswith("model.vqmodel."):
-            name = name.replace(old, new) if old.startswith((".", "decoder.mid")) else name
+            name = name.replace(old, new) if old.startswith((".", "coder.mid")) else name
     return f"model.{name}" if name.startswith("aligner.") else name
 
 
@@ -85,7 +85,13 @@ def test_both_layouts_give_equal_bundles(files: Files) -> None:
     assert files.export() == 0
     original = files.out.rename(files.folder / "original")
     convert(files)
+    state = load_file(files.model / "model.safetensors")
+    tokenizer = {name for name in state if name.startswith("model.vqmodel.")}
+    assert "model.vqmodel.encoder.down.4.block.0.conv1.weight" in tokenizer
+    assert "model.vqmodel.decoder.mid.attn_1.q.weight" in tokenizer
+    assert not any(".res." in name or ".mid.0." in name for name in tokenizer)
     assert files.export("--overwrite") == 0
+    assert (files.out / "image_encoder.pt").exists()
     names = sorted(path.name for path in original.iterdir())
     assert names == sorted(path.name for path in files.out.iterdir())
     for name in names:

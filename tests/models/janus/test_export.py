@@ -49,7 +49,7 @@ def test_whole_bundle(files: Files) -> None:
     manifest = files.manifest()
     assert manifest["family"] == "janus" and "DeepSeek" in manifest["licence"]
     assert {role: entry["dtype"] for role, entry in manifest["modules"].items()} == {
-        "target": "bfloat16", "image_decoder": "float32",
+        "target": "bfloat16", "image_decoder": "float32", "image_encoder": "float32",
     }  # fmt: skip
     assert manifest["prompt"] == {
         "kind": "tokens", "length": 34, "align": "start", "prefix": [609],
@@ -64,7 +64,24 @@ def test_whole_bundle(files: Files) -> None:
         "cfg_scale": 5.0, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "order": "ar",
     }  # fmt: skip
     assert manifest["tokenizer"] == {"kind": "bpe", "file": "tokenizer.json", "max_length": 32}
-    assert {r["module"] for r in manifest["golden"]["records"]} == {"target", "image_decoder"}
+    assert {r["module"] for r in manifest["golden"]["records"]} == set(manifest["modules"])
+
+
+def test_folders_without_an_encoder(files: Files) -> None:
+    for path in files.model.glob("*.bin"):
+        state = torch.load(path)
+        kept = {k: v for k, v in state.items() if not k.startswith(ENCODER)}
+        torch.save(kept, path)
+    assert files.export() == 0
+    assert set(files.manifest()["modules"]) == {"target", "image_decoder"}
+
+
+def test_encoder_of_other_sizes(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in files.model.glob("*.bin"):
+        state = torch.load(path)
+        deepest = "gen_vision_model.encoder.conv_blocks.4."
+        torch.save({k: v for k, v in state.items() if not k.startswith(deepest)}, path)
+    assert "the encoder has 4 levels, the decoder 5" in refused(files, capsys, 4)
 
 
 def test_names_of_the_first_janus(files: Files) -> None:
@@ -100,6 +117,7 @@ def test_published_models_generate_the_trained_size_alone() -> None:
 
 
 LANGUAGE = "language_config"
+ENCODER = ("gen_vision_model.encoder.", "gen_vision_model.quant_conv.")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +180,7 @@ def test_other_files(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
         ("gen_head.vision_head.bias", "missing keys: gen_head.vision_head.bias"),
         ("gen_embed.weight", "missing keys: gen_embed.weight"),
         ("gen_vision_model.decoder.conv_out.bias", "missing keys: decoder.conv_out.bias"),
+        ("gen_vision_model.quant_conv.bias", "missing keys: quant_conv.bias"),
     ],
 )
 def test_missing_tensors(
