@@ -252,7 +252,10 @@ def decoder_part(
 
 
 def encoder_part(
-    model: ImageTokenizer, downsample: int, wanted: torch.dtype | None
+    model: ImageTokenizer,
+    downsample: int,
+    wanted: torch.dtype | None,
+    scripted: Callable[[ImageTokenizer], nn.Module] = ImageEncoderModule,
 ) -> dict[str, BundleModule]:
     """The image encoder by its role, stored as decoder_part stores the decoder; empty where the
     checkpoint has none.
@@ -268,4 +271,4 @@ def encoder_part(
     rows = table[torch.randint(len(table), (1, 2, 2), generator=random)].permute(0, 3, 1, 2)
     # Latents of noise may lie between two rows; a row is nearest to itself on every machine.
     calls = [Call("latents", [rgb]), Call("nearest", [rows.float()])]
-    return {"image_encoder": BundleModule(ImageEncoderModule(model).to(dtype), dtype, calls)}
+    return {"image_encoder": BundleModule(scripted(model).to(dtype), dtype, calls)}

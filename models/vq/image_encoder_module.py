@@ -1,5 +1,7 @@
 """TorchScript form of the image encoders: pixels to codes."""
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,18 +27,18 @@ class HalvingConv(nn.Module):
 
 
 class ImageEncoderModule(nn.Module):
-    """Pixels to codes, in two steps: latents, and the nearest rows of the codebook."""
+    """Pixels to codes, in two steps: latents, and the nearest rows of the codebook.
 
-    def __init__(self, model: ImageTokenizer) -> None:
+    over_time: of tokenizers of videos, blocks in front of the last convolution.
+    """
+
+    def __init__(self, model: ImageTokenizer, over_time: Iterable[nn.Module] = ()) -> None:
         super().__init__()
         scripted = {**SCRIPTED, Downsample: HalvingConv}
         plain = [model.encoder.conv_in, *model.encoder.blocks()]
         blocks: list[nn.Module] = [scripted[type(block)](block) for block in plain]
-        blocks += [
-            ActiveConv(model.encoder.norm_out, model.encoder.conv_out),
-            Conv(model.quant_conv),
-        ]
-        self.blocks = nn.ModuleList(blocks)
+        blocks.append(ActiveConv(model.encoder.norm_out, model.encoder.conv_out))
+        self.blocks = nn.ModuleList([*blocks, *over_time, Conv(model.quant_conv)])
         self.unit: bool = model.quantize.unit_latents
         self.register_buffer("table", model.quantize.table().detach())
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import golden_engine as engine
-import golden_janus as janus
 import pytest
 import torch
 from golden_cases import FOLDER, Case
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-KINDS = ("families/janus_encoder",)
+KINDS = ("families/janus_encoder", "families/emu3_encoder")
 
 
 def completed(case: Case, folder: Path) -> Path:
@@ -36,9 +36,14 @@ def completed(case: Case, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder")
-    sizes = [(run["width"], run["height"]) for run in case.info["runs"]]
-    model = completed(case, folder / "model")
-    return janus.export(folder / "bundle", model, sizes, text_length=64)
+    sizes = [f"{run['width']}x{run['height']}" for run in case.info["runs"]]
+    config = folder / "config.json"
+    config.write_text(json.dumps({"sizes": sizes, "text_length": 64}), encoding="utf-8")
+    family = case.info["shape"]["completes"].partition("/")[0]
+    words = ("--model", completed(case, folder / "model"), "--config", config, "--dtype", "fp32")
+    out = folder / "bundle"
+    engine.run(sys.executable, "-m", "models.export", family, *words, "--out", out)
+    return out
 
 
 @torch.inference_mode()

@@ -117,15 +117,17 @@ def test_level_to_byte(case: Case, tmp_path: Path) -> None:
 
 
 @torch.inference_mode()
-def test_encoder(case: Case) -> None:
+@pytest.mark.parametrize("exported", [False, True])
+def test_encoder(case: Case, bundle: Path, plain: MoVQGAN, exported: bool) -> None:
+    """The codes are the official ones wherever the two nearest rows are clearly apart."""
     if not case.has("enc_z"):
         pytest.skip("no recorded latents")
-    model = load_movqgan(checkpoint(case), encoder=True).float()
+    module = engine.load_module(bundle, "image_encoder") if exported else plain
     rgb = case.tensors["enc_image_u8"].double() / 255 * 2 - 1
-    latents = model.latents(rgb.float().permute(2, 0, 1)[None])
+    latents = module.latents(rgb.float().permute(2, 0, 1)[None].contiguous())
     engine.assert_close("latents", latents[0], case.tensors["enc_z"], case.tolerance("latents"))
     sure = case.tensors["enc_margin"] > 1e-3
-    codes = model.quantize.indices(latents)[0]
+    codes = (module.nearest(latents) if exported else plain.quantize.indices(latents))[0]
     assert torch.equal(codes[sure], case.long("enc_codes")[sure])
 
 

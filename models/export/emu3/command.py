@@ -23,7 +23,7 @@ from ..mapped_target import mapped_target
 from ..settings import read_settings
 from .bundle import LICENCE, PUBLISHED, Names, levels_note, read_names, target_entries
 from .tokenizer import find_tokenizer
-from .vq import read_tokenizer, vq_part
+from .vq import read_tokenizer, vq_parts
 from .weights import Folder, Weights, read_folder, weight_shapes
 
 DOWNSAMPLE = 8  # of the published image tokenizer
@@ -73,7 +73,7 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
             "downsample": vq.config.downsample,
             "pixels": "truncate",
         }
-        bundle.modules["image_decoder"] = vq_part(vq)
+        bundle.modules.update(vq_parts(vq))
         if note := levels_note(options.vq or options.model):
             bundle.log(note)
     if not folder:

@@ -1,4 +1,4 @@
-"""Reads Emu3's image tokenizer, a network of videos, for the decoder of a bundle."""
+"""Reads Emu3's image tokenizer, a network of videos, for the decoder and encoder of a bundle."""
 
 from __future__ import annotations
 
@@ -8,30 +8,37 @@ import torch
 
 from ...bundle import BundleModule
 from ...emu3.decoder import Emu3VQ
-from ...emu3.folding import FRAMES, fold
+from ...emu3.folding import FRAMES, HALVING_FRAMES, TIME, fold
 from ...emu3.frame_module import time_module
 from ...vq.blocks import ImageTokenizer
+from ...vq.image_encoder_module import ImageEncoderModule
 from ...vq.spatial_decoder_module import SpatialDecoderModule
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
-from ..common import decoder_part
+from ..common import decoder_part, encoder_part
 from ..config_file import Section
 from ..image_decoders.vqgan import ALIASES, vqgan_config
 from .names import VQ, original_state
 
 ANCHORS = ("quantize.embedding.weight",)
-IGNORED = ("encoder.", "quant_conv.")
 NAMES = {**ALIASES, "codebook_size": "n_embed"}
 
 
-def vq_part(model: Emu3VQ) -> BundleModule:
-    """The image decoder, in fp32: folded weights are no numbers of the published precision."""
-    return decoder_part(model, torch.float32, frame_module)
+def vq_parts(model: Emu3VQ) -> dict[str, BundleModule]:
+    """The image decoder, and the encoder where there is one, in fp32: folded weights are no numbers of the
+    published precision."""
+    encoder = encoder_part(model, model.config.downsample, torch.float32, encoder_module)
+    return {"image_decoder": decoder_part(model, torch.float32, frame_module), **encoder}
 
 
 def frame_module(model: ImageTokenizer) -> SpatialDecoderModule:
     assert isinstance(model, Emu3VQ)
     return SpatialDecoderModule(model, map(time_module, model.over_time))
+
+
+def encoder_module(model: ImageTokenizer) -> ImageEncoderModule:
+    assert isinstance(model, Emu3VQ)
+    return ImageEncoderModule(model, map(time_module, model.encoder_over_time))
 
 
 def read_tokenizer(folder: Path) -> Emu3VQ:
@@ -45,19 +52,19 @@ def read_tokenizer(folder: Path) -> Emu3VQ:
 
 
 def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
-    """The decoder of one frame, of a state by the authors' names behind VQ.
+    """The tokenizer for one frame, of a state by the authors' names behind VQ; its encoder where there is one.
 
     ExportError: tensors are missing, unknown, or contradict the configuration.
     """
     found = {k.removeprefix(VQ): v for k, v in state.items() if k.startswith(VQ)}
-    found = {k: v for k, v in found.items() if not k.startswith(IGNORED)}
     found = checkpoint.without(found, ("num_batches_tracked",))
     if ANCHORS[0] not in found:
         raise ExportError(f"{where}: no image tokenizer, missing key {ANCHORS[0]}")
     blocks = count_blocks(found, "decoder.time_res_stack.")
     doublings = count_blocks(found, "decoder.time_conv.")
-    check_time(found, blocks, doublings, where)
-    folded = fold(found, blocks, doublings)
+    encoder = any(name.startswith("encoder.") for name in found)
+    check_time(found, blocks, doublings, encoder, where)
+    folded = fold(found, blocks, doublings, encoder)
     known = {NAMES.get(k, k): v for k, v in settings.values.items() if v is not None}
     config = vqgan_config(folded, known, f"{where} with {settings.where}")
     settings.fixed(
@@ -74,29 +81,34 @@ def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
             "expected as many"
         )
     with torch.device("meta"):
-        model = Emu3VQ(config, blocks, doublings)
+        model = Emu3VQ(config, blocks, doublings, encoder)
     checkpoint.load_strictly(model, folded, where)
     return model
 
 
-def check_time(state: State, blocks: int, doublings: int, where: str) -> None:
+def check_time(state: State, blocks: int, doublings: int, encoder: bool, where: str) -> None:
     """What `fold` reads is there, in the shapes that it needs."""
     width = shape_of(state, ANCHORS[0], 2, where)[1]
     shapes: dict[str, tuple[int, ...]] = {}
 
     def conv(name: str, *kernel: int) -> None:
-        shapes[f"{name}.conv.weight"] = (width, width, FRAMES, *kernel)
+        shapes[f"{name}.conv.weight"] = (width, width, *kernel)
         shapes[f"{name}.conv.bias"] = (width,)
 
-    conv("post_quant_conv", 1, 1)
-    for block in (f"decoder.time_res_stack.{number}" for number in range(blocks)):
-        for number in (1, 2):
-            conv(f"{block}.conv{number}", 3, 3)
-            for part in ("weight", "bias", "running_mean", "running_var"):
-                shapes[f"{block}.norm{number}.{part}"] = (width,)
-    for number in range(doublings):
-        conv(f"decoder.time_conv.{number}.conv", 3, 3)
-    over_time = [n for n in state if n.startswith(("decoder.time_", "post_quant_conv."))]
+    def half(name: str, quantisation: str, frames: int) -> None:
+        conv(quantisation, FRAMES, 1, 1)
+        for block in (f"{name}.time_res_stack.{number}" for number in range(blocks)):
+            for number in (1, 2):
+                conv(f"{block}.conv{number}", FRAMES, 3, 3)
+                for part in ("weight", "bias", "running_mean", "running_var"):
+                    shapes[f"{block}.norm{number}.{part}"] = (width,)
+        for number in range(doublings):
+            conv(f"{name}.time_conv.{number}.conv", frames, 3, 3)
+
+    half("decoder", "post_quant_conv", FRAMES)
+    if encoder:
+        half("encoder", "quant_conv", HALVING_FRAMES)
+    over_time = [n for n in state if n.startswith((*TIME, "quant_conv.", "post_quant_conv."))]
     checkpoint.check_keys(shapes, over_time, where)
     for name, shape in shapes.items():
         got = shape_of(state, name, len(shape), where)

@@ -1,4 +1,4 @@
-"""Reads MoVQGAN's checkpoints, bare state dicts without a configuration, for the decoder of a bundle."""
+"""Reads MoVQGAN's checkpoints, bare state dicts without a configuration, for the decoder and encoder of a bundle."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from ...lumina2.movqgan import MoVQGAN
 from ...vq.spatial_decoder_module import SpatialDecoderModule
 from .. import checkpoint
 from ..checkpoint import ExportError
-from ..common import decoder_part
+from ..common import decoder_part, encoder_part
 from .vqgan import ANCHORS, tokenizer_state, vqgan_config
 
 KEY = "decoder.norm_out.conv_y.weight"  # that other tokenizers lack
 
 
-def movqgan_part(model: MoVQGAN) -> BundleModule:
-    """The image decoder, in fp32 as the published program runs it."""
-    return decoder_part(model.float(), torch.float32, SpatialDecoderModule)
+def movqgan_parts(model: MoVQGAN) -> dict[str, BundleModule]:
+    """The image decoder, and the encoder where there is one, in fp32 as the published program runs them."""
+    decoder = decoder_part(model.float(), torch.float32, SpatialDecoderModule)
+    encoder = encoder_part(model, model.config.downsample, torch.float32)
+    return {"image_decoder": decoder, **encoder}
 
 
-def load_movqgan(path: Path, encoder: bool = False) -> MoVQGAN:
-    """The tokenizer in a file, with its encoder if that is wanted; shapes are read off the tensors.
+def load_movqgan(path: Path) -> MoVQGAN:
+    """The tokenizer in a file, its encoder too where there is one; shapes are read off the tensors.
 
     ExportError: it is not there, or is none.
     """
@@ -36,9 +38,7 @@ def load_movqgan(path: Path, encoder: bool = False) -> MoVQGAN:
             "movqgan_270M.ckpt"
         )
     config: VQGANConfig = vqgan_config(state, {}, str(path))
-    if not encoder:
-        state = {k: v for k, v in state.items() if not k.startswith(("encoder.", "quant_conv."))}
     with torch.device("meta"):
-        model = MoVQGAN(config, encoder)
+        model = MoVQGAN(config, encoder=any(key.startswith("encoder.") for key in state))
     checkpoint.load_strictly(model, state, str(path))
     return model

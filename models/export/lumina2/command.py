@@ -22,7 +22,7 @@ from ..common import (
     parse_sizes,
     require_parts,
 )
-from ..image_decoders.movqgan import load_movqgan, movqgan_part
+from ..image_decoders.movqgan import load_movqgan, movqgan_parts
 from ..mapped_target import mapped_target
 from .bundle import LICENCE, OFFICIAL_SCHEDULE, SCHEDULE, SIZES, Names, read_names, target_entries
 
@@ -79,7 +79,7 @@ def fill(
             "downsample": downsample,
             "pixels": "nearest",
         }
-        bundle.modules["image_decoder"] = movqgan_part(model)
+        bundle.modules.update(movqgan_parts(model))
     if not options.model:
         return
     if not options.model.is_dir():

@@ -22,11 +22,13 @@ from models.export.emu3.bundle import PUBLISHED_CODES, Names, require_trained, s
 from models.export.emu3.tokenizer import FIRST, find_tokenizer
 
 MODEL = Path(__file__).parents[2] / "golden/cases/emu3/emu3_generate_tiny/model"
+ENCODER = MODEL.parents[1] / "emu3_encoder/encoder.safetensors"
 CODES = 40
 # transformers' name of a part -> the authors', the longer ones first; of the target, then of the tokenizer.
 TEXT = {"text_model.model.": "model.", "text_model.lm_head.": "lm_head."}
 VISION = {
     "middle_block.attn_norm.": "mid.attn_1.norm.", "middle_block.": "mid.", "up_block.up.": "up.",
+    "down_block.down.": "down.",
     "attn_norms.0.": "attn.0.norm.", "attn_norms.1.": "attn.1.norm.", "vqmodel.": "",
     "q_proj.": "q.", "k_proj.": "k.", "v_proj.": "v.", "out_proj.": "proj_out.",
 }  # fmt: skip
@@ -147,6 +149,27 @@ def test_the_authors_layout(files: Files) -> None:
     assert set(files.manifest()["modules"]) == {"target"}
 
 
+def encoded(bundle: Path) -> Tensor:
+    encoder = torch.jit.load(str(bundle / "image_encoder.pt"))
+    encoder.prepare(torch.empty(0))
+    latents = encoder.latents(torch.linspace(-1, 1, 3 * 6 * 8).view(1, 3, 6, 8))
+    assert latents.shape == (1, 4, 3, 4)
+    return latents  # type: ignore[no-any-return]
+
+
+def test_encoders_in_both_layouts(files: Files) -> None:
+    files.save(files.state() | load_file(ENCODER))
+    assert files.export() == 0
+    modules = files.manifest()["modules"]
+    assert modules["image_encoder"]["dtype"] == modules["image_decoder"]["dtype"] == "float32"
+    expected = encoded(files.out)
+    vision = write_authors(files)
+    names = set(load_file(vision / "model.safetensors"))
+    assert {"encoder.down.1.attn.0.q.weight", "encoder.mid.attn_1.norm.weight"} <= names
+    assert files.export("--vq", vision, "--overwrite") == 0
+    assert torch.equal(encoded(files.out), expected)
+
+
 def test_a_tokenizer_of_ranks(tmp_path: Path) -> None:
     """Merges are those that make each token of earlier ones; texts are composed and split as Qwen's."""
     tokens = [bytes([byte]) for byte in range(256)]
@@ -226,17 +249,25 @@ def test_contradictions(files: Files, capsys: pytest.CaptureFixture[str], change
 def test_tensors(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     """Missing, unknown and misshapen ones of both parts."""
     state = files.state()
+    encoder = load_file(ENCODER)
     time = "vqmodel.decoder.time_conv.1.conv.conv.weight"
+    halving = "vqmodel.encoder.time_conv.1.conv.conv.weight"
+    more = {name: tensor for name, tensor in encoder.items() if name != halving}
     for name, tensor, message in (
         ("text_model.model.norm.weight", None, "missing keys: model.norm.weight"),
         ("text_model.model.extra", torch.ones(2), "unexpected keys: model.extra"),
         (time, None, "missing keys: decoder.time_conv.1.conv.conv.weight"),
         (time, torch.ones(4, 4, 4, 3, 3), "has shape [4, 4, 4, 3, 3], expected [4, 4, 3, 3, 3]"),
         ("vqmodel.decoder.odd", torch.ones(2), "unexpected keys: decoder.odd"),
+        ("vqmodel.quant_conv.conv.bias", torch.ones(4), "unexpected keys: quant_conv.conv.bias"),
     ):
         changed = {k: v for k, v in state.items() if k != name}
         files.save(changed | ({} if tensor is None else {name: tensor}))
         assert message in refused(files, capsys, 4)
+    files.save(state | more)
+    assert "missing keys: encoder.time_conv.1.conv.conv.weight" in refused(files, capsys, 4)
+    files.save(state | more | {halving: torch.ones(4, 4, 3, 3, 3)})
+    assert "has shape [4, 4, 3, 3, 3], expected [4, 4, 4, 3, 3]" in refused(files, capsys, 4)
 
 
 def test_tokens(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
