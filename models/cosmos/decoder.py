@@ -66,6 +66,7 @@ class Quantizer(Codebook):
 
     def __init__(self, levels: Sequence[int], codes: int, text: int = 0) -> None:
         super().__init__(1, len(levels))
+        self.text = text
         table = fsq_table(levels, codes)
         table = torch.cat([table[:1].expand(text, -1), table])
         self.embedding = nn.Embedding.from_pretrained(table)

@@ -1,9 +1,10 @@
-"""The published decoder of videos as a network of images, with equal results for one frame.
+"""The published network of videos as one of images, with equal results for one frame.
 
 Behind one frame stand copies of it: a kernel over time is the sum of its weights, attention over
 time is its values' projection, and doubling time does nothing but its residual convolution. What
 then is linear in a row is one convolution: 3x3 and 1x1 of a factorised pair, doubling's residuals,
-and at the end the inverse wavelets (Haar, twice). Products are made in fp64.
+the encoder's means of 2x2 pixels beside a convolution, and at both ends the wavelets (Haar, twice).
+Products are made in fp64.
 """
 
 from __future__ import annotations
@@ -57,6 +58,26 @@ def wavelets(channels: int) -> Tensor:
     return images.view(channels, RGB * PATCH**2).t()[..., None, None]
 
 
+def haar(image: Tensor) -> Tensor:
+    """A frame [C,2h,2w] in front of which stand copies of it -> channels [8 C, h, w] of one stage."""
+    pixels = image.unflatten(2, (-1, 2)).unflatten(1, (-1, 2))  # [C,h,p,w,q]
+    signs = (1, -1)
+    low = [
+        sum(p**i * q**j * pixels[:, :, i, :, j] for i in (0, 1) for j in (0, 1)) / 4
+        for p in signs
+        for q in signs
+    ]
+    frame = torch.cat(low)
+    return torch.cat([frame, torch.zeros_like(frame)])
+
+
+def patches() -> Tensor:
+    """Both stages as a matrix [RGB * 64, RGB, PATCH, PATCH] for the pixels of a patch."""
+    impulses = torch.eye(RGB * PATCH**2, dtype=torch.double).view(-1, RGB, PATCH, PATCH)
+    columns = torch.stack([haar(haar(impulse)).flatten() for impulse in impulses], -1)
+    return columns.unflatten(1, (RGB, PATCH, PATCH))
+
+
 class Folder:
     """Collects the folded state of models.cosmos.decoder under its names."""
 
@@ -96,6 +117,36 @@ class Folder:
             self.put(f"{name}.temporal", with_residual(conv_of(self.state, f"{source}.conv1")))
         spatial = with_residual(conv_of(self.state, f"{source}.conv2"))
         self.put(f"{source}.conv", chained(spatial, conv_of(self.state, f"{source}.conv3")))
+
+    def downsample(self, name: str, temporal: bool) -> None:
+        weight, bias = conv_of(self.state, f"{name}.conv1")
+        weight[:, :, :2, :2] += torch.eye(len(weight), dtype=weight.dtype)[..., None, None] / 4
+        point = conv_of(self.state, f"{name}.conv3")
+        if temporal:
+            point = chained(with_residual(conv_of(self.state, f"{name}.conv2")), point)
+        self.put(f"{name}.conv", chained((weight, bias), point))
+
+
+def fold_encoder(state: State, config: CosmosConfig) -> dict[str, Tensor]:
+    """State in fp32 of the encoding half of models.cosmos.encoder.CosmosEncoder."""
+    folder = Folder(state)
+    weight, bias = folder.pair("encoder.conv_in")
+    # Rows and columns of a kernel are cells times pixels of their patches.
+    weight = torch.einsum("omkl,mcyx->ockylx", weight, patches()).flatten(4, 5).flatten(2, 3)
+    folder.put("encoder.conv_in", (weight, bias))
+    for level in range(len(config.widths)):
+        name = f"encoder.down.{level}"
+        for block in range(config.num_res_blocks):
+            folder.block(f"{name}.block.{block}")
+        if level < len(config.widths) - 1:
+            folder.downsample(f"{name}.downsample", level == 0)
+    for block in ("block_1", "block_2"):
+        folder.block(f"encoder.mid.{block}")
+    folder.attention("encoder.mid.attn_1", "encoder.mid.temporal_1")
+    folder.norm("encoder.norm_out", "encoder.norm_out")
+    folder.put("encoder.conv_out", folder.pair("encoder.conv_out"))
+    folder.put("quant_conv", conv_of(state, "quant_conv"))
+    return folder.folded
 
 
 def fold(state: State, config: CosmosConfig) -> dict[str, Tensor]:

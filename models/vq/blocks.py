@@ -108,6 +108,13 @@ class Downsample(nn.Module):
         return self.conv(F.pad(x, (0, 1, 0, 1)))
 
 
+class PatchConv(nn.Conv2d):
+    """A 3x3 convolution of patches: one cell for each, which sees it and those around it."""
+
+    def __init__(self, channels_in: int, channels: int, patch: int) -> None:
+        super().__init__(channels_in, channels, 3 * patch, stride=patch, padding=patch)
+
+
 class Level(nn.Module):
     """Blocks of one resolution: residual blocks, attention after each if asked, a resampler.
 

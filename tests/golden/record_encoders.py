@@ -186,8 +186,10 @@ class Cosmos:
         frame = rgb[:, :, None]
         latents = self.model.quant_conv(self.model.encoder(frame))[0, :, 0]
         codes = self.model(frame)[0][0, 0]
-        bounded = self.model.quantizer.bound(latents.permute(1, 2, 0))
+        quantizer = self.model.quantizer
+        bounded = quantizer.bound(latents.permute(1, 2, 0))
         margin = (0.5 - (bounded - bounded.round()).abs()).amin(-1)
+        latents = (bounded / (quantizer._levels // 2)).permute(2, 0, 1)  # what is rounded
         return latents, codes, margin, {}
 
 

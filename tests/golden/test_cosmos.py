@@ -14,14 +14,14 @@ from torch import Tensor
 
 from models.cosmos.decoder import PATCH, Cosmos
 from models.cosmos.folding import inverse_haar
-from models.export.image_decoders.cosmos import load_decoder
+from models.export.image_decoders.cosmos import load_cosmos
 
 KINDS = ("families/cosmos_dv_decoder",)
 
 
 @pytest.fixture(scope="module")
 def plain(case: Case) -> Cosmos:
-    return load_decoder(case.weights()[0])
+    return load_cosmos(case.weights()[0])
 
 
 @pytest.fixture(scope="module")

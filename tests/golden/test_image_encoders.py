@@ -14,7 +14,7 @@ from golden_cases import FOLDER, Case
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-KINDS = ("families/janus_encoder", "families/emu3_encoder")
+KINDS = ("families/janus_encoder", "families/emu3_encoder", "families/cosmos_encoder")
 
 
 def completed(case: Case, folder: Path) -> Path:
@@ -36,12 +36,17 @@ def completed(case: Case, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder")
+    out = folder / "bundle"
+    if case.kind == "families/cosmos_encoder":
+        decoder = FOLDER / case.info["shape"]["completes"] / "decoder.jit"
+        words = ("--decoder", decoder, "--encoder", case.folder / "encoder.jit", "--out", out)
+        engine.run(sys.executable, "-m", "models.export", "simplear", *words)
+        return out
     sizes = [f"{run['width']}x{run['height']}" for run in case.info["runs"]]
     config = folder / "config.json"
     config.write_text(json.dumps({"sizes": sizes, "text_length": 64}), encoding="utf-8")
     family = case.info["shape"]["completes"].partition("/")[0]
     words = ("--model", completed(case, folder / "model"), "--config", config, "--dtype", "fp32")
-    out = folder / "bundle"
     engine.run(sys.executable, "-m", "models.export", family, *words, "--out", out)
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,15 @@ def save_model(
     return folder
 
 
-def decoder_state(config: CosmosConfig, seed: int = 3) -> State:
+def decoder_state(config: CosmosConfig) -> State:
+    return random_tensors(published_shapes(config), seed=3)
+
+
+def random_tensors(shapes: Mapping[str, tuple[int, ...]], seed: int) -> State:
     """Random weights under the published names, in their precision."""
     random = torch.Generator().manual_seed(seed)
     state = {}
-    for name, shape in published_shapes(config).items():
+    for name, shape in shapes.items():
         noise = torch.randn(shape, generator=random)
         state[name] = noise * (math.prod(shape[1:]) ** -0.5 if len(shape) > 1 else 0.2)
         if name.endswith("norm.weight"):

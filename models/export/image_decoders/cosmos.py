@@ -1,45 +1,70 @@
-"""Reads the published decoder.jit of Cosmos' discrete tokenizer: its weights alone, none of its code."""
+"""Reads the published decoder.jit and encoder.jit of Cosmos' discrete tokenizer: their weights alone, none of
+their code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
 from ...archive import archived_state
+from ...bundle import BundleModule
 from ...cosmos.decoder import RGB, Cosmos, CosmosConfig, Quantizer
-from ...cosmos.folding import fold
+from ...cosmos.encoder import Bound, CosmosEncoder
+from ...cosmos.encoder_module import FiniteEncoderModule
+from ...cosmos.folding import fold, fold_encoder
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
+from ..common import decoder_part, encoder_part
 
-IGNORED = ("inv_quant.", "decoder.unpatcher3d.")  # what follows from the quantizer and the patches
+# What follows from the quantizer and the patches.
+IGNORED = ("inv_quant.", "decoder.unpatcher3d.", "quantizer.", "encoder.patcher3d.")
 WAVELETS = 64  # channels of a colour in front of both inverse stages: 8 a stage
-CONTENT = "a decoder.jit of Cosmos' DV8x16x16"
+CONTENT, ENCODER = (f"{half}.jit of Cosmos' DV8x16x16" for half in ("a decoder", "an encoder"))
 
 
-def load_decoder(path: Path, codes: int = 0, text: int = 0) -> Cosmos:
-    """The decoder for one frame in fp32; codes and text as in Cosmos.
+def cosmos_parts(model: Cosmos) -> dict[str, BundleModule]:
+    """The image decoder, and the encoder where there is one, in fp32: folded weights are no numbers of the
+    published precision."""
+    downsample = model.config.downsample
+    encoder = encoder_part(model, downsample, torch.float32, FiniteEncoderModule)
+    return {"image_decoder": decoder_part(model, torch.float32), **encoder}
 
-    ExportError: the file is no archive of this decoder, or its tensors are others.
+
+def load_cosmos(path: Path, codes: int = 0, text: int = 0, encoder: Path | None = None) -> Cosmos:
+    """The tokenizer for one frame in fp32, with its encoder if that is given; codes and text as in Quantizer.
+
+    ExportError: a file is no archive of this decoder or encoder, or its tensors are others.
     """
-    state = read_archive(path)
+    state = read_archive(path, CONTENT)
     config = read_config(state, str(path))
-    check(state, config, str(path))
+    check(state, published_shapes(config), str(path))
+    folded = fold(state, config)
+    width = 0
+    if encoder:
+        state = read_archive(encoder, ENCODER)
+        width = shape_of(state, "encoder.conv_in.0.conv3d.weight", 5, str(encoder))[0]
+        check(state, encoder_shapes(config, width), str(encoder))
+        folded |= fold_encoder(state, config)
     with torch.device("meta"):
-        model = Cosmos(config)
+        model = CosmosEncoder(config, width) if encoder else Cosmos(config)
     model.quantize = Quantizer(config.levels, codes or config.codes, text)
-    table = model.quantize.state_dict(prefix="quantize.")
-    checkpoint.load_strictly(model, fold(state, config) | table, str(path))
+    folded |= model.quantize.state_dict(prefix="quantize.")
+    if isinstance(model, CosmosEncoder):
+        model.bound = Bound(config.levels)
+        folded |= model.bound.state_dict(prefix="bound.")
+    checkpoint.load_strictly(model, folded, str(path))
     return model
 
 
-def read_archive(path: Path) -> State:
+def read_archive(path: Path, content: str) -> State:
     """Tensors by the names of the published network."""
     if not path.is_file():
         raise ExportError(f"{path}: no such file")
     if not checkpoint.is_script(path):
         checkpoint.read_file(path)  # says what is wrong with files of other kinds
-        raise ExportError(f"{path}: got a checkpoint, expected {CONTENT}, a TorchScript archive")
+        raise ExportError(f"{path}: got a checkpoint, expected {content}, a TorchScript archive")
     try:
         state = archived_state(path)
     except RuntimeError as error:
@@ -87,18 +112,42 @@ def block_shapes(name: str, width: int, width_in: int) -> dict[str, tuple[int, .
     return shapes
 
 
+def middle_shapes(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    """The blocks at the lowest resolution."""
+    shapes = {}
+    for block in ("block_1", "block_2"):
+        shapes |= block_shapes(f"{name}.{block}", width, width)
+    for axis in (0, 1):
+        shapes |= norm_shapes(f"{name}.attn_1.{axis}.norm", width)
+        for part in ("q", "k", "v", "proj_out"):
+            shapes |= conv_shapes(f"{name}.attn_1.{axis}.{part}", width, width, 1, 1, 1)
+    return shapes
+
+
+def encoder_shapes(config: CosmosConfig, width: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the published encoder's weights; width: of its first convolution."""
+    shapes = conv_shapes("quant_conv", len(config.levels), config.z_channels, 1, 1, 1)
+    shapes |= pair_shapes("encoder.conv_in", width, RGB * WAVELETS)
+    for level, wide in enumerate(config.widths):
+        name = f"encoder.down.{level}"
+        for block in range(config.num_res_blocks):
+            shapes |= block_shapes(f"{name}.block.{block}", wide, width)
+            width = wide
+        if level < len(config.widths) - 1:
+            shapes |= conv_shapes(f"{name}.downsample.conv1", wide, wide, 1, 3, 3)
+            shapes |= conv_shapes(f"{name}.downsample.conv2", wide, wide, 3, 1, 1)
+            shapes |= conv_shapes(f"{name}.downsample.conv3", wide, wide, 1, 1, 1)
+    shapes |= middle_shapes("encoder.mid", width)
+    shapes |= norm_shapes("encoder.norm_out", width)
+    return shapes | pair_shapes("encoder.conv_out", config.z_channels, width)
+
+
 def published_shapes(config: CosmosConfig) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the published network's weights."""
+    """Names and shapes of the published decoder's weights."""
     widths, last = config.widths, config.widths[-1]
     shapes = conv_shapes("post_quant_conv", config.z_channels, len(config.levels), 1, 1, 1)
     shapes |= pair_shapes("decoder.conv_in", last, config.z_channels)
-    for block in ("block_1", "block_2"):
-        shapes |= block_shapes(f"decoder.mid.{block}", last, last)
-    for axis in (0, 1):
-        name = f"decoder.mid.attn_1.{axis}"
-        shapes |= norm_shapes(f"{name}.norm", last)
-        for part in ("q", "k", "v", "proj_out"):
-            shapes |= conv_shapes(f"{name}.{part}", last, last, 1, 1, 1)
+    shapes |= middle_shapes("decoder.mid", last)
     for level, (width, width_in) in enumerate(zip(widths, (*widths[1:], last), strict=True)):
         for block in range(config.num_res_blocks + 1):
             inputs = width if block else width_in
@@ -112,8 +161,7 @@ def published_shapes(config: CosmosConfig) -> dict[str, tuple[int, ...]]:
     return shapes | pair_shapes("decoder.conv_out", RGB * WAVELETS, widths[0])
 
 
-def check(state: State, config: CosmosConfig, where: str) -> None:
-    shapes = published_shapes(config)
+def check(state: State, shapes: Mapping[str, tuple[int, ...]], where: str) -> None:
     checkpoint.check_keys(shapes, state, where)
     for name, shape in shapes.items():
         if state[name].shape != shape:

@@ -6,24 +6,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...bundle import Bundle, BundleModule, Storage
 from ...cosmos.decoder import CosmosConfig
 from ...simplear.config import ImageIds
 from ...simplear.network import weight_shapes
 from ...simplear.target_module import TargetModule
 from ...transformer.layer import Keep, Read
+from ..checkpoint import ExportError
 from ..common import (
     SPARE_POSITIONS,
     STORAGES,
     add_bundle_options,
     add_model_options,
-    decoder_part,
     make_bundle,
     require_parts,
 )
-from ..image_decoders.cosmos import load_decoder
+from ..image_decoders.cosmos import cosmos_parts, load_cosmos
 from ..mapped_target import mapped_target
 from ..settings import read_settings
 from .bundle import LICENCE, PUBLISHED, image_ids, repetition_note, target_entries
@@ -42,6 +40,12 @@ def add_parser(families: Any) -> None:
     add_model_options(parser, "folder of the language model", tokenizer=None)
     parser.add_argument("--decoder", type=Path, metavar="FILE", help="decoder.jit of Cosmos")
     parser.add_argument(
+        "--encoder",
+        type=Path,
+        metavar="FILE",
+        help="encoder.jit of Cosmos, for images as input; needs --decoder",
+    )
+    parser.add_argument(
         "--full-head",
         action="store_true",
         help="sample among all ids as the published script does, in which ids of text have a share and "
@@ -59,6 +63,10 @@ def add_parser(families: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     files = require_parts(options, "model", "decoder")
+    if options.encoder:
+        if not options.decoder:
+            raise ExportError("--encoder: give --decoder, too", 2)
+        files.append(options.encoder)
     make_bundle(options, files, lambda bundle, scratch: fill(bundle, options, scratch))
 
 
@@ -80,14 +88,14 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         if note := repetition_note(options.model):
             bundle.log(note)
     if options.decoder:
-        model = load_decoder(options.decoder, ids.codes, ids.text if ids.all else 0)
+        text = ids.text if ids.all else 0
+        model = load_cosmos(options.decoder, ids.codes, text, options.encoder)
         bundle.entries["decoder"] = {
             "codebook_size": ids.count,
             "downsample": model.config.downsample,
             "pixels": "round",
         }
-        # In fp32: folded weights are no numbers of the published precision.
-        bundle.modules["image_decoder"] = decoder_part(model, torch.float32)
+        bundle.modules.update(cosmos_parts(model))
     if options.model:
         positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
         storage = STORAGES.get(options.dtype, Storage(weights.dtype))

@@ -28,7 +28,7 @@ from simplear_files import (
 from models.archive import archived_tensor
 from models.export.__main__ import main
 from models.export.checkpoint import ExportError
-from models.export.image_decoders.cosmos import load_decoder
+from models.export.image_decoders.cosmos import load_cosmos
 from models.export.settings import Settings
 from models.export.simplear.bundle import target_entries
 from models.export.simplear.weights import read_folder
@@ -260,4 +260,4 @@ def test_no_code_of_a_decoder_is_run(files: Files, tmp_path: Path) -> None:
                 output.writestr(zipfile.ZipInfo(name), archive.read(name))
     with pytest.raises(RuntimeError):
         torch.jit.load(str(damaged))
-    assert load_decoder(damaged).config.widths == DECODER.widths
+    assert load_cosmos(damaged).config.widths == DECODER.widths
