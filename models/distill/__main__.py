@@ -25,8 +25,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..eagle.data import BUILD, SHARD, Images, read_lines
+from ..eagle.data import BUILD, SHARD, Images
 from ..eagle.features import TargetModel, load_target
+from ..eagle.files import read_lines
 from ..eagle.losses import chain_compression, filtered, guided_logits
 from ..eagle.train import drafter_config
 from ..export import checkpoint
