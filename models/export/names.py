@@ -2,8 +2,8 @@
 
 The rules, the same for every family:
 - Wrappers (WRAPPERS) name no part of a model: they are left out of names, wherever they stand.
-- A checkpoint is a state dict, or holds one under a usual key (RAW, AVERAGED), also nested; a single
-  state dict under another key is taken, too.
+- A checkpoint is a state dict, or holds one under a usual key (RAW, AVERAGED), also nested; what is under
+  another key is taken, too, if no other key holds any.
 - Each family has a tensor that all its checkpoints have, the anchor. What stands in front of the anchor's
   name is a prefix (`model.`, `first_stage_model.`, ...), which all its tensors share; it is left out.
 - Averaged weights (EMA) beside raw ones are no question where the published program knows which it takes
@@ -57,8 +57,10 @@ def candidates(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
     elif is_state(content):
         yield path, content
     elif not path:
-        rest = [(str(key), value) for key, value in content.items() if is_state(value)]
-        yield from (((key,), value) for key, value in rest if len(rest) == 1)
+        under = [list(candidates(value, (str(key),))) for key, value in content.items()]
+        rest = [each for each in under if each]
+        if len(rest) == 1:
+            yield from rest[0]
 
 
 def is_averaged(parts: Sequence[str]) -> bool:
