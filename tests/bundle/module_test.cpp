@@ -12,6 +12,8 @@
 namespace lamplighter {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -36,7 +38,9 @@ TEST(Module, OtherFilesGiveAPlainError) {
   EXPECT_THAT(load("<!DOCTYPE html><html></html>"), HasSubstr("HTML page"));
   EXPECT_THAT(load("version https://git-lfs"), HasSubstr("not a zip archive"));
   EXPECT_THAT(load(""), HasSubstr("not a zip archive"));
-  EXPECT_THAT(load("PK\x03\x04 and then nothing that a zip archive has"), HasSubstr("damaged archive"));
+  EXPECT_THAT(load("PK\x03\x04 and then nothing that a zip archive has"),
+              AllOf(HasSubstr("got a damaged archive, expected the TorchScript archive that was exported"),
+                    EndsWith("copy the file or export the bundle again")));
 }
 
 }  // namespace

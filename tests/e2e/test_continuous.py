@@ -232,7 +232,9 @@ def test_a_network_of_other_tokens_is_refused(
     replace_file(folder, file, (tmp_path / "other.pt").read_bytes())
     message = refused(4, "generate", "--class", 1, *EXACT, "-o", "x.png", model=folder)
     assert role in message
-    assert f"the manifest has {CLASSES} classes, {TOKENS} tokens of {CHANNELS} channels" in message
+    assert f"manifest.json has prompt.classes {CLASSES}, target.hidden " in message
+    sizes = f"tokens.channels {CHANNELS}, grids of {TOKENS} tokens and diffusion.steps {STEPS}"
+    assert sizes in message
 
 
 @pytest.mark.parametrize(
@@ -254,6 +256,18 @@ def test_a_manifest_that_disagrees_is_refused(
     edit_manifest(folder, change)
     assert words in refused(4, "generate", "--class", 1, "-o", "x.png", model=folder)
     assert words in refused(4, "inspect", model=folder)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"), [("target", "hidden", 33), ("prompt", "classes", CLASSES + 1)]
+)
+def test_a_field_that_disagrees_with_the_target_is_named(
+    refused: Refused, mar: Path, tmp_path: Path, part: str, field: str, value: int
+) -> None:
+    folder = Path(shutil.copytree(mar, tmp_path / "bundle"))
+    edit_manifest(folder, lambda manifest: manifest[part].update({field: value}))
+    message = refused(4, "generate", "--class", 1, *EXACT, "-o", "x.png", model=folder)
+    assert f"{folder / 'manifest.json'} has " in message and f"{part}.{field} {value}, " in message
 
 
 def test_other_outputs_and_commands(cli: Cli, mar: Path, tmp_path: Path) -> None:

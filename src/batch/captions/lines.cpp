@@ -97,6 +97,15 @@ void take_line(const Piece& line, const Source& source, Lines kind, const TakeEn
   }
 }
 
+bool is_flag(std::string_view word) {
+  return word.size() > 2 && word.substr(0, 2) == "--" && is_letter(word[2]);
+}
+
+// Whether a text begins behind these characters of a word; an apostrophe elsewhere is no quote.
+bool awaits_value(std::string_view word) {
+  return word.empty() || (word.back() == '=' && is_flag(word) && word.find('=') == word.size() - 1);
+}
+
 // Splits a line as a shell does: blanks between words, quotes of both kinds, backslashes.
 std::vector<std::string> split_words(std::string_view line, const std::string& where) {
   std::vector<std::string> words;
@@ -115,7 +124,7 @@ std::vector<std::string> split_words(std::string_view line, const std::string& w
                          (quoted == 0 || line[at + 1] == '"' || line[at + 1] == '\\');
     if (escapes) {
       words.back() += line[++at];
-    } else if (quoted == 0 && (c == '"' || (c == '\'' && words.back().empty()))) {
+    } else if (quoted == 0 && (c == '"' || (c == '\'' && awaits_value(words.back())))) {
       quoted = c;
     } else if (c == quoted) {
       quoted = 0;
@@ -125,10 +134,6 @@ std::vector<std::string> split_words(std::string_view line, const std::string& w
   }
   if (quoted != 0) throw Error(ExitCode::input, where + ": got a quote " + quoted + " that is not closed");
   return words;
-}
-
-bool is_flag(std::string_view word) {
-  return word.size() > 2 && word.substr(0, 2) == "--" && is_letter(word[2]);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "bundle/modules/module.h"
 #include "lamplighter/error.h"
@@ -53,8 +54,18 @@ class ContinuousArchive : public ContinuousModel {
     if (tensor.sizes() == at::IntArrayRef(sizes) && tensor.scalar_type() == dtype) return;
     std::ostringstream got, expected;
     got << c10::toString(tensor.scalar_type()) << ' ' << tensor.sizes();
-    expected << c10::toString(dtype) << ' ' << at::IntArrayRef(sizes) << " as the manifest says";
+    expected << c10::toString(dtype) << ' ' << at::IntArrayRef(sizes);
     fail(method, got.str(), expected.str());
+  }
+
+  // The fields that an archive can disagree with.
+  static std::string sizes_of(const Manifest& manifest) {
+    return join_path(manifest.directory, "manifest.json") + " has prompt.classes " +
+           std::to_string(manifest.prompt->classes) + ", target.hidden " +
+           std::to_string(manifest.target.hidden) + ", tokens.channels " +
+           std::to_string(manifest.tokens.channels) + ", grids of " +
+           std::to_string(manifest.grids.front().tokens()) + " tokens and diffusion.steps " +
+           std::to_string(manifest.diffusion.steps);
   }
 
   // Torch's message about sizes that do not match names neither of them.
@@ -64,11 +75,7 @@ class ContinuousArchive : public ContinuousModel {
       generate_one(manifest);
     } catch (const Error& error) {
       if (error.code() != ExitCode::bundle) throw;
-      throw Error(ExitCode::bundle, std::string(error.what()) + "; the manifest has " +
-                                        counted(manifest.prompt->classes, "class") + ", " +
-                                        counted(manifest.grids.front().tokens(), "token") + " of " +
-                                        counted(manifest.tokens.channels, "channel") + " and " +
-                                        counted(manifest.diffusion.steps, "step"));
+      throw Error(ExitCode::bundle, std::string(error.what()) + "; " + sizes_of(manifest));
     }
   }
 

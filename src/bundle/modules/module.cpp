@@ -17,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/message.h"
 #include "bundle/modules/fuse.h"
 #include "bundle/modules/rounding.h"
 #include "device/machine.h"
@@ -44,8 +45,29 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
+// What is wrong with an archive that Torch does not read, and what to do. Torch's own sentence helps only
+// where it names an operator.
+std::string damage_of(const std::exception& error) {
+  constexpr std::string_view kOperator = "Unknown builtin op: ";
+  const std::string reason = first_line(error);
+  const std::size_t at = reason.find(kOperator);
+  if (at != std::string::npos) {
+    std::string name = reason.substr(at + kOperator.size());
+    name = name.substr(0, name.find_first_of(" \n"));
+    while (!name.empty() && name.back() == '.') name.pop_back();
+    return "got an archive that calls " + quote(name) +
+           ", expected operators of this version; export the bundle again";
+  }
+  if (reason.find("version") != std::string::npos && reason.find("supported") != std::string::npos)
+    return "got an archive of a newer Torch, expected one of this version or an older one; export the bundle "
+           "again";
+  return "got a damaged archive, expected the TorchScript archive that was exported; `lamplighter check` "
+         "compares its checksum, copy the file or export the bundle again";
+}
+
 // Fields of the manifest that a call depends on.
 std::string sizes_of(const std::string& role, const std::string& method) {
+  if (method == "context" || method == "denoise") return "prompt, target, tokens, grids and diffusion";
   if (role == "image_decoder" || role == "image_encoder") return "grids and decoder";
   if (role == "text_encoder") return "tokenizer and prompt.features";
   if (role != "target") return "drafters." + role.substr(role.find(' ') + 1) + " (its sizes)";
@@ -70,7 +92,7 @@ void check_archive(const std::string& path, const std::string& role) {
       fail(where + "got a checkpoint (state dict), expected a TorchScript archive; run lamplighter-export");
     }
   } catch (const c10::Error& error) {
-    fail(where + "damaged archive: " + first_line(error));
+    fail(where + damage_of(error));
   }
 }
 
@@ -122,7 +144,7 @@ Module::Module(const std::string& directory, const ModuleEntry& entry, const std
     archive_->module = torch::jit::load(path, placement.device, no_extra_files, /*load_debug_files=*/false);
   } catch (const std::exception& error) {
     if (const std::optional<Error> known = machine_error(error, role + " in " + path)) throw *known;
-    fail(role + " in " + path + ": cannot load the TorchScript archive: " + first_line(error));
+    fail(role + " in " + path + ": " + damage_of(error));
   }
   archive_->module.eval();
   set_up(role + " in " + path, methods, stored_bits(entry));

@@ -252,6 +252,13 @@ TEST(Lines, MayBeCommentsRecordsAndFlags) {
   EXPECT_THAT(prompts(parse_captions("# x\n--prompt \"a\"\n", "c", "text")), ElementsAre("--prompt \"a\""));
 }
 
+TEST(Lines, QuotesOfFlagsMayFollowAnEqualsSign) {
+  const Captions captions =
+      parse("--prompt='a red cat' --seed='3'\n--prompt=\"a dog\"\n--prompt=it's a fish's tail\n");
+  EXPECT_THAT(prompts(captions), ElementsAre("a red cat", "a dog", "it's a fish's tail"));
+  EXPECT_EQ(captions[0].seed, 3U);
+}
+
 TEST(Lines, CommentsMayPrecedeOtherContent) {
   EXPECT_THAT(prompts(parse("# my set\n\nprompt,seed\na,3\n# none\nb,4\n")), ElementsAre("a", "b"));
   EXPECT_THAT(prompts(parse("# my set\n[\"a\", \"b\"]\n")), ElementsAre("a", "b"));
