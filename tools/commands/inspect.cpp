@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/message.h"
 #include "commands.h"
 #include "device/placement.h"
 #include "draft/auto.h"
@@ -80,7 +81,7 @@ void inspect(const InspectFlags& flags) {
     constexpr std::size_t kLabel = 22;
     for (auto [label, value] : describe_bundle(manifest, damage, placement)) {
       label.resize(std::max(label.size() + 1, kLabel), ' ');
-      terminal.result(label + value);
+      terminal.result(one_line(label + value));  // names of the bundle may be anything
     }
   }
   if (damage.empty()) return;

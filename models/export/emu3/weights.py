@@ -10,7 +10,14 @@ from ...emu3.decoder import Emu3VQ
 from ...transformer.plain import layer_shapes
 from .. import checkpoint
 from ..checkpoint import ExportError, State
-from ..config_file import LLAMA_SIZES, Section, decoder_facts, make_config, refuse_quantised
+from ..config_file import (
+    LLAMA_SIZES,
+    Section,
+    decoder_facts,
+    language,
+    make_config,
+    refuse_quantised,
+)
 from ..decoder_weights import DecoderWeights, hugging_face_names, tie
 from ..tokenizer_file import check_ids
 from .names import VQ, original_state
@@ -59,7 +66,8 @@ def read_folder(folder: Path) -> Folder:
     config = emu3_config(settings)
     state = original_state(checkpoint.read_folder(folder, ANCHORS), str(folder))
     names = hugging_face_names()
-    tie(names, state, settings.flag("tie_word_embeddings", False), str(folder))
+    tied = language(settings).flag("tie_word_embeddings", False)
+    tie(names, state, tied, str(folder))
     weights = Weights(
         {k: v for k, v in state.items() if not k.startswith(VQ)}, config, names, str(folder)
     )

@@ -48,6 +48,15 @@ def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
     assert report["manifest"] == json.loads((tiny_bundle / "manifest.json").read_text())
 
 
+def test_inspect_shows_hostile_names_in_order(cli: Cli, copy: Path) -> None:
+    name = "a\u202eb\u2066\x1b[2J\nc"
+    fields = ("name", "family", "source", "licence")
+    edit_manifest(copy, lambda manifest: manifest.update({field: name for field in fields}))
+    lines = cli("inspect", copy, model=None).stdout.splitlines()
+    assert sum(line.count("a\\u202eb\\u2066\\x1b[2J\\nc") for line in lines) == len(fields)
+    assert all(line.isprintable() for line in lines)
+
+
 def test_check(cli: Cli, tiny_bundle: Path) -> None:
     result = cli("check", tiny_bundle, model=None)
     assert result.returncode == 0, result.stderr
