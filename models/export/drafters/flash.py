@@ -60,7 +60,7 @@ def read_flash(path: Path, manifest: Mapping[str, Any]) -> tuple[FlashConfig, St
     settings, state = read_settings(path, ANCHORS)
     state = checkpoint.without(state, ("layers.rotary_emb.", "lm_head."))
     checkpoint.shape_of(state, "embed_tokens.weight", 2, where)
-    if "hidden_size" in settings:
+    if path.is_dir() or "hidden_size" in settings:
         return published_config(settings, state, manifest), state
     return trained_config(FlashConfig, settings), state
 

@@ -159,6 +159,7 @@ def test_files_of_training_with_queries(bundle: Path, tmp_path: Path) -> None:
             lambda _, settings: settings.update(num_attention_heads=3),
             "num_attention_heads is 3, expected",
         ),
+        (lambda _, settings: settings.pop("hidden_size"), "hidden_size is missing, expected"),
         (
             lambda state, _: state.update({"embed_tokens.weight": torch.zeros(3, HIDDEN)}),
             "embeds 3 tokens",
