@@ -60,7 +60,10 @@ configure() {
 }
 
 # Test programs that use a device; names of their cases contain Cuda.
-device_tests() { grep -rl --include='*_test.cpp' hasCUDA tests | xargs basename --multiple --suffix=.cpp; }
+device_tests() {
+  grep -rl --include='*_test.cpp' hasCUDA tests/kernels | xargs basename --multiple --suffix=.cpp
+  echo decode_test
+}
 benches() { grep -rl --include='*_bench.cpp' hasCUDA tests | xargs --no-run-if-empty basename --multiple --suffix=.cpp; }
 
 # Targets to build.

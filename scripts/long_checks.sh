@@ -14,7 +14,7 @@ export OMP_NUM_THREADS=1
 distributions() {
   scripts/setup.sh
   export LAMPLIGHTER_DISTRIBUTION_IMAGES=$((1 << 20))
-  printf '%s\n' loop_distribution_test mutation_test ngram_test lookahead_test jacobi_distribution_test sjd_pac_reference_test self_test heads_test refine_test |
+  printf '%s\n' decode_test draft_drafters_test draft_lookup_test draft_windows_test |
     xargs -P 2 -I NAME build/NAME --gtest_brief=1
   build/verify_distribution_test --gtest_brief=1
 }
@@ -30,8 +30,10 @@ fuzz() {
 }
 
 threads() {
-  LAMPLIGHTER_TARGET="worker_test slots_test sinks_test soak" scripts/setup.sh tsan
-  ctest --preset tsan -R '^(worker|slots|sinks)_test$'
+  LAMPLIGHTER_TARGET="base_test pipeline_test decode_test soak" scripts/setup.sh tsan
+  for program in base_test pipeline_test decode_test; do
+    "build-tsan/$program" --gtest_filter='Worker.*:*/SlotsTest.*:SinksTest.*' --gtest_brief=1
+  done
   build-tsan/soak models/demo/bundle 300
 }
 

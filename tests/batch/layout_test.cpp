@@ -12,9 +12,9 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class Arrange : public FolderTest {
+class LayoutTest : public FolderTest {
  protected:
-  Arrange() {
+  LayoutTest() {
     fs::create_directories(path("images"));
     fs::create_directories(path(".tmp"));
   }
@@ -42,7 +42,7 @@ class Arrange : public FolderTest {
   std::vector<Record> images_;
 };
 
-TEST_F(Arrange, GenEvalFindsItsTree) {
+TEST_F(LayoutTest, GenEvalFindsItsTree) {
   generate(0, 0);
   generate(0, 1);
   generate(12, 0);
@@ -59,7 +59,7 @@ TEST_F(Arrange, GenEvalFindsItsTree) {
   EXPECT_EQ(tree("geneval"), expected);
 }
 
-TEST_F(Arrange, DpgFindsGridsOfCompleteCaptions) {
+TEST_F(LayoutTest, DpgFindsGridsOfCompleteCaptions) {
   for (std::size_t repeat = 0; repeat < 4; ++repeat) generate(0, repeat, "cat");
   for (std::size_t repeat = 0; repeat < 3; ++repeat) generate(1, repeat, "dog");
   for (std::size_t repeat = 0; repeat < 4; ++repeat) generate(2, repeat, "../bird");

@@ -20,7 +20,7 @@ BenchMethod method(const std::string& name, const std::string& rule = "") {
   return {rule.empty() ? name : name + ":rule=" + rule, options};
 }
 
-std::vector<std::string> names(const std::vector<BenchMethod>& methods) {
+std::vector<std::string> names_of(const std::vector<BenchMethod>& methods) {
   std::vector<std::string> names;
   for (const BenchMethod& one : methods) names.push_back(one.name);
   return names;
@@ -52,7 +52,7 @@ TEST(Sweep, WhatIsNotUnderstoodIsNamed) {
 TEST(Sweep, EveryMethodHasEveryCombinationOfWhatItReads) {
   const Sweep sweep = parse_sweep({"tree=chain-2", "chain-4", "lambda=2", "3/2", "delta=0.1"});
   const auto methods = expand({method("ar"), method("eagle"), method("lantern"), method("lantern++")}, sweep);
-  EXPECT_THAT(names(methods),
+  EXPECT_THAT(names_of(methods),
               ElementsAre("ar", "eagle:tree=chain-2", "eagle:tree=chain-4", "lantern:tree=chain-2:delta=0.1",
                           "lantern:tree=chain-4:delta=0.1", "lantern++:tree=chain-2:lambda=2",
                           "lantern++:tree=chain-2:lambda=3/2", "lantern++:tree=chain-4:lambda=2",
@@ -65,13 +65,13 @@ TEST(Sweep, EveryMethodHasEveryCombinationOfWhatItReads) {
 // Options apply in order: an option decides which methods read the next one.
 TEST(Sweep, ASweptRuleOrTreeDecidesWhatIsRead) {
   EXPECT_THAT(
-      names(expand({method("eagle")}, parse_sweep({"rule=exact", "lantern++", "lambda=2", "3"}))),
+      names_of(expand({method("eagle")}, parse_sweep({"rule=exact", "lantern++", "lambda=2", "3"}))),
       ElementsAre("eagle:rule=exact", "eagle:rule=lantern++:lambda=2", "eagle:rule=lantern++:lambda=3"));
-  EXPECT_THAT(names(expand({method("eagle-2")}, parse_sweep({"tree=chain-2", "dynamic", "depth=3"}))),
+  EXPECT_THAT(names_of(expand({method("eagle-2")}, parse_sweep({"tree=chain-2", "dynamic", "depth=3"}))),
               ElementsAre("eagle-2:tree=chain-2", "eagle-2:tree=dynamic:depth=3"));
-  EXPECT_THAT(names(expand({method("eagle"), method("ngram")}, parse_sweep({"draft-guidance=conditional"}))),
+  EXPECT_THAT(names_of(expand({method("eagle"), method("ngram")}, parse_sweep({"draft-guidance=conditional"}))),
               ElementsAre("eagle:draft-guidance=conditional", "ngram"));
-  EXPECT_THAT(names(expand({method("eagle", "lantern")}, parse_sweep({"k=3"}))),
+  EXPECT_THAT(names_of(expand({method("eagle", "lantern")}, parse_sweep({"k=3"}))),
               ElementsAre("eagle:rule=lantern:k=3"));
 }
 

@@ -12,7 +12,7 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kPositions = 24;
+constexpr std::int64_t kLength = 24;
 
 ToyChain target_chain() {
   ToyChain chain = toy_target();
@@ -30,10 +30,10 @@ std::vector<float> growing_scales(float scale) {
   GuidanceSchedule schedule;
   schedule.kind = "linear";
   Grid grid;
-  grid.rows = 4, grid.columns = kPositions / 4;
+  grid.rows = 4, grid.columns = kLength / 4;
   SamplingOptions sampling;
   sampling.cfg_scale = scale;
-  return guidance_scales(schedule, grid, sampling, kPositions);
+  return guidance_scales(schedule, grid, sampling, kLength);
 }
 
 // Requests of all kinds: classes, guidance, temperatures.
@@ -53,7 +53,7 @@ struct LoopTest : ::testing::Test {
   std::vector<ContinuousImage> run(const MethodOptions& method, const ContinuousModel& drafts,
                                    std::size_t slots = 3, std::size_t count = 8) {
     ToyRun toy{target, drafts};
-    toy.shape = {kPositions, 3, 3, 10};
+    toy.shape = {kLength, 3, 3, 10};
     toy.method = method;
     return sample(toy, mixed(count), slots);
   }
@@ -80,25 +80,25 @@ const std::vector<MethodOptions>& all_methods() {
 }
 
 TEST_F(LoopTest, ADraftThatIsTheTargetIsAccepted) {
-  const auto alone = run(passes(kPositions), drafter);
+  const auto alone = run(passes(kLength), drafter);
   for (const char* rule : {"exact", "paper"}) {
     for (const std::int64_t gamma : {1, 3, 5, 100}) {
       const auto sampled = run(cspd(rule, gamma), target);
       expect_same(sampled, alone, 1e-5);
       for (const ContinuousImage& image : sampled) {
         EXPECT_EQ(image.statistics.proposals, 0);
-        const std::int64_t block = std::min(gamma, kPositions) + 1;
-        EXPECT_EQ(image.statistics.target_passes, (kPositions + block - 1) / block);
+        const std::int64_t block = std::min(gamma, kLength) + 1;
+        EXPECT_EQ(image.statistics.target_passes, (kLength + block - 1) / block);
       }
     }
   }
 }
 
 TEST_F(LoopTest, APrefillOfAllIsTheTargetAlone) {
-  const auto alone = run(passes(kPositions), drafter), prefilled = run(cspd("exact", 4, 1), drafter);
+  const auto alone = run(passes(kLength), drafter), prefilled = run(cspd("exact", 4, 1), drafter);
   expect_same(prefilled, alone, 0);
   for (const ContinuousImage& image : prefilled) {
-    EXPECT_EQ(image.statistics.target_passes, kPositions);
+    EXPECT_EQ(image.statistics.target_passes, kLength);
     EXPECT_TRUE(image.statistics.drafted.empty());
   }
 }
@@ -116,16 +116,16 @@ TEST_F(LoopTest, EveryPlaceIsSampledOnce) {
     SCOPED_TRACE(method.method + method.rule);
     for (const ContinuousImage& image : run(method, drafter)) {
       const Statistics& statistics = image.statistics;
-      EXPECT_EQ(statistics.tokens, kPositions);
+      EXPECT_EQ(statistics.tokens, kLength);
       EXPECT_EQ(std::set<std::int64_t>(statistics.order.begin(), statistics.order.end()).size(),
-                static_cast<std::size_t>(kPositions));
+                static_cast<std::size_t>(kLength));
       EXPECT_EQ(statistics.order, image.order);
       EXPECT_TRUE(image.visible.all().item<bool>());
       EXPECT_TRUE(at::isfinite(image.latents).all().item<bool>());
       std::int64_t committed = 0;
       for (const Cycle& cycle : statistics.cycles) committed += cycle.committed;
-      EXPECT_GE(committed, kPositions - 1);
-      EXPECT_LE(statistics.target_passes, kPositions);
+      EXPECT_GE(committed, kLength - 1);
+      EXPECT_LE(statistics.target_passes, kLength);
     }
   }
 }
@@ -141,8 +141,8 @@ TEST_F(LoopTest, ADrafterOfNoNumbersCostsAPassAToken) {
   for (const char* rule : {"exact", "paper"}) {
     for (const ContinuousImage& image : run(cspd(rule, 3), broken)) {
       EXPECT_TRUE(at::isfinite(image.latents).all().item<bool>());
-      EXPECT_EQ(image.statistics.target_passes, kPositions);
-      EXPECT_EQ(image.statistics.fallbacks, kPositions);
+      EXPECT_EQ(image.statistics.target_passes, kLength);
+      EXPECT_EQ(image.statistics.fallbacks, kLength);
     }
   }
 }
@@ -152,7 +152,7 @@ TEST_F(LoopTest, ATargetOfNoNumbersIsAnError) {
   broken.broken = true;
   for (const MethodOptions& method : all_methods()) {
     ToyRun toy{broken, drafter};
-    toy.shape = {kPositions, 3, 3, 10};
+    toy.shape = {kLength, 3, 3, 10};
     toy.method = method;
     try {
       sample(toy, mixed(2), 2);
@@ -194,7 +194,7 @@ TEST(ContinuousSchedule, TokensOfAPassAreGuidedAsItsLastOne) {
   ContinuousRequest request;
   EXPECT_EQ(request.scale(5), 1);
   request.scales = growing_scales(3);
-  EXPECT_FLOAT_EQ(request.scale(kPositions - 6), 1.5F);  // six are sampled
+  EXPECT_FLOAT_EQ(request.scale(kLength - 6), 1.5F);  // six are sampled
   EXPECT_FLOAT_EQ(request.scale(1), request.scales.back());
   EXPECT_FLOAT_EQ(request.scale(0), request.scales.back());
 }

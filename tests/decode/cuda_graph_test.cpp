@@ -15,7 +15,7 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kImages = 5;
+constexpr std::int64_t kGraphImages = 5;
 
 class CudaGraph : public ::testing::Test {
  protected:
@@ -24,15 +24,13 @@ class CudaGraph : public ::testing::Test {
   }
 };
 
-DecodeRequest request(std::int64_t number) {
+DecodeRequest graph_request(std::int64_t number) {
   SamplingOptions sampling;
   sampling.cfg_scale = 2.5F;
   sampling.cfg_interval = number == 3 ? 4 : -1;
   sampling.temperature = 0.8F + 0.1F * static_cast<float>(number);
   return {sampling, 90 + static_cast<std::uint64_t>(number)};
 }
-
-const c10::Device kDevice(c10::kCUDA, 0);
 
 SyntheticShape small_rows(bool row_ends) {
   SyntheticShape shape;
@@ -54,12 +52,12 @@ std::vector<std::vector<std::int32_t>> sampled(const Toy& toy, const Models& mod
   shape.guided = shape.varying = true;
   shape.graph = graph;
   Recorder recorder(method);
-  decode(models, method, shape, Queue{toy, kImages, request}, [&](const Report& report) {
+  decode(models, method, shape, Queue{toy, kGraphImages, graph_request}, [&](const Report& report) {
     recorder.add(report);
     return true;
   });
   std::vector<std::vector<std::int32_t>> codes;
-  for (std::int64_t image = 0; image < kImages; ++image) codes.push_back(recorder.take(image).codes);
+  for (std::int64_t image = 0; image < kGraphImages; ++image) codes.push_back(recorder.take(image).codes);
   return codes;
 }
 
@@ -70,9 +68,9 @@ void expect_same_tokens(const Toy& toy, const Models& models, const Method& meth
 }
 
 TEST_F(CudaGraph, SamplesTheTokensOfARunWithout) {
-  const at::Tensor neighbours = next_codes(small_rows(false).vocabulary).to(kDevice);
+  const at::Tensor neighbours = next_codes(small_rows(false).vocabulary).to(kCuda);
   for (const bool row_ends : {false, true}) {
-    const Toy toy(small_rows(row_ends), at::kBFloat16, kDevice);
+    const Toy toy(small_rows(row_ends), at::kBFloat16, kCuda);
     for (const Method& method :
          {Method{}, static_method(bushy_tree()), static_method(preset_tree("chain-3")),
           relaxed_method(bushy_tree(), "lantern++", 2, 3, neighbours), self_method(bushy_tree(), 1),
@@ -86,7 +84,7 @@ TEST_F(CudaGraph, SamplesTheTokensOfARunWithout) {
 
 TEST_F(CudaGraph, SamplesTheTokensOfARunWithoutWithEveryDrafter) {
   for (const bool row_ends : {false, true}) {
-    const Toy toy(small_rows(row_ends), at::kFloat, kDevice);
+    const Toy toy(small_rows(row_ends), at::kFloat, kCuda);
     for (const auto& [kind, how] : kinds()) {
       SCOPED_TRACE(kind);
       const DraftModel drafter = random_drafter(toy.target, kind, 1);

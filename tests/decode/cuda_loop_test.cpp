@@ -16,10 +16,8 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kImages = std::int64_t{1} << 16;
+constexpr std::int64_t kSampledImages = std::int64_t{1} << 16;
 constexpr std::int64_t kSlots = std::int64_t{1} << 11;
-
-const c10::Device kDevice(c10::kCUDA, 0);
 
 struct CudaCase {
   std::string name;
@@ -56,10 +54,10 @@ class CudaLoop : public ::testing::TestWithParam<CudaCase> {
 // that most cycles are replayed.
 TEST_P(CudaLoop, SamplesTheDistributionOfTheTarget) {
   const SyntheticShape shape = run_shape(GetParam().row_ends);
-  const Toy toy(shape, at::kFloat, kDevice);
+  const Toy toy(shape, at::kFloat, kCuda);
   const std::optional<DraftModel> drafter = drafter_of(toy);
   const JointDistribution counts =
-      distribution_of_slots(toy, GetParam().method, run_sampling(), kImages, kSlots, models(toy, drafter));
+      distribution_of_slots(toy, GetParam().method, run_sampling(), kSampledImages, kSlots, models(toy, drafter));
   EXPECT_TRUE(fits(lossless_distribution(Toy(shape), run_sampling()), counts));
 }
 
@@ -72,7 +70,7 @@ TEST_P(CudaLoop, GreedyImagesAreThoseOfTheCpu) {
   const std::vector<std::int64_t> numbers{0, 1, 2};
   std::vector<DecodeRequest> requests(numbers.size());
   for (DecodeRequest& request : requests) request.sampling = {3, 0, 0, 1, -1};
-  const Toy host(shape), device(shape, at::kFloat, kDevice);
+  const Toy host(shape), device(shape, at::kFloat, kCuda);
   const at::Tensor expected = run(host, numbers, requests);
   const at::Tensor got = run(device, numbers, requests);
   EXPECT_TRUE(at::equal(got, expected)) << "expected\n" << expected << "\ngot\n" << got;

@@ -18,7 +18,7 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kImages = 5;
+constexpr std::int64_t kRecordedImages = 5;
 
 at::Tensor random_rows(std::int64_t images, std::int64_t rows, std::int64_t vocabulary) {
   const at::Tensor values = at::rand({images, rows, vocabulary}) + 0.01;
@@ -126,12 +126,12 @@ class RecordedRunTest : public ::testing::TestWithParam<RecordCase> {
     shape.guided = true;
     shape.record = record;
     Recorder recorder(GetParam().method);
-    decode(toy_.models(), GetParam().method, shape, Queue{toy_, kImages, request}, [&](const Report& report) {
+    decode(toy_.models(), GetParam().method, shape, Queue{toy_, kRecordedImages, request}, [&](const Report& report) {
       recorder.add(report);
       return true;
     });
     std::vector<RecordedImage> all;
-    for (std::int64_t number = 0; number < kImages; ++number) all.push_back(recorder.take(number));
+    for (std::int64_t number = 0; number < kRecordedImages; ++number) all.push_back(recorder.take(number));
     return all;
   }
 

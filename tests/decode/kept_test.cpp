@@ -60,7 +60,7 @@ std::vector<KeptCase> kept_cases(bool greedy) {
           {"model_siblings", static_method(bushy_tree(), "exact", greedy), true}};
 }
 
-std::string name_of(const ::testing::TestParamInfo<KeptCase>& test) {
+std::string kept_name(const ::testing::TestParamInfo<KeptCase>& test) {
   return test.param.name;
 }
 
@@ -115,7 +115,7 @@ TEST_P(GreedyKept, TokensBehindThoseOfAnImageAreItsOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, GreedyKept, ::testing::ValuesIn(kept_cases(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(Methods, GreedyKept, ::testing::ValuesIn(kept_cases(true)), kept_name);
 
 // Random numbers are counted by tokens, whoever gave those before.
 TEST(Autoregression, ContinuesASampledImageAsItWent) {
@@ -170,7 +170,7 @@ TEST_P(SampledKept, TokensFollowTheTargetGivenThoseInFront) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, SampledKept, ::testing::ValuesIn(kept_cases(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Methods, SampledKept, ::testing::ValuesIn(kept_cases(false)), kept_name);
 
 // What the test above finds: the tokens in front change the distribution of those behind.
 TEST(LosslessDistribution, DependsOnKeptTokens) {

@@ -18,7 +18,7 @@ constexpr int kSlowdown = 5;  // an instrumented build samples a 32nd of the ima
 #else
 constexpr int kSlowdown = 0;
 #endif
-constexpr std::int64_t kImages = std::int64_t{1} << (18 - kSlowdown);
+constexpr std::int64_t kMany = std::int64_t{1} << (18 - kSlowdown);
 constexpr std::int64_t kFewer = std::int64_t{1} << (16 - kSlowdown);
 
 struct DistributionCase {
@@ -77,9 +77,9 @@ TEST_P(LoopDistribution, HoldsWhereSlotsAreRefilled) {
   const Toy toy = make_toy(shape_of(GetParam()), GetParam().model);
   SamplingOptions sampling = run_sampling();
   sampling.cfg_interval = GetParam().interval;
-  constexpr std::int64_t kSlots = 48;
+  constexpr std::int64_t kRefilledSlots = 48;
   const JointDistribution counts =
-      distribution_of_slots(toy, GetParam().method, sampling, distribution_images(kFewer / 4), kSlots);
+      distribution_of_slots(toy, GetParam().method, sampling, distribution_images(kFewer / 4), kRefilledSlots);
   EXPECT_TRUE(fits(lossless_distribution(toy, sampling), counts));
 }
 
@@ -94,7 +94,7 @@ std::vector<DistributionCase> distribution_cases() {
   Method conditional = static_method(siblings);
   conditional.conditional = true;
   return {{"autoregression", {}},
-          {"siblings", static_method(siblings), kImages},
+          {"siblings", static_method(siblings), kMany},
           {"chain", static_method(preset_tree("chain-3"))},
           {"chain_that_ends", ending_method("chain-3", 0.5F)},
           {"block_that_ends", ending_block()},
@@ -118,7 +118,7 @@ std::vector<DistributionCase> distribution_cases() {
           {"row_ends_block", static_method(preset_tree("chain-3"), "block"), kFewer, -1, true},
           {"row_ends_dynamic", dynamic_method(1, 2, 4), kFewer, -1, true},
           {"row_ends_dynamic_that_adapts", adapting(dynamic_method(1, 2, 4)), kFewer, -1, true},
-          {"model_chain", static_method(preset_tree("chain-3")), kImages, -1, false, true},
+          {"model_chain", static_method(preset_tree("chain-3")), kMany, -1, false, true},
           {"model_siblings", static_method(siblings), kFewer, -1, false, true},
           {"model_block", static_method(preset_tree("chain-2"), "block"), kFewer, -1, false, true},
           {"model_dynamic", dynamic_method(1, 2, 4), kFewer, -1, false, true},

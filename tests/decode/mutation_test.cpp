@@ -26,7 +26,7 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kImages = std::int64_t{1} << 15;
+constexpr std::int64_t kMutantImages = std::int64_t{1} << 15;
 
 // What one run of the loop hands from cycle to cycle; a hook may change all of it.
 struct Cycle {
@@ -272,7 +272,7 @@ TEST_P(Mutation, ImagesFollowTheDistributionOfTheTarget) {
   const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
   const SamplingOptions sampling = run_sampling();
   const JointDistribution counts = counted_distribution(
-      toy, sampling, distribution_images(kImages), [&](const Prompts& prompts, const auto& requests) {
+      toy, sampling, distribution_images(kMutantImages), [&](const Prompts& prompts, const auto& requests) {
         return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
       });
   EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);
@@ -299,7 +299,7 @@ TEST_P(ModelMutation, ImagesFollowTheDistributionOfTheTarget) {
   const Method method = static_method(preset_tree("chain-3"));
   const SamplingOptions sampling = run_sampling();
   const JointDistribution counts = counted_distribution(
-      toy, sampling, distribution_images(kImages), [&](const Prompts& prompts, const auto& requests) {
+      toy, sampling, distribution_images(kMutantImages), [&](const Prompts& prompts, const auto& requests) {
         return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
       });
   EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);

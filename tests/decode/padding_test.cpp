@@ -16,7 +16,7 @@ namespace lamplighter::test {
 namespace {
 
 constexpr std::int64_t kLength = 7;  // rows of a padded prompt
-const std::vector<std::int64_t> kNumbers{0, 2, 6, 3};
+const std::vector<std::int64_t> kPaddedNumbers{0, 2, 6, 3};
 
 SyntheticShape padded_shape() {
   SyntheticShape shape;
@@ -87,11 +87,11 @@ class PaddingTest : public ::testing::TestWithParam<std::tuple<float, bool>> {
 
 TEST_P(PaddingTest, IsInFrontOfThePromptForTheDrafterAlone) {
   const c10::InferenceMode inference;
-  const std::vector<DecodeRequest> samples = requests(kNumbers, scale(), 1);
+  const std::vector<DecodeRequest> samples = requests(kPaddedNumbers, scale(), 1);
   const bool guided = is_guided(samples);
   const Method method = tree_method(conditional(), false);
-  const Prompts padded = prompts(toy_, kNumbers, guided);
-  const Prompts plain = prompts(toy_, kNumbers, guided, false);
+  const Prompts padded = prompts(toy_, kPaddedNumbers, guided);
+  const Prompts plain = prompts(toy_, kPaddedNumbers, guided, false);
   DecodeState state = make_state(toy_.models(), method, padded, samples, toy_.grid());
   DecodeState other = make_state(toy_.models(), method, plain, samples, toy_.grid());
   const Scores root = prefill(toy_.models(), padded, state);
@@ -116,19 +116,19 @@ TEST_P(PaddingTest, ChangesNoImage) {
   for (const bool top : {false, true}) {
     const float temperature = top ? 0.0F : 1.0F;
     const Method method = tree_method(conditional(), top);
-    const std::vector<DecodeRequest> samples = requests(kNumbers, scale(), temperature);
+    const std::vector<DecodeRequest> samples = requests(kPaddedNumbers, scale(), temperature);
     const bool guided = is_guided(samples);
     const at::Tensor together =
-        decode(toy_.models(), method, prompts(toy_, kNumbers, guided), samples, toy_.grid());
-    for (std::size_t i = 0; i < kNumbers.size(); ++i) {
-      const std::vector<std::int64_t> one{kNumbers[i]};
+        decode(toy_.models(), method, prompts(toy_, kPaddedNumbers, guided), samples, toy_.grid());
+    for (std::size_t i = 0; i < kPaddedNumbers.size(); ++i) {
+      const std::vector<std::int64_t> one{kPaddedNumbers[i]};
       const at::Tensor alone = decode(toy_.models(), method, prompts(toy_, one, guided),
                                       requests(one, scale(), temperature), toy_.grid());
       EXPECT_TRUE(at::equal(alone[0], together[static_cast<std::int64_t>(i)])) << "image " << i;
     }
     if (!top) continue;
     const Models target_alone{&toy_.target, nullptr};
-    EXPECT_TRUE(at::equal(together, decode(target_alone, Method{}, prompts(toy_, kNumbers, guided, false),
+    EXPECT_TRUE(at::equal(together, decode(target_alone, Method{}, prompts(toy_, kPaddedNumbers, guided, false),
                                            samples, toy_.grid())));
   }
 }

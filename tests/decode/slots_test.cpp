@@ -18,7 +18,7 @@
 namespace lamplighter::test {
 namespace {
 
-constexpr std::int64_t kImages = 7;
+constexpr std::int64_t kQueuedImages = 7;
 
 struct SlotCase {
   std::string name;
@@ -45,7 +45,7 @@ SyntheticShape slot_shape(bool row_ends) {
 }
 
 // Guided or not, partly guided, hot or at temperature 0.
-DecodeRequest request(std::int64_t number) {
+DecodeRequest queued_request(std::int64_t number) {
   SamplingOptions sampling;
   sampling.cfg_scale = number % 3 == 1 ? 1.0F : 2.5F;
   sampling.temperature = number == 4 ? 0.0F : 0.8F + 0.1F * static_cast<float>(number);
@@ -72,8 +72,8 @@ class SlotsTest : public ::testing::TestWithParam<SlotCase> {
 TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
   const Grid grid = toy_.grid();
   std::vector<std::vector<std::int64_t>> alone;
-  for (std::int64_t number = 0; number < kImages; ++number) {
-    const DecodeRequest sample = request(number);
+  for (std::int64_t number = 0; number < kQueuedImages; ++number) {
+    const DecodeRequest sample = queued_request(number);
     const at::Tensor codes =
         decode(toy_.models(), GetParam().method, toy_.prompts({number}, is_guided({sample})), {sample}, grid);
     alone.emplace_back(codes.const_data_ptr<std::int64_t>(),
@@ -81,9 +81,9 @@ TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
   }
   for (const std::int64_t slots : {1, 2, 3, 9}) {
     Recorder recorder(GetParam().method);
-    std::vector<std::int64_t> cycles(kImages, 0);
+    std::vector<std::int64_t> cycles(kQueuedImages, 0);
     bool refilled = false;  // beside an image that goes on
-    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue{toy_, kImages, request},
+    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue{toy_, kQueuedImages, queued_request},
            [&](const Report& report) {
              recorder.add(report);
              EXPECT_LE(static_cast<std::int64_t>(report.images.size()), slots);
@@ -97,7 +97,7 @@ TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
            });
     const bool in_step = slots == 1 || slots == 9 || !drafts(GetParam().method);
     EXPECT_TRUE(refilled || in_step) << slots << " slots";
-    for (std::int64_t number = 0; number < kImages; ++number) {
+    for (std::int64_t number = 0; number < kQueuedImages; ++number) {
       const auto index = static_cast<std::size_t>(number);
       const RecordedImage sampled = recorder.take(number);
       EXPECT_EQ(std::vector<std::int64_t>(sampled.codes.begin(), sampled.codes.end()), alone[index])
@@ -105,9 +105,9 @@ TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
       EXPECT_EQ(sampled.statistics.tokens, grid.tokens());
       EXPECT_EQ(sampled.statistics.target_passes, cycles[index] + 1);
       EXPECT_EQ(static_cast<std::int64_t>(sampled.statistics.cycles.size()), cycles[index]);
-      EXPECT_LE(sampled.statistics.batch, std::min(slots, kImages));
+      EXPECT_LE(sampled.statistics.batch, std::min(slots, kQueuedImages));
       if (number == 0) {
-        EXPECT_EQ(sampled.statistics.batch, std::min(slots, kImages));
+        EXPECT_EQ(sampled.statistics.batch, std::min(slots, kQueuedImages));
       }
     }
   }
@@ -115,7 +115,7 @@ TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
 
 TEST_P(SlotsTest, StopsBetweenImages) {
   const Grid grid = toy_.grid();
-  Queue queue{toy_, kImages, request};
+  Queue queue{toy_, kQueuedImages, queued_request};
   std::int64_t last = -1;
   try {
     decode(toy_.models(), GetParam().method, shape_of(grid, 2), std::ref(queue), [&](const Report& report) {
@@ -127,7 +127,7 @@ TEST_P(SlotsTest, StopsBetweenImages) {
     EXPECT_EQ(error.code(), ExitCode::interrupted);
   }
   EXPECT_EQ(last, queue.begun - 1);
-  EXPECT_LT(queue.begun, kImages);
+  EXPECT_LT(queue.begun, kQueuedImages);
 }
 
 // An image comes every third cycle. Those that are odd are given up after their second.
@@ -136,8 +136,8 @@ struct OpenQueue {
     PendingImages images;
     ++cycle;
     const bool idle = dropped.size() + complete.size() == static_cast<std::size_t>(begun);
-    if (begun == kImages || free == 0 || (!idle && cycle % 3 != 0)) return images;
-    images.requests.push_back(request(begun));
+    if (begun == kQueuedImages || free == 0 || (!idle && cycle % 3 != 0)) return images;
+    images.requests.push_back(queued_request(begun));
     images.prompts = toy.prompts({begun++}, true);
     return images;
   }
@@ -171,10 +171,10 @@ TEST_P(SlotsTest, ImagesComeAndGoWhileOthersAreSampled) {
     DecodeRun run(toy_.models(), GetParam().method, shape_of(grid, slots));
     do {
       queue.add(*run.step(queue.next(run.free_slots())), run);
-    } while (queue.begun < kImages || !run.is_idle());
+    } while (queue.begun < kQueuedImages || !run.is_idle());
     EXPECT_FALSE(queue.dropped.empty());
     for (const std::int64_t number : queue.complete) {
-      const DecodeRequest sample = request(number);
+      const DecodeRequest sample = queued_request(number);
       const at::Tensor alone = decode(toy_.models(), GetParam().method,
                                       toy_.prompts({number}, is_guided({sample})), {sample}, grid);
       const std::int64_t* first = alone.const_data_ptr<std::int64_t>();
@@ -196,7 +196,7 @@ TEST_P(SlotsTest, AnImageOfNoNumbersLeavesTheOthersAlone) {
     std::vector<std::int64_t> numbers;
     for (std::int64_t free = run.free_slots(); begun < 3 && free > 0; ++begun, --free) {
       numbers.push_back(begun);
-      images.requests.push_back(request(begun));
+      images.requests.push_back(queued_request(begun));
       if (begun == 1) images.requests.back().sampling.cfg_scale = std::numeric_limits<float>::infinity();
     }
     if (!numbers.empty()) images.prompts = toy_.prompts(numbers, true);
@@ -214,7 +214,7 @@ TEST_P(SlotsTest, AnImageOfNoNumbersLeavesTheOthersAlone) {
   } while (begun < 3 || !run.is_idle());
   EXPECT_EQ(bad, std::set<std::int64_t>{1});
   for (const std::int64_t number : {0, 2}) {
-    const DecodeRequest sample = request(number);
+    const DecodeRequest sample = queued_request(number);
     const at::Tensor alone =
         decode(toy_.models(), GetParam().method, toy_.prompts({number}, true), {sample}, grid);
     const std::int64_t* first = alone.const_data_ptr<std::int64_t>();

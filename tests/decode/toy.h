@@ -23,6 +23,8 @@
 // Small models with random weights, and the decode loop on them.
 namespace lamplighter::test {
 
+inline const c10::Device kCuda(c10::kCUDA, 0);
+
 class Toy {
  public:
   explicit Toy(const SyntheticShape& shape, c10::ScalarType dtype = at::kFloat,

@@ -8,16 +8,14 @@
 
 #include "image/canvas.h"
 #include "lamplighter/error.h"
+#include "tests/image/pixels.h"
 
 namespace lamplighter {
 namespace {
 
-Colour pixel(const Image& image, int x, int y) {
-  const auto at = static_cast<std::size_t>((y * image.width + x) * 3);
-  return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
-}
+using test::kRed, test::pixel;
 
-constexpr Colour kRed{255, 0, 0}, kBlue{0, 0, 255}, kWhite{255, 255, 255};
+constexpr Colour kBlue{0, 0, 255}, kWhite{255, 255, 255};
 constexpr Colour kDarkest{68, 1, 84}, kBrightest{253, 231, 37};
 
 TEST(Canvas, FillsWhatLiesInside) {

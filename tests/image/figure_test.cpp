@@ -13,15 +13,16 @@
 #include "lamplighter/error.h"
 #include "tests/base/pages.h"
 #include "tests/image/pdf.h"
+#include "tests/image/pixels.h"
 
 namespace lamplighter {
 namespace {
 
-using test::count;
+using test::count, test::kRed, test::pixel;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr Colour kRed{255, 0, 0}, kInk{0, 0, 0};
+constexpr Colour kInk{0, 0, 0};
 
 Figure sample(const std::string& words = "words") {
   Figure figure{40, 30, {}};
@@ -30,11 +31,6 @@ Figure sample(const std::string& words = "words") {
   figure.parts.push_back(Figure::Text{words, 20, 3, 9, kInk, Anchor::middle});
   figure.parts.push_back(Figure::Photo{30, 10, make_canvas(4, 2, {1, 2, 3})});
   return figure;
-}
-
-Colour pixel(const Image& image, int x, int y) {
-  const auto at = static_cast<std::size_t>((y * image.width + x) * 3);
-  return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
 }
 
 TEST(Figure, BecomesPixels) {

@@ -116,7 +116,7 @@ TEST_P(SelfDistribution, HoldsWhereSlotsAreRefilled) {
   expect_distribution_of_slots(toy, toy.models(), GetParam());
 }
 
-std::vector<MethodCase> distribution_cases() {
+std::vector<MethodCase> self_cases() {
   const Tree siblings = make_tree({{0}, {1}, {0, 0}, {0, 1}});
   return {{"chain", self_method(preset_tree("chain-3"), 1)},
           {"siblings", self_method(siblings, 1)},
@@ -126,7 +126,7 @@ std::vector<MethodCase> distribution_cases() {
           {"partly_guided", self_method(siblings, 1), false, 0}};
 }
 
-INSTANTIATE_TEST_SUITE_P(Drafts, SelfDistribution, ::testing::ValuesIn(distribution_cases()),
+INSTANTIATE_TEST_SUITE_P(Drafts, SelfDistribution, ::testing::ValuesIn(self_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // The pass takes up the rows of the siblings: a classic of rows that are kept.
