@@ -12,7 +12,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes per read, and enough for one call of take
+constexpr std::size_t kReadBytes = std::size_t{1} << 16;  // bytes per read, and enough for one call of take
 
 }  // namespace
 
@@ -20,7 +20,7 @@ LineStream::LineStream(std::size_t most) : input_(::dup(STDIN_FILENO)), most_(mo
 
 std::string LineStream::take() {
   while (!ended_ && waiting_.find('\n') == std::string::npos) read_more(true);
-  while (waiting_.size() < kPiece && read_more(false)) {
+  while (waiting_.size() < kReadBytes && read_more(false)) {
   }
   if (ended_) return std::exchange(waiting_, {});
   const std::size_t end = waiting_.rfind('\n') + 1;
@@ -40,7 +40,7 @@ bool LineStream::read_more(bool wait) {
   ready.fd = input_.get();
   ready.events = POLLIN;
   if (!wait && ::poll(&ready, 1, 0) <= 0) return false;
-  std::array<char, kPiece> piece{};
+  std::array<char, kReadBytes> piece{};
   const ssize_t got = ::read(input_.get(), piece.data(), piece.size());
   if (got < 0 && errno == EINTR) return true;
   if (got < 0) throw Error(ExitCode::input, "cannot read standard input: " + system_reason());

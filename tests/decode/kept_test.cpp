@@ -160,7 +160,7 @@ TEST_P(SampledKept, TokensFollowTheTargetGivenThoseInFront) {
       const std::vector<std::int32_t> first = likeliest(whole, count);
       ASSERT_FALSE(given(whole, first).empty());
       const JointDistribution counts = counted_distribution(
-          toy, run_sampling(), distribution_images(std::int64_t{1} << 14),
+          toy, run_sampling(), distribution_images(std::int64_t{1} << 13),
           [&](const Prompts& prompts, std::vector<DecodeRequest> requests) {
             for (DecodeRequest& request : requests) request.kept = first;
             return decode(toy.models(), GetParam().method, prompts, requests, toy.grid());

@@ -18,8 +18,8 @@ constexpr int kSlowdown = 5;  // an instrumented build samples a 32nd of the ima
 #else
 constexpr int kSlowdown = 0;
 #endif
-constexpr std::int64_t kMany = std::int64_t{1} << (18 - kSlowdown);
-constexpr std::int64_t kFewer = std::int64_t{1} << (16 - kSlowdown);
+constexpr std::int64_t kMany = std::int64_t{1} << (16 - kSlowdown);
+constexpr std::int64_t kFewer = std::int64_t{1} << (15 - kSlowdown);  // finds the bugs of mutation_test.cpp
 
 struct DistributionCase {
   std::string name;
