@@ -1,4 +1,4 @@
-"""Sizes of an Emu3 network."""
+"""Sizes of a network of Emu3 or Emu3.5."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..transformer.config import DecoderConfig
 
 @dataclass(kw_only=True)
 class Emu3Config(DecoderConfig):
-    """Sizes of one network; the defaults are the published one's and transformers'."""
+    """Sizes of one network; the defaults are those of the published Emu3 and of transformers."""
 
     vocab_size: int = 184622
     dim: int = 4096
@@ -20,3 +20,4 @@ class Emu3Config(DecoderConfig):
     max_positions: int = 9216
     rope_base: float = 1e6
     norm_eps: float = 1e-5
+    head_norms: bool = False  # of queries and keys; Emu3.5 has them

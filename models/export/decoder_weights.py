@@ -29,6 +29,8 @@ def hugging_face_names(prefix: str = "") -> dict[str, tuple[str, ...]]:
         "w2": (f"{layer}mlp.down_proj.weight",),
         "attention_norm": (f"{layer}input_layernorm.weight",),
         "ffn_norm": (f"{layer}post_attention_layernorm.weight",),
+        "q_norm": (f"{layer}self_attn.q_norm.weight",),
+        "k_norm": (f"{layer}self_attn.k_norm.weight",),
     }
 
 
@@ -125,6 +127,8 @@ class DecoderWeights:
             parts = [
                 adjacent_pairs(tensor, count, self.turned) for tensor, count in turned
             ] + parts[2:]
+        if name.endswith((".q_norm", ".k_norm")) and not self.adjacent:
+            parts = [adjacent_pairs(parts[0], 1, self.turned)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def tensor(self, source: str) -> Tensor:

@@ -29,7 +29,7 @@ class Attention(nn.Module):
         self.head_dim = config.head_dim
         width = (self.heads + 2 * self.kv_heads) * self.head_dim
         self.wqkv = nn.Linear(config.dim, width, bias=False)
-        self.wo = nn.Linear(config.dim, config.dim, bias=False)
+        self.wo = nn.Linear(self.heads * self.head_dim, config.dim, bias=False)
 
     def project(self, x: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated q [B,heads,L,D] and k, and v [B,kv_heads,L,D]; rotation complex [L,1,D/2]."""

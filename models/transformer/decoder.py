@@ -15,8 +15,8 @@ class Decoder(nn.Module):
 
     Weights by name: embedding [ids,H], layers.N.NAME, norm, head [V,H]; the names of a block are
     wqkv, wo, w13, w2, attention_norm, ffn_norm, with a bias bqkv, and with norms of the heads
-    qk_norm_weight and qk_norm_bias [heads + kv_heads, D], and with norms behind the branches besides
-    attention_out_norm and feed_out_norm. attention_norm and ffn_norm stand in front of their branches, with
+    qk_norm_weight and qk_norm_bias [heads + kv_heads, D] or q_norm and k_norm [D], and with norms behind the
+    branches besides attention_out_norm and feed_out_norm. attention_norm and ffn_norm stand in front of their branches, with
     swin_norm behind them.
     """
 

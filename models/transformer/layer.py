@@ -32,6 +32,9 @@ class LayerShape:
     norm_eps: float
     qk_norm: bool = False  # a LayerNorm of every query and key head, before the rotation
     qk_norm_eps: float = 1e-5
+    head_rms: bool = (
+        False  # an RMSNorm in its place, one for all query heads and one for all key heads
+    )
     qkv_bias: bool = False  # added to queries, keys and values
     swin_norm: bool = False  # norms behind the branches instead of in front of the next one
     branch_norms: bool = False  # norms behind the branches besides those in front (GLM-4)
@@ -61,6 +64,7 @@ class Layer(nn.Module):
     PRODUCTS = ("wqkv", "wo", "w13", "w2")
     qkv_bias: Final[bool]
     qk_norm: Final[bool]
+    head_rms: Final[bool]
     swin_norm: Final[bool]
     branch_norms: Final[bool]
     int8: Final[bool]
@@ -72,6 +76,7 @@ class Layer(nn.Module):
         self.dim: int = shape.dim
         self.heads: int = shape.heads
         self.kv_heads: int = shape.kv_heads
+        self.head_dim: int = shape.head_dim
         self.qkv_width: int = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
         self.ffn_width: int = 2 * shape.ffn
         self.eps: float = shape.norm_eps
@@ -79,6 +84,7 @@ class Layer(nn.Module):
         self.scale: float = shape.head_dim**-0.5
         self.qkv_bias = shape.qkv_bias
         self.qk_norm = shape.qk_norm
+        self.head_rms = shape.head_rms
         self.swin_norm = shape.swin_norm
         self.branch_norms = shape.branch_norms
         self.int8 = shape.int8
@@ -87,6 +93,8 @@ class Layer(nn.Module):
         self.register_buffer("bqkv", read("bqkv") if self.qkv_bias else none)
         for name in ("qk_norm_weight", "qk_norm_bias"):
             self.register_buffer(name, read(name) if self.qk_norm else none)
+        for name in ("q_norm", "k_norm"):
+            self.register_buffer(name, read(name) if self.head_rms else none)
         for name in ("wo", "attention_norm", "w13", "w2", "feed_norm"):
             self.register_buffer(name, read(name))
         for name in ("attention_out_norm", "feed_out_norm"):
@@ -97,6 +105,8 @@ class Layer(nn.Module):
         self.bqkv = self.bqkv.to(like)
         self.qk_norm_weight = self.qk_norm_weight.to(like)
         self.qk_norm_bias = self.qk_norm_bias.to(like)
+        self.q_norm = self.q_norm.to(like)
+        self.k_norm = self.k_norm.to(like)
         self.wo = packed(self.wo, like, self.int8)
         self.attention_norm = self.attention_norm.to(like)
         self.w13 = packed(self.w13, like, self.int8)
@@ -120,6 +130,8 @@ class Layer(nn.Module):
             h = h.add_(self.bqkv)
         if self.qk_norm:
             lamplighter.norm_heads(h, self.qk_norm_weight, self.qk_norm_bias, self.qk_norm_eps)
+        if self.head_rms:
+            h = self.with_normed_heads(h)
         h = lamplighter.attend(
             h,
             cache,
@@ -136,6 +148,14 @@ class Layer(nn.Module):
         if self.branch_norms:
             h = lamplighter.rms_norm(h, self.attention_out_norm, self.eps)
         return h
+
+    def with_normed_heads(self, qkv: Tensor) -> Tensor:
+        """q|k|v [S,R,(heads + 2 kv_heads) D] with an RMSNorm over D of every query and key head."""
+        shares = [self.heads, self.kv_heads, self.kv_heads]
+        q, k, v = qkv.unflatten(-1, [-1, self.head_dim]).split(shares, -2)
+        q = lamplighter.rms_norm(q.contiguous(), self.q_norm, self.eps)
+        k = lamplighter.rms_norm(k.contiguous(), self.k_norm, self.eps)
+        return torch.cat([q, k, v], -2).flatten(-2)
 
     def feed(self, h: Tensor) -> Tensor:
         """The feed-forward branch of h [S,R,H]."""

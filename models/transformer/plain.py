@@ -15,7 +15,10 @@ from .rotary import line_table
 
 
 def layer_shapes(
-    config: DecoderConfig, qkv_bias: bool = False, branch_norms: bool = False
+    config: DecoderConfig,
+    qkv_bias: bool = False,
+    branch_norms: bool = False,
+    head_rms: bool = False,
 ) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the weights of all blocks, in the order of use."""
     dim, qkv = config.dim, (config.n_head + 2 * config.n_kv_head) * config.head_dim
@@ -23,12 +26,14 @@ def layer_shapes(
     if qkv_bias:
         block["bqkv"] = (qkv,)
     block |= {
-        "wo": (dim, dim),
+        "wo": (dim, config.n_head * config.head_dim),
         "w13": (2 * config.ffn_dim, dim),
         "w2": (dim, config.ffn_dim),
         "attention_norm": (dim,),
         "ffn_norm": (dim,),
     }
+    if head_rms:
+        block |= {"q_norm": (config.head_dim,), "k_norm": (config.head_dim,)}
     if branch_norms:
         block |= {"attention_out_norm": (dim,), "feed_out_norm": (dim,)}
     numbers = range(config.n_layer)

@@ -73,6 +73,7 @@ KINDS = (
     "families/simplear_prompts",
     "families/simplear_generate",
     "families/emu3_generate",
+    "families/emu35_generate",
     "families/glm_image_generate",
     "families/cosmos_fsq",
     "families/cosmos_dv_decoder",

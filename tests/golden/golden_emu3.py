@@ -1,4 +1,4 @@
-"""Exports Emu3's recorded cases and compares bundles with them."""
+"""Exports recorded cases of Emu3 and Emu3.5 and compares bundles with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ METHODS = (("ar",), ("sjd",), ("ngram",))  # exact ones, at temperature 0
 
 def cell(case: Case) -> int:
     """Pixels a side of a code."""
-    return 2 ** (len(case.info["shape"]["vq"].get("channel_multiplier", [1, 1])) - 1)
+    vq = case.info["shape"]["vq"]
+    return int(2 ** (len(vq.get("channel_multiplier", vq.get("ch_mult", [1, 1]))) - 1))
 
 
 def size(case: Case, run: dict[str, Any]) -> tuple[int, int]:
@@ -34,7 +35,9 @@ def export(case: Case, folder: Path) -> Path:
     sizes = dict.fromkeys(f"{w}x{h}" for w, h in (size(case, run) for run in case.info["runs"]))
     config = {"sizes": list(sizes), "text_length": TEXT_LENGTH}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    words = ("--model", case.folder / "model", "--config", folder / "config.json")
+    words = ["--model", case.folder / "model", "--config", folder / "config.json"]
+    if (case.folder / "vq").is_dir():
+        words += ["--vq", case.folder / "vq"]
     command = ("models.export", "emu3", *words, "--dtype", "fp32", "--out", folder / "bundle")
     engine.run(sys.executable, "-m", *command)
     return folder / "bundle"
@@ -55,15 +58,24 @@ def check_prompts(case: Case, bundle: Path) -> None:
 
 
 def check_frame(case: Case, bundle: Path) -> None:
-    """What the engine forces around the codes is what transformers allows there."""
+    """What the engine forces around the codes is what the recorded program allows there."""
     manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
     for run in case.info["runs"]:
         width, height = size(case, run)
         (grid,) = (g for g in manifest["grids"] if (g["width"], g["height"]) == (width, height))
-        rows = case.long(f"{run['run']}.tokens")
-        rows, end = rows[: -len(grid["after"])], rows[-len(grid["after"]) :]
-        assert end.tolist() == grid["after"]
-        assert rows.view(grid["rows"], -1)[:, -1:].unique().tolist() == grid["row_end"]
+        tokens = case.long(f"{run['run']}.tokens").tolist()
+        first = manifest["tokens"]["first_image_id"]
+        rows = [tokens[i : i + grid["columns"]] for i in row_starts(grid)]
+        assert all(min(row) >= first for row in rows) and len(rows) == grid["rows"]
+        between = [tokens[i - 1] for i in row_starts(grid)[1:]]
+        assert between == grid["row_end"] * (grid["rows"] - 1)
+        behind = tokens[row_starts(grid)[-1] + grid["columns"] :]
+        assert behind in (grid["after"], [*grid["row_end"], *grid["after"]])
+
+
+def row_starts(grid: dict[str, Any]) -> list[int]:
+    """Places of the first code of every row."""
+    return [row * (grid["columns"] + 1) for row in range(grid["rows"])]
 
 
 def codes_of(case: Case, run: dict[str, Any], bundle: Path) -> Tensor:
@@ -127,3 +139,13 @@ def check_levels(case: Case, run: dict[str, Any], bundle: Path, got: Tensor) -> 
     engine.assert_close(name, image, case.tensors[f"{name}.image"], allowed)
     levels = case.tensors[f"{name}.levels"].permute(1, 2, 0)
     pixels.assert_truncated(name, got, levels, image, 127.5 * allowed)
+
+
+def check(case: Case, folder: Path) -> None:
+    """All of it."""
+    bundle = export(case, folder)
+    check_prompts(case, bundle)
+    check_frame(case, bundle)
+    check_logits(case, bundle)
+    for method in METHODS:
+        check_codes(case, bundle, folder, method)

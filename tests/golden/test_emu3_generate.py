@@ -1,4 +1,4 @@
-"""Emu3 from a folder of transformers and captions to pixels: exporter, prompts, logits, compiled loop, decoder."""
+"""Emu3 and Emu3.5 from published folders and captions to pixels: exporter, prompts, logits, compiled loop, decoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import golden_engine as engine
 import pytest
 from golden_cases import Case
 
-KINDS = ("families/emu3_generate",)
+KINDS = ("families/emu3_generate", "families/emu35_generate")
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Exporter of Emu3-Gen."""
+"""Exporter of Emu3-Gen and Emu3.5."""

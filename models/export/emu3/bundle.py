@@ -1,4 +1,4 @@
-"""Entries of an Emu3 bundle besides the weights: ids by name, prompts, sizes, defaults."""
+"""Entries of a bundle of Emu3 or Emu3.5 besides the weights: ids by name, prompts, sizes, defaults."""
 
 from __future__ import annotations
 
@@ -12,33 +12,14 @@ from ...emu3.config import Emu3Config
 from .. import checkpoint
 from ..chameleon.bundle import fed_after_prompt
 from ..checkpoint import ExportError
-from ..common import grid_entry, network_entries, sampling_entry
+from ..common import grid_entry, network_entries
 from ..settings import Settings
 from ..tokenizer_file import added_pieces, all_pieces, check_embedded, image_codes, read_tags
+from .models import SHORTEST_TEXT, Model
 
 LICENCE = "Apache License 2.0"
 CODE = re.compile(r"<\|visual token ([0-9]{6})\|>")
-# What transformers' tokenizer_config.json may call otherwise.
-TAGS = {
-    "bos_token": "<|extra_203|>",
-    "boi_token": "<|image start|>",
-    "image_wrapper_token": "<|image token|>",
-    "eof_token": "<|extra_201|>",
-    "eoi_token": "<|image end|>",
-    "eos_token": "<|extra_204|>",
-}
 ROW_END = "<|extra_200|>"
-NEGATIVE_PROMPT = (  # the published script's
-    "lowres, bad anatomy, bad hands, text, error, missing fingers, extra digit, fewer digits, cropped, "
-    "worst quality, low quality, normal quality, jpeg artifacts, signature, watermark, username, blurry."
-)
-TEXT_LENGTH = 512  # most ids of a prompt's text, unless the positions leave fewer
-SHORTEST_TEXT = 16  # a size that leaves fewer does not fit
-PUBLISHED = Settings([(720, 720)], TEXT_LENGTH)
-PUBLISHED_CODES = 32768  # models of other codes say in --config what they were trained on
-TRAINED_CELLS = 90 * 90  # of images of every shape, as near as rounded sides come to it
-MOST_SHAPE = 5  # the longer side by the shorter one
-SAMPLING = sampling_entry(3.0, 2048)  # the published script's
 
 
 @dataclass(frozen=True)
@@ -53,83 +34,77 @@ class Names:
     codes: int
 
 
-def read_names(tokenizer: Path, listed: Mapping[str, int], vocabulary: int) -> Names:
+def read_names(model: Model, tokenizer: Path, listed: Mapping[str, int], vocabulary: int) -> Names:
     """Names and ids by the tokenizer and by config.json's vocabulary_map.
 
     ExportError: a name is missing, or codes do not follow one another.
     """
     pieces, added = {**listed, **all_pieces(tokenizer)}, added_pieces(tokenizer)
     check_embedded(tokenizer, pieces, vocabulary)
-    tags = read_tags(tokenizer.parent / "tokenizer_config.json", TAGS)
+    tags = read_tags(tokenizer.parent / "tokenizer_config.json", model.tags)
     for tag in (*tags.values(), ROW_END):
         if tag not in added:
-            raise ExportError(f"{tokenizer}: no added token {tag}, expected Emu3's tokenizer")
-    codes = image_codes(tokenizer, pieces, CODE, "<|visual token 000000|>", "Emu3")
+            raise ExportError(
+                f"{tokenizer}: no added token {tag}, expected {model.name}'s tokenizer"
+            )
+    codes = image_codes(tokenizer, pieces, CODE, "<|visual token 000000|>", model.name)
     ids = {name: added[tag] for name, tag in tags.items()}
     return Names(tokenizer, tags, ids, added[ROW_END], *codes)
 
 
-def size_grid(names: Names, width: int, height: int, downsample: int) -> dict[str, Any]:
+def size_grid(
+    model: Model, names: Names, width: int, height: int, downsample: int
+) -> dict[str, Any]:
     """ExportError: there is no image of that size, or the published model was not trained on it."""
     if width % downsample or height % downsample:
         raise ExportError(f"size {width}x{height}: expected multiples of {downsample} pixels", 2)
     entry = grid_entry(width, height, downsample)
-    if names.codes == PUBLISHED_CODES:
-        require_trained(entry)
+    if names.codes == model.codes:
+        model.require_trained(entry)
     entry["row_end"] = [names.row_end]
-    entry["after"] = [names.ids[name] for name in ("eof_token", "eoi_token", "eos_token")]
+    entry["after"] = [names.ids[name] for name in model.after]
     return entry
 
 
-def require_trained(grid: Mapping[str, Any]) -> None:
-    """ExportError: the area or the shape is none that the model was trained on."""
-    rows, columns = grid["rows"], grid["columns"]
-    near = abs(rows * columns - TRAINED_CELLS) <= (rows + columns + 1) / 2
-    if not near or max(rows, columns) > MOST_SHAPE * min(rows, columns):
-        raise ExportError(
-            f"size {grid['width']}x{grid['height']}: has {rows} x {columns} codes, the model was trained "
-            f"on about {TRAINED_CELLS} (720x720 pixels) of shapes up to {MOST_SHAPE}:1",
-            2,
-        )
-
-
-def prompt_entry(names: Names, text_length: int) -> dict[str, Any]:
+def prompt_entry(model: Model, names: Names, text_length: int) -> dict[str, Any]:
     """Tags are parts of the texts, in which the tokenizer finds them."""
-    tags = names.tags
-    text = f"{{prompt}}{tags['boi_token']}{{rows}}*{{columns}}{tags['image_wrapper_token']}"
     return {
         "kind": "tokens",
         "length": 1 + text_length,
         "align": "start",
         "prefix": [names.ids["bos_token"]],
-        "text": text,
+        "text": model.text.format(**names.tags),
         "suffix": [],
         "unconditional": [names.ids["bos_token"]],
-        "negative_text": text,
-        "negative_prompt": NEGATIVE_PROMPT,
+        "negative_text": model.negative_text.format(**names.tags),
+        "negative_prompt": model.negative_prompt,
     }
 
 
 def target_entries(
-    config: Emu3Config, names: Names, settings: Settings, downsample: int
+    model: Model, config: Emu3Config, names: Names, settings: Settings, downsample: int
 ) -> dict[str, Any]:
     """Manifest entries of the target. ExportError: a size is not trained, or an image does not fit."""
-    grids = [size_grid(names, *size, downsample) for size in settings.sizes]
+    grids = [size_grid(model, names, *size, downsample) for size in settings.sizes]
     longest = max(grids, key=fed_after_prompt)
-    fed, wished = fed_after_prompt(longest), settings.text_length
+    fed, wished, usual = (
+        fed_after_prompt(longest),
+        settings.text_length,
+        model.published.text_length,
+    )
     room = config.max_positions - fed - 1
-    if room < (SHORTEST_TEXT if wished == TEXT_LENGTH else wished):
+    if room < (SHORTEST_TEXT if wished == usual else wished):
         raise ExportError(
             f"size {longest['width']}x{longest['height']} takes {fed} positions and its prompt "
-            f"{1 + min(wished, TEXT_LENGTH)}, the model has {config.max_positions}",
+            f"{1 + min(wished, usual)}, the model has {config.max_positions}",
             2,
         )
     text_length = min(wished, room)
     return {
-        "prompt": prompt_entry(names, text_length),
+        "prompt": prompt_entry(model, names, text_length),
         **network_entries(config, names.first_image_id, names.codes, 1 + text_length + fed),
         "grids": grids,
-        "sampling": {**SAMPLING, **settings.sampling},
+        "sampling": {**model.sampling, **settings.sampling},
         "tokenizer": {"kind": "bpe", "file": names.where.name, "max_length": text_length},
     }
 

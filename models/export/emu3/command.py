@@ -1,4 +1,4 @@
-"""Exporter of Emu3-Gen: a folder of transformers, or the authors' two, to a bundle."""
+"""Exporter of Emu3-Gen and Emu3.5: a folder of transformers, or the authors' folders, to a bundle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...bundle import Bundle, BundleModule, Storage
-from ...emu3.decoder import Emu3VQ
+from ...chameleon.vqgan import VQGAN
 from ...transformer.codes_target import CodesTarget
 from ...transformer.layer import Keep, Read, layer_shape
 from ..checkpoint import ExportError
@@ -21,38 +21,38 @@ from ..common import (
 )
 from ..mapped_target import mapped_target
 from ..settings import read_settings
-from .bundle import LICENCE, PUBLISHED, Names, levels_note, read_names, target_entries
+from .bundle import LICENCE, Names, levels_note, read_names, target_entries
+from .models import EMU3, EMU35
 from .tokenizer import find_tokenizer
 from .vq import read_tokenizer, vq_parts
 from .weights import Folder, Weights, read_folder, weight_shapes
-
-DOWNSAMPLE = 8  # of the published image tokenizer
 
 
 def add_parser(families: Any) -> None:
     parser = families.add_parser(
         "emu3",
-        help="Emu3-Gen, a folder of transformers, or the authors' with Emu3-VisionTokenizer",
+        help="Emu3-Gen, a folder of transformers, or the authors' with Emu3-VisionTokenizer; Emu3.5-Image",
         description="Writes a bundle from published folders: weights, config.json, tokenizer.",
     )
     parser.set_defaults(run=run)
     add_model_options(
         parser,
-        "folder of transformers (model_type emu3) or of the authors (Emu3-Gen)",
-        "default: DIR/tokenizer.json, or made of emu3.tiktoken",
+        "folder of transformers (model_type emu3) or of the authors (Emu3-Gen, Emu3.5-Image)",
+        "or a folder; default: DIR/tokenizer.json, or made of emu3.tiktoken",
     )
     parser.add_argument(
         "--vq",
         type=Path,
         metavar="DIR",
-        help="folder of Emu3-VisionTokenizer; default: the image tokenizer in --model, if it has one",
+        help="folder of Emu3-VisionTokenizer or Emu3.5-VisionTokenizer; default: the image tokenizer in "
+        "--model, if it has one",
     )
     parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
-        help='JSON with "sizes" (["720x720"] by default; others of its area, or for models other than '
-        'the published one any), "text_length", "sampling"',
+        help='JSON with "sizes" (["720x720"] by default, others of its area; of Emu3.5 its eight; for models '
+        'other than the published ones any), "text_length", "sampling"',
     )
     add_bundle_options(parser, LICENCE)
 
@@ -64,8 +64,9 @@ def run(options: argparse.Namespace) -> None:
 
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     """Adds the parts that the command line names."""
-    settings = read_settings(options.config, PUBLISHED)
     folder = read_folder(options.model) if options.model else None
+    model = EMU35 if folder and folder.weights.config.head_norms else EMU3
+    settings = read_settings(options.config, model.published)
     vq = read_tokenizer(options.vq) if options.vq else folder.vq if folder else None
     if vq:
         bundle.entries["decoder"] = {
@@ -79,11 +80,13 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     if not folder:
         return
     config = folder.weights.config
-    tokenizer = options.tokenizer or find_tokenizer(options.model, scratch)
-    names = read_names(tokenizer, folder.vocabulary_map, config.vocab_size)
+    tokenizer = options.tokenizer or options.model
+    if tokenizer.is_dir():
+        tokenizer = find_tokenizer(tokenizer, scratch)
+    names = read_names(model, tokenizer, folder.vocabulary_map, config.vocab_size)
     check_codes(options, folder, vq, names)
-    downsample = vq.config.downsample if vq else DOWNSAMPLE
-    bundle.entries.update(target_entries(config, names, settings, downsample))
+    downsample = vq.config.downsample if vq else model.downsample
+    bundle.entries.update(target_entries(model, config, names, settings, downsample))
     bundle.files[tokenizer.name] = tokenizer
     positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
     storage = STORAGES.get(options.dtype, Storage(folder.weights.dtype))
@@ -91,7 +94,7 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
 
 
 def check_codes(
-    options: argparse.Namespace, folder: Folder, vq: Emu3VQ | None, names: Names
+    options: argparse.Namespace, folder: Folder, vq: VQGAN | None, names: Names
 ) -> None:
     if vq and vq.config.n_embed != names.codes:
         where = options.vq or folder.weights.where
@@ -107,7 +110,8 @@ def target_part(
     """The target with its weights in files of the folder `scratch`."""
 
     def make(read: Read, keep: Keep) -> CodesTarget:
-        shape, ids = layer_shape(weights.config), (names.first_image_id, names.codes)
-        return CodesTarget(shape, weights.config, *ids, positions, read, keep)
+        config, ids = weights.config, (names.first_image_id, names.codes)
+        shape = layer_shape(config, head_rms=config.head_norms)
+        return CodesTarget(shape, config, *ids, positions, read, keep)
 
     return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)

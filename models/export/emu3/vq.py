@@ -1,4 +1,4 @@
-"""Reads Emu3's image tokenizer, a network of videos, for the decoder and encoder of a bundle."""
+"""Reads image tokenizers for a bundle: Emu3's, a network of videos, and the decoder of Emu3.5's, of images."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from ...bundle import BundleModule
+from ...chameleon.vqgan import VQGAN
 from ...emu3.decoder import Emu3VQ
 from ...emu3.folding import FRAMES, HALVING_FRAMES, TIME, fold
 from ...emu3.frame_module import time_module
@@ -17,16 +18,19 @@ from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import decoder_part, encoder_part
 from ..config_file import Section
-from ..image_decoders.vqgan import ALIASES, vqgan_config
+from ..image_decoders.vqgan import ALIASES, load_vqgan, vqgan_config
 from .names import VQ, original_state
 
 ANCHORS = ("quantize.embedding.weight",)
+WEIGHTS_35, SETTINGS_35 = "model.ckpt", "config.yaml"  # files of Emu3.5's tokenizer
 NAMES = {**ALIASES, "codebook_size": "n_embed"}
 
 
-def vq_parts(model: Emu3VQ) -> dict[str, BundleModule]:
+def vq_parts(model: VQGAN) -> dict[str, BundleModule]:
     """The image decoder, and the encoder where there is one, in fp32: folded weights are no numbers of the
     published precision."""
+    if not isinstance(model, Emu3VQ):
+        return {"image_decoder": decoder_part(model, torch.float32)}
     encoder = encoder_part(model, model.config.downsample, torch.float32, encoder_module)
     return {"image_decoder": decoder_part(model, torch.float32, frame_module), **encoder}
 
@@ -41,8 +45,11 @@ def encoder_module(model: ImageTokenizer) -> ImageEncoderModule:
     return ImageEncoderModule(model, map(time_module, model.encoder_over_time))
 
 
-def read_tokenizer(folder: Path) -> Emu3VQ:
+def read_tokenizer(folder: Path) -> VQGAN:
     """The image tokenizer in a folder of its own. ExportError: it is none."""
+    if any((folder / name).is_file() for name in (WEIGHTS_35, SETTINGS_35)):
+        # Without the half that reads images: its codes are rows of the largest products, no nearest ones.
+        return load_vqgan(folder / WEIGHTS_35, folder / SETTINGS_35, encoder=False)
     settings = Section.read(folder / "config.json")
     if "vq_config" in settings:
         settings = settings.section("vq_config")

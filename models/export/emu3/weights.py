@@ -1,4 +1,4 @@
-"""Reads an Emu3 folder: sizes from config.json, weights tensor by tensor, image tokenizer."""
+"""Reads a folder of Emu3 or Emu3.5: sizes from config.json, weights tensor by tensor, image tokenizer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ ANCHORS = tuple(
     f"{part}.embed_tokens.weight" for part in ("text_model.model", "model.text_model", "model")
 )
 CONVERTED, ORIGINAL = "emu3", "Emu3"  # model types of transformers and of the authors
+HEAD_NORM = "model.layers.0.self_attn.q_norm.weight"  # of Emu3.5
 FIXED = {"hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+MOST_HEAD = 4096  # features
 DEFAULTS = {field.name: field.default for field in fields(Emu3Config)}
 
 
@@ -55,7 +57,8 @@ class Folder:
 def weight_shapes(config: Emu3Config) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the target's weights, in the order of use."""
     table = (config.vocab_size, config.dim)
-    return {"embedding": table, **layer_shapes(config), "norm": (config.dim,), "head": table}
+    layers = layer_shapes(config, head_rms=config.head_norms)
+    return {"embedding": table, **layers, "norm": (config.dim,), "head": table}
 
 
 def read_folder(folder: Path) -> Folder:
@@ -63,8 +66,9 @@ def read_folder(folder: Path) -> Folder:
     if not folder.is_dir():
         raise ExportError(f"{folder}: no such folder")
     settings = Section.read(folder / "config.json")
-    config = emu3_config(settings)
+    part = network_part(settings)
     state = original_state(checkpoint.read_folder(folder, ANCHORS), str(folder))
+    config = emu3_config(settings, part, HEAD_NORM in state)
     names = hugging_face_names()
     tied = language(settings).flag("tie_word_embeddings", False)
     tie(names, state, tied, str(folder))
@@ -82,15 +86,22 @@ def tokenizer_of(state: State, settings: Section, where: str) -> Emu3VQ | None:
     return load_vq(state, settings.section("vq_config"), where)
 
 
-def emu3_config(settings: Section) -> Emu3Config:
-    """Sizes by config.json; in transformers' layout a nested part has them."""
+def network_part(settings: Section) -> Section:
+    """What describes the network: in transformers' layout a nested part."""
     kind = settings.values.get("model_type")
     if kind not in (CONVERTED, ORIGINAL):
         raise settings.error("model_type", f"{CONVERTED} or {ORIGINAL}")
     part = settings.section("text_config") if kind == CONVERTED else settings
     refuse_quantised(settings, part)
     part.fixed(FIXED)
-    facts = decoder_facts(part, LLAMA_SIZES, DEFAULTS if kind == CONVERTED else None)
+    return part
+
+
+def emu3_config(settings: Section, part: Section, head_norms: bool) -> Emu3Config:
+    """Sizes by config.json. Heads with norms have a width of their own, as Emu3.5's code has it."""
+    facts = decoder_facts(part, LLAMA_SIZES, None if part is settings else DEFAULTS)
+    if head_norms:
+        facts |= {"head_norms": True, "head_dim": part.integer("head_dim", most=MOST_HEAD)}
     config = make_config(Emu3Config, facts, settings.where)
     part.fixed({"head_dim": config.head_dim})
     return config

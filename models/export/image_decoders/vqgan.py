@@ -23,6 +23,7 @@ from .foreign_classes import foreign_classes
 
 MOST_BYTES = 1 << 20  # of a vqgan.yaml
 ANCHORS = ("quantize.embedding.weight",)
+READS_IMAGES = ("encoder.", "quant_conv.")
 SOURCES = "give Meta's vqgan.ckpt or the folder of leloy/Anole-7b-v0.1-hf"
 # Names in Hugging Face's vq_config -> names in vqgan.yaml.
 ALIASES = {
@@ -62,8 +63,8 @@ def vqgan_parts(
     return {"image_decoder": decoder_part(model, dtype), **encoder}, entry
 
 
-def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:
-    """The tokenizer in a file or folder, its encoder too where there is one.
+def load_vqgan(path: Path, config: Path | None = None, encoder: bool = True) -> VQGAN:
+    """The tokenizer in a file or folder, its encoder too where there is one and `encoder` asks for it.
 
     `config` is a vqgan.yaml or config.json, by default the one beside the weights, if any.
     ExportError: it is not there, has no decoder, or contradicts the configuration.
@@ -82,6 +83,8 @@ def load_vqgan(path: Path, config: Path | None = None) -> VQGAN:
     config = config or config_beside(path)
     settings = read_settings(config) if config else {}
     shapes = vqgan_config(state, settings, f"{path} with {config}" if config else str(path))
+    if not encoder:
+        state = {k: v for k, v in state.items() if not k.startswith(READS_IMAGES)}
     with torch.device("meta"):
         model = VQGAN(shapes, encoder=any(key.startswith("encoder.") for key in state))
     checkpoint.load_strictly(model, state, str(path))
@@ -176,7 +179,8 @@ def read_settings(config: Path) -> dict[str, Any]:
         block = value.get("vq_config") or value
     else:
         sections = read_yaml(config)
-        block = {**sections.get("params", {}), "ddconfig": sections.get("ddconfig")}
+        own = {**sections.get("", {}), **sections.get("params", {})}
+        block = {**own, "ddconfig": sections.get("ddconfig")}
     if not isinstance(block, dict):
         raise ExportError(f"{config}: vq_config: expected an object, got {type(block).__name__}")
     nested = block.get("ddconfig")

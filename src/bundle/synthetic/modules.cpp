@@ -97,12 +97,14 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
   set(module, {{"number", number},
                {"dim", shape.hidden},
                {"heads", shape.heads},
+               {"head_dim", shape.head_dim},
                {"kv_heads", shape.kv_heads},
                {"qkv_width", qkv_width},
                {"ffn_width", 2 * shape.ffn},
                {"scale", 1 / std::sqrt(static_cast<double>(shape.head_dim))},
                {"qkv_bias", shape.qkv_bias},
                {"qk_norm", shape.has_head_norms()},
+               {"head_rms", shape.head_rms},
                {"swin_norm", false},
                {"branch_norms", shape.branch_norms}});
   module.register_buffer("wqkv", weights.matrix(qkv_width, shape.hidden));
@@ -112,6 +114,8 @@ void fill_layer(torch::jit::Module& module, const SyntheticShape& shape, Weights
   module.register_buffer("w2", weights.matrix(shape.hidden, shape.ffn));
   module.register_buffer("attention_norm", weights.ones(shape.hidden));
   module.register_buffer("feed_norm", weights.ones(shape.hidden));
+  for (const char* name : {"q_norm", "k_norm"})
+    module.register_buffer(name, weights.ones(shape.head_rms ? shape.head_dim : 0));
   for (const char* name : {"attention_out_norm", "feed_out_norm"})
     module.register_buffer(name, weights.ones(shape.branch_norms ? shape.hidden : 0));
   const std::int64_t normed = shape.has_head_norms() ? (shape.heads + shape.kv_heads) * shape.head_dim : 0;

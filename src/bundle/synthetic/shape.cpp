@@ -114,6 +114,25 @@ SyntheticShape emu3() {
   return shape;
 }
 
+// Emu3.5-Image (BAAI 2025): 1168 x 880 pixels. Its heads together are wider than the network.
+SyntheticShape emu35() {
+  SyntheticShape shape = emu3();
+  shape.name = "emu3.5-1168";
+  shape.head_rms = true;
+  shape.vocabulary = 131072;
+  shape.embedding = 282927;
+  shape.first_image_id = 151854;
+  shape.layers = shape.heads = 64;
+  shape.hidden = 5120;
+  shape.ffn = 25600;
+  shape.unconditional_length = 20;
+  shape.rows = 55;
+  shape.columns = 73;
+  shape.sampling.cfg_scale = 5;
+  shape.sampling.top_k = 5120;
+  return shape;
+}
+
 // The autoregressive stage of GLM-Image (Z.ai 2026): 1024 x 1024 pixels, without guidance.
 SyntheticShape glm_image() {
   SyntheticShape shape = chameleon("glm-image-1024", 32, false, 60);
@@ -144,6 +163,7 @@ const std::vector<SyntheticShape>& published() {
                                                   janus("janus-pro-7b", 30, 32, 11008),
                                                   simplear(),
                                                   emu3(),
+                                                  emu35(),
                                                   glm_image()};
   return shapes;
 }

@@ -18,14 +18,14 @@ namespace lamplighter {
 // norms of query and key heads. With `qkv_bias` it is SimpleAR (Wang et al. 2025), a Qwen2: biases of
 // queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al. 2024), which has
 // neither. With `branch_norms` besides `qkv_bias` it is GLM-Image (Z.ai 2026), a GLM-4, whose images follow a
-// preview.
+// preview. With `llama` and `head_rms` it is Emu3.5 (BAAI 2025): an RMSNorm of query and key heads.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;
   std::int64_t vocabulary = 8;  // ids of the head: codes
   std::int64_t embedding = 0;   // ids of the embedding; 0: the codes and the row end
   std::int64_t first_image_id = 0;
-  bool qkv_bias = false, llama = false, branch_norms = false;
+  bool qkv_bias = false, llama = false, branch_norms = false, head_rms = false;
   std::int64_t head_width = 0;  // between the layers of the head; 0: it is one product
   std::int64_t hidden = 16, layers = 2, heads = 2, kv_heads = 2, head_dim = 8, ffn = 32;
   std::int64_t prompt_length = 3, prompt_features = 8;
@@ -47,7 +47,7 @@ struct SyntheticShape {
 };
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
-// lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, glm-image-1024.
+// lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, emu3.5-1168, glm-image-1024.
 std::vector<std::string> synthetic_names();
 // One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
 SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);

@@ -18,7 +18,8 @@ from torch import Tensor
 from models.archive import archived_tensor
 from models.export.__main__ import main
 from models.export.checkpoint import ExportError
-from models.export.emu3.bundle import PUBLISHED_CODES, Names, require_trained, size_grid
+from models.export.emu3.bundle import Names, size_grid
+from models.export.emu3.models import EMU3
 from models.export.emu3.tokenizer import FIRST, find_tokenizer
 
 MODEL = Path(__file__).parents[2] / "golden/cases/emu3/emu3_generate_tiny/model"
@@ -217,14 +218,12 @@ def test_odd_ranks(tmp_path: Path, lines: str, message: str) -> None:
 def test_sizes_that_were_trained(size: tuple[int, int], fits: bool) -> None:
     """Of the published model: the area of 720 x 720 pixels, in any usual shape."""
     ids = dict.fromkeys(("eof_token", "eoi_token", "eos_token"), 5)
-    names = Names(MODEL, {}, ids, 4, 10, PUBLISHED_CODES)
+    names = Names(MODEL, {}, ids, 4, 10, EMU3.codes)
     if fits:
-        assert size_grid(names, *size, 8)["columns"] == size[0] // 8
+        assert size_grid(EMU3, names, *size, 8)["columns"] == size[0] // 8
         return
     with pytest.raises(ExportError, match="the model was trained on about 8100"):
-        require_trained(
-            {"width": size[0], "height": size[1], "rows": size[1] // 8, "columns": size[0] // 8}
-        )
+        size_grid(EMU3, names, *size, 8)
 
 
 CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
