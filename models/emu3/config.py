@@ -9,7 +9,7 @@ from ..transformer.config import DecoderConfig
 
 @dataclass(kw_only=True)
 class Emu3Config(DecoderConfig):
-    """Sizes of one network; the defaults are those of the published Emu3 and of transformers."""
+    """Sizes of one network; the defaults are the published Emu3's and transformers'."""
 
     vocab_size: int = 184622
     dim: int = 4096

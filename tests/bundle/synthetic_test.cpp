@@ -116,6 +116,33 @@ TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
   EXPECT_GT((found[0] - found[1]).abs().amin().item<double>(), 0);
 }
 
+// Heads that together are wider than the network, with norms and without.
+TEST(Synthetic, NormsOfWideHeads) {
+  std::vector<at::Tensor> found;
+  for (const bool head_rms : {false, true}) {
+    SyntheticShape shape = toy();
+    shape.chameleon = shape.llama = true;
+    shape.head_rms = head_rms;
+    shape.head_dim = 16;
+    const SyntheticBundle bundle = make_synthetic(shape, {});
+    const Target target(bundle.manifest, bundle.target);
+    const c10::InferenceMode inference;
+    const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
+    const at::Tensor hidden =
+        target
+            .forward(target.embed(tokens({1, 5, 7})), positions, at::empty({0}, at::kLong),
+                     at::zeros({1}, at::kLong), target.make_cache(1, 3))
+            .hidden;
+    found.push_back(target.logits(hidden));
+    // Two layers: 96 x 16 for queries, keys and values, 16 x 32 after attention; and the head.
+    EXPECT_EQ(bundle.target_bytes, 4 * (2 * (96 * 16 + 16 * 32 + 64 * 16 + 16 * 32) + 16 * 16));
+  }
+  EXPECT_EQ(found[1].sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  // The first position reads itself alone, whatever its query.
+  EXPECT_TRUE(at::allclose(found[0].select(1, 0), found[1].select(1, 0)));
+  EXPECT_GT((found[0] - found[1]).select(1, 2).abs().amin().item<double>(), 0);
+}
+
 // A head with two layers and biases, computed with plain operators.
 TEST(Synthetic, HeadsOfTwoLayers) {
   SyntheticShape shape = toy();
@@ -237,6 +264,11 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_FALSE(emu3.has_head_norms());
   EXPECT_EQ(emu3.rows * emu3.columns, 8100);
   EXPECT_EQ(emu3.row_end() + 1, emu3.embedding);
+  const SyntheticShape emu35 = synthetic_shape("emu3.5-1168");
+  EXPECT_EQ(emu35.heads * emu35.head_dim, 8192);  // more than 5,120
+  EXPECT_EQ(block(emu35), 487587840);             // without norms
+  EXPECT_EQ(emu35.rows * emu35.columns, 4015);
+  EXPECT_EQ(emu35.row_end() + 1, emu35.embedding);
   const SyntheticShape glm = synthetic_shape("glm-image-1024");
   EXPECT_EQ(glm.grid().preview_tokens(), 256);
   EXPECT_EQ(glm.grid().tokens(), 1280);

@@ -276,6 +276,14 @@ def emu3(folder: Path, sizes: Sequence[str] = ("8x6",)) -> Path:
     return folder / "bundle"
 
 
+def emu35(folder: Path, sizes: Sequence[str] = ("8x6",)) -> Path:
+    """Norms of heads that together are wider than the network; a code for every 2 x 2 pixels."""
+    case = CASES / "emu3" / "emu35_generate_tiny"
+    parts = ("--model", case / "model", "--vq", case / "vq")
+    run_exporter("emu3", *parts, *with_sizes(folder, sizes, 200))
+    return folder / "bundle"
+
+
 def glm_image(folder: Path, sizes: Sequence[str] = ("96x64",)) -> Path:
     """A preview in front, norms behind the branches, no image decoder; a code for every 32 x 32 pixels."""
     model = CASES / "glm_image" / "glm_image_generate_tiny" / "model"

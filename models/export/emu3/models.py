@@ -21,7 +21,7 @@ Grid = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Model:
-    """One published model, and those of other sizes that share its form."""
+    """One published model, and models of other sizes that share its form."""
 
     name: str
     codes: int  # models of other codes say in --config what they were trained on

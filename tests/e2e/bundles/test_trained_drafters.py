@@ -1,4 +1,4 @@
-"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3 and GLM-Image with drafters of all trainers."""
+"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3, Emu3.5 and GLM-Image with drafters of all trainers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ SIZES = {
     "lumina2": ((32, 64), (64, 32)),
     "simplear": ((64, 64), (80, 48)),
     "emu3": ((8, 12), (10, 4)),
+    "emu35": ((8, 12), (10, 4)),
     "glm_image": ((96, 64),),
 }
 GUESSERS: dict[str, tuple[str, ...]] = {
