@@ -49,6 +49,7 @@ CONSTANTS = {
 }  # fmt: skip
 TOLERANCE = {"logits": 1e-4, "image": 1e-4, "probabilities": 1e-4}
 CODEBOOK_WIDTH = 256  # the program's
+HEAD_NORMS = ("q_norm.weight", "k_norm.weight")
 State = dict[str, Tensor]
 
 
@@ -124,9 +125,8 @@ def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
     if tensor.dim() > 1:
         return noise * tensor[0].numel() ** -0.5
     is_scale = "norm" in name and name.endswith("weight")
-    return (1.0 if is_scale else 0.0) + (
-        0.4 if name.endswith(("q_norm.weight", "k_norm.weight")) else 0.1
-    ) * noise
+    spread = 0.4 if name.endswith(HEAD_NORMS) else 0.1
+    return (1.0 if is_scale else 0.0) + spread * noise
 
 
 def draw(model: torch.nn.Module, seed: int) -> Any:
