@@ -48,7 +48,8 @@ def from_ranks(folder: Path) -> dict[str, Any]:
                 )
             merges.append(" ".join(map(spelled, parts)))
     added = [
-        {"id": number, "content": text, **FLAGS, "special": True}
+        # The authors compose accents first: one behind a tag changes its last character.
+        {"id": number, "content": text, **FLAGS, "normalized": True, "special": True}
         for number, text in enumerate(special, len(ranks))
     ]
     return qwen_tokenizer({spelled(t): rank for t, rank in ranks.items()}, merges, added)

@@ -185,6 +185,7 @@ def test_a_tokenizer_of_ranks(tmp_path: Path) -> None:
         "reed": [tokens.index(b"re"), tokens.index(b"ed")],
         "e\u0301": [tokens.index("é".encode())],
         "12": [ord("1"), ord("2")],
+        "<|im_end|>\u0338": [*b"<|im_end|", *"\u226f".encode()],
         "<|endoftext|>x<|image token|><|visual token 000000|>": [
             len(tokens),
             ord("x"),
