@@ -18,6 +18,7 @@ and all of these on the modules beside this one:
     tokenizer_file.py   the pieces of a tokenizer.json
     qwen_tokenizer.py   a tokenizer.json of other files
     messages.py         errors and notes in one line
+    program.py          the families' commands and their options
     command.py          how commands end
     common.py           options, entries and recorded calls that families share
     decoder_weights.py  a decoder's tensors, whatever they are called

@@ -1,51 +1,26 @@
-"""Writes bundles from published checkpoints, and attaches drafters to them."""
+"""lamplighter-export and python -m models.export."""
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 
-from .chameleon import command as chameleon
-from .command import run_command
-from .drafters import draft_model, eagle, eagle3, flash, heads, refine
-from .emu3 import command as emu3
-from .glm_image import command as glm_image
-from .janus import command as janus
-from .llamagen import command as llamagen
-from .lumina2 import command as lumina2
-from .mar import command as mar
-from .names import WEIGHTS
-from .simplear import command as simplear
+from .command import failed, first_line
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="lamplighter-export", description=__doc__)
-    families = parser.add_subparsers(dest="family", required=True, metavar="FAMILY")
-    llamagen.add_parser(families)
-    chameleon.add_parsers(families)
-    janus.add_parser(families)
-    lumina2.add_parser(families)
-    simplear.add_parser(families)
-    emu3.add_parser(families)
-    glm_image.add_parser(families)
-    mar.add_parser(families)
-    eagle.add_parser(families)
-    eagle3.add_parser(families)
-    flash.add_parser(families)
-    draft_model.add_parser(families)
-    heads.add_parsers(families)
-    refine.add_parser(families)
-    for family in families.choices.values():
-        family.add_argument(
-            "--weights",
-            choices=("ema", "model"),
-            help="which weights of a checkpoint that has both, averaged or raw ones; default: what the "
-            "published program takes, if it takes one of them",
+    """Exit code; a list of arguments stands for those of the command line."""
+    try:
+        from . import program
+    except (ImportError, MemoryError, OSError) as error:  # a limit on memory stops Torch's loading
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        reason = first_line(cause) or type(cause).__name__
+        return failed(
+            f"Torch cannot be loaded: {reason}; exporters need the packages of requirements.txt and "
+            "some gigabytes of address space (ulimit -v)",
+            6,
         )
-    options = parser.parse_args(arguments)
-    WEIGHTS.set(options.weights)
-    return run_command(lambda: options.run(options))
+    return program.main(arguments)
 
 
 if __name__ == "__main__":

@@ -98,3 +98,16 @@ def test_memory(tmp_path: Path) -> None:
     shard = max(path.stat().st_size for path in large.model.glob("*.safetensors"))
     assert (large.out / "target.pt").stat().st_size > 2.5 * shard
     assert sizes[1] - sizes[0] < shard
+
+
+def test_address_space_too_small_for_torch() -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+    words = [sys.executable, "-m", "models.export", "llamagen", "--gpt", "x", "--out", "y"]
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit, timeout=60
+    )
+    assert done.returncode == 6, done.stderr
+    assert done.stderr.startswith("error: Torch cannot be loaded: lib")
+    assert done.stderr.count("\n") == 1 and "ulimit -v" in done.stderr
