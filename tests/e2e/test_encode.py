@@ -253,11 +253,12 @@ def test_flags_that_do_not_fit(
     assert words in refused(code, *arguments, model=bundle)
 
 
-def test_fit_is_for_images(refused: Refused, bundle: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fit", ["pad", "crop"])
+def test_fit_is_for_images(refused: Refused, bundle: Path, tmp_path: Path, fit: str) -> None:
     image = {"rows": 3, "columns": 4, "codes": [1] * 12}
     file = {"format": "lamplighter codes", "schema": 1, "images": [image]}
     (tmp_path / "codes.json").write_text(json.dumps(file))
-    line = ("generate", "-p", "a", "--from", "codes.json", "--keep-rows", 1, "--fit", "pad")
+    line = ("generate", "-p", "a", "--from", "codes.json", "--keep-rows", 1, "--fit", fit)
     assert "expected an image as --from" in refused(2, *line, model=bundle)
 
 
@@ -309,3 +310,16 @@ def test_nan_in_the_weights_is_named(refused: Refused, bundle: Path, tmp_path: P
     broken = damaged(bundle, tmp_path / "bundle", "image_encoder.pt", lambda name: "bias" in name)
     message = refused(4, "encode", "a.png", model=broken)
     assert "image_encoder: got latents that are NaN or infinite" in message
+
+
+def test_outputs_are_checked_before_images_are_encoded(
+    refused: Refused, bundle: Path, tmp_path: Path
+) -> None:
+    """A file that exists is named, not the weights of the encoder, which cannot be used."""
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "there.png").write_bytes(PNG)
+    broken = damaged(bundle, tmp_path / "bundle", "image_encoder.pt", lambda name: "bias" in name)
+    line = ("generate", "-p", CAPTION, "--from", "a.png", "--keep-rows", 1)
+    assert "there.png" in refused(7, *line, "-o", "there.png", model=broken)
+    assert "image_encoder" in refused(4, *line, "-o", "new.png", model=broken)
+    assert not (tmp_path / "new.png").exists()

@@ -6,9 +6,8 @@
 #include <string>
 
 #include "lamplighter/bundle.h"
-#include "lamplighter/image.h"
 #include "lamplighter/options.h"
-#include "lamplighter/pipeline.h"
+#include "pipeline/continued.h"
 #include "tools/fit_flags.h"
 
 namespace lamplighter::cli {
@@ -22,18 +21,8 @@ struct ContinueFlags {
 
   // `images`: how many are generated for a caption.
   void add(CLI::App& command, int& images);
-};
-
-// What the images of a run begin with.
-struct Continued {
-  std::string from;  // where the codes come from; empty: images begin anew
-  Codes codes;
-  std::int64_t kept = 0;       // the first of the codes
-  std::optional<Image> image;  // to be encoded: there are no codes yet
-
-  // Lets a request keep the codes. A request without a size gets the grid of the codes. Throws Error (usage,
-  // input) where they do not fit.
-  void apply(const Manifest& manifest, Request& request) const;
+  // `recorded_tokens`: how many the image kept whose settings are used.
+  KeptPart part(std::int64_t recorded_tokens) const;
 };
 
 // Reads the codes or the image that the flags name. `params_from`: the image whose settings are used, if

@@ -160,6 +160,12 @@ void load(const GenerateFlags& flags, const Settings& settings, std::optional<Te
   note_changes(flags.params_from, settings.recorded, describe_origin(*engine), terminal);
 }
 
+// Encodes the image that images begin with, once their files are known to be writable.
+void encode_continued(const Manifest& manifest, TextToImage& engine, Continued& continued, Plan& plan) {
+  continued.encode(engine);
+  for (PlannedImage& image : plan.images) continued.apply(manifest, image.job.request);
+}
+
 void generate_all(const GenerateFlags& flags, const Given& given, Settings settings, Terminal& terminal) {
   JobReader reader(flags.jobs, settings.recorded.request, settings.seed, settings.streams);
   std::vector<Job> jobs = reader.next();
@@ -174,14 +180,11 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
   if (settings.continued.image) {
     Request sized = settings.recorded.request;
     flags.jobs.sampling.apply(sized);
-    Continued& continued = settings.continued;
-    fit_continued(flags.continued, settings.recorded.kept_tokens, manifest, sized, continued);
-    load(flags, settings, engine, terminal);
-    continued.codes = engine->encode(*continued.image);
+    fit_continued(flags.continued, settings.recorded.kept_tokens, manifest, sized, settings.continued);
   }
   Done done;
   for (; !jobs.empty(); jobs = reader.next()) {
-    const Plan plan = make_plan(flags, settings, manifest, std::move(jobs), failures);
+    Plan plan = make_plan(flags, settings, manifest, std::move(jobs), failures);
     const std::size_t present = plan.total - plan.images.size();
     done.complete += present;
     done.total += plan.total;
@@ -189,6 +192,7 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
       terminal.log("already there: " + std::to_string(present) + " of " + counted(plan.total, "image"));
     if (plan.images.empty()) continue;
     if (!engine) load(flags, settings, engine, terminal);
+    if (settings.continued.image) encode_continued(manifest, *engine, settings.continued, plan);
     generate(flags, settings, plan, *engine, syntax, done, terminal);
   }
   failures.finish();
