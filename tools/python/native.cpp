@@ -9,11 +9,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "lamplighter/lamplighter.h"
+#include "pipeline/continued.h"
 #include "pipeline/pixel_encoder.h"
 
 namespace py = pybind11;
@@ -38,6 +41,24 @@ py::array tokens_per_pass_of(const Result& result) {
   return py::array_t<std::int64_t>(std::vector<py::ssize_t>{result.codes.rows, result.codes.columns},
                                    tokens.data());
 }
+
+// pixels: [height, width, 3].
+Image image_of(const PixelArray& pixels) {
+  return {static_cast<int>(pixels.shape(1)),
+          static_cast<int>(pixels.shape(0)),
+          {pixels.data(), pixels.data() + pixels.size()}};
+}
+
+Codes codes_in(const CodeArray& codes) {
+  if (codes.ndim() != 2)
+    throw Error(ExitCode::input,
+                "codes: got " + counted(codes.ndim(), "dimension") + ", expected 2: rows and columns");
+  return {static_cast<int>(codes.shape(0)),
+          static_cast<int>(codes.shape(1)),
+          {codes.data(), codes.data() + codes.size()}};
+}
+
+constexpr const char* kKeep = "keep";  // what messages call another image that has no path
 
 // Name, name of a Python type, meaning and choices.
 py::list options_of_methods() {
@@ -138,7 +159,9 @@ class Engine {
   const TextToImage& text_to_image() const { return engine_; }
 
   void generate(const std::vector<std::string>& records, const py::function& on_result,
-                const py::object& on_row, const py::object& on_progress) {
+                const py::object& on_row, const py::object& on_progress,
+                const std::optional<Continued>& continued, std::optional<std::int64_t> keep_rows,
+                std::optional<std::int64_t> keep_tokens, const std::optional<std::string>& fit) {
     std::vector<Request> requests;
     MethodOptions method;
     for (const std::string& record : records) {
@@ -149,6 +172,16 @@ class Engine {
     Listener listener(requests.size(), on_result, on_row, on_progress);
     try {
       const py::gil_scoped_release unlocked;
+      if (continued && !requests.empty()) {
+        Continued begins = *continued;
+        if (begins.image) {
+          fit_to_request(engine_.manifest(), requests.front(), parse_fit(fit.value_or("crop")), begins);
+        } else if (fit) {
+          throw Error(ExitCode::usage, "fit: got it beside codes, expected an image as " + begins.from);
+        }
+        keep_part({keep_rows, keep_tokens}, begins);
+        begin_with(begins, engine_, requests);
+      }
       std::vector<std::vector<std::string>> warnings;
       for (const Request& request : requests) warnings.push_back(engine_.notes(request));
       engine_.generate(
@@ -165,12 +198,7 @@ class Engine {
   }
 
   py::array decode(const CodeArray& codes) {
-    if (codes.ndim() != 2)
-      throw Error(ExitCode::input,
-                  "codes: got " + counted(codes.ndim(), "dimension") + ", expected 2: rows and columns");
-    const Codes ids{static_cast<int>(codes.shape(0)),
-                    static_cast<int>(codes.shape(1)),
-                    {codes.data(), codes.data() + codes.size()}};
+    const Codes ids = codes_in(codes);
     Image image;
     {
       const py::gil_scoped_release unlocked;
@@ -179,12 +207,9 @@ class Engine {
     return pixels_of(image);
   }
 
-  // pixels: [height, width, 3].
   py::array encode(const PixelArray& pixels, std::optional<int> width, std::optional<int> height,
                    const std::string& fit) {
-    const Image image{static_cast<int>(pixels.shape(1)),
-                      static_cast<int>(pixels.shape(0)),
-                      {pixels.data(), pixels.data() + pixels.size()}};
+    const Image image = image_of(pixels);
     Codes codes;
     {
       const py::gil_scoped_release unlocked;
@@ -243,13 +268,28 @@ PYBIND11_MODULE(_native, module) {
       .def_readwrite("batch_size", &RuntimeOptions::batch_size)
       .def_readwrite("graph", &RuntimeOptions::graph)
       .def_readwrite("verify_checksums", &RuntimeOptions::verify_checksums);
+  using lamplighter::python::kKeep;
+  py::class_<Continued>(module, "Continued")
+      .def_static(
+          "of_file", [](const std::string& path) { return parse_continued(read_input(path), path); },
+          py::call_guard<py::gil_scoped_release>())
+      .def_static("of_bytes",
+                  [](const py::bytes& content) { return parse_continued(std::string_view(content), kKeep); })
+      .def_static("of_pixels",
+                  [](const lamplighter::python::PixelArray& pixels) {
+                    return Continued{kKeep, {}, 0, lamplighter::python::image_of(pixels)};
+                  })
+      .def_static("of_codes", [](const lamplighter::python::CodeArray& codes) {
+        return Continued{kKeep, lamplighter::python::codes_in(codes), 0, std::nullopt};
+      });
   py::class_<Engine>(module, "Engine")
       .def(py::init(&lamplighter::python::open), py::arg("bundle"), py::arg("options"), py::arg("note"))
       .def_property_readonly("model", [](const Engine& engine) { return engine.origin().model; })
       .def_property_readonly("device", [](const Engine& engine) { return engine.text_to_image().device(); })
       .def_property_readonly("dtype", [](const Engine& engine) { return engine.text_to_image().dtype(); })
       .def("generate", &Engine::generate, py::arg("records"), py::arg("on_result"), py::arg("on_row"),
-           py::arg("on_progress"))
+           py::arg("on_progress"), py::arg("continued"), py::arg("keep_rows"), py::arg("keep_tokens"),
+           py::arg("fit"))
       .def("decode", &Engine::decode, py::arg("codes"))
       .def("encode", &Engine::encode, py::arg("pixels"), py::arg("width"), py::arg("height"), py::arg("fit"));
 }

@@ -27,13 +27,13 @@ except ImportError as error:
     raise ImportError(f"{_REBUILD} ({str(error).splitlines()[0]})") from None
 
 from .engine import (  # noqa: E402  after the native part
-    Error,
     Result,
     Statistics,
     TextToImage,
     methods,
     option_meanings,
 )
+from .error import Error  # noqa: E402
 from .pipeline import Pipeline, PipelineOutput  # noqa: E402
 
 __version__ = _native.version

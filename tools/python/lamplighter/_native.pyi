@@ -19,6 +19,16 @@ class RuntimeOptions:
     verify_checksums: bool
     def __init__(self) -> None: ...
 
+class Continued:
+    @staticmethod
+    def of_file(path: str) -> Continued: ...
+    @staticmethod
+    def of_bytes(content: bytes) -> Continued: ...
+    @staticmethod
+    def of_pixels(pixels: NDArray[np.uint8]) -> Continued: ...
+    @staticmethod
+    def of_codes(codes: NDArray[np.int32]) -> Continued: ...
+
 class Engine:
     def __init__(
         self, bundle: str, options: RuntimeOptions, note: Callable[[str], object]
@@ -46,6 +56,10 @@ class Engine:
         ],
         on_row: Callable[[int, int, NDArray[np.int32]], object] | None,
         on_progress: Callable[[int, int], object] | None,
+        continued: Continued | None,
+        keep_rows: int | None,
+        keep_tokens: int | None,
+        fit: str | None,
     ) -> None: ...
     def decode(self, codes: NDArray[np.int32]) -> NDArray[np.uint8]: ...
     def encode(

@@ -20,21 +20,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from . import _native
-
-USAGE = 2  # exit code for wrong flags
+from .error import USAGE, Error
+from .keep import Kept, continued, on_white
 
 _log = logging.getLogger("lamplighter")
-
-
-class Error(Exception):
-    """A failure of the engine, in one line; `exit_code` is that of the program (2 usage, 3 input, 4 bundle, ...)."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
-_native.error_class = Error
 
 
 def methods() -> dict[str, str]:
@@ -160,6 +149,10 @@ class TextToImage:
         negative_prompt: str | None = None,
         width: int | None = None,
         height: int | None = None,
+        keep: Kept | None = None,
+        keep_rows: int | None = None,
+        keep_tokens: int | None = None,
+        fit: str | None = None,
         on_row: Callable[[int, int, NDArray[np.int32]], object] | None = None,
         progress: bool | Callable[[int, int], object] = False,
         **options: Any,
@@ -171,6 +164,11 @@ class TextToImage:
         prompts: captions, or class numbers for class-conditional bundles.
         method: one of `methods()`; None: ar.
         seed: the seed of the first image, from which the others count up; or one seed per image; -1: random.
+        keep: another image that all images begin with: a path or the bytes of a PNG file or of a file of codes, an
+            image, pixels in uint8 (height, width, 3 or 4), or codes (rows, columns). PNG files, images and pixels
+            need a bundle with an image encoder.
+        keep_rows, keep_tokens: how much of it: rows of tokens, or tokens row by row. The rest is generated.
+        fit: how a kept image of another size gets the one that is generated: crop (None), pad or stretch.
         on_row: called as on_row(image, row, codes) when a row of tokens is complete, row by row; codes is
             (row + 1, columns), all rows so far, which `decode` turns into an image.
         progress: show a bar on the terminal, or a function that is called as progress(tokens, of_all).
@@ -183,6 +181,7 @@ class TextToImage:
             "cfg_interval": cfg_interval, "negative_prompt": negative_prompt, "width": width, "height": height,
         }  # fmt: skip
         records = [_record(*generated, options) for generated in _images(prompts, seed)]
+        begins = continued(keep, keep_rows, keep_tokens, fit)
         results: list[Result] = []
 
         def on_result(
@@ -196,7 +195,7 @@ class TextToImage:
             self._generating = threading.get_ident()
             try:
                 with _Bar(progress) as on_progress:
-                    self._engine.generate(records, on_result, on_row, on_progress)
+                    self._engine.generate(records, on_result, on_row, on_progress, *begins)
             finally:
                 self._generating = None
         for note in (note for result in results for note in result.warnings):
@@ -227,11 +226,8 @@ class TextToImage:
         Transparent pixels show a white ground. Raises Error for bundles without an image encoder.
         """
         self._refuse_in_a_run("encode")
-        if image.has_transparency_data:
-            clear = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
         with self._lock:
-            return self._engine.encode(np.asarray(image.convert("RGB")), width, height, fit)
+            return self._engine.encode(on_white(image), width, height, fit)
 
 
 def _typed(function: Any) -> inspect.Signature:

@@ -16,19 +16,19 @@ import torch
 from PIL import Image
 
 from .engine import Result, TextToImage
+from .keep import Kept
 
 _DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 _OUTPUTS = ("pil", "np", "pt")
 _OPTIONS = inspect.signature(TextToImage.generate).parameters.keys() - {
-    "self", "prompts", "seed", "cfg_scale", "on_row", "progress"
+    "self", "prompts", "seed", "cfg_scale", "keep", "on_row", "progress"
 }  # fmt: skip
 # Arguments of diffusers' pipelines that have no meaning here.
 _UNUSED = ("num_inference_steps", "eta", "guidance_rescale", "clip_skip")
 # Those that would change the image, and what stands in their place.
 _UNSUPPORTED = {
-    "image": "it generates from captions only",
-    "mask_image": "it generates from captions only",
-    "strength": "it generates from captions only",
+    "mask_image": "use image with keep_rows: what lies below them is generated",
+    "strength": "use image with keep_rows: there are no noise levels",
     "latents": "use generator or seed",
     "prompt_embeds": "use prompt",
     "negative_prompt_embeds": "use negative_prompt",
@@ -117,6 +117,7 @@ class Pipeline:
         num_images_per_prompt: int = 1,
         generator: torch.Generator | Sequence[torch.Generator] | None = None,
         seed: int = -1,
+        image: Kept | None = None,
         output_type: str = "pil",
         callback_on_step_end: Callable[[Pipeline, int, int, dict[str, Any]], object] | None = None,
         **options: Any,
@@ -127,6 +128,8 @@ class Pipeline:
         generator: one for all images, or one per image. Each image takes a number from it, so that a
             generator which is used twice gives other images.
         seed: without a generator, as for TextToImage.generate; -1: random.
+        image: another image that the images begin with, as `keep` of TextToImage.generate; keep_rows or keep_tokens
+            says how much of it is kept.
         output_type: "pil", "np" (images, height, width, 3) or "pt" (images, 3, height, width).
         callback_on_step_end: called as callback(pipeline, tokens, of_all, {}) after target passes.
         """
@@ -141,6 +144,7 @@ class Pipeline:
             negative_prompt=negative_prompt,
             width=width,
             height=height,
+            keep=image,
             progress=self._progress(callback_on_step_end),
             **_known(options),
         )

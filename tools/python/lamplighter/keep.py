@@ -1,0 +1,76 @@
+"""Other images that images begin with: files, bytes, images of Pillow, arrays of pixels and of codes."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from . import _native
+from .error import USAGE, Error
+
+Kept = Union[str, "os.PathLike[str]", bytes, Image.Image, NDArray[Any]]
+"""A path or the bytes of a PNG file or a file of codes, an image, pixels (height, width, 3 or 4), or codes (rows,
+columns)."""
+
+
+def on_white(image: Image.Image) -> NDArray[np.uint8]:
+    """The pixels of an image, (height, width, 3); transparent ones show a white ground."""
+    if image.has_transparency_data:
+        clear = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+    return np.asarray(image.convert("RGB"))
+
+
+def continued(
+    keep: Kept | None, rows: int | None, tokens: int | None, fit: str | None
+) -> tuple[_native.Continued | None, int | None, int | None, str | None]:
+    """What images begin with, for the engine."""
+    given = (("keep_rows", rows), ("keep_tokens", tokens), ("fit", fit))
+    if keep is not None:
+        return _other(keep), *(_whole(*amount) for amount in given[:2]), fit
+    for name, value in given:
+        if value is not None:
+            raise Error(f"{name}: got {value!r}, expected keep beside it: what is kept", USAGE)
+    return None, None, None, None
+
+
+def _whole(name: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise Error(f"{name}: got {value!r}, expected a whole number", USAGE) from None
+    if abs(number) >= 2**63:
+        raise Error(f"{name}: got {number}, expected a smaller number", USAGE)
+    return number
+
+
+def _other(keep: Kept) -> _native.Continued:
+    if isinstance(keep, (str, os.PathLike)):
+        return _native.Continued.of_file(os.fspath(keep))
+    if isinstance(keep, (bytes, bytearray, memoryview)):
+        return _native.Continued.of_bytes(bytes(keep))
+    if isinstance(keep, Image.Image):
+        return _native.Continued.of_pixels(on_white(keep))
+    return _of_array(np.asarray(keep))
+
+
+def _of_array(array: NDArray[Any]) -> _native.Continued:
+    if array.ndim == 2 and np.issubdtype(array.dtype, np.integer):
+        limits = np.iinfo(np.int32)
+        if array.size and (array.min() < limits.min or array.max() > limits.max):
+            raise Error(f"keep: got codes above {limits.max}", USAGE)
+        return _native.Continued.of_codes(array.astype(np.int32))
+    if array.ndim == 3 and array.shape[2] in (3, 4) and array.dtype == np.uint8:
+        return _native.Continued.of_pixels(on_white(Image.fromarray(array)))
+    raise Error(
+        f"keep: got {array.dtype} of shape {array.shape}, expected a path, the bytes of a PNG file, an image, pixels "
+        "in uint8 (height, width, 3 or 4) or codes (rows, columns)",
+        USAGE,
+    )
