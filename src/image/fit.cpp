@@ -1,3 +1,5 @@
+#include "image/fit.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -108,7 +110,21 @@ std::int64_t scaled_side(int side, double factor) {
   return std::max<std::int64_t>(std::llround(side * factor), 1);
 }
 
+// How much an image with these sides is scaled, for crop and pad.
+double factor_of(int width, int height, int fitted_width, int fitted_height, Fit fit) {
+  const double by_width = static_cast<double>(fitted_width) / width;
+  const double by_height = static_cast<double>(fitted_height) / height;
+  return fit == Fit::crop ? std::max(by_width, by_height) : std::min(by_width, by_height);
+}
+
 }  // namespace
+
+double fitted_edge(int width, int height, int fitted_width, int fitted_height, Fit fit, int y) {
+  if (fit == Fit::stretch) return static_cast<double>(y) * fitted_height / height;
+  const std::int64_t scaled = scaled_side(height, factor_of(width, height, fitted_width, fitted_height, fit));
+  const std::int64_t cut = fit == Fit::crop ? (scaled - fitted_height) / 2 : -((fitted_height - scaled) / 2);
+  return static_cast<double>(y) * static_cast<double>(scaled) / height - static_cast<double>(cut);
+}
 
 Image fit_image(const Image& image, int width, int height, Fit fit) {
   if (std::min(width, height) < 1 || std::max(width, height) > limits::kPngSide) {
@@ -124,9 +140,7 @@ Image fit_image(const Image& image, int width, int height, Fit fit) {
   if (image.width == width && image.height == height) return image;
   Side across{image.width, width, 0, width}, down{image.height, height, 0, height};
   if (fit == Fit::stretch) return scale(image, across, down);
-  const double by_width = static_cast<double>(width) / image.width;
-  const double by_height = static_cast<double>(height) / image.height;
-  const double factor = fit == Fit::crop ? std::max(by_width, by_height) : std::min(by_width, by_height);
+  const double factor = factor_of(image.width, image.height, width, height, fit);
   across.scaled = scaled_side(image.width, factor);
   down.scaled = scaled_side(image.height, factor);
   if (fit == Fit::crop) {

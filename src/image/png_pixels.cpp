@@ -38,17 +38,16 @@ void require_png(std::string_view bytes, const std::string& path) {
 }
 
 // stb_image trusts the declared chunk length and image size, and allocates memory for them.
-void require_content(std::string_view bytes, const std::string& path) {
+void require_content(std::string_view bytes, const std::string& path, std::uint64_t most) {
   constexpr std::size_t kFrame = 12;      // length, type and CRC-32
   constexpr std::uint64_t kRatio = 1032;  // deflate expands at most this much
   const auto damaged = [&](const char* why) { refuse(path, std::string("damaged PNG image: ") + why); };
   if (bytes.size() >= 24) {
     const std::uint64_t width = read_32(bytes.substr(16)), height = read_32(bytes.substr(20));
     if (width * height / 8 > kRatio * bytes.size()) damaged("it is too small for its pixels");  // a bit each
-    if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > limits::kPngPixels) {
+    if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > most) {
       refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) +
-                       " pixels, expected at most " + std::to_string(limits::kPngPixels) +
-                       "; make it smaller");
+                       " pixels, expected at most " + std::to_string(most) + "; make it smaller");
     }
   }
   for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kFrame;) {
@@ -71,21 +70,40 @@ void append_on_white(const stbi_uc* rgba, std::vector<std::uint8_t>& pixels) {
     pixels.push_back(static_cast<std::uint8_t>((rgba[channel] * alpha + 255 * (255 - alpha) + 127) / 255));
 }
 
-}  // namespace
+using Decoded = std::unique_ptr<stbi_uc, void (*)(void*)>;
 
-Image parse_png(std::string_view bytes, const std::string& path) {
+// Four bytes for each pixel.
+Decoded decode(std::string_view bytes, const std::string& path, std::uint64_t most, int& width, int& height) {
   require_png(bytes, path);
-  require_content(bytes, path);
-  Image image;
+  require_content(bytes, path, most);
   int channels = 0;
-  const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
+  Decoded pixels(
       stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()), static_cast<int>(bytes.size()),
-                            &image.width, &image.height, &channels, STBI_rgb_alpha),
+                            &width, &height, &channels, STBI_rgb_alpha),
       stbi_image_free);
   if (pixels == nullptr) refuse(path, std::string("damaged PNG image: ") + stbi_failure_reason());
-  const auto area = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height);
+  return pixels;
+}
+
+std::size_t area_of(int width, int height) {
+  return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+}
+
+}  // namespace
+
+Image parse_png(std::string_view bytes, const std::string& path, std::uint64_t most) {
+  Image image;
+  const Decoded pixels = decode(bytes, path, most, image.width, image.height);
+  const std::size_t area = area_of(image.width, image.height);
   image.pixels.reserve(3 * area);
   for (std::size_t pixel = 0; pixel < area; ++pixel) append_on_white(pixels.get() + 4 * pixel, image.pixels);
+  return image;
+}
+
+ClearImage parse_clear_png(std::string_view bytes, const std::string& path, std::uint64_t most) {
+  ClearImage image;
+  const Decoded pixels = decode(bytes, path, most, image.width, image.height);
+  image.pixels.assign(pixels.get(), pixels.get() + 4 * area_of(image.width, image.height));
   return image;
 }
 

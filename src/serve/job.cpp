@@ -64,7 +64,8 @@ void Job::progress(std::size_t image, const Grid& grid, const std::vector<std::i
   update.codes = codes;
   update.committed.push_back(committed);
   update.tokens += committed;
-  update.in_order = update.in_order && static_cast<std::int64_t>(codes.size()) == update.tokens;
+  const auto in_order = static_cast<std::size_t>(update.tokens) + requests_[image].kept.size();
+  update.in_order = update.in_order && codes.size() == in_order;
   is_updated_[image] = true;
   changed_.notify_all();
 }

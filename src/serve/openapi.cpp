@@ -100,9 +100,48 @@ Json txt2img_schema(const RequestLimits& limits) {
   return {{"type", "object"}, {"properties", std::move(fields)}, {"additionalProperties", true}};
 }
 
-Json body_of(const char* schema) {
+// What is kept of an image that is given.
+void add_kept_part(Json& fields) {
+  fields["keep_rows"] = whole("In place of a mask: rows of tokens that are kept.", 1);
+  fields["keep_tokens"] = whole("In place of a mask: tokens that are kept, row by row.", 1);
+}
+
+Json edits_schema(const RequestLimits& limits) {
+  Json schema = generations_schema(limits);
+  Json& fields = schema["properties"];
+  const auto file = [](const char* meaning) {
+    return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
+  };
+  fields["image"] = file("A PNG file.");
+  fields["mask"] =
+      file("A PNG file with the sides of the image, transparent below a line: what is generated anew.");
+  fields["fit"] = choice("How an image of another size gets the model's.", {"crop", "pad", "stretch"});
+  add_kept_part(fields);
+  schema["required"] = {"image"};
+  return schema;
+}
+
+Json img2img_schema(const RequestLimits& limits) {
+  Json schema = txt2img_schema(limits);
+  Json& fields = schema["properties"];
+  fields["init_images"] = {{"type", "array"},
+                           {"items", {{"type", "string"}}},
+                           {"minItems", 1},
+                           {"maxItems", 1},
+                           {"description", "A PNG file in base64."}};
+  fields["mask"] =
+      text("A PNG file in base64 with the sides of the image, white below a line: what is generated anew.");
+  fields["inpainting_mask_invert"] = whole("1: black is generated anew.", 0);
+  fields["inpainting_mask_invert"]["maximum"] = 1;
+  fields["resize_mode"] = whole("An image of another size is stretched (0), cropped (1) or padded (2).", 0);
+  add_kept_part(fields);
+  schema["required"] = {"init_images"};
+  return schema;
+}
+
+Json body_of(const char* schema, const char* type = "application/json") {
   const Json reference{{"$ref", std::string("#/components/schemas/") + schema}};
-  return {{"required", true}, {"content", {{"application/json", {{"schema", reference}}}}}};
+  return {{"required", true}, {"content", {{type, {{"schema", reference}}}}}};
 }
 
 }  // namespace
@@ -121,6 +160,8 @@ Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits
     }
     if (path == "/v1/images/generations") operation["requestBody"] = body_of("Generations");
     if (path == "/sdapi/v1/txt2img") operation["requestBody"] = body_of("Txt2Img");
+    if (path == "/v1/images/edits") operation["requestBody"] = body_of("Edits", "multipart/form-data");
+    if (path == "/sdapi/v1/img2img") operation["requestBody"] = body_of("Img2Img");
     described[path][one.method == "GET" ? "get" : "post"] = std::move(operation);
   }
   const Json key{{"type", "http"}, {"scheme", "bearer"}}, basic{{"type", "http"}, {"scheme", "basic"}};
@@ -129,7 +170,11 @@ Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits
           {"paths", std::move(described)},
           {"components",
            {{"securitySchemes", {{"key", key}, {"basic", basic}}},
-            {"schemas", {{"Generations", generations_schema(limits)}, {"Txt2Img", txt2img_schema(limits)}}}}},
+            {"schemas",
+             {{"Generations", generations_schema(limits)},
+              {"Txt2Img", txt2img_schema(limits)},
+              {"Edits", edits_schema(limits)},
+              {"Img2Img", img2img_schema(limits)}}}}},
           {"security", Json::array({Json::object(), {{"key", Json::array()}}, {{"basic", Json::array()}}})}};
 }
 

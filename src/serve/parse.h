@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
+#include "serve/edit.h"
 #include "serve/image_format.h"
 
 // Parses bodies of requests over HTTP.
@@ -53,6 +54,7 @@ struct ImagesWanted {
   bool is_lenient = false;  // a negative prompt and steps that a bundle does not take are not used
   bool sends_images = true;
   std::vector<std::string> unused;  // fields that change nothing here
+  std::optional<EditWanted> edit;   // of an image that is given; not set: images begin anew
 };
 
 // Body of POST /v1/images/generations. Fields: prompt (class for bundles of classes), model, n, size,
@@ -66,6 +68,14 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
 // there; nor does an empty negative prompt, which its clients send unasked. Throws HttpError.
 ImagesWanted parse_txt2img(const Json& body, const RequestRules& rules);
 
+// Body of POST /v1/images/edits, a form of this type: image, mask, keep_rows, keep_tokens, fit, and the
+// fields of parse_generations as texts. Throws HttpError.
+ImagesWanted parse_edits(std::string_view content_type, std::string_view body, const RequestRules& rules);
+
+// Body of POST /sdapi/v1/img2img: init_images, mask, inpainting_mask_invert, resize_mode, keep_rows,
+// keep_tokens, and the fields of parse_txt2img. Throws HttpError.
+ImagesWanted parse_img2img(const Json& body, const RequestRules& rules);
+
 // A body as JSON. Throws HttpError.
 Json parse_body(std::string_view body);
 
@@ -78,5 +88,8 @@ struct PlannedRequests {
 // `method` is for those that name none. Throws HttpError for what the bundle cannot generate.
 PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manifest,
                               const MethodOptions& method, const RequestRules& rules);
+
+// Throws Error(ExitCode::usage) for images of more pixels than `most`.
+void check_pixels(const Manifest& manifest, const Request& request, std::int64_t most);
 
 }  // namespace lamplighter

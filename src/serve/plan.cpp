@@ -57,14 +57,14 @@ bool has_method(const Manifest& manifest, const std::string& name) {
   return false;
 }
 
+}  // namespace
+
 void check_pixels(const Manifest& manifest, const Request& request, std::int64_t most) {
   const Grid& grid = find_grid(manifest, request.width, request.height);
   if (std::int64_t{grid.width} * grid.height <= most) return;
   throw Error(ExitCode::usage, "size: got " + sides(grid.width, grid.height) + ", expected at most " +
                                    std::to_string(most) + " pixels");
 }
-
-}  // namespace
 
 PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manifest,
                               const MethodOptions& method, const RequestRules& rules) {

@@ -19,6 +19,11 @@ Json image_event(const std::string& type, std::size_t index, const std::string& 
           {"quality", "auto"}, {"background", "opaque"}, {"output_format", format}};
 }
 
+// What OpenAI calls images with and without one that was given.
+const char* kind_of(const Job& job) {
+  return job.requests().front().kept.empty() ? "image_generation" : "image_edit";
+}
+
 }  // namespace
 
 EventStream::EventStream(Service::Model& model, std::shared_ptr<Job> job, const ImagesWanted& wanted,
@@ -26,6 +31,7 @@ EventStream::EventStream(Service::Model& model, std::shared_ptr<Job> job, const 
     : model_(model),
       job_(std::move(job)),
       partial_images_(wanted.partial_images),
+      kind_(kind_of(*job_)),
       format_(wanted.format.name),
       warnings_(std::move(warnings)),
       content_(std::move(content)),
@@ -55,25 +61,24 @@ std::string EventStream::events_of(const JobUpdate& update) {
 std::string EventStream::row_events(const JobUpdate& update, FinishedImage& image) {
   const Grid& grid = *update.grid;
   image.rows = static_cast<int>(update.codes.size()) / grid.columns;
-  std::string events =
-      server_event("image_generation.progress", {{"type", "image_generation.progress"},
-                                                 {"index", update.image},
-                                                 {"rows", image.rows},
-                                                 {"rows_total", grid.rows},
-                                                 {"tokens", update.codes.size()},
-                                                 {"tokens_total", grid.tokens()},
-                                                 {"committed", std::exchange(image.committed, {})},
-                                                 {"in_order", update.in_order}});
+  std::string events = server_event(kind_ + ".progress", {{"type", kind_ + ".progress"},
+                                                          {"index", update.image},
+                                                          {"rows", image.rows},
+                                                          {"rows_total", grid.rows},
+                                                          {"tokens", update.codes.size()},
+                                                          {"tokens_total", grid.tokens()},
+                                                          {"committed", std::exchange(image.committed, {})},
+                                                          {"in_order", update.in_order}});
   // Partial images come at equal distances before the last row.
   const std::int64_t due = image.rows * (partial_images_ + 1) / grid.rows;
   if (due <= image.partial || image.rows == grid.rows) return events;
   image.partial = due;
   const Image part = decode_rows(update.codes, grid.rows, grid.columns,
                                  [&](const Codes& codes) { return model_.engine.decode(codes); });
-  Json event = image_event("image_generation.partial_image", update.image, sides(part.width, part.height));
+  Json event = image_event(kind_ + ".partial_image", update.image, sides(part.width, part.height));
   event["partial_image_index"] = due - 1;
   event["b64_json"] = base64(encode_png(part));
-  return events + server_event("image_generation.partial_image", event);
+  return events + server_event(kind_ + ".partial_image", event);
 }
 
 std::string EventStream::completed_event(std::size_t index) {
@@ -83,11 +88,11 @@ std::string EventStream::completed_event(std::size_t index) {
   std::vector<std::string> warnings = warnings_;
   for (std::string& note : caption_notes(model_.engine.manifest(), request, result.cut))
     warnings.push_back(std::move(note));
-  Json event = image_event("image_generation.completed", index,
-                           sides(result.image.width, result.image.height), format_);
+  Json event =
+      image_event(kind_ + ".completed", index, sides(result.image.width, result.image.height), format_);
   event.update(image_entry(content_(request, result), result, warnings));
   event["usage"] = usage_of({&result});
-  return server_event("image_generation.completed", event);
+  return server_event(kind_ + ".completed", event);
 }
 
 }  // namespace lamplighter

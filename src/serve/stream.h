@@ -42,6 +42,7 @@ class EventStream {
   Service::Model& model_;
   const std::shared_ptr<Job> job_;
   const std::int64_t partial_images_;
+  const std::string kind_;  // image_generation or image_edit: what the names of events begin with
   const std::string format_;
   const std::vector<std::string> warnings_;
   const Content content_;

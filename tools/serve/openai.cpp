@@ -115,8 +115,7 @@ Json Routes::content_of(const HttpRequest& asked, const Submission& submission, 
           {"expires_at", std::time(nullptr) + service_.options.url_lifetime.count()}};
 }
 
-void Routes::generations(HttpRequest& request, HttpResponse& response) {
-  ImagesWanted parsed = parse_generations(std::exchange(request.body, {}), service_.options.rules);
+void Routes::images(ImagesWanted parsed, const HttpRequest& request, HttpResponse& response) {
   const bool follows = parsed.stream;
   const Submission submission = submit(std::move(parsed), follows);
   if (follows) return stream(request, response, submission);
@@ -168,14 +167,17 @@ Service::Model& Routes::named_model(const std::string& name) {
 }
 
 void Routes::add_openai() {
-  post("/v1/images/generations", Body::json,
-       [this](HttpRequest& request, HttpResponse& response) { generations(request, response); });
-  for (const char* path : {"/v1/images/edits", "/v1/images/variations"}) {
-    post(path, Body::any, [](const HttpRequest&, HttpResponse&) {
-      throw HttpError(501, "not_implemented",
-                      "this server generates images from captions; it does not change images");
-    });
-  }
+  post("/v1/images/generations", Body::json, [this](HttpRequest& request, HttpResponse& response) {
+    const std::string body = std::exchange(request.body, {});
+    images(parse_generations(body, service_.options.rules), request, response);
+  });
+  post("/v1/images/edits", Body::form,
+       [this](HttpRequest& request, HttpResponse& response) { edits(request, response); });
+  post("/v1/images/variations", Body::any, [](const HttpRequest&, HttpResponse&) {
+    throw HttpError(501, "not_implemented",
+                    "this server generates images from captions; /v1/images/edits keeps the upper rows of an "
+                    "image and generates the rest anew");
+  });
   get("/v1/models", Access::key, [this](const HttpRequest&, HttpResponse& response) {
     Json data = Json::array();
     for (const auto& model : service_.models())

@@ -21,14 +21,14 @@
 namespace lamplighter::cli {
 namespace {
 
-constexpr const char *kJson = "application/json", *kHealth = "/health";
+constexpr const char *kJson = "application/json", *kForm = "multipart/form-data", *kHealth = "/health";
 constexpr std::size_t kMostUnpacked = std::size_t{32} << 20;  // bytes of bodies that came packed
 
 // A browser asks the server before it sends JSON to another site; other types it sends without asking.
-void require_json(const HttpRequest& request) {
+void require_type(const HttpRequest& request, const std::string& expected) {
   const std::string* type = request.header("content-type");
-  if (type == nullptr || lower_case(*type).rfind(kJson, 0) != 0)
-    throw HttpError(415, "unsupported_media_type", "Content-Type: expected application/json");
+  if (type == nullptr || lower_case(*type).rfind(expected, 0) != 0)
+    throw HttpError(415, "unsupported_media_type", "Content-Type: expected " + expected);
 }
 
 ErrorForm form_of(const std::string& path) {
@@ -127,7 +127,11 @@ void Routes::fail(HttpResponse& response, const HttpError& error, const std::str
 
 void Routes::check_head(const Route& route, const HttpRequest& head) const {
   if (route.access == Access::key) require_key(head);
-  if (route.method == "POST" && route.body == Body::json) require_json(head);
+  if (route.method != "POST") return;
+  if (route.body == Body::json) require_type(head, kJson);
+  if (route.body != Body::form) return;
+  origin_.check(head);  // also beside a key, which a browser may send by itself
+  require_type(head, kForm);
 }
 
 // A request without a body is refused by answer(), so that its connection can go on.
@@ -246,6 +250,8 @@ Routes::Submission Routes::submit(ImagesWanted wanted, bool follows) {
   submission.model = &service_.model(wanted.model, submission.warnings);
   PlannedRequests plan = plan_requests(wanted, submission.model->engine.manifest(), submission.model->method,
                                        service_.options.rules);
+  if (wanted.edit) begin_edit(*wanted.edit, submission.model->engine, service_.options.rules, plan);
+  wanted.edit.reset();
   for (std::string& warning : plan.warnings) submission.warnings.push_back(std::move(warning));
   submission.job = submission.model->queue.submit(std::move(plan.requests), wanted.deadline_s, follows);
   submission.wanted = std::move(wanted);

@@ -46,7 +46,7 @@ class Routes : public HttpHandler {
  private:
   using Handler = std::function<void(HttpRequest&, HttpResponse&)>;
   enum class Access { open, key };
-  enum class Body { json, any };  // of a POST
+  enum class Body { json, form, any };  // of a POST
 
   struct Route {
     std::string method, path;  // "/v1/models/*": with more behind the slash
@@ -83,7 +83,9 @@ class Routes : public HttpHandler {
   std::string own_address(const HttpRequest& asked) const;
   Json content_of(const HttpRequest& asked, const Submission& submission, const Request& request,
                   const Result& result);
-  void generations(HttpRequest& request, HttpResponse& response);
+  void images(ImagesWanted parsed, const HttpRequest& request, HttpResponse& response);
+  void require_reader() const;
+  void edits(HttpRequest& request, HttpResponse& response);
   void stream(const HttpRequest& asked, HttpResponse& response, const Submission& submission);
   Service::Model& named_model(const std::string& name);
 
@@ -94,7 +96,10 @@ class Routes : public HttpHandler {
     Service::Model* model = nullptr;
   };
   void add_webui_lists();
-  void txt2img(HttpRequest& asked, HttpResponse& response);
+  // `parameters`: of the request, as the answer repeats them.
+  void webui_images(ImagesWanted wanted, const Json& parameters, const HttpRequest& asked,
+                    HttpResponse& response);
+  void img2img(HttpRequest& asked, HttpResponse& response);
   void interrupt(const HttpRequest& asked);
   void progress(const HttpRequest& asked, HttpResponse& response);
   std::string current_image();

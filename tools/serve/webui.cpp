@@ -22,9 +22,9 @@ std::optional<Image> decode_part(Service::Model& model, const Job::Part& part) {
 
 }  // namespace
 
-void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
-  const Json body = parse_body(std::exchange(asked.body, {}));
-  const Submission submission = submit(parse_txt2img(body, service_.options.rules), true);
+void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const HttpRequest& asked,
+                          HttpResponse& response) {
+  const Submission submission = submit(std::move(wanted), true);
   Job& job = *submission.job;
   {
     const std::lock_guard lock(work_mutex_);
@@ -71,7 +71,7 @@ void Routes::txt2img(HttpRequest& asked, HttpResponse& response) {
                   {"warnings", warnings},
                   {"infotexts", std::move(texts)}};
   add_warnings(response, warnings);
-  send(response, {{"images", std::move(images)}, {"parameters", body}, {"info", to_text(info)}});
+  send(response, {{"images", std::move(images)}, {"parameters", parameters}, {"info", to_text(info)}});
 }
 
 // Ends the images that the same client asked for: one client cannot stop the images of others.
@@ -162,8 +162,12 @@ void Routes::png_info(const HttpRequest& asked, HttpResponse& response) {
 }
 
 void Routes::add_webui() {
-  post(kRoot + "txt2img", Body::json,
-       [this](HttpRequest& request, HttpResponse& response) { txt2img(request, response); });
+  post(kRoot + "txt2img", Body::json, [this](HttpRequest& request, HttpResponse& response) {
+    const Json body = parse_body(std::exchange(request.body, {}));
+    webui_images(parse_txt2img(body, service_.options.rules), body, request, response);
+  });
+  post(kRoot + "img2img", Body::json,
+       [this](HttpRequest& request, HttpResponse& response) { img2img(request, response); });
   get(kRoot + "progress", Access::key,
       [this](const HttpRequest& request, HttpResponse& response) { progress(request, response); });
   for (const char* name : {"interrupt", "skip"}) {
@@ -174,7 +178,7 @@ void Routes::add_webui() {
   }
   post(kRoot + "png-info", Body::json,
        [this](const HttpRequest& request, HttpResponse& response) { png_info(request, response); });
-  for (const char* name : {"img2img", "interrogate", "extra-single-image", "extra-batch-images"}) {
+  for (const char* name : {"interrogate", "extra-single-image", "extra-batch-images"}) {
     post(kRoot + name, Body::any, [](const HttpRequest&, HttpResponse&) {
       throw HttpError(501, "not_implemented",
                       "this server generates images from captions; it does not change images");

@@ -1,0 +1,75 @@
+#include "serve/edit.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/format.h"
+#include "image/png_chunks.h"
+#include "serve/fields.h"
+#include "serve/mask.h"
+#include "serve/parse.h"
+
+namespace lamplighter {
+namespace {
+
+// Of an image that a request brings: far above what models generate, and little memory for one at a time.
+constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 24;
+
+const char* how(Fit fit) {
+  return fit == Fit::crop ? "cropped" : fit == Fit::pad ? "padded" : "stretched";
+}
+
+// The rows that the mask keeps, and a warning where its line is not theirs.
+std::int64_t rows_of_mask(const EditWanted& edit, const FittedSides& sides,
+                          std::vector<std::string>& warnings) {
+  const int rows = rows_kept_by(parse_clear_png(edit.mask, "mask", kMostPixels), edit.form, sides);
+  warnings.push_back("mask: the upper " + std::to_string(rows * sides.token) + " of " +
+                     std::to_string(sides.fitted_height) + " pixel rows are kept, " +
+                     counted(static_cast<std::size_t>(rows), "row") + " of tokens");
+  return rows;
+}
+
+void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rules, PlannedRequests& plan) {
+  const Manifest& manifest = engine.manifest();
+  Continued continued{"image", {}, 0, parse_png(edit.image, "image", kMostPixels)};
+  const int width = continued.image->width, height = continued.image->height;
+  fit_to_request(manifest, plan.requests.front(), edit.fit, continued);
+  const FittedSides fitted{width,
+                           height,
+                           continued.image->width,
+                           continued.image->height,
+                           static_cast<int>(manifest.decoder.downsample),
+                           edit.fit};
+  if (width != fitted.fitted_width || height != fitted.fitted_height) {
+    const std::string given = sides(width, height), wanted = sides(fitted.fitted_width, fitted.fitted_height);
+    if (rules.strict) throw Error(ExitCode::input, "image: got " + given + " pixels, expected " + wanted);
+    plan.warnings.push_back("image: got " + given + " pixels, it was " + how(edit.fit) + " to " + wanted);
+  }
+  KeptPart part = edit.part;
+  if (!edit.mask.empty()) part.rows = rows_of_mask(edit, fitted, plan.warnings);
+  keep_part(part, continued);
+  for (Request& request : plan.requests) continued.apply(manifest, request);
+  check_pixels(manifest, plan.requests.front(), rules.limits.pixels);
+  begin_with(continued, engine, plan.requests);
+}
+
+}  // namespace
+
+void require_image_encoder(const Manifest& manifest) {
+  if (manifest.has("image_encoder")) return;
+  throw HttpError(501, "not_implemented",
+                  "model " + manifest.name +
+                      " cannot read images: its bundle has no image encoder; export it with an image "
+                      "tokenizer that holds one");
+}
+
+void begin_edit(const EditWanted& edit, TextToImage& engine, const RequestRules& rules,
+                PlannedRequests& plan) {
+  static std::mutex one_at_a_time;
+  require_image_encoder(engine.manifest());
+  const std::lock_guard lock(one_at_a_time);
+  with_http_errors([&] { begin(edit, engine, rules, plan); });
+}
+
+}  // namespace lamplighter

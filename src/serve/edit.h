@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+
+#include "lamplighter/image.h"
+#include "lamplighter/pipeline.h"
+#include "pipeline/continued.h"
+
+namespace lamplighter {
+
+struct PlannedRequests;
+struct RequestRules;
+
+// How a mask marks the pixels that are generated anew.
+enum class MaskForm {
+  clear,  // they are less than half opaque
+  white,  // they are brighter than half; where a mask has clear pixels, those that are opaque
+  black,  // the others of `white`
+};
+
+// An image whose upper rows are kept, as a request gives it.
+struct EditWanted {
+  std::string image, mask;  // PNG files; no mask: `part` says what is kept
+  MaskForm form = MaskForm::clear;
+  KeptPart part;
+  Fit fit = Fit::crop;
+};
+
+// Throws HttpError (501) unless the bundle has an image encoder.
+void require_image_encoder(const Manifest& manifest);
+
+// Lets the requests keep what the edit wants, and adds warnings of what is done otherwise than it says. One
+// caller at a time reads an image. Throws HttpError, also like require_image_encoder.
+void begin_edit(const EditWanted& edit, TextToImage& engine, const RequestRules& rules,
+                PlannedRequests& plan);
+
+}  // namespace lamplighter

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/base64.h"
+#include "base/utf8.h"
+#include "pipeline/pixel_encoder.h"
+#include "serve/fields.h"
+#include "serve/multipart.h"
+#include "serve/parse.h"
+
+// Requests that bring an image whose upper rows are kept.
+namespace lamplighter {
+namespace {
+
+// Fields of a form that are texts, also where they look like numbers.
+constexpr std::array<std::string_view, 4> kTexts{"prompt", "negative_prompt", "model", "user"};
+
+Json value_of(const FormField& field) {
+  constexpr std::size_t longest = 64;  // a longer text is no number
+  std::string text(field.content);
+  const bool is_text = std::find(kTexts.begin(), kTexts.end(), field.name) != kTexts.end();
+  if (is_text || text.size() > longest) return text;
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_number() || value.is_boolean()) return value;
+  return text;
+}
+
+// Both forms say what is kept by a mask, or else by a number.
+void read_part(JsonReader& reader, EditWanted& edit, const std::string& marked) {
+  if (reader.has("keep_rows")) edit.part.rows = reader.integer("keep_rows", 1);
+  if (reader.has("keep_tokens")) edit.part.tokens = reader.integer("keep_tokens", 1);
+  const bool has_number = edit.part.rows || edit.part.tokens;
+  if (has_number && !edit.mask.empty())
+    reader.fail("got mask and keep_rows or keep_tokens, expected one of them");
+  if (has_number || !edit.mask.empty()) return;
+  reader.fail(
+      "mask: got none, expected a PNG file that is " + marked +
+      " below a line, or keep_rows: what lies below is generated anew; the whole of an image cannot be "
+      "changed a little");
+}
+
+// A PNG file in base64, also as a data URL.
+std::string read_file(const Json& value, const char* key) {
+  const std::string* text = value.is_string() ? value.get_ptr<const std::string*>() : nullptr;
+  if (text == nullptr) throw Error(ExitCode::input, std::string(key) + ": expected a PNG file in base64");
+  const bool is_url = text->rfind("data:", 0) == 0;
+  auto bytes = decode_base64(std::string_view(*text).substr(is_url ? text->find(',') + 1 : 0));
+  if (!bytes || bytes->empty())
+    throw Error(ExitCode::input, std::string(key) + ": expected a PNG file in base64");
+  return *std::move(bytes);
+}
+
+// The web UI's ways to give an image another size.
+Fit fit_of(std::int64_t resize_mode) {
+  return resize_mode == 1 ? Fit::crop : resize_mode == 2 ? Fit::pad : Fit::stretch;
+}
+
+}  // namespace
+
+ImagesWanted parse_edits(std::string_view content_type, std::string_view body, const RequestRules& rules) {
+  return with_http_errors([&] {
+    EditWanted edit;
+    Json fields = Json::object(), own = Json::object();
+    for (const FormField& field : parse_form(content_type, body)) {
+      const bool is_image = field.name == "image" || field.name == "image[]";
+      if (is_image || field.name == "mask") {
+        std::string& file = is_image ? edit.image : edit.mask;
+        if (!file.empty()) throw Error(ExitCode::input, field.name + ": got several, expected one");
+        if (field.content.empty() && is_image) throw Error(ExitCode::input, "image: got an empty file");
+        file = field.content;
+        continue;
+      }
+      if (find_invalid_utf8(field.name) != std::string_view::npos ||
+          find_invalid_utf8(field.content) != std::string_view::npos)
+        throw Error(ExitCode::input, "body: a field has bytes that are not UTF-8");
+      const bool is_own = field.name == "keep_rows" || field.name == "keep_tokens" || field.name == "fit";
+      Json& target = is_own ? own : fields;
+      if (target.contains(field.name)) throw Error(ExitCode::input, "body: a field is there twice");
+      target[field.name] = value_of(field);
+    }
+    if (edit.image.empty()) throw Error(ExitCode::input, "image: got none, expected a PNG file");
+    JsonReader reader(own, kBody, ExitCode::input);
+    read_part(reader, edit, "transparent");
+    if (reader.has("fit")) edit.fit = parse_fit(reader.text("fit"));
+    ImagesWanted wanted = parse_generations(to_text(fields), rules);
+    wanted.edit = std::move(edit);
+    return wanted;
+  });
+}
+
+ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
+  return with_http_errors([&] {
+    ImagesWanted wanted = parse_txt2img(body, rules);
+    JsonReader reader(body, kBody, ExitCode::input);
+    if (!reader.has("init_images") || !body["init_images"].is_array() || body["init_images"].size() != 1)
+      reader.fail("init_images: expected a list of one PNG file in base64");
+    EditWanted edit;
+    edit.image = read_file(body["init_images"][0], "init_images");
+    if (body.contains("mask") && body["mask"] != "") edit.mask = read_file(body["mask"], "mask");
+    const auto number = [&](const char* key, std::int64_t most) {
+      return body.contains(key) && body[key].is_number() ? reader.integer(key, 0, most) : 0;
+    };
+    const bool is_inverted =
+        body.contains("inpainting_mask_invert") &&
+        (body["inpainting_mask_invert"] == true || number("inpainting_mask_invert", 1) == 1);
+    edit.form = is_inverted ? MaskForm::black : MaskForm::white;
+    edit.fit = fit_of(number("resize_mode", 3));
+    read_part(reader, edit, is_inverted ? "black" : "white");
+    wanted.edit = std::move(edit);
+    constexpr std::array<std::string_view, 6> read{"init_images", "mask",      "inpainting_mask_invert",
+                                                   "resize_mode", "keep_rows", "keep_tokens"};
+    wanted.unused.erase(std::remove_if(wanted.unused.begin(), wanted.unused.end(),
+                                       [&](const std::string& key) {
+                                         return std::find(read.begin(), read.end(), key) != read.end();
+                                       }),
+                        wanted.unused.end());
+    return wanted;
+  });
+}
+
+}  // namespace lamplighter
