@@ -9,7 +9,7 @@ from .command import failed, first_line
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code; a list of arguments stands for those of the command line."""
+    """Exit code; without a list of arguments, the command line is read."""
     try:
         from . import program
     except (ImportError, MemoryError, OSError) as error:  # a limit on memory stops Torch's loading
