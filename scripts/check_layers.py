@@ -48,6 +48,7 @@ GENERATED = {
     "bench/page/page_html.h",
     "bench/page/vega_js.h",
     "bundle/synthetic/model_sources.h",
+    "serve/page/continue_js.h",
     "serve/page/history_js.h",
     "serve/page/image_js.h",
     "serve/page/page_css.h",

@@ -23,7 +23,7 @@ Json value_of(const FormField& field) {
   const bool is_text = std::find(kTexts.begin(), kTexts.end(), field.name) != kTexts.end();
   if (is_text || text.size() > longest) return text;
   Json value = Json::parse(text, nullptr, false);
-  if (value.is_number() || value.is_boolean()) return value;
+  if (value.is_number() || value.is_boolean() || value.is_array()) return value;
   return text;
 }
 

@@ -95,6 +95,7 @@ Json model_entry(const Service::Model& model, const RequestLimits& limits) {
           {"example", prompt.vocabulary ? prompt.vocabulary->example : ""},
           {"examples", examples_of(prompt)},
           {"most_images", limits.images},
+          {"image_encoder", manifest.has("image_encoder")},
           {"negative_prompt", prompt.negative_text ? Json(prompt.negative_prompt) : Json(nullptr)}};
 }
 

@@ -11,6 +11,7 @@
 #include "pipeline/caption_notes.h"
 #include "serve/http/inflate.h"
 #include "serve/openapi.h"
+#include "serve/page/continue_js.h"
 #include "serve/page/history_js.h"
 #include "serve/page/image_js.h"
 #include "serve/page/page_css.h"
@@ -286,6 +287,7 @@ void Routes::add_rest() {
   file("/page.css", kServeStyle, "text/css");
   file("/page.js", kServeScript, "text/javascript");
   file("/image.js", kServeImageScript, "text/javascript");
+  file("/continue.js", kServeContinueScript, "text/javascript");
   file("/server.js", kServeServerScript, "text/javascript");
   file("/history.js", kServeHistoryScript, "text/javascript");
   get(kHealth, Access::open, [this](const HttpRequest&, HttpResponse& response) {

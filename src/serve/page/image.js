@@ -39,10 +39,11 @@ function fileName(request, seed) {
 }
 
 export class ImageView {
-  // onColours: called when the colours of passes come, go or change. say: shows a message.
-  constructor(request, {columns, rows}, {onColours, say}) {
-    Object.assign(this, {request, columns, rows, onColours, say, time: 0, committed: [], moments: [], inOrder: true,
-      coloured: false, painted: false, done: null, blob: null, coloursWanted: false, most: 1});
+  // onColours: called when the colours of passes come, go or change. onContinue: called with the view whose image is to be
+  // continued. say: shows a message.
+  constructor(request, {columns, rows}, {onColours, onContinue, say}) {
+    Object.assign(this, {request, columns, rows, kept: request.keep_rows ?? 0, onColours, say, time: 0, committed: [],
+      moments: [], inOrder: true, coloured: false, painted: false, done: null, blob: null, coloursWanted: false, most: 1});
     const [width, height] = request.size.split('x').map(Number);
     this.words = request.prompt ?? 'class ' + request.class;
     this.canvas = element('canvas', {width, height, role: 'img', 'aria-label': 'The image while it grows: ' + this.words});
@@ -53,7 +54,9 @@ export class ImageView {
     this.download = element('a', {className: 'button', textContent: 'Download'});
     this.copying = element('button', {type: 'button', textContent: 'Copy settings'});
     this.switch = element('button', {type: 'button', textContent: 'Tokens per pass', 'aria-pressed': 'false'});
-    this.tools = element('div', {className: 'actions', hidden: true}, this.download, this.copying, this.switch);
+    const continuing = element('button', {type: 'button', className: 'continue', textContent: 'Continue'});
+    this.tools = element('div', {className: 'actions', hidden: true}, this.download, this.copying, continuing, this.switch);
+    continuing.onclick = () => onContinue(this);
     this.copying.onclick = () => copy(JSON.stringify(this.settings(), null, 2))
       .then(() => say('the settings are copied'), error => say(error.message, true));
     this.switch.onclick = () => this.showColours(!this.coloursWanted);
@@ -63,7 +66,8 @@ export class ImageView {
   }
   settings() {
     const seed = this.done?.seed ?? this.request.seed;
-    return {...this.request, seed, n: 1};
+    const {image, image_name, ...rest} = this.request;
+    return {...rest, ...(image && {image: image_name}), seed, n: 1};
   }
   showColours(wanted) {
     this.coloursWanted = wanted;
@@ -80,18 +84,23 @@ export class ImageView {
     this.coloured = this.inOrder && committed.length > 0;
     this.most = most;
     if (this.coloured) {
-      cells.slice(0, this.columns * this.rows).forEach((count, i) => {
+      cells.slice(0, this.columns * (this.rows - this.kept)).forEach((count, i) => {
         context.fillStyle = colour(count, most);
-        context.fillRect(i % this.columns, Math.floor(i / this.columns), 1, 1);
+        context.fillRect(i % this.columns, this.kept + Math.floor(i / this.columns), 1, 1);
       });
     }
     this.switch.hidden = !this.coloured;
     this.passes.hidden = !(this.coloursWanted && this.coloured);
   }
+  // The rows of another image that stay, before the first rows of this one come.
+  showKept(source) {
+    const {width, height} = this.canvas, kept = height * this.kept / this.rows;
+    if (kept) this.canvas.getContext('2d').drawImage(source, 0, 0, width, kept, 0, 0, width, kept);
+  }
   mostCommitted() { return Math.max(1, ...this.committed); }
   // The rows of the finished image that were there at a time.
   paintAt(time, most) {
-    const moment = this.moments.filter(m => m.time <= time).at(-1) ?? {rows: 0, committed: []};
+    const moment = this.moments.filter(m => m.time <= time).at(-1) ?? {rows: this.kept, committed: []};
     const {width, height} = this.canvas, known = moment.rows / this.rows, context = this.canvas.getContext('2d');
     const running = time < this.time;
     this.image.hidden = running;
@@ -102,17 +111,18 @@ export class ImageView {
     this.clock.textContent = seconds(Math.min(time, this.time));
   }
   async take(event, time) {
-    if (event.type === 'image_generation.progress') {
+    const kind = event.type.split('.')[1];
+    if (kind === 'progress') {
       this.committed = this.committed.concat(event.committed);
       this.inOrder = event.in_order;
       this.moments.push({time, rows: event.rows, committed: this.committed});
       this.paintPasses(this.committed, this.mostCommitted());
       this.onColours();
-    } else if (event.type === 'image_generation.partial_image') {
+    } else if (kind === 'partial_image') {
       const part = await createImageBitmap(blobOf(event.b64_json));
       if (!this.done) this.canvas.getContext('2d').drawImage(part, 0, 0, this.canvas.width, this.canvas.height);
       this.painted = true;
-    } else if (event.type === 'image_generation.completed') {
+    } else if (kind === 'completed') {
       const {b64_json, ...facts} = event;
       await this.finish(facts, blobOf(b64_json));
     }

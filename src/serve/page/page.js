@@ -1,4 +1,5 @@
 import {ImageView, colour, element, seconds} from './image.js';
+import * as source from './continue.js';
 import * as server from './server.js';
 import * as past from './history.js';
 
@@ -59,6 +60,14 @@ function showModel() {
   byId('negative_prompt').placeholder = one.negative_prompt ?? '';
   showMethod();
   showExamples();
+  showSize();
+}
+const grid = () => model().grids[model().sizes.indexOf(byId('size').value)];
+// An image of one row of tokens has none below a line.
+function showSize() {
+  const size = byId('size').value, [width, height] = size.split('x').map(Number), {rows} = grid();
+  source.fit(model().image_encoder && rows > 1 ? {size, width, height, rows} : null);
+  byId('result').classList.toggle('continues', model().image_encoder);
 }
 function seed() {
   const text = byId('seed').value.trim();
@@ -94,9 +103,34 @@ function restore(request) {
   byId('count').value = 1;
   showMethod();
   showExamples();
+  showSize();
+}
+
+// The image to continue.
+async function takeImage(file, name, options) {
+  if (!models.length) return;
+  if (!source.isPossible()) {
+    const why = model().image_encoder ? 'an image of this size has one row of tokens' : 'its bundle has no image encoder';
+    return say(`${model().id} cannot continue images: ${why}`, true);
+  }
+  try {
+    await source.take(file, name, options);
+    say('what lies below the line is generated anew');
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+async function continueImage({request, blob, canvas}) {
+  const size = `${canvas.width}x${canvas.height}`;
+  if ([...byId('size').options].some(o => o.value === size)) byId('size').value = size;
+  showSize();
+  await takeImage(blob, request.prompt ?? 'class ' + request.class, {png: blob});
+  byId('keep_rows').focus({preventScroll: true});
+  byId('continue').scrollIntoView({block: 'nearest'});
 }
 
 // The images.
+const CALLS = {onColours: () => showColours(), onContinue: view => continueImage(view), say};
 function showColours() {
   const on = shown.filter(view => !view.passes.hidden);
   byId('legend').hidden = on.length === 0;
@@ -174,11 +208,14 @@ async function showPast() {
 }
 async function recall(entry) {
   if (abort) return;
-  const view = new ImageView(entry.request, entry.grid, {onColours: showColours, say});
+  const view = new ImageView(entry.request, entry.grid, CALLS);
   Object.assign(view, {committed: entry.committed, inOrder: entry.inOrder});
   present([view], false);
   await view.finish(entry.facts, entry.blob);
   restore({...entry.request, seed: entry.facts.seed});
+  const {image, image_name, keep_rows} = entry.request;
+  source.remove();
+  if (image && source.isPossible()) await takeImage(image, image_name, {png: image, keep_rows});
   say('an earlier image; the form has its settings');
   showNotes();
 }
@@ -204,23 +241,31 @@ async function run(request, views) {
     clearInterval(tick);
   }
 }
+function begun(controller) {
+  abort = controller;
+  allow('generate', !abort);
+  allow('stop', abort);
+}
 async function generate() {
-  let request;
+  begun(new AbortController());
   try {
-    request = wanted();
+    await generateAll({...wanted(), ...await source.fields()});
   } catch (error) {
-    return say(error.message, true);
+    say(error.message, true);
   }
+  begun(null);
+}
+async function generateAll(request) {
   const isRace = byId('compare').checked && request.method !== 'ar';
   const requests = isRace ? [{...request, n: 1}, {...request, n: 1, method: 'ar', tree: undefined, lambda: undefined}] : [request];
-  const grid = model().grids[model().sizes.indexOf(request.size)];
-  const partial_images = isRace ? 0 : Math.min(PARTIAL, grid.rows - 1);  // a race runs for the clocks alone
-  const parts = requests.map(one => Array.from({length: one.n}, () => new ImageView(one, grid, {onColours: showColours, say})));
-  abort = new AbortController();
-  allow('generate', false);
-  allow('stop', true);
+  const cells = grid();
+  const partial_images = isRace ? 0 : Math.min(PARTIAL, cells.rows - 1);  // a race runs for the clocks alone
+  const parts = requests.map(one => Array.from({length: one.n}, () => new ImageView(one, cells, CALLS)));
   present(parts.flat(), isRace);
-  for (const view of shown) view.coloursWanted = byId('colours').checked;
+  for (const view of shown) {
+    view.coloursWanted = byId('colours').checked;
+    view.showKept(byId('source'));
+  }
   byId('result').scrollIntoView({block: 'nearest'});  // in a narrow window it lies below the form
   try {
     for (const [i, one] of requests.entries()) {
@@ -237,9 +282,6 @@ async function generate() {
     say(error.name === 'AbortError' ? 'stopped' : error.message, error.name !== 'AbortError');
     if (error.status === 401) askForKey();
   }
-  abort = null;
-  allow('generate', true);
-  allow('stop', false);
 }
 function askForKey() {
   byId('key-label').hidden = false;
@@ -266,6 +308,9 @@ byId('prompt').oninput = () => models.length && showExamples();
 byId('stop').onclick = () => abort?.abort();
 byId('model').onchange = showModel;
 byId('method').onchange = showMethod;
+byId('size').onchange = showSize;
+source.listen(file => takeImage(file, file.name));
+byId('remove').onclick = () => { source.remove(); byId('image').focus(); };
 byId('colours').onchange = () => { for (const view of shown) if (!view.done) view.showColours(byId('colours').checked); };
 byId('key').onchange = begin;
 byId('again').onclick = runAgain;

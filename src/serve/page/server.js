@@ -8,8 +8,9 @@ export class Refused extends Error {
   }
 }
 
-function headers(key) {
-  return {'Content-Type': 'application/json', ...(key && {Authorization: 'Bearer ' + key})};
+const JSON_TYPE = 'application/json';
+function headers(key, type = JSON_TYPE) {
+  return {'Content-Type': type, ...(key && {Authorization: 'Bearer ' + key})};
 }
 
 async function ask(path, options) {
@@ -24,6 +25,7 @@ async function ask(path, options) {
   const body = await response.json().catch(() => ({}));
   let words = body.error?.message ?? 'the server answered ' + response.status;
   if (response.status === 401) words = 'the server asks for a key';
+  if (response.status === 413) words += '; a larger --max-body lets the server take it';
   if (response.status === 429) words = `the server is busy: ${words}; try again in ${response.headers.get('Retry-After') ?? 'some'} s`;
   throw new Refused(words, response.status);
 }
@@ -37,11 +39,23 @@ export async function models(key) {
 // finds only the field itself.
 const parse = text => JSON.parse(text.replace(/"seed":(\d+)/g, '"seed":"$1"'));
 
-// Calls onEvent with every event of a stream and the seconds since it began.
-export async function generate(request, key, signal, onEvent) {
-  const begin = performance.now();
-  const response = await ask('v1/images/generations', {
-    method: 'POST', headers: headers(key), signal, body: JSON.stringify({...request, stream: true})});
+// A form with a file. FormData would change the ends of lines in a prompt.
+function form(fields) {
+  const boundary = 'form-' + [...crypto.getRandomValues(new Uint32Array(4))].map(n => n.toString(16)).join('-');
+  const parts = Object.entries(fields).filter(([, value]) => value !== undefined).flatMap(([name, value]) => {
+    const isFile = value instanceof Blob, file = isFile ? '; filename="image.png"\r\nContent-Type: image/png' : '';
+    const content = isFile || typeof value === 'string' ? value : JSON.stringify(value);
+    return [`--${boundary}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`, content, '\r\n'];
+  });
+  return {type: 'multipart/form-data; boundary=' + boundary, body: new Blob([...parts, `--${boundary}--\r\n`])};
+}
+
+// Calls onEvent with every event of a stream and the seconds since it began. A request with an image continues it.
+export async function generate({image_name, ...request}, key, signal, onEvent) {
+  const begin = performance.now(), fields = {...request, stream: true};
+  const {type, body} = request.image ? form(fields) : {type: JSON_TYPE, body: JSON.stringify(fields)};
+  const response = await ask(request.image ? 'v1/images/edits' : 'v1/images/generations', {
+    method: 'POST', headers: headers(key, type), signal, body});
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let complete = 0, text = '';
   while (true) {
@@ -59,7 +73,7 @@ export async function generate(request, key, signal, onEvent) {
     for (const block of blocks) {
       const event = parse(block.slice(block.indexOf('data: ') + 6));
       if (event.error) throw new Error(event.error.message);
-      if (event.type === 'image_generation.completed') complete++;
+      if (event.type.endsWith('.completed')) complete++;
       await onEvent(event, (performance.now() - begin) / 1000);
     }
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 from tests.e2e.browser import Browser
 from tests.e2e.serve.client import Server
@@ -52,6 +53,19 @@ def fill(browser: Browser, selector: str, text: str) -> None:
 def choose(browser: Browser, selector: str, value: str) -> None:
     set_value(browser, selector, value)
     browser.value(f"document.querySelector('{selector}').dispatchEvent(new Event('change'))")
+
+
+def choose_file(browser: Browser, selector: str, file: Path) -> None:
+    found = browser.call("Runtime.evaluate", expression=f"document.querySelector('{selector}')")
+    handle = found["result"]["objectId"]
+    browser.call("DOM.setFileInputFiles", files=[str(file)], objectId=handle)
+
+
+def drop_file(browser: Browser, file: Path) -> None:
+    """Drags a file from another program to the middle of the page."""
+    data = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        browser.call("Input.dispatchDragEvent", type=kind, x=300, y=300, data=data)
 
 
 def generate(browser: Browser) -> None:

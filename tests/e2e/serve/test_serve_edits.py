@@ -316,7 +316,9 @@ def test_strict_servers_take_images_as_they_are(start: Start, bundle: Path) -> N
     assert error["message"] == "image: got 65x48 pixels, expected 64x48"
 
 
-def test_bundles_without_an_encoder(server: Server) -> None:
+def test_bundles_without_an_encoder(server: Server, reader: Server) -> None:
+    for one, reads in ((server, False), (reader, True)):
+        assert one.get("/v1/models").json["data"][0]["image_encoder"] is reads
     error = error_of(edit(server, keep_rows=1), 501)
     assert "has no image encoder" in error["message"]
     assert "has no image encoder" in img2img(server, keep_rows=1).json["detail"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.e2e.browser import CHROMIUM, Browser
+from tests.e2e.browser import Browser
 from tests.e2e.families import simplear
 from tests.e2e.serve.client import DEMO, PROMPT, Server, Start
 from tests.e2e.serve.page_actions import (
@@ -31,17 +30,6 @@ from tests.e2e.serve.page_actions import (
 )
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> & 'it' 🏮"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine (apt-get install chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    for domain in ("Runtime", "Log", "Network"):
-        browser.call(f"{domain}.enable")
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")
