@@ -32,7 +32,7 @@ PYTHON = [block for block in BLOCKS if block.language == "python"]
 CPP = [block for block in BLOCKS if block.language == "cpp"]
 SETUP = ("scripts/setup.sh", "scripts/test.sh")  # their work is done before a test runs
 # Programs of others in blocks that are not run.
-ELSEWHERE = ("cmake", "tar", "pip", ".venv/bin/pip")
+ELSEWHERE = ("cmake", "curl", "tar", "pip", ".venv/bin/pip")
 # Defaults of one rule of cspd, which models/mar/README.md gives.
 EXPLAINED = {"--prefill-ratio": {"0.15"}, "--cap": {"100"}}
 
