@@ -69,8 +69,9 @@ TEST(Sweep, ASweptRuleOrTreeDecidesWhatIsRead) {
       ElementsAre("eagle:rule=exact", "eagle:rule=lantern++:lambda=2", "eagle:rule=lantern++:lambda=3"));
   EXPECT_THAT(names_of(expand({method("eagle-2")}, parse_sweep({"tree=chain-2", "dynamic", "depth=3"}))),
               ElementsAre("eagle-2:tree=chain-2", "eagle-2:tree=dynamic:depth=3"));
-  EXPECT_THAT(names_of(expand({method("eagle"), method("ngram")}, parse_sweep({"draft-guidance=conditional"}))),
-              ElementsAre("eagle:draft-guidance=conditional", "ngram"));
+  EXPECT_THAT(
+      names_of(expand({method("eagle"), method("ngram")}, parse_sweep({"draft-guidance=conditional"}))),
+      ElementsAre("eagle:draft-guidance=conditional", "ngram"));
   EXPECT_THAT(names_of(expand({method("eagle", "lantern")}, parse_sweep({"k=3"}))),
               ElementsAre("eagle:rule=lantern:k=3"));
 }

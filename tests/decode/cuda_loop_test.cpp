@@ -56,8 +56,8 @@ TEST_P(CudaLoop, SamplesTheDistributionOfTheTarget) {
   const SyntheticShape shape = run_shape(GetParam().row_ends);
   const Toy toy(shape, at::kFloat, kCuda);
   const std::optional<DraftModel> drafter = drafter_of(toy);
-  const JointDistribution counts =
-      distribution_of_slots(toy, GetParam().method, run_sampling(), kSampledImages, kSlots, models(toy, drafter));
+  const JointDistribution counts = distribution_of_slots(toy, GetParam().method, run_sampling(),
+                                                         kSampledImages, kSlots, models(toy, drafter));
   EXPECT_TRUE(fits(lossless_distribution(Toy(shape), run_sampling()), counts));
 }
 

@@ -126,10 +126,11 @@ class RecordedRunTest : public ::testing::TestWithParam<RecordCase> {
     shape.guided = true;
     shape.record = record;
     Recorder recorder(GetParam().method);
-    decode(toy_.models(), GetParam().method, shape, Queue{toy_, kRecordedImages, request}, [&](const Report& report) {
-      recorder.add(report);
-      return true;
-    });
+    decode(toy_.models(), GetParam().method, shape, Queue{toy_, kRecordedImages, request},
+           [&](const Report& report) {
+             recorder.add(report);
+             return true;
+           });
     std::vector<RecordedImage> all;
     for (std::int64_t number = 0; number < kRecordedImages; ++number) all.push_back(recorder.take(number));
     return all;

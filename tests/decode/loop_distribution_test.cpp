@@ -78,8 +78,8 @@ TEST_P(LoopDistribution, HoldsWhereSlotsAreRefilled) {
   SamplingOptions sampling = run_sampling();
   sampling.cfg_interval = GetParam().interval;
   constexpr std::int64_t kRefilledSlots = 48;
-  const JointDistribution counts =
-      distribution_of_slots(toy, GetParam().method, sampling, distribution_images(kFewer / 4), kRefilledSlots);
+  const JointDistribution counts = distribution_of_slots(toy, GetParam().method, sampling,
+                                                         distribution_images(kFewer / 4), kRefilledSlots);
   EXPECT_TRUE(fits(lossless_distribution(toy, sampling), counts));
 }
 

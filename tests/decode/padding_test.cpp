@@ -128,8 +128,9 @@ TEST_P(PaddingTest, ChangesNoImage) {
     }
     if (!top) continue;
     const Models target_alone{&toy_.target, nullptr};
-    EXPECT_TRUE(at::equal(together, decode(target_alone, Method{}, prompts(toy_, kPaddedNumbers, guided, false),
-                                           samples, toy_.grid())));
+    EXPECT_TRUE(at::equal(
+        together,
+        decode(target_alone, Method{}, prompts(toy_, kPaddedNumbers, guided, false), samples, toy_.grid())));
   }
 }
 

@@ -83,8 +83,8 @@ TEST_P(SlotsTest, AnImageIsThatOfARunOfItsOwn) {
     Recorder recorder(GetParam().method);
     std::vector<std::int64_t> cycles(kQueuedImages, 0);
     bool refilled = false;  // beside an image that goes on
-    decode(toy_.models(), GetParam().method, shape_of(grid, slots), Queue{toy_, kQueuedImages, queued_request},
-           [&](const Report& report) {
+    decode(toy_.models(), GetParam().method, shape_of(grid, slots),
+           Queue{toy_, kQueuedImages, queued_request}, [&](const Report& report) {
              recorder.add(report);
              EXPECT_LE(static_cast<std::int64_t>(report.images.size()), slots);
              std::set<bool> fresh;
