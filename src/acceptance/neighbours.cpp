@@ -109,6 +109,10 @@ NeighbourTable nearest_neighbours(const std::vector<float>& codebook, std::int64
                                      " values, expected at most 65536 vectors of " +
                                      std::to_string(dimension));
   }
+  if (codes < 2) {
+    throw Error(ExitCode::usage,
+                "codebook: got " + std::to_string(codes) + " codes, neighbours are of two codes or more");
+  }
   if (k < 1 || k >= codes) {
     throw Error(ExitCode::usage, "neighbours: got k = " + std::to_string(k) + ", expected 1 to " +
                                      std::to_string(codes - 1) + " for a codebook of " +

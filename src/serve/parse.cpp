@@ -72,7 +72,21 @@ constexpr std::array kForeign{"guidance",
                               "metadata",
                               "extra_body",
                               "extra_headers",
-                              "timeout"};
+                              "timeout",
+                              "lora_scale",
+                              "lora_weights",
+                              "go_fast",
+                              "megapixels",
+                              "num_outputs",
+                              "output_quality",
+                              "prompt_strength",
+                              "image_prompt_strength",
+                              "style_id",
+                              "style_type",
+                              "negative_style",
+                              "magic_prompt_option",
+                              "color_palette",
+                              "raw"};
 
 // Fields whose empty text stands for one that is not given.
 constexpr std::array kMayBeEmpty{"model",         "size",       "quality",       "style",

@@ -80,6 +80,12 @@ TEST(NeighboursTest, RejectsWhatCannotBe) {
   EXPECT_THROW(nearest_neighbours({0, 1}, 1, 2, Metric::l2), Error);
   EXPECT_THROW(nearest_neighbours({0, 1}, 1, 0, Metric::l2), Error);
   EXPECT_THROW(nearest_neighbours({0, 1, 2}, 2, 1, Metric::l2), Error);
+  try {
+    nearest_neighbours({0}, 1, 1, Metric::l2);
+    ADD_FAILURE() << "a code has neighbours";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("got 1 codes, neighbours are of two codes or more"));
+  }
   EXPECT_THROW(nearest_neighbours({0, std::numeric_limits<float>::infinity()}, 1, 1, Metric::l2), Error);
   EXPECT_EQ(metric_from("cosine"), Metric::cosine);
   EXPECT_THROW(metric_from("dot"), Error);
