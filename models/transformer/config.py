@@ -16,7 +16,7 @@ class DecoderConfig:
     n_layer: int
     n_head: int
     n_kv_head: int = 0  # 0: as many as heads
-    head_width: int = 0  # 0: the heads together are as wide as the network
+    head_size: int = 0  # 0: the heads together are as wide as the network
     ffn_dim: int
     vocab_size: int
     rope_base: float = 10000.0
@@ -24,7 +24,7 @@ class DecoderConfig:
 
     def __post_init__(self) -> None:
         self.n_kv_head = self.n_kv_head or self.n_head
-        width = self.head_width * self.n_head or self.dim  # of all heads
+        width = self.head_size * self.n_head or self.dim  # of all heads
         if width % (self.HEAD_MULTIPLE * self.n_head) or self.n_head % self.n_kv_head:
             raise ValueError(
                 f"{self.n_head} heads and {self.n_kv_head} key/value heads do not fit a width of "
@@ -33,4 +33,4 @@ class DecoderConfig:
 
     @property
     def head_dim(self) -> int:
-        return self.head_width or self.dim // self.n_head
+        return self.head_size or self.dim // self.n_head

@@ -101,7 +101,7 @@ def emu3_config(settings: Section, part: Section, head_norms: bool) -> Emu3Confi
     """Sizes by config.json. Heads with norms have a width of their own, as Emu3.5's code has it."""
     facts = decoder_facts(part, LLAMA_SIZES, None if part is settings else DEFAULTS)
     if head_norms:
-        facts |= {"head_norms": True, "head_width": part.integer("head_dim", most=MOST_HEAD)}
+        facts |= {"head_norms": True, "head_size": part.integer("head_dim", most=MOST_HEAD)}
     config = make_config(Emu3Config, facts, settings.where)
     part.fixed({"head_dim": config.head_dim})
     return config

@@ -124,7 +124,7 @@ def test_sizes_that_were_trained() -> None:
 def test_the_published_sizes() -> None:
     """34.1 billion numbers, of which the embedding and the head have 2.9."""
     config = Emu3Config(
-        vocab_size=282926, dim=5120, n_layer=64, n_head=64, n_kv_head=8, head_width=128, ffn_dim=25600,
+        vocab_size=282926, dim=5120, n_layer=64, n_head=64, n_kv_head=8, head_size=128, ffn_dim=25600,
         max_positions=32768, head_norms=True,
     )  # fmt: skip
     sizes = {name: torch.Size(shape).numel() for name, shape in weight_shapes(config).items()}
