@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from models.export.drafters.draft_model import attach_model
 from models.llamagen.config import GPTConfig
+from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.continuous_bundle import write_continuous
 from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
@@ -145,3 +146,14 @@ def generate(cli: Cli, drafter_bundle: Path) -> Any:
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine (apt-get install chromium)")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    for domain in ("Runtime", "Log", "Network"):
+        browser.call(f"{domain}.enable")
+    yield browser
+    browser.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.conftest import Runner
-from tests.e2e.browser import CHROMIUM, Browser
+from tests.e2e.browser import Browser
 from tests.e2e.support import Cli, Refused
 
 HOSTILE = (
@@ -31,17 +31,6 @@ FIGURES = (
 )
 CHARTS = {"quality": 2, "growth": 7}  # one per metric; time and memory of three curves
 Page = Callable[[dict[str, Any]], Path]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine (apt-get install chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    for domain in ("Runtime", "Log", "Network"):
-        browser.call(f"{domain}.enable")
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.serve.client import (
     PROMPT,
     Server,
@@ -77,14 +76,3 @@ def generated(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> Callable[..., b
         return (tmp_path / "one.png").read_bytes()
 
     return run
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine (apt-get install chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    for domain in ("Runtime", "Log", "Network"):
-        browser.call(f"{domain}.enable")
-    yield browser
-    browser.close()
