@@ -4,7 +4,8 @@
 #   scripts/gpu_check.sh tests     tests that need a device, and the sanitizer
 #   scripts/gpu_check.sh cycles    cycles of published shapes, alone and in batches; single kernels
 #   scripts/gpu_check.sh images    the demo at LlamaGen-XL's size: real acceptance and real time, batches, start-up
-#   scripts/gpu_check.sh beside    PyTorch on the same weights, image decoders of published sizes
+#   scripts/gpu_check.sh beside    PyTorch on the same weights, a compiled decoder of published shapes, image decoders
+#   scripts/gpu_check.sh kernels   times of all kernels of captured cycles, by CUPTI; not among "all parts"
 #   scripts/gpu_check.sh build     only configure and build (on two cores 10 to 20 minutes:
 #                                  LAMPLIGHTER_GPU_SECONDS=2400)
 # The programs come from .cache/gpu-programs.tar.xz of scripts/gpu_pack.sh if it exists; otherwise they are built.
@@ -134,6 +135,28 @@ cycles() {
   done
 }
 
+# kernels_of LAYERS NAME FLAGS...: where the time of a cycle goes. The program does not see that it is timed.
+kernels_of() {
+  local layers=$1 name=kernels-$2 library=$PWD/$build/kernel_times.so
+  shift 2
+  part "$name" 90 env LD_PRELOAD="$library" CUDA_INJECTION64_PATH="$library" KERNEL_TIMES="$out/$name.csv" \
+    "$build/lamplighter" bench --device "$device" --dtype bf16 --repeats 2 "$@" || return 0
+  part "$name-table" 20 python3 scripts/kernel_table.py "$out/$name.csv" --layers "$layers" || return 0
+  { echo "Kernels of a cycle: $*" && echo && cat "$out/$name-table.log"; } >"$out/$name.md"
+}
+
+kernels() {
+  local method
+  part kernel_times 60 g++ -O2 -std=c++17 -shared -fPIC -I"${CUDA_HOME:-/usr/local/cuda}/include" \
+    -o "$build/kernel_times.so" scripts/kernel_times.cpp -ldl || return 0
+  for method in ar sjd:tree=chain-7 sjd:tree=chain-15 eagle:tree=lantern-58; do
+    kernels_of "${layers:-36}" "xl-${method//[:=]/-}" --synthetic llamagen-xl-256 ${layers:+--layers "$layers"} \
+      --methods "$method"
+    kernels_of "${layers:-32}" "7b-${method//[:=]/-}" --synthetic anole-512 ${layers:+--layers "$layers"} \
+      --methods "$method"
+  done
+}
+
 # Runs this machine's Python with the packages for the enlarged demo.
 python() {
   env PYTHONPATH="$root/$packages/python" LAMPLIGHTER_OPS="$root/$build/liblamplighter_ops.so" python3 "$@"
@@ -165,6 +188,8 @@ beside() {
   local flags=(--device "$device" --program "$build/lamplighter")
   part decoder-llamagen 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 256 "${flags[@]}" || true
   part decoder-llamagen-512 60 bash "$0" python scripts/measure_decoder.py llamagen --pixels 512 "${flags[@]}" || true
+  part peer-xl 120 python3 scripts/peer_compiled.py --shape llamagen-xl --device "$device" || true
+  part peer-7b 120 python3 scripts/peer_compiled.py --shape anole --device "$device" || true
   part decoder-lumina 60 bash "$0" python scripts/measure_decoder.py lumina-mgpt --pixels 768 "${flags[@]}" || true
   enlarge || return 0
   # Tries torch.compile first, and runs without it if that fails.
@@ -203,7 +228,7 @@ summary() {
     for table in "$out"/*.md; do
       case "$table" in */summary.md | */parts.md) ;; *) echo && cat "$table" ;; esac
     done
-    for table in "$out"/decoder-*.log "$out"/eager.log "$out"/compiled.log; do
+    for table in "$out"/decoder-*.log "$out"/peer-*.log "$out"/eager.log "$out"/compiled.log; do
       [ ! -f "$table" ] || { printf '\n```\n' && cat "$table" && printf '```\n'; }
     done
   } >"$out/summary.md"
@@ -218,7 +243,7 @@ mode=${1:-all}
 case "$mode" in
   programs | configure) "$mode" ;;
   python) shift && python "$@" ;;
-  build | all | tests | cycles | images | beside)
+  build | all | tests | cycles | images | beside | kernels)
     mkdir -p "$out"
     rm -rf "${out:?}"/*
     : >"$out/parts.md"
@@ -231,7 +256,7 @@ case "$mode" in
     exit "$failed"
     ;;
   *)
-    echo "usage: scripts/gpu_check.sh [build | tests | cycles | images | beside ...]" >&2
+    echo "usage: scripts/gpu_check.sh [build | tests | cycles | images | beside | kernels ...]" >&2
     exit 2
     ;;
 esac

@@ -10,7 +10,6 @@ A page has `<!-- table: NAME -->` and `<!-- end -->`. benchmark_tables.json says
     rows     list of {"file": RUN, "where": {COLUMN: VALUE or LIST}, "set": {COLUMN: VALUE}}: where selects rows of
              scripts/results/RUN.json, set adds columns to them
     index    true, instead of rows: one row for each run
-             A row has derived_ms, too: latency of its run's `ar` over its speed-up
     join     list of {"file": RUN, "on": [COLUMNS], "take": [COLUMNS], "where": ...}: takes columns from the rows of
              another run that are equal in COLUMNS
     sort     column, with "-" for descending; the default is the order of the files
@@ -163,13 +162,6 @@ def run_named(runs: dict[str, Run], name: str) -> Run:
     return runs[name]
 
 
-def latency_of_ar(run: Run, where: Row) -> float | None:
-    """Of the run's rows that a table selects; None unless one row of `ar` has it."""
-    where = where | {"method": "ar"}
-    found = [row.get("latency_ms") for row in run.rows if matches({**run.about, **row}, where)]
-    return found[0] if len(found) == 1 else None
-
-
 def selected(spec: Row, runs: dict[str, Run]) -> list[Row]:
     """The rows of a table: own columns, what is said of their run, joined columns."""
     if spec.get("index"):
@@ -184,11 +176,7 @@ def selected(spec: Row, runs: dict[str, Run]) -> list[Row]:
                 raise Fault(
                     f"{shown(TABLES)}: no row of {source['file']} has {column}: {unknown[0]}"
                 )
-        ar_ms = latency_of_ar(run, where)
-        for row in found:
-            rows.append({**run.about, **row, **source.get("set", {})})
-            if ar_ms and row.get("speedup"):
-                rows[-1]["derived_ms"] = ar_ms / row["speedup"]
+        rows += [{**run.about, **row, **source.get("set", {})} for row in found]
     for row in rows:
         lossless, method = row.get("lossless"), row.get("method")
         row["kind"] = None if lossless is None else "lossless" if lossless else "lossy"
