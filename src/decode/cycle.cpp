@@ -65,7 +65,9 @@ Verified verify(const Models& models, const Method& method, const DecodeState& s
 void commit(DecodeState& state, const Draft& draft, const Scores& scores, const Verified& verified) {
   state.draft_method->update(draft, scores, verified, state.run);
   const KeptRows& kept = verified.kept;
-  if (kept.rows.size(1) > 1)
+  // The accepted nodes of a chain lie where they stay, unless a row end was scored behind the nodes.
+  const bool in_place = state.tree.chain && state.run.columns == 0;
+  if (kept.rows.size(1) > 1 && !in_place)
     ops::compact_cache(state.run.cache, first_slots(state.run, draft), kept.rows, kept.count);
   ops::commit_tokens(committed_tree(verified), state.run.counters);
 }

@@ -41,7 +41,9 @@ Topology first_nodes(const Topology& nodes, std::int64_t count) {
 TreeShape shape_of(const Tree& tree) {
   std::vector<std::int64_t> widths(static_cast<std::size_t>(tree.max_depth()) + 1);
   for (const std::int64_t depth : tree.depth) ++widths[static_cast<std::size_t>(depth)];
-  return {tree.size(), tree.max_depth(), *std::max_element(widths.begin(), widths.end())};
+  TreeShape shape{tree.size(), tree.max_depth(), *std::max_element(widths.begin(), widths.end())};
+  shape.chain = shape.widest == 1;
+  return shape;
 }
 
 }  // namespace lamplighter

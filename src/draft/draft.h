@@ -37,6 +37,7 @@ struct TreeShape {
   std::int64_t widest = 1;          // nodes of one depth
   std::int64_t zero_rows = 0;       // cache slots of zeros behind the prompt
   std::int64_t recompute_rows = 0;  // tokens of the image that run twice: both passes keep a cache slot
+  bool chain = false;               // every draft is one: its accepted nodes lie side by side
 };
 
 TreeShape shape_of(const Tree& tree);
