@@ -10,6 +10,7 @@ from ...bundle import Bundle
 from ...cosmos.decoder import CosmosConfig
 from ...simplear.config import ImageIds
 from ...simplear.target_module import TargetModule
+from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
     add_bundle_options,
@@ -25,7 +26,7 @@ from ..mapped_target import add_target
 from ..settings import read_settings
 from .bundle import LICENCE, PUBLISHED, image_ids, repetition_note, target_entries
 from .tokenizer import read_tokenizer
-from .weights import read_folder
+from .weights import Weights, read_folder
 
 
 def add_parser(families: Any) -> None:
@@ -85,10 +86,15 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         bundle.entries["decoder"] = decoder_entry(ids.count, model.config.downsample, "round")
         bundle.modules.update(cosmos_parts(model))
     if options.model:
-        add_target(
-            bundle,
-            options,
-            weights,
-            scratch,
-            lambda positions, read, keep: TargetModule(weights.config, ids, positions, read, keep),
-        )
+        add_network(bundle, options, weights, ids, scratch)
+
+
+def add_network(
+    bundle: Bundle, options: argparse.Namespace, weights: Weights, ids: ImageIds, scratch: Path
+) -> None:
+    """Adds the target that gives `ids`."""
+
+    def make(positions: int, read: Read, keep: Keep) -> TargetModule:
+        return TargetModule(weights.config, ids, positions, read, keep)
+
+    add_target(bundle, options, weights, scratch, make)
